@@ -1,0 +1,80 @@
+"""PostgreSQL: one engine for each process, transactions opened by entry points only."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+import sqlalchemy.exc
+from sqlalchemy import Connection, MetaData, create_engine, text
+from sqlalchemy.pool import QueuePool
+
+from app.errors import Unavailable
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "fk": "%(table_name)s_%(column_0_name)s_fkey",
+        "uq": "%(table_name)s_%(column_0_name)s_key",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+        "ix": "%(table_name)s_%(column_0_name)s_idx",
+    }
+)
+
+
+class DatabaseUnavailable(Unavailable):
+    code = "database_unavailable"
+
+
+def psycopg_url(database_url: str) -> str:
+    """The URL with the driver spelled out; `postgresql://` alone means whatever SQLAlchemy prefers this year."""
+    for prefix in ("postgresql://", "postgres://"):
+        if database_url.startswith(prefix):
+            return "postgresql+psycopg://" + database_url.removeprefix(prefix)
+    return database_url
+
+
+class Database:
+    def __init__(
+        self,
+        database_url: str,
+        *,
+        pool_size: int = 8,
+        connect_timeout_s: int = 3,
+        pool_timeout_s: float = 3,
+        statement_timeout_ms: int = 5_000,
+        lock_timeout_ms: int = 3_000,
+        application_name: str = "yaninda",
+    ) -> None:
+        options = (
+            f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms} -c jit=off"
+            " -c timezone=UTC -c idle_in_transaction_session_timeout=30000"
+        )
+        self.engine = create_engine(
+            psycopg_url(database_url),
+            poolclass=QueuePool,
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=pool_timeout_s,
+            pool_pre_ping=True,
+            connect_args={
+                "connect_timeout": connect_timeout_s,
+                "options": options,
+                "application_name": application_name,
+            },
+        )
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A READ COMMITTED transaction, committed at the end of the block and rolled back by any exception."""
+        try:
+            with self.engine.begin() as conn:
+                yield conn
+        except (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError, sqlalchemy.exc.TimeoutError) as error:
+            raise DatabaseUnavailable("The database does not answer.") from error
+
+    def now(self) -> datetime:
+        with self.transaction() as conn:
+            return conn.execute(text("SELECT clock_timestamp()")).scalar_one()
+
+    def close(self) -> None:
+        self.engine.dispose()

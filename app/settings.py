@@ -1,0 +1,149 @@
+"""Every setting, read from the environment once and checked at start.
+
+A wrong value ends the process with the name of the variable. No other module reads the environment.
+"""
+
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+from zoneinfo import available_timezones
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+DEFAULT_SECRETS = frozenset({"", "secret", "changeme", "change-me", "development", "test"})
+
+
+class SettingsError(Exception):
+    """The environment does not describe a service that can run; the message names each variable."""
+
+
+class Environment(StrEnum):
+    DEVELOPMENT = "development"
+    PRODUCTION = "production"
+
+
+class AuthMode(StrEnum):
+    LOCAL = "local"
+    FIREBASE = "firebase"
+
+
+class PushMode(StrEnum):
+    RECORDING = "recording"
+    FCM = "fcm"
+
+
+PositiveInt = Annotated[int, Field(ge=1)]
+PositiveFloat = Annotated[float, Field(gt=0)]
+
+
+class Settings(BaseModel):
+    """Field names in upper case are the names of the environment variables."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    environment: Environment = Field(Environment.DEVELOPMENT, description="`production` refuses unsafe settings.")
+    database_url: str = Field(description="PostgreSQL with PostGIS, `postgresql://user:password@host:port/name`.")
+    redis_url: str = Field(description="Redis, `redis://:password@host:port/0`.")
+
+    host: str = Field("127.0.0.1", description="Address the API listens on.")
+    port: int = Field(8080, ge=1, le=65535, description="Port the API listens on.")
+    api_workers: PositiveInt = Field(2, description="Processes of the API.")
+    api_threads: PositiveInt = Field(8, description="Threads in each process of the API.")
+    request_timeout_s: PositiveInt = Field(10, description="Longest time a statement of a request may take.")
+    max_body_bytes: PositiveInt = Field(65_536, description="Largest request body.")
+    drain_s: PositiveInt = Field(40, description="Time a role has to finish its work after SIGTERM.")
+    log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR.")
+    log_json: bool = Field(False, description="One JSON object a line instead of text for people.")
+    metrics_token: str | None = Field(None, description="Bearer token that `/metrics` asks for; open when unset.")
+
+    auth_mode: AuthMode = Field(AuthMode.LOCAL, description="`local` or `firebase`.")
+    auth_secret: str | None = Field(None, description="Key of local tokens, at least 32 characters.")
+    firebase_project_id: str | None = Field(None, description="Project whose ID tokens are accepted.")
+    firebase_auth_emulator_host: str | None = Field(None, description="Accepts unsigned tokens; never in production.")
+
+    push: PushMode = Field(PushMode.RECORDING, description="`fcm` sends, `recording` keeps what phones would show.")
+    fcm_base_url: str = Field("https://fcm.googleapis.com", description="Where FCM is.")
+    firebase_credentials: str | None = Field(None, description="Path of a service account file, for `PUSH=fcm`.")
+
+    time_zone: str = Field("Europe/Istanbul", description="Calendar in which a month begins.")
+    offer_ttl_s: PositiveInt = Field(600, description="Time a student has to answer.")
+    match_radius_m: float = Field(1000.0, gt=0, le=100_000, description="How far away a student may be.")
+    candidate_cap: int = Field(50, ge=1, le=1000, description="Longest list made at once; the rest is asked for later.")
+    search_limit_s: PositiveInt = Field(3600, description="No new offer this long after the search began.")
+    start_limit_s: PositiveInt = Field(1800, description="An accepted task not started by then is reported.")
+    complete_limit_s: PositiveInt = Field(14_400, description="An accepted task not completed by then is reported.")
+    tasks_per_minute: PositiveInt = Field(60, description="New tasks one elder may create in a minute.")
+    locations_per_minute: PositiveInt = Field(60, description="Location updates one student may send in a minute.")
+
+    matcher_listener: bool = Field(True, description="Follow Redis's expiry events.")
+    matcher_ticker: bool = Field(True, description="Follow the sorted set of deadlines.")
+    matcher_reconciler: bool = Field(True, description="Sweep PostgreSQL for what the other two missed.")
+    reconcile_interval_s: PositiveFloat = Field(2.0, description="Time between two sweeps.")
+    matcher_batch: int = Field(200, ge=1, le=2000, description="Most tasks handled in one transaction.")
+    matcher_metrics_port: int = Field(0, ge=0, le=65535, description="Port of the matcher's `/metrics`; 0 is off.")
+
+    delivery_threads: PositiveInt = Field(8, description="Notifications a delivery process sends at the same time.")
+    delivery_poll_s: PositiveFloat = Field(1.0, description="Longest wait for a notification nobody announced.")
+    delivery_metrics_port: int = Field(0, ge=0, le=65535, description="Port of delivery's `/metrics`; 0 is off.")
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known_time_zone(cls, value: str) -> str:
+        if value not in available_timezones():
+            raise ValueError("is not a time zone of the IANA database, such as Europe/Istanbul")
+        return value
+
+    @field_validator("log_level")
+    @classmethod
+    def _known_level(cls, value: str) -> str:
+        if value.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+            raise ValueError("must be DEBUG, INFO, WARNING or ERROR")
+        return value.upper()
+
+    @model_validator(mode="after")
+    def _safe_together(self) -> "Settings":
+        problems = list(self._auth_problems()) + list(self._push_problems())
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    def _auth_problems(self) -> list[str]:
+        problems: list[str] = []
+        production = self.environment is Environment.PRODUCTION
+        if self.auth_mode is AuthMode.FIREBASE:
+            if not self.firebase_project_id:
+                problems.append("FIREBASE_PROJECT_ID must be set when AUTH_MODE=firebase")
+        elif production:
+            problems.append("AUTH_MODE=local issues its own tokens and is refused in production; use firebase")
+        elif self.auth_secret is None or len(self.auth_secret) < 32 or self.auth_secret.lower() in DEFAULT_SECRETS:
+            problems.append("AUTH_SECRET must be set to at least 32 random characters when AUTH_MODE=local")
+        if production and self.firebase_auth_emulator_host:
+            problems.append("FIREBASE_AUTH_EMULATOR_HOST accepts unsigned tokens and is refused in production")
+        return problems
+
+    def _push_problems(self) -> list[str]:
+        problems: list[str] = []
+        if self.push is PushMode.FCM and not self.firebase_credentials:
+            problems.append("FIREBASE_CREDENTIALS must name a service account file when PUSH=fcm")
+        if self.push is PushMode.RECORDING and self.environment is Environment.PRODUCTION:
+            problems.append("PUSH=recording reaches no phone and is refused in production; use fcm")
+        return problems
+
+
+def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
+    source = os.environ if environ is None else environ
+    values: dict[str, Any] = {
+        name: source[name.upper()].strip() for name in Settings.model_fields if source.get(name.upper(), "").strip()
+    }
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        raise SettingsError("\n".join(_explain(item) for item in error.errors())) from None
+
+
+def _explain(item: Any) -> str:
+    """One line for one problem, with the variable's name and never its value, which may be a secret."""
+    message = str(item["msg"]).removeprefix("Value error, ")
+    variable = ".".join(str(part) for part in item["loc"]).upper()
+    return f"{variable}: {message}" if variable else message
