@@ -1,0 +1,66 @@
+"""The user the stores run as: PostgreSQL refuses root, so root hands them to an ordinary account."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from machine.steps import StepFailed
+
+# Enough to walk through folders that only root may enter, such as a clone under /root. Nothing else is kept.
+_THROUGH_CLOSED_FOLDERS = ("--inh-caps=+dac_override", "--ambient-caps=+dac_override")
+
+
+@dataclass(frozen=True)
+class Account:
+    uid: int
+    gid: int
+    prefix: tuple[str, ...] = ()
+
+    def own(self, path: Path, mode: int) -> None:
+        if os.geteuid() == 0:
+            os.chown(path, self.uid, self.gid)
+        path.chmod(mode)
+
+    def folder(self, path: Path) -> Path:
+        """A folder that belongs to the account, with everything in it."""
+        path.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0 and path.stat().st_uid != self.uid:
+            for inside in path.rglob("*"):
+                os.chown(inside, self.uid, self.gid, follow_symlinks=False)
+        self.own(path, 0o700)
+        return path
+
+
+def store_account(folder: Path) -> Account:
+    if os.geteuid() != 0:
+        return Account(os.geteuid(), os.getegid())
+    user = _unprivileged_user()
+    setpriv = shutil.which("setpriv") or "setpriv"
+    plain = (setpriv, f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
+    for prefix in (plain, (*plain, *_THROUGH_CLOSED_FOLDERS)):
+        account = Account(user.pw_uid, user.pw_gid, prefix)
+        if _can_enter(account, folder):
+            return account
+    raise StepFailed(
+        f"root may not run PostgreSQL, and the user {user.pw_name} cannot enter {folder}",
+        "choose a folder every user can enter, for example --dir /var/lib/yaninda.",
+    )
+
+
+def _unprivileged_user() -> pwd.struct_passwd:
+    for name in ("postgres", "redis", "nobody"):
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name)
+    raise StepFailed("this machine has no unprivileged user", "create one with `useradd --system postgres`.")
+
+
+def _can_enter(account: Account, folder: Path) -> bool:
+    command = [*account.prefix, "sh", "-c", 'cd "$0"', str(folder)]
+    try:
+        return subprocess.run(command, cwd="/", capture_output=True, check=False).returncode == 0
+    except OSError as error:
+        raise StepFailed(f"setpriv could not be started: {error}", "install the package util-linux.") from None

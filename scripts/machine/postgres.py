@@ -1,0 +1,193 @@
+"""A private PostgreSQL with PostGIS in a folder of its own, listening on 127.0.0.1 only."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from machine import processes
+from machine.account import Account
+from machine.steps import Stopped, StepFailed, interrupts, run, say, tail
+
+LIBRARIES = Path("/usr/lib/postgresql")
+EXTENSIONS = "/usr/share/postgresql/{version}/extension/postgis.control"
+ADVICE = "read the log named above; if the data is of no value, delete the folder and start again."
+
+# Variables such as PGPORT or PGDATA of the caller must not steer the private server.
+CLEAN_ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "HOME": "/"}
+
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    "shared_buffers": "256MB",
+    "jit": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_min_duration_statement": "1s",
+}
+# For data that is thrown away at the end.
+CARELESS = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "max_connections": "400"}
+
+FAST_SHUTDOWN = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 5.0))
+
+
+def installed_versions() -> list[int]:
+    """Versions of PostgreSQL on this machine that have PostGIS, newest first."""
+    found = [int(path.name) for path in LIBRARIES.glob("*") if path.name.isdigit()]
+    return sorted((version for version in found if _complete(version)), reverse=True)
+
+
+def _complete(version: int) -> bool:
+    programs = LIBRARIES / str(version) / "bin"
+    return all((programs / name).exists() for name in ("initdb", "postgres")) and Path(
+        EXTENSIONS.format(version=version)
+    ).exists()
+
+
+@dataclass
+class Postgres:
+    folder: Path
+    account: Account
+    log: Path
+    settings: dict[str, str] = field(default_factory=dict[str, str])
+    process: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def version(self) -> int:
+        made_by = self.data / "PG_VERSION"
+        versions = installed_versions()
+        if not made_by.exists():
+            return versions[0]
+        version = int(made_by.read_text())
+        if version not in versions:
+            raise StepFailed(
+                f"{self.data} was made by PostgreSQL {version}, which is not installed",
+                f"install it: apt-get install postgresql-{version}-postgis-3",
+            )
+        return version
+
+    def program(self, name: str) -> str:
+        return str(LIBRARIES / str(self.version) / "bin" / name)
+
+    def create(self, user: str, password: str, database: str, superuser: bool = False) -> bool:
+        """Make the data folder unless there is one; False when there is. Complete or not there at all."""
+        self.account.folder(self.folder)
+        if self.data.exists():
+            return False
+        fresh = self.folder / "data.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        options = ["--username=postgres", "--encoding=UTF8", "--locale=C.UTF-8", "--auth=trust", "--no-instructions"]
+        if self.settings.get("fsync") == "off":
+            options.append("--no-sync")
+        self._tool([self.program("initdb"), f"--pgdata={fresh}", *options], "initdb did not work")
+        # Nobody has logged in yet, and from here on nobody does without a password.
+        (fresh / "pg_hba.conf").write_text("host all all 127.0.0.1/32 scram-sha-256\n")
+        with (fresh / "postgresql.conf").open("a") as main:
+            main.write("\ninclude 'yaninda.conf'\n")
+        self._write_settings(fresh, port=1)
+        rights = "SUPERUSER LOGIN" if superuser else "LOGIN"
+        self._single_user(fresh, "template1", f"CREATE ROLE {user} {rights} PASSWORD '{password}'")
+        self._single_user(fresh, "template1", f"CREATE DATABASE {database} OWNER {user}")
+        self._single_user(fresh, database, "CREATE EXTENSION postgis")
+        fresh.rename(self.data)
+        return True
+
+    def change_password(self, user: str, password: str) -> None:
+        self._single_user(self.data, "template1", f"ALTER ROLE {user} PASSWORD '{password}'")
+
+    def start(self, port: int) -> None:
+        self.end_leftovers()
+        self._write_settings(self.data, port)
+        self._spawn()
+        self._wait_until_ready()
+
+    def start_again(self) -> None:
+        self.end_leftovers()
+        self._spawn()
+
+    def stop(self) -> None:
+        if self.process is not None:
+            processes.end(self.process, FAST_SHUTDOWN)
+            self.process = None
+        self.end_leftovers()
+
+    def end_leftovers(self) -> None:
+        """Stop what a killed start left running, and forget a pid file that points at nobody or at a stranger."""
+        if not self.data.exists():
+            return
+        if pids := processes.running_in(self.data, "postgres"):
+            say("PostgreSQL is still running from a start that was killed: stopping it first")
+            # Backends whose postmaster is gone end by themselves; they only take SIGINT for "cancel the query".
+            parents = [pid for pid in pids if pid == self._pid_in_file()]
+            processes.end_strangers(parents, FAST_SHUTDOWN[:1])
+            processes.end_strangers(processes.running_in(self.data, "postgres"), FAST_SHUTDOWN[1:])
+        (self.data / "postmaster.pid").unlink(missing_ok=True)
+
+    def _spawn(self) -> None:
+        command = [*self.account.prefix, self.program("postgres"), "-D", str(self.data)]
+        self.process = processes.spawn(command, env=CLEAN_ENVIRONMENT, cwd="/", log=self.log)
+
+    def _wait_until_ready(self, patience_s: float = 300.0) -> None:
+        assert self.process is not None
+        started = time.monotonic()
+        told = False
+        while not self._is_ready():
+            interrupts.check()
+            waited_s = time.monotonic() - started
+            if self.process.poll() is not None or waited_s > patience_s:
+                raise StepFailed(f"PostgreSQL did not start; {self.log} ends with\n{tail(self.log)}", ADVICE)
+            if waited_s > 5 and not told:
+                told = True
+                say("PostgreSQL is putting its data in order after a power cut, which can take a minute")
+            time.sleep(0.02)
+
+    def _is_ready(self) -> bool:
+        lines = self._pid_file_lines()
+        return (
+            self.process is not None
+            and len(lines) >= 8
+            and lines[0] == str(self.process.pid)
+            and lines[7].strip() == "ready"
+        )
+
+    def _pid_in_file(self) -> int | None:
+        lines = self._pid_file_lines()
+        return int(lines[0]) if lines and lines[0].isdigit() else None
+
+    def _pid_file_lines(self) -> list[str]:
+        with contextlib.suppress(OSError):
+            return (self.data / "postmaster.pid").read_text().splitlines()
+        return []
+
+    def _write_settings(self, data: Path, port: int) -> None:
+        settings = SETTINGS | self.settings | {"port": str(port)}
+        path = data / "yaninda.conf"
+        path.write_text("".join(f"{name} = '{value}'\n" for name, value in settings.items()))
+        self.account.own(path, 0o600)
+
+    def _single_user(self, data: Path, database: str, statement: str) -> None:
+        printed = self._tool(
+            [self.program("postgres"), "--single", "-D", str(data), database], "PostgreSQL did not start", statement + "\n"
+        )
+        # The exit code says nothing about the statement.
+        if problem := re.search(r"^.*\b(?:ERROR|FATAL|PANIC):.*$", printed, re.MULTILINE):
+            raise StepFailed(f"PostgreSQL refused a set-up statement: {problem[0].replace(statement, '…')}", ADVICE)
+
+    def _tool(self, command: list[str], failing: str, text: str = "") -> str:
+        try:
+            return run(
+                [*self.account.prefix, *command], failing=failing, advice=ADVICE, text=text, env=CLEAN_ENVIRONMENT, cwd="/"
+            )
+        except Stopped:
+            shutil.rmtree(self.folder / "data.new", ignore_errors=True)
+            raise

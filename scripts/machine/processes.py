@@ -1,0 +1,104 @@
+"""Child processes in sessions of their own, and those that an earlier, killed start left behind."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+Escalation = Sequence[tuple[signal.Signals, float]]
+
+
+def spawn(command: Sequence[str], *, env: Mapping[str, str], cwd: Path | str, log: Path | None) -> "subprocess.Popen[bytes]":
+    """Start a child that Ctrl-C in the terminal does not reach: we decide who stops when."""
+    with contextlib.ExitStack() as stack:
+        output = stack.enter_context(log.open("ab")) if log else None
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=env,
+            cwd=cwd,
+            start_new_session=True,
+        )
+
+
+def end(process: "subprocess.Popen[bytes]", escalation: Escalation) -> bool:
+    """Send one signal after the other until the child is gone; True when the first one was enough."""
+    for step, (number, patience_s) in enumerate(escalation):
+        if process.poll() is None:
+            process.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=patience_s)
+            return step == 0
+    process.wait()
+    return False
+
+
+def running_in(folder: Path, name: str) -> list[int]:
+    """Processes called `name` whose working directory is `folder`: unlike a pid file this cannot be stale."""
+    wanted = str(folder.resolve())
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            if str((entry / "cwd").readlink()) == wanted and (entry / "comm").read_text().strip() == name:
+                found.append(int(entry.name))
+    return found
+
+
+def running_with(variable: str, value: str) -> list[int]:
+    """Processes of this user whose environment was started with `variable=value`."""
+    wanted = f"{variable}={value}".encode()
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found
+
+
+def end_strangers(pids: Iterable[int], escalation: Escalation) -> None:
+    """Like `end`, for processes that are not our children."""
+    left = set(pids)
+    for number, patience_s in escalation:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        until = time.monotonic() + patience_s
+        while left and time.monotonic() < until:
+            left = {pid for pid in left if is_alive(pid)}
+            time.sleep(0.02)
+        if not left:
+            return
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state not in "ZX"
+
+
+def is_free(port: int, host: str = "127.0.0.1") -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

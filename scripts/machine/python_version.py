@@ -1,0 +1,19 @@
+"""Written so that any Python 3 can read it: it finds one that is new enough for the rest."""
+
+import os
+import shutil
+import sys
+
+
+def require():
+    if sys.version_info >= (3, 11):
+        return
+    for name in ("python3.11", "python3.12", "python3.13", "python3.14"):
+        path = shutil.which(name)
+        if path:
+            os.execv(path, [path] + sys.argv)
+    sys.exit(
+        "This needs Python 3.11 or newer, and python3 here is "
+        + sys.version.split()[0]
+        + ". What to do: install it, for example with `apt-get install python3.11`."
+    )
