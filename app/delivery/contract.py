@@ -1,0 +1,61 @@
+"""What delivery takes from other features and shows to them. Plain values."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from app.delivery.models import NotificationStatus, NotificationType, Outcome, Priority
+
+
+@dataclass(frozen=True)
+class NewNotification:
+    """A notification for one person, written in the caller's own transaction."""
+
+    recipient_user_id: int
+    subject: str
+    """Title a phone shows; empty together with `body` for a message that only the app sees."""
+    body: str
+    data: dict[str, str]
+    """What the app gets besides the text: `type`, `taskId`, `deadline`; delivery adds `notificationId`."""
+    task_id: UUID | None = None
+    priority: Priority = Priority.NORMAL
+    expires_at: datetime | None = None
+    notification_type: NotificationType = NotificationType.PUSH
+    extra: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class AttemptView:
+    attempt: int
+    device_id: str | None
+    outcome: Outcome
+    error_code: str | None
+    provider_message_id: str | None
+    at: datetime
+
+
+@dataclass(frozen=True)
+class NotificationView:
+    id: UUID
+    notification_type: NotificationType
+    recipient: str
+    recipient_user_id: int | None
+    subject: str
+    body: str
+    priority: Priority
+    status: NotificationStatus
+    metadata: dict[str, Any]
+    task_id: UUID | None
+    created_at: datetime
+    expires_at: datetime | None
+    finished_at: datetime | None
+    error_code: str | None
+    attempts: list[AttemptView] = field(default_factory=list[AttemptView])
+    """Filled where one notification is shown, empty in a list."""
+
+
+@dataclass(frozen=True)
+class NotificationPage:
+    items: list[NotificationView]
+    next_cursor: str | None

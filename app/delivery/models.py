@@ -1,0 +1,134 @@
+"""Notifications wait here until a channel has taken them; attempts tell what became of each try."""
+
+from enum import StrEnum
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    Table,
+    Text,
+    Uuid,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from app.db import metadata
+from app.users.models import one_of
+
+
+class NotificationType(StrEnum):
+    """The channel a notification leaves by. Further channels join here."""
+
+    PUSH = "PUSH"
+
+
+class Priority(StrEnum):
+    LOW = "LOW"
+    NORMAL = "NORMAL"
+    HIGH = "HIGH"
+    URGENT = "URGENT"
+
+
+class NotificationStatus(StrEnum):
+    ACCEPTED = "ACCEPTED"
+    SENDING = "SENDING"
+    RETRYING = "RETRYING"
+    SENT = "SENT"
+    DEAD = "DEAD"
+    EXPIRED = "EXPIRED"
+    CANCELLED = "CANCELLED"
+
+
+class Outcome(StrEnum):
+    """What became of one try to reach one device."""
+
+    SENT = "SENT"
+    TRANSIENT = "TRANSIENT"
+    PERMANENT = "PERMANENT"
+    RECIPIENT_GONE = "RECIPIENT_GONE"
+    UNKNOWN = "UNKNOWN"
+    """The provider may or may not have taken it."""
+
+
+LIVE = "status IN ('ACCEPTED', 'SENDING', 'RETRYING')"
+FAILED = "status IN ('DEAD', 'EXPIRED', 'CANCELLED')"
+
+# The queue is the table: `due_at` is when a worker may (again) take the row, for a row that is being sent the end
+# of the lease. `attempts` counts claims and fences a worker that comes back after its lease was given to another;
+# `failures` counts the tries that a channel answered with a failure, so that a worker's death costs nobody a retry.
+notifications = Table(
+    "notifications",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("notification_type", Text, nullable=False),
+    Column("recipient", Text, nullable=False),
+    Column("recipient_user_id", BigInteger, ForeignKey("users.id")),
+    Column("subject", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("priority", Text, nullable=False, server_default="NORMAL"),
+    Column("status", Text, nullable=False, server_default="ACCEPTED"),
+    Column("metadata", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
+    Column("task_id", Uuid),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("expires_at", DateTime(timezone=True)),
+    Column("due_at", DateTime(timezone=True), server_default=func.clock_timestamp()),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("failures", Integer, nullable=False, server_default=text("0")),
+    Column("finished_at", DateTime(timezone=True)),
+    Column("error_code", Text),
+    CheckConstraint(one_of("status", NotificationStatus), name="status"),
+    CheckConstraint(one_of("notification_type", NotificationType), name="notification_type"),
+    CheckConstraint(one_of("priority", Priority), name="priority"),
+    CheckConstraint(f"({LIVE}) = (due_at IS NOT NULL)", name="live_is_due"),
+    CheckConstraint(f"({LIVE}) = (finished_at IS NULL)", name="live_is_unfinished"),
+    Index("notifications_due_idx", "notification_type", "priority", "due_at", postgresql_where=text(LIVE)),
+    Index("notifications_failed_idx", "status", "id", postgresql_where=text(FAILED)),
+    Index("notifications_recipient_idx", "recipient_user_id", "id"),
+    Index("notifications_task_idx", "task_id", postgresql_where=text("task_id IS NOT NULL")),
+    # Every row is rewritten twice on its way; the usual fifth of the table would leave the queue's index full of the dead.
+    postgresql_with={"autovacuum_vacuum_scale_factor": "0.01", "autovacuum_vacuum_threshold": "1000"},
+)
+
+notification_attempts = Table(
+    "notification_attempts",
+    metadata,
+    Column("id", BigInteger, Identity(always=False), primary_key=True),
+    Column("notification_id", Uuid, ForeignKey("notifications.id"), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("device_id", Text),
+    Column("outcome", Text, nullable=False),
+    Column("error_code", Text),
+    Column("provider_message_id", Text),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    CheckConstraint(one_of("outcome", Outcome), name="outcome"),
+    Index("notification_attempts_notification_idx", "notification_id"),
+)
+
+# What phones would have shown, where `PUSH=recording` stands in for Firebase.
+recorded_pushes = Table(
+    "recorded_pushes",
+    metadata,
+    Column("id", BigInteger, Identity(always=False), primary_key=True),
+    Column("notification_id", Uuid, nullable=False),
+    Column("user_id", BigInteger, nullable=False),
+    Column("device_id", Text),
+    Column("title", Text),
+    Column("body", Text),
+    Column("data", JSONB, nullable=False),
+    Column("shown_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Index(
+        "recorded_pushes_once_per_device",
+        "notification_id",
+        "device_id",
+        unique=True,
+        postgresql_nulls_not_distinct=True,
+    ),
+    Index("recorded_pushes_user_idx", "user_id", "id"),
+)
