@@ -1,0 +1,154 @@
+"""The supervisor, with small real child processes that say through pipes and files what happens to them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.ops.supervisor import decide_restart
+
+PATIENCE_S = 20.0
+
+# Children append "<role> <pid>" to a journal when they are ready to be signalled.
+JOURNAL = "import os, sys; open(sys.argv[1], 'a').write(f'{sys.argv[2]} {os.getpid()}\\n'); "
+OBEDIENT = "import signal; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); "
+STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+WAITING = "import threading; threading.Event().wait()"
+
+SUPERVISE = """
+import json, sys
+from app.ops.supervisor import run_supervisor
+sys.exit(run_supervisor(json.loads(sys.argv[1]), drain_s=float(sys.argv[2])))
+"""
+
+
+@pytest.mark.parametrize(
+    ("quick_deaths", "lived_s", "after_s", "then"),
+    [
+        (0, 0.1, 0.2, 1),
+        (1, 0.1, 0.4, 2),
+        (2, 0.1, 0.8, 3),
+        (5, 0.1, 6.4, 6),
+        (6, 0.1, 10.0, 7),
+        (5000, 0.1, 10.0, 5001),
+        (6, 29.9, 10.0, 7),
+        (6, 30.0, 0.2, 1),
+        (0, 3600.0, 0.2, 1),
+    ],
+)
+def test_delay_doubles_with_each_quick_death(quick_deaths: int, lived_s: float, after_s: float, then: int) -> None:
+    decision = decide_restart(quick_deaths, lived_s)
+    assert (decision.after_s, decision.quick_deaths) == (pytest.approx(after_s), then)
+
+
+def role(name: str, journal: Path, before: str = OBEDIENT, then: str = WAITING) -> list[str]:
+    return [sys.executable, "-c", f"import sys; {before}{JOURNAL}{then}", str(journal), name]
+
+
+@contextmanager
+def supervised(commands: dict[str, list[str]], drain_s: float = PATIENCE_S) -> Iterator["subprocess.Popen[bytes]"]:
+    supervisor = subprocess.Popen([sys.executable, "-c", SUPERVISE, json.dumps(commands), str(drain_s)])
+    try:
+        yield supervisor
+    finally:
+        for _ in range(2):  # The second SIGTERM kills what does not want to go.
+            if supervisor.poll() is None:
+                supervisor.send_signal(signal.SIGTERM)
+        supervisor.wait(timeout=PATIENCE_S)
+
+
+def eventually(what: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not what():
+        assert time.monotonic() < until, "did not happen in time"
+        time.sleep(0.01)
+
+
+def starts(journal: Path, name: str) -> list[int]:
+    lines = journal.read_text().splitlines() if journal.exists() else []
+    return [int(line.split()[1]) for line in lines if line.split()[0] == name]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_sigterm_drains_every_role_and_exits_with_zero(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    with supervised({name: role(name, journal) for name in ("a", "b")}) as supervisor:
+        eventually(lambda: bool(starts(journal, "a") and starts(journal, "b")))
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.wait(timeout=PATIENCE_S) == 0
+    assert not any(is_alive(pid) for pid in starts(journal, "a") + starts(journal, "b"))
+
+
+def test_killed_role_is_started_again_and_the_others_are_left_alone(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    with supervised({name: role(name, journal) for name in ("a", "b")}):
+        eventually(lambda: bool(starts(journal, "a") and starts(journal, "b")))
+        os.kill(starts(journal, "a")[0], signal.SIGKILL)
+        eventually(lambda: len(starts(journal, "a")) == 2)
+        assert len(starts(journal, "b")) == 1
+        assert is_alive(starts(journal, "b")[0])
+
+
+def test_role_that_ends_by_itself_is_started_again_and_again(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    with supervised({"a": role("a", journal, then="pass")}):
+        eventually(lambda: len(starts(journal, "a")) >= 3)
+
+
+def test_role_that_ignores_sigterm_is_killed_after_the_drain(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    commands = {"deaf": role("deaf", journal, before=STUBBORN), "b": role("b", journal)}
+    with supervised(commands, drain_s=0.5) as supervisor:
+        eventually(lambda: bool(starts(journal, "deaf") and starts(journal, "b")))
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.wait(timeout=PATIENCE_S) == 1
+    assert not is_alive(starts(journal, "deaf")[0])
+
+
+def test_second_sigterm_does_not_wait_for_the_drain(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    with supervised({"deaf": role("deaf", journal, before=STUBBORN)}, drain_s=3600) as supervisor:
+        eventually(lambda: bool(starts(journal, "deaf")))
+        supervisor.send_signal(signal.SIGTERM)
+        supervisor.send_signal(signal.SIGINT)
+        assert supervisor.wait(timeout=PATIENCE_S) == 1
+    assert not is_alive(starts(journal, "deaf")[0])
+
+
+def test_roles_do_not_outlive_a_killed_supervisor(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    with supervised({"a": role("a", journal)}) as supervisor:
+        eventually(lambda: bool(starts(journal, "a")))
+        supervisor.kill()
+        eventually(lambda: not is_alive(starts(journal, "a")[0]))
+
+
+def test_workers_of_a_killed_role_do_not_outlive_it(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    worker = role("worker", journal, before=STUBBORN)
+    forking = f"import subprocess; subprocess.Popen({worker!r}); " + WAITING
+    with supervised({"a": role("a", journal, then=forking)}):
+        eventually(lambda: bool(starts(journal, "worker")))
+        os.kill(starts(journal, "a")[0], signal.SIGKILL)
+        eventually(lambda: not is_alive(starts(journal, "worker")[0]))
+
+
+def test_a_role_does_not_hear_the_terminal_s_ctrl_c(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    with supervised({"a": role("a", journal)}) as supervisor:
+        eventually(lambda: bool(starts(journal, "a")))
+        pid = starts(journal, "a")[0]
+        assert os.getsid(pid) == pid != os.getsid(supervisor.pid)
