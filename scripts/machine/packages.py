@@ -24,7 +24,9 @@ undo() {
     if [ -n "${saved_main:-}" ]; then cp -p "$saved_main" "$main"; rm -f "$saved_main"; fi
 }
 trap undo EXIT
-get() { apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold install --no-install-recommends "$@"; }
+get() {
+    apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold install --no-install-recommends "$@"
+}
 
 # No package may start the service it brings.
 if [ ! -e "$policy" ]; then
@@ -124,14 +126,15 @@ def install(missing: list[str]) -> None:
 def _failing(what: str) -> dict[str, str]:
     return {
         "failing": f"{what} did not work",
-        "advice": "see that this machine reaches its package mirror and that no other apt is running, then start again.",
+        "advice": "see that the package mirror can be reached and that no other apt is running, then start again.",
     }
 
 
 def _as_root() -> list[str]:
     if os.geteuid() == 0:
         return []
-    if shutil.which("sudo") and subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0:
+    allowed = ["sudo", "-n", "true"]
+    if shutil.which("sudo") and subprocess.run(allowed, capture_output=True, check=False).returncode == 0:
         return ["sudo", "-n"]
     raise StepFailed(
         "system packages are missing, and this user may not install them",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from machine import processes
 from machine.account import Account
-from machine.steps import Stopped, StepFailed, interrupts, run, say, tail
+from machine.steps import StepFailed, Stopped, interrupts, run, say, tail
 
 LIBRARIES = Path("/usr/lib/postgresql")
 EXTENSIONS = "/usr/share/postgresql/{version}/extension/postgis.control"
@@ -45,9 +45,10 @@ def installed_versions() -> list[int]:
 
 def _complete(version: int) -> bool:
     programs = LIBRARIES / str(version) / "bin"
-    return all((programs / name).exists() for name in ("initdb", "postgres")) and Path(
-        EXTENSIONS.format(version=version)
-    ).exists()
+    return (
+        all((programs / name).exists() for name in ("initdb", "postgres"))
+        and Path(EXTENSIONS.format(version=version)).exists()
+    )
 
 
 @dataclass
@@ -176,18 +177,16 @@ class Postgres:
         self.account.own(path, 0o600)
 
     def _single_user(self, data: Path, database: str, statement: str) -> None:
-        printed = self._tool(
-            [self.program("postgres"), "--single", "-D", str(data), database], "PostgreSQL did not start", statement + "\n"
-        )
+        command = [self.program("postgres"), "--single", "-D", str(data), database]
+        printed = self._tool(command, "PostgreSQL did not start", statement + "\n")
         # The exit code says nothing about the statement.
         if problem := re.search(r"^.*\b(?:ERROR|FATAL|PANIC):.*$", printed, re.MULTILINE):
             raise StepFailed(f"PostgreSQL refused a set-up statement: {problem[0].replace(statement, '…')}", ADVICE)
 
     def _tool(self, command: list[str], failing: str, text: str = "") -> str:
         try:
-            return run(
-                [*self.account.prefix, *command], failing=failing, advice=ADVICE, text=text, env=CLEAN_ENVIRONMENT, cwd="/"
-            )
+            command = [*self.account.prefix, *command]
+            return run(command, failing=failing, advice=ADVICE, text=text, env=CLEAN_ENVIRONMENT, cwd="/")
         except Stopped:
             shutil.rmtree(self.folder / "data.new", ignore_errors=True)
             raise

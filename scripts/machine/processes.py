@@ -12,7 +12,9 @@ from pathlib import Path
 Escalation = Sequence[tuple[signal.Signals, float]]
 
 
-def spawn(command: Sequence[str], *, env: Mapping[str, str], cwd: Path | str, log: Path | None) -> "subprocess.Popen[bytes]":
+def spawn(
+    command: Sequence[str], *, env: Mapping[str, str], cwd: Path | str, log: Path | None
+) -> "subprocess.Popen[bytes]":
     """Start a child that Ctrl-C in the terminal does not reach: we decide who stops when."""
     with contextlib.ExitStack() as stack:
         output = stack.enter_context(log.open("ab")) if log else None

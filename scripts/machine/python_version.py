@@ -6,12 +6,12 @@ import sys
 
 
 def require():
-    if sys.version_info >= (3, 11):
+    if sys.version_info >= (3, 11):  # noqa: UP036
         return
     for name in ("python3.11", "python3.12", "python3.13", "python3.14"):
         path = shutil.which(name)
         if path:
-            os.execv(path, [path] + sys.argv)
+            os.execv(path, [path] + sys.argv)  # noqa: RUF005
     sys.exit(
         "This needs Python 3.11 or newer, and python3 here is "
         + sys.version.split()[0]

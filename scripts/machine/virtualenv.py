@@ -8,10 +8,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from machine import packages
-from machine.steps import ROOT, StepFailed, run, say
+from machine.steps import ROOT, run, say
 
 FOLDER = ROOT / ".venv"
 PYTHON = FOLDER / "bin" / "python"

@@ -1,0 +1,303 @@
+"""One running copy of the service in a folder: private stores, the supervised roles, and an orderly end."""
+
+import contextlib
+import fcntl
+import http.client
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from machine import environment, packages, processes, virtualenv
+from machine.account import store_account
+from machine.environment import Store
+from machine.postgres import Postgres
+from machine.redis import Redis
+from machine.steps import ROOT, StepFailed, interrupts, run, say
+
+MARK = "YANINDA_COPY"
+DEFAULT_PORT = "8080"
+READY_WITHIN_S = 90.0
+LOG_LIMIT_BYTES = 10_000_000
+BESIDES_DRAIN_S = 15.0
+
+
+@dataclass(frozen=True)
+class Options:
+    folder: Path
+    port: int | None
+    empty: bool
+
+
+class RunningCopy:
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.folder = options.folder
+        self.env_file = self.folder / "env"
+        self.logs = self.folder / "log"
+        self.postgres: Postgres | None = None
+        self.redis: Redis | None = None
+        self.serve: subprocess.Popen[bytes] | None = None
+        self.env: dict[str, str] = {}
+        self.restarts: dict[str, tuple[int, float]] = {}
+
+    # Starting ---------------------------------------------------------------------------------------------------
+
+    def run(self) -> int:
+        self._make_folder()
+        lock = self._lock()
+        try:
+            self._end_leftover_roles()
+            packages.ensure_stores(not os.environ.get("DATABASE_URL"), not os.environ.get("REDIS_URL"))
+            virtualenv.ensure(virtualenv.RUNTIME)
+            interrupts.check()
+            self._start_stores()
+            self._app("migrate", "Migrations", "the database could not be migrated")
+            if not self.options.empty:
+                self._app("demo", "Demo neighbourhood", "the demo neighbourhood could not be loaded")
+            self._start_serve()
+            self._wait_until_ready()
+            self._tell_what_to_open()
+            self._keep_running()
+            return 0
+        finally:
+            self._stop()
+            os.close(lock)
+
+    def _make_folder(self) -> None:
+        for folder in (self.folder, self.logs):
+            if not folder.exists():
+                folder.mkdir(parents=True)
+                # Whatever the umask: the stores' user has to get to its folders inside. Secrets are in files of mode 600.
+                folder.chmod(0o755)
+
+    def _lock(self) -> int:
+        lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = os.read(lock, 20).decode().strip() or "unknown"
+            os.close(lock)
+            raise StepFailed(
+                f"a copy is already running in {self.folder} (process {pid})",
+                f"stop it with Ctrl-C there or `kill {pid}`, or start another one: scripts/run --dir … --port …",
+            ) from None
+        os.truncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        return lock
+
+    def _end_leftover_roles(self) -> None:
+        if pids := processes.running_with(MARK, str(self.folder)):
+            say("Roles are still running from a start that was killed: draining them first")
+            processes.end_strangers(pids, ((signal.SIGTERM, 45.0), (signal.SIGKILL, 5.0)))
+
+    def _start_stores(self) -> None:
+        kept = environment.read(self.env_file, with_given=False)
+        kept.setdefault("ENVIRONMENT", "development")
+        kept.setdefault("AUTH_MODE", "local")
+        kept.setdefault("AUTH_SECRET", secrets.token_urlsafe(48))
+        kept.setdefault("PUSH", "recording")
+        kept["PORT"] = str(self.options.port or os.environ.get("PORT") or DEFAULT_PORT)
+        given = self._given()
+        self._check_port(kept | given)
+        account = store_account(self.folder)
+        if "DATABASE_URL" not in given:
+            self.postgres = Postgres(self.folder / "postgres", account, self._log("postgres"))
+            kept["DATABASE_URL"] = self._start_postgres(self.postgres, kept.get("DATABASE_URL")).database_url
+        if "REDIS_URL" not in given:
+            self.redis = Redis(self.folder / "redis", account, self._log("redis"))
+            kept["REDIS_URL"] = self._start_redis(self.redis, kept.get("REDIS_URL")).redis_url
+        environment.write(self.env_file, kept, given)
+        # PATH and the like, then the file, then whatever setting this start was given.
+        self.env = {**os.environ, **kept, **given, MARK: str(self.folder)}
+
+    def _given(self) -> dict[str, str]:
+        """Settings in the environment of this start. The names are the service's own."""
+        code = "from app.settings import Settings; print(*Settings.model_fields)"
+        printed = run(
+            [str(virtualenv.PYTHON), "-c", code],
+            failing="the settings of the service could not be read",
+            advice="see whether app/settings.py is as it was committed (`git status`), then start again.",
+        )
+        names = [name.upper() for name in printed.split()]
+        given = {name: os.environ[name] for name in names if os.environ.get(name, "").strip()}
+        if self.options.port:
+            given["PORT"] = str(self.options.port)
+        return given
+
+    def _check_port(self, values: dict[str, str]) -> None:
+        port, host = values["PORT"], values.get("HOST", "127.0.0.1")
+        if not port.isdigit() or not 1 <= int(port) <= 65535:
+            raise StepFailed(f"{port} is not a port", "choose a number from 1 to 65535 with --port.")
+        if not processes.is_free(int(port), host):
+            raise StepFailed(f"port {port} of {host} is taken", "choose another one: scripts/run --port 8081.")
+
+    def _start_postgres(self, postgres: Postgres, known: str | None) -> Store:
+        store = environment.store_from(known)
+        created = False
+        if store is None or not postgres.data.exists():
+            store = environment.new_store()
+            created = not postgres.data.exists()
+            say("PostgreSQL … " + ("making a database of its own" if created else "setting a new password"))
+            postgres.end_leftovers()
+            if not postgres.create(environment.ROLE, store.password, environment.DATABASE):
+                postgres.change_password(environment.ROLE, store.password)
+        postgres.end_leftovers()
+        # Written before the server starts: a power cut from here on finds the password.
+        store = store.with_free_port()
+        self._remember("DATABASE_URL", store.database_url)
+        postgres.start(store.port)
+        say(f"PostgreSQL {postgres.version} … running on 127.0.0.1:{store.port}, its data in {postgres.folder}")
+        return store
+
+    def _start_redis(self, redis: Redis, known: str | None) -> Store:
+        redis.end_leftovers()
+        store = (environment.store_from(known) or environment.new_store()).with_free_port()
+        redis.start(store.port, store.password)
+        say(f"Redis … running on 127.0.0.1:{store.port}, its data in {redis.folder}")
+        return store
+
+    def _remember(self, name: str, value: str) -> None:
+        kept = environment.read(self.env_file, with_given=False)
+        environment.write(self.env_file, kept | {name: value}, {})
+
+    def _log(self, name: str) -> Path:
+        path = self.logs / f"{name}.log"
+        if path.exists() and path.stat().st_size > LOG_LIMIT_BYTES:
+            path.replace(path.with_suffix(".log.1"))
+        return path
+
+    def _app(self, command: str, title: str, failing: str) -> None:
+        say(f"{title} … python -m app {command}")
+        run(
+            [str(virtualenv.PYTHON), "-m", "app", command],
+            failing=failing,
+            advice=f"read the lines above, mend what they name, then start again ({self.logs} has the stores' side).",
+            env=self.env,
+        )
+
+    def _start_serve(self) -> None:
+        command = [str(virtualenv.PYTHON), "-m", "app", "serve"]
+        self.serve = processes.spawn(command, env=self.env, cwd=ROOT, log=None)
+
+    def _wait_until_ready(self) -> None:
+        say("Roles … starting")
+        until = time.monotonic() + READY_WITHIN_S
+        while not self._is_ready():
+            interrupts.check()
+            if self.serve is None or self.serve.poll() is not None:
+                raise StepFailed(
+                    "the service ended while it started", "read its last lines above; they name the reason."
+                )
+            if time.monotonic() > until:
+                raise StepFailed(
+                    f"{self._url()}/readyz did not say 200 within {READY_WITHIN_S:.0f} s",
+                    f"see what is missing: curl {self._url()}/readyz while it starts; the lines above name the reason.",
+                )
+            time.sleep(0.05)
+
+    def _is_ready(self) -> bool:
+        host, port = self._address()
+        connection = http.client.HTTPConnection(host, port, timeout=5)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _address(self) -> tuple[str, int]:
+        host = self.env.get("HOST", "").strip() or "127.0.0.1"
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), int(self.env["PORT"])
+
+    def _url(self) -> str:
+        host, port = self._address()
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def _tell_what_to_open(self) -> None:
+        default = self.folder == ROOT / ".run"
+        app = "scripts/app" if default else f"scripts/app --dir {self.folder}"
+        say(f"Ready: {self._url()}")
+        print(
+            f"\n    Documentation   {self._url()}/docs\n"
+            f"    A token         {app} token --admin\n"
+            f"    Environment     {self.env_file}\n"
+            f"    Logs of stores  {self.logs}\n"
+            "\n    Ctrl-C stops everything; the data stays.\n",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    # Running ----------------------------------------------------------------------------------------------------
+
+    def _keep_running(self) -> None:
+        while not interrupts.count:
+            if self.serve is not None and self.serve.poll() is not None:
+                self._again("serve", "The supervisor", self._start_serve_again)
+            if self.postgres and self.postgres.process and self.postgres.process.poll() is not None:
+                self._store_ended("postgres", "PostgreSQL", self.postgres)
+            if self.redis and self.redis.process and self.redis.process.poll() is not None:
+                self._store_ended("redis", "Redis", self.redis)
+            time.sleep(0.1)
+
+    def _store_ended(self, key: str, title: str, store: Postgres | Redis) -> None:
+        assert store.process is not None
+        if store.process.returncode == 0:
+            # Somebody shut it down on purpose, perhaps to see what happens without it.
+            say(f"{title} was shut down; it stays down until the next start")
+            store.process = None
+        else:
+            self._again(key, title, store.start_again)
+
+    def _start_serve_again(self) -> None:
+        processes.end_strangers(
+            processes.running_with(MARK, str(self.folder)), ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0))
+        )
+        self._start_serve()
+
+    def _again(self, key: str, title: str, start: Callable[[], None]) -> None:
+        """At once, then with growing pauses while it dies quickly."""
+        deaths, last = self.restarts.get(key, (0, 0.0))
+        deaths = deaths + 1 if time.monotonic() - last < 60 else 0
+        self.restarts[key] = (deaths, time.monotonic())
+        pause_s = min(0.2 * 2**deaths, 10.0)
+        say(f"{title} died; starting it again in {pause_s:.1f} s")
+        until = time.monotonic() + pause_s
+        while time.monotonic() < until and not interrupts.count:
+            time.sleep(0.05)
+        if not interrupts.count:
+            start()
+
+    # Stopping ---------------------------------------------------------------------------------------------------
+
+    def _stop(self) -> None:
+        """Roles first, stores when the last role is done with them. Nothing in here can be interrupted."""
+        if self.serve is not None and self.serve.poll() is None:
+            say("Draining the roles (Ctrl-C again: without waiting for them)")
+            interrupts.count = max(interrupts.count, 1)
+            interrupts.hurried = self._hurry
+            clean = processes.end(self.serve, ((signal.SIGTERM, self._drain_s()), (signal.SIGKILL, 5.0)))
+            say("Roles … drained" if clean and self.serve.returncode == 0 else "Roles … some had to be killed")
+        with contextlib.suppress(OSError):
+            left = processes.running_with(MARK, str(self.folder))
+            processes.end_strangers(left, ((signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0)))
+        for title, store in (("Redis", self.redis), ("PostgreSQL", self.postgres)):
+            if store is not None:
+                store.stop()
+                say(f"{title} … stopped")
+
+    def _hurry(self) -> None:
+        if self.serve is not None and self.serve.poll() is None:
+            self.serve.send_signal(signal.SIGTERM)
+
+    def _drain_s(self) -> float:
+        try:
+            return float(self.env.get("DRAIN_S", "").strip() or 40) + BESIDES_DRAIN_S
+        except ValueError:
+            return 40 + BESIDES_DRAIN_S
