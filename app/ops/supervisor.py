@@ -163,6 +163,6 @@ def _await_signal(timeout_s: float) -> int | None:
     return received.si_signo if received is not None else None
 
 
-def main(settings: Settings) -> int:
+def main(settings: Settings, _argv: Sequence[str] = ()) -> int:
     commands = {role: [sys.executable, "-m", "app", role] for role in ROLES}
     return run_supervisor(commands, drain_s=settings.drain_s + GOODBYE_S)

@@ -62,8 +62,15 @@ def read(path: Path, *, with_given: bool) -> dict[str, str]:
             break
         name, sign, value = line.strip().removeprefix("export ").partition("=")
         if sign and not name.startswith("#"):
-            values[name.strip()] = "".join(shlex.split(value))
+            values[name.strip()] = _unquoted(value)
     return values
+
+
+def _unquoted(value: str) -> str:
+    try:
+        return " ".join(shlex.split(value))
+    except ValueError:  # A quote that is not closed: a person wrote it, and meant the text as it is.
+        return value
 
 
 def write(path: Path, kept: Mapping[str, str], given: Mapping[str, str]) -> None:
@@ -79,4 +86,4 @@ def write(path: Path, kept: Mapping[str, str], given: Mapping[str, str]) -> None
 
 
 def _assignments(values: Mapping[str, str]) -> Iterable[str]:
-    return (f"{name}={shlex.quote(value)}" for name, value in sorted(values.items()))
+    return (f"{name}={shlex.quote(' '.join(value.split()))}" for name, value in sorted(values.items()))

@@ -73,8 +73,8 @@ class RunningCopy:
         for folder in (self.folder, self.logs):
             if not folder.exists():
                 folder.mkdir(parents=True)
-                # Whatever the umask: the stores' user has to get to its folders inside. Secrets are in files of mode 600.
-                folder.chmod(0o755)
+                # Whatever the umask: the stores' user has to get to its folder inside. Secret files have mode 600.
+                folder.chmod(0o700 if folder == self.logs else 0o755)
 
     def _lock(self) -> int:
         lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)

@@ -1,0 +1,74 @@
+"""What is shipped agrees with what runs: lock files, image and compose file."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.ops.supervisor import ROLES
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNTIME, DEVELOPMENT = "requirements.lock", "requirements-dev.lock"
+
+
+def pins(lock: str) -> set[str]:
+    return set(re.findall(r"^[\w.-]+==[^\\\n]+", (ROOT / lock).read_text(), re.MULTILINE))
+
+
+def compose() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+
+
+@pytest.mark.parametrize("lock", [RUNTIME, DEVELOPMENT])
+def test_every_pin_has_a_hash_and_no_index_is_named(lock: str) -> None:
+    text = (ROOT / lock).read_text()
+    entries = re.split(r"\n(?=\S)", text.strip())
+    assert all("--hash=sha256:" in entry for entry in entries)
+    assert not re.search(r"://|--index|--find-links|file:|^#", text, re.MULTILINE)
+
+
+def test_development_installs_exactly_what_production_runs() -> None:
+    assert pins(RUNTIME) and pins(RUNTIME) <= pins(DEVELOPMENT)
+
+
+def test_compose_runs_one_container_per_role_from_one_image() -> None:
+    services = compose()["services"]
+    own = {name: service for name, service in services.items() if service["image"] == "yaninda"}
+    assert set(own) == {*ROLES, "migrate"}
+    assert all(service["command"] == [name] for name, service in own.items())
+
+
+def test_compose_starts_roles_after_healthy_stores_and_finished_migrations() -> None:
+    services = compose()["services"]
+    for role in ROLES:
+        conditions = {name: how["condition"] for name, how in services[role]["depends_on"].items()}
+        assert conditions == {
+            "postgres": "service_healthy",
+            "redis": "service_healthy",
+            "migrate": "service_completed_successfully",
+        }
+    assert all("healthcheck" in services[store] for store in ("postgres", "redis"))
+
+
+def test_compose_has_no_secret_and_asks_for_each() -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+    for secret in ("AUTH_SECRET", "POSTGRES_PASSWORD", "REDIS_PASSWORD"):
+        assert f"${{{secret}:?" in text
+    assert not re.search(r"(?:PASSWORD|SECRET)(?::|=) *(?!\$\{)\w", text)
+
+
+def test_compose_configures_redis_for_expiry_events() -> None:
+    command = compose()["services"]["redis"]["command"]
+    assert command[command.index("--notify-keyspace-events") + 1] == "Ex"
+
+
+def test_image_has_what_the_service_reads_and_is_not_root() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    copied = re.findall(r"^COPY (?!--from)(\S+)", dockerfile, re.MULTILINE)
+    assert set(copied) == {"requirements.lock", "app", "migrations"}
+    assert all(f"!{name}" in ignored for name in copied)
+    assert re.search(r"^USER (?!root|0)\w+", dockerfile, re.MULTILINE)
+    assert "/readyz" in dockerfile
