@@ -92,7 +92,7 @@ notifications = Table(
     Index("notifications_failed_idx", "status", "id", postgresql_where=text(FAILED)),
     Index("notifications_recipient_idx", "recipient_user_id", "id"),
     Index("notifications_task_idx", "task_id", postgresql_where=text("task_id IS NOT NULL")),
-    # Every row is rewritten twice on its way; the usual fifth of the table would leave the queue's index full of the dead.
+    # Every row is rewritten twice on its way; vacuuming after the usual fifth would leave the queue's index bloated.
     postgresql_with={"autovacuum_vacuum_scale_factor": "0.01", "autovacuum_vacuum_threshold": "1000"},
 )
 

@@ -122,7 +122,10 @@ def _attempts(conn: Connection, id_: UUID) -> list[AttemptView]:
         ),
         {"id": id_},
     )
-    return [AttemptView(**{**row, "outcome": Outcome(row["outcome"])}) for row in rows.mappings()]
+    return [
+        AttemptView(row.attempt, row.device_id, Outcome(row.outcome), row.error_code, row.provider_message_id, row.at)
+        for row in rows
+    ]
 
 
 def _parse_cursor(cursor: str) -> UUID:

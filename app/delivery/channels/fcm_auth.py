@@ -1,0 +1,116 @@
+"""The OAuth2 access token that sending needs, fetched with a service account and kept until it is stale."""
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import google.auth.exceptions
+import requests
+import structlog
+from firebase_admin import credentials  # pyright: ignore[reportMissingTypeStubs]
+from google.auth.credentials import TokenState
+
+log = structlog.get_logger(__name__)
+
+
+class TokenUnavailable(Exception):
+    """The token address does not answer; it may in a moment."""
+
+
+class CredentialsRejected(Exception):
+    """The service account is not, or no longer, good for anything. Somebody has to act."""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
+
+
+class _OneTry:
+    """The transport google-auth asks for, with our timeout, and without google-auth's own three tries.
+
+    It waits and tries again on answers it takes for passing ones, but not on a `TransportError`.
+    """
+
+    def __init__(self, session: requests.Session, timeout: tuple[float, float]) -> None:
+        self._session = session
+        self._timeout = timeout
+
+    def __call__(
+        self,
+        url: str,
+        method: str = "GET",
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        **_: Any,
+    ) -> _Answer:
+        try:
+            answer = self._session.request(
+                method, url, data=body, headers=headers, timeout=self._timeout, allow_redirects=False
+            )
+        except requests.RequestException as error:
+            raise google.auth.exceptions.TransportError(type(error).__name__) from None
+        if answer.status_code in (408, 429) or answer.status_code >= 500 or not _is_json_object(answer.content):
+            raise google.auth.exceptions.TransportError(f"token address answered {answer.status_code}")
+        return _Answer(answer.status_code, answer.headers, answer.content)
+
+
+def _is_json_object(content: bytes) -> bool:
+    try:
+        return isinstance(json.loads(content), dict)
+    except ValueError:
+        return False
+
+
+class AccessTokens:
+    def __init__(self, credentials_path: str, session: requests.Session, timeout: tuple[float, float]) -> None:
+        account: Any = credentials.Certificate(credentials_path)
+        self.project_id: str = account.project_id
+        self._credential: Any = account.get_credential()
+        self._transport = _OneTry(session, timeout)
+        self._lock = threading.Lock()
+        self._failure: tuple[float, Exception] | None = None
+
+    def get(self) -> str:
+        if self._credential.token_state is TokenState.FRESH:
+            return self._credential.token
+        asked_at = time.monotonic()
+        with self._lock:
+            if self._credential.token_state is TokenState.FRESH:
+                return self._credential.token
+            # Whoever queued up behind a fetch that failed shares its failure; one after the other they would wait
+            # longer than their leases last.
+            if self._failure is not None and self._failure[0] > asked_at:
+                raise self._failure[1]
+            return self._fetch()
+
+    def _fetch(self) -> str:
+        try:
+            self._credential.refresh(self._transport)
+        except google.auth.exceptions.GoogleAuthError as error:
+            if self._credential.token_state is TokenState.STALE:
+                return self._credential.token
+            failure = _translate(error)
+            self._failure = (time.monotonic(), failure)
+            raise failure from None
+        return self._credential.token
+
+    def forget(self, token: str) -> None:
+        """FCM refused this one; the next message gets another."""
+        with self._lock:
+            if self._credential.token == token:
+                self._credential.token = None
+
+
+def _translate(error: Any) -> Exception:
+    if isinstance(error, google.auth.exceptions.TransportError) or error.retryable:
+        log.warning("fcm_token_unavailable", error=str(error))
+        return TokenUnavailable()
+    log.critical("fcm_credentials_rejected", error=str(error), hint="check FIREBASE_CREDENTIALS and its rights")
+    return CredentialsRejected()

@@ -1,0 +1,156 @@
+"""What goes over the wire to Firebase Cloud Messaging (HTTP v1) and what its answers mean. No I/O."""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
+
+from app.delivery.channels.base import Parcel
+from app.delivery.models import Outcome
+from app.delivery.retry import Result
+from app.users.models import AddressKind
+
+MAX_PAYLOAD_BYTES = 4096
+LONGEST_TTL_S = 28 * 24 * 3600
+DEFAULT_RETRY_AFTER_S = 60.0
+
+_FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
+_BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
+# Free text of a provider may repeat the token, so only words of this shape are kept.
+_CODE = re.compile(r"[A-Z][A-Z0-9_]{1,62}")
+_TOKEN_FIELDS = frozenset({"message.token", "message.fid"})
+
+
+class PayloadTooLarge(Exception):
+    pass
+
+
+def encode_message(parcel: Parcel, now: datetime) -> bytes:
+    assert parcel.device is not None, "the dispatcher hands over only parcels with a device"
+    content = _content(parcel)
+    if len(_dump(content)) > MAX_PAYLOAD_BYTES:
+        raise PayloadTooLarge
+    address = "fid" if parcel.device.address_kind is AddressKind.FID else "token"
+    message = {address: parcel.device.token, **content, "android": _android(parcel, now), "apns": _apns(parcel)}
+    return _dump({"message": message})
+
+
+def _content(parcel: Parcel) -> dict[str, Any]:
+    content: dict[str, Any] = {"data": parcel.data}
+    shown = {key: value for key, value in (("title", parcel.title), ("body", parcel.body)) if value}
+    if shown:
+        content["notification"] = shown
+    return content
+
+
+def _android(parcel: Parcel, now: datetime) -> dict[str, Any]:
+    android: dict[str, Any] = {"priority": "high"}
+    if parcel.expires_at is not None:
+        left_s = int((parcel.expires_at - now).total_seconds())
+        android["ttl"] = f"{min(max(left_s, 0), LONGEST_TTL_S)}s"
+    if not parcel.is_data_only:
+        # The same message sent again replaces what is shown instead of standing beside it.
+        android["notification"] = {"tag": str(parcel.notification_id)}
+    return android
+
+
+def _apns(parcel: Parcel) -> dict[str, Any]:
+    headers = {"apns-collapse-id": str(parcel.notification_id)}
+    if parcel.expires_at is not None:
+        headers["apns-expiration"] = str(int(parcel.expires_at.timestamp()))
+    if parcel.is_data_only:
+        # Apple refuses a background push of priority 10.
+        headers |= {"apns-priority": "5", "apns-push-type": "background"}
+        return {"headers": headers, "payload": {"aps": {"content-available": 1}}}
+    headers |= {"apns-priority": "10", "apns-push-type": "alert"}
+    return {"headers": headers, "payload": {"aps": {"sound": "default"}}}
+
+
+def _dump(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def read_answer(status: int, headers: Mapping[str, str], body: bytes, now: datetime) -> Result:
+    answer = _object(_parse(body))
+    if status == 200:
+        name = answer.get("name")
+        if isinstance(name, str):
+            return Result(Outcome.SENT, provider_message_id=name[:200])
+        return Result(Outcome.UNKNOWN, "INVALID_ANSWER")
+    return _read_error(status, _object(answer.get("error")), parse_retry_after(headers.get("Retry-After"), now))
+
+
+def _read_error(status: int, error: dict[str, Any], retry_after_s: float | None) -> Result:
+    details = [_object(detail) for detail in _list(error.get("details"))]
+    code = _error_code(status, error, details)
+    if code == "UNREGISTERED":
+        return Result(Outcome.RECIPIENT_GONE, code)
+    if status == 400 and _token_is_at_fault(error, details):
+        return Result(Outcome.RECIPIENT_GONE, "INVALID_TOKEN")
+    if status == 429:
+        wait_s = DEFAULT_RETRY_AFTER_S if retry_after_s is None else retry_after_s
+        return Result(Outcome.TRANSIENT, code, retry_after_s=wait_s)
+    if status == 408:
+        return Result(Outcome.TRANSIENT, code, retry_after_s=retry_after_s)
+    if status >= 500:
+        return Result(Outcome.TRANSIENT, code, retry_after_s=retry_after_s, overloaded=True)
+    return Result(Outcome.PERMANENT, code)
+
+
+def _error_code(status: int, error: dict[str, Any], details: list[dict[str, Any]]) -> str:
+    told = [detail.get("errorCode") for detail in details if detail.get("@type") == _FCM_ERROR]
+    for code in (*told, error.get("status")):
+        if isinstance(code, str) and _CODE.fullmatch(code):
+            return code
+    return f"HTTP_{status}"
+
+
+def _token_is_at_fault(error: dict[str, Any], details: list[dict[str, Any]]) -> bool:
+    """INVALID_ARGUMENT is said of a bad token and of a bad payload alike; believing the wrong one deletes good devices.
+
+    Firebase names the field in `BadRequest` details for a payload. For a token that is none, it documents an
+    `FcmError` alone with the sentence looked for here.
+    """
+    violations = [
+        _object(violation)
+        for detail in details
+        if detail.get("@type") == _BAD_REQUEST
+        for violation in _list(detail.get("fieldViolations"))
+    ]
+    if violations:
+        return all(violation.get("field") in _TOKEN_FIELDS for violation in violations)
+    from_fcm = any(
+        detail.get("@type") == _FCM_ERROR and detail.get("errorCode") == "INVALID_ARGUMENT" for detail in details
+    )
+    return from_fcm and "registration token is not a valid" in str(error.get("message"))
+
+
+def parse_retry_after(value: str | None, now: datetime) -> float | None:
+    """Seconds to wait, whether they were given as such or as a date; None for neither."""
+    value = (value or "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
+    try:
+        at = parsedate_to_datetime(value)
+    except (ValueError, IndexError, TypeError):
+        return None
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
+    return max((at - now).total_seconds(), 0.0)
+
+
+def _parse(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []

@@ -1,0 +1,35 @@
+"""A channel for unit tests: it remembers what it was given and answers as told."""
+
+import threading
+from collections.abc import Callable, Sequence
+
+from app.delivery.channels.base import Parcel
+from app.delivery.models import Outcome
+from app.delivery.retry import PUSH_POLICY, Result, RetryPolicy
+
+SENT = Result(Outcome.SENT)
+
+
+class MemoryChannel:
+    def __init__(
+        self,
+        answer: Callable[[Parcel], Result] = lambda parcel: SENT,
+        *,
+        policy: RetryPolicy = PUSH_POLICY,
+        batch_size: int = 1,
+        needs_device: bool = True,
+    ) -> None:
+        self.policy = policy
+        self.batch_size = batch_size
+        self.needs_device = needs_device
+        self.sent: list[Parcel] = []
+        self._answer = answer
+        self._lock = threading.Lock()
+
+    def send(self, parcels: Sequence[Parcel]) -> list[Result]:
+        with self._lock:
+            self.sent.extend(parcels)
+        return [self._answer(parcel) for parcel in parcels]
+
+    def close(self) -> None:
+        """Nothing is open."""

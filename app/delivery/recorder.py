@@ -1,0 +1,113 @@
+"""Writes down what became of notifications, many in one transaction."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+
+import structlog
+
+from app.db import Database
+from app.delivery.metrics import DeliveryMetrics
+from app.delivery.models import NotificationType
+from app.delivery.queue import Report, record
+from app.errors import Unavailable
+
+log = structlog.get_logger(__name__)
+
+GROUP_S = 0.010
+GROUP_SIZE = 500
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 2.0
+
+
+class Recorder:
+    """A thread that gathers reports for up to `GROUP_S` and commits them together.
+
+    While the database is away it keeps them: what it holds has been sent, and forgetting it would send it again.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        type_: NotificationType,
+        metrics: DeliveryMetrics,
+        on_recorded: Callable[[int], None],
+    ) -> None:
+        self._db = db
+        self._type = type_
+        self._metrics = metrics
+        self._on_recorded = on_recorded
+        self._inbox: queue.SimpleQueue[list[Report] | None] = queue.SimpleQueue()
+        self._give_up_at = float("inf")
+        self._thread = threading.Thread(target=self._run, name="delivery-recorder", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def put(self, reports: list[Report]) -> None:
+        self._inbox.put(reports)
+
+    def close(self, timeout_s: float) -> bool:
+        """Writes down what is left; False where the database did not come back in time."""
+        self._give_up_at = time.monotonic() + timeout_s
+        self._inbox.put(None)
+        self._thread.join(timeout_s + 1)
+        return not self._thread.is_alive()
+
+    def write(self, reports: list[Report]) -> None:
+        with self._db.transaction() as conn:
+            recorded = record(conn, reports)
+        self._metrics.count_recorded(self._type, recorded)
+        if len(recorded) < len(reports):
+            log.warning("delivery_records_refused", count=len(reports) - len(recorded))
+            self._metrics.count_refused(self._type, len(reports) - len(recorded))
+
+    def _run(self) -> None:
+        going_on = True
+        while going_on:
+            group, going_on = self._gather()
+            if group:
+                self._write_surely(group)
+                self._on_recorded(len(group))
+
+    def _gather(self) -> tuple[list[Report], bool]:
+        reports = self._inbox.get()
+        if reports is None:
+            return [], False
+        group = list(reports)
+        until = time.monotonic() + GROUP_S
+        while len(group) < GROUP_SIZE:
+            try:
+                more = self._inbox.get(timeout=max(until - time.monotonic(), 0))
+            except queue.Empty:
+                break
+            if more is None:
+                return group, False
+            group += more
+        return group, True
+
+    def _write_surely(self, group: list[Report]) -> None:
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                return self.write(group)
+            except Unavailable:
+                log.warning("delivery_record_waits", count=len(group))
+            except Exception:
+                # Whatever is wrong with one must not take the others with it: their leases would run out and they
+                # would be sent again.
+                log.exception("delivery_record_failed", count=len(group))
+                return self._write_one_by_one(group)
+            if time.monotonic() + pause_s > self._give_up_at:
+                log.error("delivery_record_given_up", count=len(group))
+                return None
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+    def _write_one_by_one(self, group: list[Report]) -> None:
+        for report in group:
+            try:
+                self.write([report])
+            except Exception:
+                log.exception("delivery_record_failed", notification_id=str(report.claimed.id))
