@@ -1,0 +1,23 @@
+"""Who may call a route. Every route names one of these."""
+
+from enum import Enum
+from typing import Final
+
+from app.users.models import Role
+
+
+class Open(Enum):
+    """For routes that ask for no token."""
+
+    ANYONE = "anyone"
+
+
+Who = frozenset[Role] | Open
+
+ANYONE: Final = Open.ANYONE
+SIGNED_IN: Final = frozenset(Role)
+STUDENT: Final = frozenset({Role.STUDENT})
+COORDINATORS: Final = frozenset({Role.COORDINATOR, Role.ADMIN})
+"""An admin may do what a coordinator may."""
+ELDER_AND_COORDINATORS: Final = COORDINATORS | {Role.ELDER}
+ADMIN: Final = frozenset({Role.ADMIN})

@@ -1,0 +1,116 @@
+"""The Flask application: the routes of the catalogue, hung up in Werkzeug's map, and what every response gets."""
+
+import re
+import secrets
+import time
+from collections.abc import Sequence
+
+import structlog
+from flask import Flask, g, request
+from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response
+
+from app.api.auth import Doorkeeper, TokenVerifier
+from app.api.catalogue import ROUTES
+from app.api.dispatch import handler
+from app.api.docs import render
+from app.api.errors import problem, problem_of_fault, problem_of_http_error
+from app.api.firebase import FirebaseTokens
+from app.api.limits import PerUserLimit
+from app.api.openapi import describe, to_bytes
+from app.api.routing import Route
+from app.api.site import Site
+from app.api.tokens import LocalTokens
+from app.api.views.service import DOCUMENT, RENDERED
+from app.bootstrap import Services
+from app.errors import AppError
+from app.ops.health import Readiness
+from app.ops.metrics import HttpMetrics
+from app.settings import AuthMode, Settings
+
+log = structlog.get_logger(__name__)
+
+REQUEST_ID = "X-Request-Id"
+_SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+SECURITY_HEADERS = (
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cache-Control", "no-store"),
+    ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+)
+QUIET_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Called every few seconds by machines; they are counted but leave no line in the log."""
+
+
+def create_app(
+    services: Services,
+    *,
+    verifier: TokenVerifier | None = None,
+    routes: Sequence[Route] = ROUTES,
+    metrics_directory: str | None = None,
+) -> Flask:
+    settings = services.settings
+    document = describe(routes)
+    site = Site(
+        services=services,
+        doorkeeper=Doorkeeper(verifier or token_verifier(settings), services.db),
+        location_limit=PerUserLimit("location", settings.locations_per_minute, settings.redis_url),
+        readiness=Readiness(services.db, services.clockwork),
+        metrics=HttpMetrics(metrics_directory),
+        pages={DOCUMENT: to_bytes(document), RENDERED: render(document)},
+    )
+    app = Flask("yaninda", static_folder=None, template_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
+    # A path is either known as it stands or not known at all; nobody is sent on to a corrected one.
+    app.url_map.merge_slashes = False
+    for route in routes:
+        app.add_url_rule(
+            route.rule,
+            route.path + " " + route.method,
+            handler(route, site),
+            methods=[route.method],
+            provide_automatic_options=False,
+        )
+    _observe(app, site.metrics)
+    app.register_error_handler(AppError, problem)
+    app.register_error_handler(HTTPException, problem_of_http_error)
+    app.register_error_handler(Exception, problem_of_fault)
+    app.extensions["site"] = site
+    return app
+
+
+def token_verifier(settings: Settings) -> TokenVerifier:
+    if settings.auth_mode is AuthMode.FIREBASE:
+        assert settings.firebase_project_id is not None, "checked when the settings were read"
+        return FirebaseTokens(settings.firebase_project_id)
+    assert settings.auth_secret is not None, "checked when the settings were read"
+    return LocalTokens(settings.auth_secret)
+
+
+def _observe(app: Flask, metrics: HttpMetrics) -> None:
+    def begin() -> None:
+        given = request.headers.get(REQUEST_ID, "")
+        g.request_id = given if _SANE_REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        g.started = time.perf_counter()
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=g.request_id)
+
+    def finish(response: Response) -> Response:
+        headers = response.headers
+        for name, value in SECURITY_HEADERS:
+            headers.setdefault(name, value)
+        headers[REQUEST_ID] = g.request_id
+        # The template and never the path: ids in a path are few people's business, and words in it may be anything.
+        route = request.url_rule.rule if request.url_rule else "unknown"
+        seconds = time.perf_counter() - g.started
+        metrics.count(request.method if request.url_rule else "-", route, response.status_code, seconds)
+        if route not in QUIET_ROUTES:
+            log.info(
+                "request", method=request.method, route=route, status=response.status_code, ms=round(seconds * 1000, 1)
+            )
+        return response
+
+    app.before_request(begin)
+    app.after_request(finish)

@@ -1,0 +1,108 @@
+"""Who is calling: a bearer token becomes an active user, or the call ends here."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from app.api.access import Open, Who
+from app.api.errors import Unauthenticated
+from app.db import Database
+from app.errors import Forbidden, Unavailable
+from app.users import service as users
+from app.users.models import Caller
+
+LONGEST_TOKEN = 8_000
+
+
+class TokenMissing(Unauthenticated):
+    """The call needs a bearer token."""
+
+    code = "token_missing"
+
+
+class TokenInvalid(Unauthenticated):
+    """The token is forged, damaged, or meant for somebody else."""
+
+    code = "token_invalid"
+    challenge: ClassVar[str] = 'Bearer error="invalid_token"'
+
+
+class TokenExpired(Unauthenticated):
+    """The token was good once; sign in again."""
+
+    code = "token_expired"
+    challenge: ClassVar[str] = 'Bearer error="invalid_token", error_description="expired"'
+
+
+class UserUnknown(Unauthenticated):
+    """The token is good, but no user belongs to it."""
+
+    code = "user_unknown"
+    challenge: ClassVar[str] = 'Bearer error="invalid_token"'
+
+
+class RoleForbidden(Forbidden):
+    """This call is not for the role of the caller."""
+
+    code = "role_forbidden"
+
+
+class VerifierUnavailable(Unavailable):
+    """The token cannot be checked just now."""
+
+    code = "verifier_unavailable"
+
+
+@dataclass(frozen=True)
+class UserId:
+    value: int
+
+
+@dataclass(frozen=True)
+class FirebaseUid:
+    value: str
+
+
+Identity = UserId | FirebaseUid
+
+
+class TokenVerifier(Protocol):
+    def verify(self, token: str) -> Identity:
+        """Raise `TokenInvalid`, `TokenExpired` or `VerifierUnavailable` where there is no identity to give."""
+        ...
+
+
+class Doorkeeper:
+    def __init__(self, verifier: TokenVerifier, db: Database) -> None:
+        self._verifier = verifier
+        self._db = db
+
+    def admit(self, who: Who, authorization: str | None) -> Caller | None:
+        if isinstance(who, Open):
+            return None
+        caller = self._known(self._verifier.verify(bearer_token(authorization)))
+        if caller.role not in who:
+            raise RoleForbidden("This call is not for your role.")
+        return caller
+
+    def _known(self, identity: Identity) -> Caller:
+        # Read anew for every call: a deactivated user is out at once, however long the token runs.
+        with self._db.transaction() as conn:
+            if isinstance(identity, UserId):
+                caller = users.find_caller(conn, identity.value)
+            else:
+                caller = users.find_caller_by_firebase_uid(conn, identity.value)
+        if caller is None:
+            raise UserUnknown("No user belongs to this token.")
+        return caller
+
+
+def bearer_token(authorization: str | None) -> str:
+    if not authorization:
+        raise TokenMissing("The call needs an Authorization header with a bearer token.")
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise TokenMissing("The Authorization header must be 'Bearer' and a token.")
+    token = token.strip()
+    if len(token) > LONGEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise TokenInvalid("The token is not valid.")
+    return token

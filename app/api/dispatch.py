@@ -1,0 +1,82 @@
+"""Runs a route for a request: who is calling, what do they say, what do they get."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import request
+from pydantic import BaseModel
+from werkzeug.wrappers import Response
+
+from app.api import validation
+from app.api.errors import FieldCode, FieldError, InvalidInput, UnsupportedMediaType
+from app.api.routing import Answer, Call, Reply, Route
+from app.api.site import Site
+
+JSON = "application/json"
+
+
+def handler(route: Route, site: Site) -> Callable[..., Response]:
+    """The function that Flask calls for one route, with everything that can be known beforehand bound to it."""
+    view, who, body, query, words = route.view, route.who, route.body, route.query, route.path_words
+
+    def handle(**in_path: str) -> Response:
+        caller = site.doorkeeper.admit(who, request.headers.get("Authorization"))
+        arguments: dict[str, Any] = {}
+        for word, text in in_path.items():
+            name, adapter = words[word]
+            arguments[name] = validation.read_path_word(word, adapter, text)
+        given_query = _query_words() if request.query_string else {}
+        if query is not None:
+            arguments["query"] = validation.read_query(query, given_query)
+        elif given_query:
+            raise InvalidInput([_unknown(word) for word in given_query])
+        if body is not None:
+            given_body = validation.read_body(body, _json_bytes())
+            if body is not validation.Nothing:
+                arguments["body"] = given_body
+        return respond(route, view(Call(site, caller, request.headers), **arguments))
+
+    return handle
+
+
+def _query_words() -> dict[str, str]:
+    words: dict[str, str] = {}
+    for name, values in request.args.lists():
+        if len(values) > 1:
+            raise InvalidInput([FieldError(_shown(name), "is given more than once", FieldCode.GIVEN_TWICE)])
+        words[name] = values[0]
+    return words
+
+
+def _unknown(word: str) -> FieldError:
+    return FieldError(_shown(word), "is not known here", FieldCode.UNKNOWN_FIELD)
+
+
+def _shown(word: str) -> str:
+    return word if word.isascii() and word.isidentifier() and len(word) <= 64 else "(unknown)"
+
+
+def _json_bytes() -> bytes:
+    content = request.get_data(cache=False)
+    if not content:
+        return b""
+    charset = request.mimetype_params.get("charset", "utf-8").lower()
+    encoding = request.headers.get("Content-Encoding", "identity").lower()
+    if request.mimetype != JSON or charset not in ("utf-8", "utf8", "us-ascii") or encoding != "identity":
+        raise UnsupportedMediaType
+    return content
+
+
+def respond(route: Route, answer: Answer) -> Response:
+    if answer is None:
+        return Response(status=204)
+    if isinstance(answer, Reply):
+        body, status, headers = answer.body, answer.status or route.default_status, answer.headers
+    else:
+        body, status, headers = answer, route.default_status, None
+    if body is None:
+        return Response(status=status, headers=headers)
+    if isinstance(body, BaseModel):
+        # The instance's own serializer writes bytes without a detour over dictionaries.
+        body = body.__pydantic_serializer__.to_json(body, by_alias=True)
+    return Response(body, status, headers, content_type=route.content_type)

@@ -1,0 +1,268 @@
+"""The routes as an OpenAPI 3.1 document. Everything in it is read from the routes; nothing is written twice."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+
+from app.api.access import Open, Who
+from app.api.auth import (
+    RoleForbidden,
+    TokenExpired,
+    TokenInvalid,
+    TokenMissing,
+    UserUnknown,
+    VerifierUnavailable,
+)
+from app.api.errors import (
+    PROBLEM_JSON,
+    BadRequest,
+    BodyTooLarge,
+    FieldCode,
+    InvalidInput,
+    MalformedJson,
+    RouteUnknown,
+    Unexpected,
+    UnsupportedMediaType,
+    WrongMethod,
+    status_of,
+    with_narrower,
+)
+from app.api.routing import Route
+from app.db import DatabaseUnavailable
+from app.errors import AppError, Unavailable
+from app.users.errors import UserDeactivated
+from app.users.models import Role
+
+TITLE = "Yanında"
+VERSION = "0.1.0"
+ABOUT = (
+    "An elder presses one button; the nearest fair choice of volunteer student is asked, then the next, until one is"
+    " on the way.\n\nTimes are RFC 3339 in UTC, distances metres, coordinates WGS 84 degrees. Errors are"
+    " `application/problem+json` (RFC 9457) with a stable `code`. Lists are `{items, nextCursor}`, newest first;"
+    " hand `nextCursor` back as `cursor` for the next page. Every response carries `X-Request-Id`."
+)
+
+EVERYWHERE: tuple[type[AppError], ...] = (BadRequest, BodyTooLarge, Unexpected)
+SIGNED_IN: tuple[type[AppError], ...] = (
+    TokenMissing,
+    TokenInvalid,
+    TokenExpired,
+    UserUnknown,
+    UserDeactivated,
+    DatabaseUnavailable,
+    VerifierUnavailable,
+)
+NOWHERE_IN_PARTICULAR: tuple[type[AppError], ...] = (RouteUnknown, WrongMethod)
+
+Json = dict[str, Any]
+
+
+def describe(routes: Sequence[Route]) -> Json:
+    refs, schemas = _component_schemas(routes)
+    paths: Json = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, refs)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": TITLE, "version": VERSION, "description": ABOUT},
+        "servers": [{"url": "/"}],
+        "tags": [{"name": tag} for tag in dict.fromkeys(route.tag for route in routes)],
+        "paths": paths,
+        "components": {
+            "schemas": schemas | {"Problem": PROBLEM_SCHEMA},
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+        },
+        "x-errors": error_catalogue(routes),
+    }
+
+
+def to_bytes(document: Json) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def errors_of(route: Route) -> list[type[AppError]]:
+    """Every error the route may answer with, the narrower kinds of those it declares included."""
+    kinds: list[type[AppError]] = [*EVERYWHERE]
+    if not isinstance(route.who, Open):
+        kinds += SIGNED_IN
+        if route.who != frozenset(Role):
+            kinds.append(RoleForbidden)
+    kinds.append(InvalidInput)
+    if route.body is not None:
+        kinds += [MalformedJson, UnsupportedMediaType]
+    for declared in route.errors:
+        kinds += [error for error in with_narrower(declared) if error is declared or not _is_of_the_api(error)]
+    return list(dict.fromkeys(kinds))
+
+
+def _is_of_the_api(error: type[AppError]) -> bool:
+    """Errors of one view are declared by its route, and not inherited through a wide kind such as Forbidden."""
+    return error.__module__.startswith("app.api.") or error.__module__.startswith("app.users.")
+
+
+def error_catalogue(routes: Sequence[Route]) -> list[Json]:
+    used = {error for route in routes for error in errors_of(route)} | set(NOWHERE_IN_PARTICULAR)
+    used |= set(with_narrower(Unavailable))
+    rows = {(status_of(error), error.code): _meaning(error) for error in used}
+    return [{"status": status, "code": code, "meaning": rows[status, code]} for status, code in sorted(rows)]
+
+
+def _meaning(error: type[AppError]) -> str:
+    return (error.__doc__ or "").strip().partition("\n")[0]
+
+
+def _component_schemas(routes: Sequence[Route]) -> tuple[dict[tuple[type[BaseModel], JsonSchemaMode], Json], Json]:
+    wanted: dict[tuple[type[BaseModel], JsonSchemaMode], None] = {}
+    for route in routes:
+        if route.body is not None:
+            wanted[route.body, "validation"] = None
+        for model in route.answers.values():
+            if model is not None:
+                wanted[model, "serialization"] = None
+    refs, definitions = models_json_schema(list(wanted), by_alias=True, ref_template="#/components/schemas/{model}")
+    schemas: Json = definitions.get("$defs", {})
+    return refs, {_plain(name): _renamed(schema) for name, schema in schemas.items()}
+
+
+def _plain(name: str) -> str:
+    """`PageJson_TaskJson_` reads better as `TaskPage`."""
+    page = re.fullmatch(r"PageJson_(\w+?)(?:Json)?_", name)
+    return f"{page[1]}Page" if page else name.removesuffix("Json")
+
+
+def _renamed(node: Any) -> Any:
+    if isinstance(node, dict):
+        renamed: Json = {}
+        for key, value in node.items():  # pyright: ignore[reportUnknownVariableType]
+            if key == "$ref":
+                prefix, _, name = str(value).rpartition("/")  # pyright: ignore[reportUnknownArgumentType]
+                renamed["$ref"] = f"{prefix}/{_plain(name)}"
+            elif key != "title" or not isinstance(value, str):
+                renamed[key] = _renamed(value)
+        return renamed
+    if isinstance(node, list):
+        return [_renamed(item) for item in node]  # pyright: ignore[reportUnknownVariableType]
+    return node
+
+
+def _operation(route: Route, refs: dict[tuple[type[BaseModel], JsonSchemaMode], Json]) -> Json:
+    operation: Json = {
+        "operationId": route.view.__name__,
+        "tags": [route.tag],
+        "summary": route.summary,
+        "description": "\n\n".join(part for part in (who_may_call(route.who), route.description) if part),
+        "parameters": _parameters(route),
+        "responses": _responses(route, refs),
+        "security": [] if isinstance(route.who, Open) else [{"bearer": []}],
+        "x-roles": [] if isinstance(route.who, Open) else sorted(route.who),
+        "x-error-codes": sorted({error.code for error in errors_of(route)}),
+    }
+    if route.body is not None:
+        required = any(field.is_required() for field in route.body.model_fields.values())
+        content = {"application/json": {"schema": _renamed(refs[route.body, "validation"])}}
+        operation["requestBody"] = {"required": required, "content": content}
+    return operation
+
+
+def who_may_call(who: Who) -> str:
+    if isinstance(who, Open):
+        return "Open to anyone."
+    if who == frozenset(Role):
+        return "For everybody who is signed in."
+    return f"For {', '.join(role.value for role in Role if role in who)}."
+
+
+def _parameters(route: Route) -> list[Json]:
+    parameters: list[Json] = [
+        {"name": word, "in": "path", "required": True, "schema": _renamed(adapter.json_schema())}
+        for word, (_, adapter) in route.path_words.items()
+    ]
+    if route.query is not None:
+        schema = route.query.model_json_schema(by_alias=True)
+        for name, field in schema["properties"].items():
+            schema_of_word = _inlined(field, schema.get("$defs", {}))
+            parameters.append({"name": name, "in": "query", "required": False, "schema": schema_of_word})
+    for header in route.request_headers:
+        # Servers and clients trim a header's value, so it begins and ends with something visible.
+        form = {"type": "string", "minLength": 1, "maxLength": header.max_length, "pattern": r"^[!-~]([ -~]*[!-~])?$"}
+        parameters.append(
+            {"name": header.name, "in": "header", "required": False, "schema": form, "description": header.description}
+        )
+    return parameters
+
+
+def _inlined(field: Json, definitions: Json) -> Json:
+    """The schema of a word in a query string, where `null` cannot be said."""
+    for choice in field.get("anyOf", ()):
+        if choice.get("type") != "null":
+            field = {**{key: value for key, value in field.items() if key not in ("anyOf", "default")}, **choice}
+    if "$ref" in field:
+        field = {**field, **definitions[field["$ref"].rpartition("/")[2]]}
+        del field["$ref"]
+    return _renamed(field)
+
+
+def _responses(route: Route, refs: dict[tuple[type[BaseModel], JsonSchemaMode], Json]) -> Json:
+    responses: Json = {}
+    for status, model in route.answers.items():
+        responses[str(status)] = {"description": _ANSWERS.get(status, "Done.")}
+        if model is not None:
+            schema = _renamed(refs[model, "serialization"])
+            responses[str(status)]["content"] = {route.content_type: {"schema": schema}}
+        elif status != 204:
+            media_type = route.content_type.partition(";")[0]
+            responses[str(status)]["content"] = {media_type: {"schema": {}}}
+        if status == 201:
+            responses["201"]["headers"] = {"Location": {"schema": {"type": "string"}}}
+    codes: dict[int, list[str]] = {}
+    for error in errors_of(route):
+        codes.setdefault(status_of(error), []).append(error.code)
+    for status, names in sorted(codes.items()):
+        response = responses.setdefault(str(status), {"description": "", "content": {}})
+        listed = ", ".join(f"`{name}`" for name in sorted(set(names)))
+        response["description"] = f"{response['description']} {listed}".strip()
+        response["content"][PROBLEM_JSON] = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    return responses
+
+
+_ANSWERS = {200: "OK.", 201: "Created.", 204: "Done; there is nothing to show.", 503: "Not fit to serve."}
+
+PROBLEM_SCHEMA: Json = {
+    "type": "object",
+    "description": "An error, as RFC 9457 has it. Go by `code`; the words may change.",
+    "required": ["type", "title", "status", "detail", "code"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "description": "For invalid input: one entry for each field.",
+            "items": {
+                "type": "object",
+                "required": ["field", "message", "code"],
+                "properties": {
+                    "field": {"type": "string"},
+                    "message": {"type": "string"},
+                    "code": {"type": "string", "enum": [code.value for code in FieldCode]},
+                },
+            },
+        },
+    },
+    "examples": [
+        {
+            "type": "about:blank",
+            "title": "Bad Request",
+            "status": 400,
+            "detail": "The request has fields that are not accepted.",
+            "code": "invalid_input",
+            "errors": [{"field": "location.lat", "message": "should be a finite number", "code": "out_of_range"}],
+        }
+    ],
+}

@@ -1,0 +1,158 @@
+"""The routes as values. A route says who may call it; its view's annotations say what comes in and goes out.
+
+A view is a plain function: `call` first, then the words of the path by name, then `body` and `query` when it takes
+them. All reading is prepared here once, so that a request only runs it.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, TypeAdapter
+from werkzeug.datastructures import Headers
+
+from app.api import validation
+from app.api.access import Who
+from app.api.errors import status_of
+from app.api.site import Site
+from app.bootstrap import Services
+from app.errors import AppError
+from app.users.models import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, as a view sees it."""
+
+    site: Site
+    signed_in: Caller | None
+    headers: Headers
+
+    @property
+    def services(self) -> Services:
+        return self.site.services
+
+    @property
+    def caller(self) -> Caller:
+        assert self.signed_in is not None, "a route that is open to anyone has no caller"
+        return self.signed_in
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A view's answer where the declared status and a bare body are not all there is to say."""
+
+    body: BaseModel | str | bytes | None
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+Answer = BaseModel | Reply | None
+View = Callable[..., Answer]
+
+
+@dataclass(frozen=True)
+class Header:
+    """A request header a view reads, for the documentation."""
+
+    name: str
+    description: str
+    max_length: int
+
+
+@dataclass(frozen=True)
+class Route:
+    method: str
+    path: str
+    who: Who
+    view: View
+    tag: str
+    answers: Mapping[int, type[BaseModel] | None]
+    """Models of the successful answers by status; None is an answer without a body. The first is the default."""
+    content_type: str
+    errors: tuple[type[AppError], ...]
+    request_headers: tuple[Header, ...]
+    path_words: Mapping[str, tuple[str, TypeAdapter[Any]]]
+    """Word in the path → name of the view's argument, and what reads it."""
+    body: type[BaseModel] | None
+    query: type[BaseModel] | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def summary(self) -> str:
+        return self._doc[0]
+
+    @property
+    def description(self) -> str:
+        return self._doc[1]
+
+    @property
+    def _doc(self) -> tuple[str, str]:
+        first, _, rest = (inspect.getdoc(self.view) or self.name).partition("\n")
+        return first.rstrip("."), re.sub(r"(?<!\n)\n(?!\n)", " ", rest.strip())
+
+    @property
+    def rule(self) -> str:
+        """The path as Werkzeug writes it."""
+        return re.sub(r"\{(\w+)\}", r"<\1>", self.path)
+
+    @property
+    def default_status(self) -> int:
+        return next(iter(self.answers))
+
+    @property
+    def error_statuses(self) -> frozenset[int]:
+        return frozenset(status_of(error) for error in self.errors)
+
+
+class Routes:
+    """The routes of one module of views."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self.all: list[Route] = []
+
+    def add(
+        self,
+        method: str,
+        path: str,
+        *,
+        who: Who,
+        answers: Mapping[int, type[BaseModel] | None],
+        errors: tuple[type[AppError], ...] = (),
+        headers: tuple[Header, ...] = (),
+        content_type: str = "application/json",
+    ) -> Callable[[View], View]:
+        def register(view: View) -> View:
+            hints = get_type_hints(view, include_extras=True)
+            words = {word: (_snake(word), TypeAdapter(hints[_snake(word)])) for word in re.findall(r"\{(\w+)\}", path)}
+            # A call that changes something and takes no body still refuses one with fields it does not know.
+            body = hints.get("body", validation.Nothing if method in ("POST", "PUT", "PATCH") else None)
+            self.all.append(
+                Route(
+                    method,
+                    path,
+                    who,
+                    view,
+                    self.tag,
+                    answers,
+                    content_type,
+                    errors,
+                    headers,
+                    words,
+                    body,
+                    hints.get("query"),
+                )
+            )
+            return view
+
+        return register
+
+
+def _snake(word: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", word).lower()

@@ -1,0 +1,255 @@
+"""What phones and consoles send and get. Field names are a promise: more may be added, none renamed."""
+
+from typing import Annotated, Any, Generic, Literal, TypeVar
+from uuid import UUID
+
+from pydantic import Field
+
+from app.api.validation import (
+    Cursor,
+    DeviceToken,
+    FirebaseUid,
+    Identifier,
+    Instant,
+    Name,
+    Note,
+    PageSize,
+    PathIdentifier,
+    Phone,
+    Point,
+    Request,
+    Response,
+)
+from app.delivery.models import NotificationStatus, NotificationType, Outcome, Priority
+from app.matching.states import OfferState, TaskStatus
+from app.ops.health import Health
+from app.users.models import AddressKind, LatLon, Platform, Role
+
+Item = TypeVar("Item", bound=Response)
+Locale = Literal["tr", "en"]
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    """For fields whose absence means "as it is" and not the value that stands for it in Python."""
+    schema.pop("default", None)
+
+
+class PageJson(Response, Generic[Item]):
+    items: list[Item]
+    next_cursor: str | None = Field(description="Give it as `cursor` for the next page; null on the last.")
+
+
+class PageQuery(Request):
+    limit: PageSize = 20
+    cursor: Cursor | None = None
+
+
+class PlaceJson(Response):
+    lat: float
+    lon: float
+
+
+# Tasks
+
+
+class NewTaskBody(Request):
+    note: Note | None = Field(None, examples=["Ekmek ve ilaç alınacak"])
+    location: Point | None = Field(None, description="Where help is wanted; the elder's home when absent.")
+    elder_id: Identifier | None = Field(None, description="Required of coordinators, who call for somebody else.")
+
+
+class AssignBody(Request):
+    student_id: Identifier
+
+
+class TasksQuery(PageQuery):
+    status: TaskStatus | None = None
+
+
+class ElderJson(Response):
+    id: int
+    name: str
+    phone: str | None
+
+
+class StudentJson(Response):
+    id: int
+    name: str
+    phone: str | None
+
+
+class CurrentOfferJson(Response):
+    deadline: Instant
+    student_id: int | None = Field(None, exclude_if=_is_none, description="For coordinators only.")
+
+
+class TaskJson(Response):
+    id: UUID
+    status: TaskStatus
+    created_at: Instant
+    note: str | None
+    asked: int
+    remaining: int
+    next_step_at: Instant | None
+    location: PlaceJson | None
+    elder: ElderJson
+    student: StudentJson | None
+    current_offer: CurrentOfferJson | None
+
+
+class OfferJson(Response):
+    student_id: int
+    rank: int | None
+    completed_this_month: int
+    distance_m: float | None
+    state: OfferState
+    reason: str | None
+    offered_at: Instant | None
+    deadline: Instant | None
+
+
+class OffersJson(Response):
+    items: list[OfferJson]
+
+
+# The caller
+
+
+class MyOfferJson(Response):
+    task_id: UUID
+    deadline: Instant
+    distance_m: float
+    elder_name: str
+    note: str | None
+
+
+class MeJson(Response):
+    id: int
+    role: Role
+    name: str
+    locale: Locale
+    on_duty: bool | None = Field(description="Null for everybody but students.")
+    open_task: TaskJson | None
+    offer: MyOfferJson | None
+
+
+class AvailabilityBody(Request):
+    on_duty: bool
+
+
+class DeviceBody(Request):
+    token: DeviceToken
+    platform: Platform
+    address_kind: AddressKind = AddressKind.TOKEN
+
+
+# Users
+
+
+class NewUserBody(Request):
+    role: Role
+    name: Name
+    phone: Phone | None = None
+    locale: Locale = "tr"
+    location: Point | None = Field(None, description="An elder's home, or where a student is.")
+    institution_id: Identifier | None = None
+    firebase_uid: FirebaseUid | None = None
+    active: bool = True
+
+
+class UserChangesBody(Request):
+    """Absent fields stay as they are; null empties a field that may be empty."""
+
+    name: Name = Field("", json_schema_extra=_without_default)
+    phone: Phone | None = Field(None, json_schema_extra=_without_default)
+    locale: Locale = Field("tr", json_schema_extra=_without_default)
+    location: Point | None = Field(None, json_schema_extra=_without_default)
+    institution_id: Identifier | None = Field(None, json_schema_extra=_without_default)
+    firebase_uid: FirebaseUid | None = Field(None, json_schema_extra=_without_default)
+    active: bool = Field(True, json_schema_extra=_without_default)
+
+
+class UsersQuery(PageQuery):
+    role: Role | None = None
+
+
+class UserJson(Response):
+    id: int
+    role: Role
+    name: str
+    phone: str | None
+    locale: Locale
+    location: PlaceJson | None
+    institution_id: int | None
+    firebase_uid: str | None
+    active: bool
+    on_duty: bool | None
+    created_at: Instant
+
+
+# Notifications
+
+
+class NotificationsQuery(PageQuery):
+    recipient_user_id: PathIdentifier | None = None
+    status: NotificationStatus | None = None
+    notification_type: NotificationType | None = None
+
+
+class NotificationJson(Response):
+    id: UUID
+    notification_type: NotificationType
+    recipient: str
+    recipient_user_id: int | None
+    subject: str
+    body: str
+    priority: Priority
+    status: NotificationStatus
+    metadata: dict[str, Any]
+    task_id: UUID | None
+    created_at: Instant
+    expires_at: Instant | None
+    finished_at: Instant | None
+    error_code: str | None
+
+
+class AttemptJson(Response):
+    attempt: int
+    device_id: str | None
+    outcome: Outcome
+    error_code: str | None
+    provider_message_id: str | None
+    at: Instant
+
+
+class NotificationInFullJson(NotificationJson):
+    attempts: list[AttemptJson]
+
+
+# The service itself
+
+
+class AliveJson(Response):
+    status: Literal["ok"] = "ok"
+
+
+class ChecksJson(Response):
+    database: Health
+    migrations: Health
+    redis: Health
+
+
+class ReadyJson(Response):
+    status: Annotated[
+        Literal["ready", "degraded", "unready"],
+        Field(description="`degraded`: Redis is away; presses and answers still work, from PostgreSQL."),
+    ]
+    checks: ChecksJson
+
+
+def lat_lon(point: Point | None) -> LatLon | None:
+    return LatLon(point.lat, point.lon) if point else None

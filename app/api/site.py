@@ -1,0 +1,21 @@
+"""What the HTTP layer itself owns, built once for each process beside the services."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.api.auth import Doorkeeper
+from app.api.limits import PerUserLimit
+from app.bootstrap import Services
+from app.ops.health import Readiness
+from app.ops.metrics import HttpMetrics
+
+
+@dataclass(frozen=True)
+class Site:
+    services: Services
+    doorkeeper: Doorkeeper
+    location_limit: PerUserLimit
+    readiness: Readiness
+    metrics: HttpMetrics
+    pages: Mapping[str, bytes]
+    """What never changes while the process runs: the OpenAPI document and its rendering, by path."""

@@ -1,0 +1,57 @@
+"""Tokens this service issues and verifies itself, for `AUTH_MODE=local`."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jwt
+
+from app.api.auth import TokenExpired, TokenInvalid, UserId
+from app.api.validation import BIGINT_MAX
+
+ISSUER = "yaninda"
+AUDIENCE = "yaninda-api"
+ALGORITHM = "HS256"
+LIFETIME_S = 24 * 3600
+CLOCK_SKEW_S = 60
+"""How far ahead the clock of the machine that issued a token may be. It never lengthens a token's life."""
+
+
+class LocalTokens:
+    def __init__(self, secret: str, now: Callable[[], float] = time.time) -> None:
+        self._secret = secret
+        self._now = now
+
+    def issue(self, user_id: int) -> str:
+        now = int(self._now())
+        claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": str(user_id), "iat": now, "exp": now + LIFETIME_S}
+        return jwt.encode(claims, self._secret, algorithm=ALGORITHM)
+
+    def verify(self, token: str) -> UserId:
+        try:
+            claims = jwt.decode(
+                token,
+                self._secret,
+                algorithms=[ALGORITHM],
+                issuer=ISSUER,
+                audience=AUDIENCE,
+                # The times are checked below, by the clock this object was given.
+                options={"require": ["exp", "iat", "sub"], "verify_exp": False, "verify_iat": False},
+            )
+        except (jwt.InvalidTokenError, ValueError, TypeError):
+            raise TokenInvalid("The token is not valid.") from None
+        self._check_times(claims)
+        return UserId(_user_id(claims["sub"]))
+
+    def _check_times(self, claims: dict[str, Any]) -> None:
+        issued, expires, now = claims["iat"], claims["exp"], self._now()
+        if type(issued) is not int or type(expires) is not int or issued > now + CLOCK_SKEW_S:
+            raise TokenInvalid("The token is not valid.")
+        if expires <= now:
+            raise TokenExpired("The token has expired; sign in again.")
+
+
+def _user_id(subject: str) -> int:
+    if not (subject.isascii() and subject.isdigit() and len(subject) <= 19 and 1 <= int(subject) <= BIGINT_MAX):
+        raise TokenInvalid("The token is not valid.")
+    return int(subject)

@@ -1,0 +1,187 @@
+"""What may come in. Models are strict: unknown fields, lax types and invisible characters are refused.
+
+Bodies go from bytes to a model in one step of pydantic's core. Words of a query string and of a path are text by
+nature, so numbers in them are read from plain digits and nothing else is converted.
+"""
+
+import re
+import unicodedata
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    AliasGenerator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic.alias_generators import to_camel
+
+from app.api.errors import FieldCode, FieldError, InvalidInput, MalformedJson
+
+BIGINT_MAX = 2**63 - 1
+
+# The same classes serve pydantic's Rust expressions and the JSON schema, so both spell the characters out.
+_CONTROL = r"\x00-\x1f\x7f-\x9f"
+_CONTROL_BUT_NEWLINE_AND_TAB = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
+LINE = rf"^[^{_CONTROL}]*$"
+LINE_WITH_A_WORD = rf"^[^{_CONTROL}]*[^{_CONTROL}\s][^{_CONTROL}]*$"
+TEXT = rf"^[^{_CONTROL_BUT_NEWLINE_AND_TAB}]*$"
+VISIBLE_ASCII = r"^[\x21-\x7e]+$"
+PHONE = r"^\+?[0-9](?:[ ()-]{0,2}[0-9]){6,14}$"
+
+
+class Request(BaseModel):
+    """A body or a query string."""
+
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        alias_generator=to_camel,
+        hide_input_in_errors=True,
+    )
+
+
+class Response(BaseModel):
+    """What goes out; made from plain values of the features by attribute."""
+
+    model_config = ConfigDict(from_attributes=True, alias_generator=AliasGenerator(serialization_alias=to_camel))
+
+
+class Nothing(Request):
+    """The body of a call that needs none; `{}` is as good as no body."""
+
+
+def _normal_form(value: str) -> str:
+    # "ş" can be one character or two; one spelling keeps lengths and searches honest.
+    return unicodedata.normalize("NFC", value)
+
+
+def _plain_digits(value: Any) -> Any:
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value) is None:
+        raise ValueError("must be a whole number")
+    return value
+
+
+def _only_digits_and_plus(value: str) -> str:
+    return re.sub(r"[^0-9+]", "", value)
+
+
+def _utc(value: datetime) -> datetime:
+    return value.astimezone(UTC)
+
+
+def _rfc3339(value: datetime) -> str:
+    return value.isoformat().replace("+00:00", "Z")
+
+
+Name = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=LINE_WITH_A_WORD),
+    AfterValidator(_normal_form),
+    Field(examples=["Ayşe Yılmaz"]),
+]
+Note = Annotated[str, StringConstraints(max_length=500, pattern=TEXT), AfterValidator(_normal_form)]
+Phone = Annotated[
+    str,
+    StringConstraints(max_length=32, pattern=PHONE),
+    AfterValidator(_only_digits_and_plus),
+    Field(examples=["+90 555 010 20 30"]),
+]
+Identifier = Annotated[int, Field(ge=1, le=BIGINT_MAX)]
+PathIdentifier = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(_plain_digits)]
+PageSize = Annotated[int, Field(ge=1, le=100), BeforeValidator(_plain_digits)]
+Cursor = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.~:=-]+$")]
+DeviceId = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=VISIBLE_ASCII)]
+DeviceToken = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=VISIBLE_ASCII)]
+FirebaseUid = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=VISIBLE_ASCII)]
+Instant = Annotated[
+    datetime,
+    AfterValidator(_utc),
+    PlainSerializer(_rfc3339, return_type=str, when_used="json"),
+    Field(json_schema_extra={"format": "date-time"}),
+]
+
+
+class Point(Request):
+    lat: Annotated[float, Field(ge=-90, le=90, examples=[40.9901])]
+    lon: Annotated[float, Field(ge=-180, le=180, examples=[29.0254])]
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def read_body(model: type[M], body: bytes) -> M:
+    try:
+        return model.model_validate_json(body or b"{}")
+    except ValidationError as error:
+        raise _explain(error) from None
+
+
+def read_query(model: type[M], words: dict[str, str]) -> M:
+    try:
+        return model.model_validate_strings(words)
+    except ValidationError as error:
+        raise _explain(error) from None
+
+
+def read_path_word(field: str, adapter: TypeAdapter[Any], word: str) -> Any:
+    try:
+        return adapter.validate_strings(word, strict=True)
+    except ValidationError as error:
+        items = error.errors(include_url=False, include_input=False)
+        raise InvalidInput([field_error(field, item) for item in items]) from None
+
+
+def _explain(error: ValidationError) -> InvalidInput | MalformedJson:
+    items = error.errors(include_url=False, include_input=False)
+    if items[0]["type"] == "json_invalid":
+        return MalformedJson(str(items[0]["msg"]).removeprefix("Invalid JSON: "))
+    return InvalidInput([field_error(_name(item["loc"]), item) for item in items[:50]])
+
+
+def _name(location: tuple[int | str, ...]) -> str:
+    """`location.lat`; a field we do not know is named only if it looks like a name, as it may be anything."""
+    words = [str(word) for word in location]
+    if any(re.fullmatch(r"[A-Za-z0-9_]{1,64}", word) is None for word in words):
+        return "(unknown)"
+    return ".".join(words)
+
+
+def field_error(field: str, item: Any) -> FieldError:
+    kind = str(item["type"])
+    message = str(item["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+    if kind == "string_pattern_mismatch":
+        message = "holds characters that are not allowed here, or does not have the form that is asked for"
+    return FieldError(field, message[:1].lower() + message[1:], _FIELD_CODES.get(kind, FieldCode.INVALID))
+
+
+_FIELD_CODES = {
+    "missing": FieldCode.REQUIRED,
+    "extra_forbidden": FieldCode.UNKNOWN_FIELD,
+    "string_too_long": FieldCode.TOO_LONG,
+    "string_too_short": FieldCode.TOO_SHORT,
+    "greater_than_equal": FieldCode.OUT_OF_RANGE,
+    "less_than_equal": FieldCode.OUT_OF_RANGE,
+    "finite_number": FieldCode.OUT_OF_RANGE,
+    "int_parsing_size": FieldCode.OUT_OF_RANGE,
+    "string_pattern_mismatch": FieldCode.WRONG_FORM,
+    "uuid_parsing": FieldCode.WRONG_FORM,
+    "uuid_type": FieldCode.WRONG_TYPE,
+    "string_type": FieldCode.WRONG_TYPE,
+    "int_type": FieldCode.WRONG_TYPE,
+    "int_from_float": FieldCode.WRONG_TYPE,
+    "float_type": FieldCode.WRONG_TYPE,
+    "bool_type": FieldCode.WRONG_TYPE,
+    "model_type": FieldCode.WRONG_TYPE,
+    "enum": FieldCode.NOT_A_CHOICE,
+    "literal_error": FieldCode.NOT_A_CHOICE,
+}

@@ -1,0 +1,79 @@
+"""What a phone needs after a cold start, and what it tells about itself."""
+
+from app.api.access import SIGNED_IN, STUDENT
+from app.api.routing import Call, Reply, Routes
+from app.api.schemas import AvailabilityBody, DeviceBody, MeJson, MyOfferJson
+from app.api.validation import DeviceId, Point
+from app.errors import Conflict, TooManyRequests
+from app.matching.contract import MyOffer
+from app.users import service as users
+from app.users.errors import DeviceNotFound
+from app.users.models import LatLon, Role
+
+routes = Routes("Me")
+
+
+@routes.add("GET", "/me", who=SIGNED_IN, answers={200: MeJson})
+def me(call: Call) -> MeJson:
+    """Tell who I am, what I am busy with and what I am asked."""
+    caller, matching = call.caller, call.services.matching
+    is_student = caller.role is Role.STUDENT
+    on_duty = None
+    if is_student:
+        with call.services.db.transaction() as conn:
+            on_duty = users.is_on_duty(conn, caller.id)
+    open_task = matching.open_task(caller) if is_student or caller.role is Role.ELDER else None
+    offer = matching.current_offer(caller) if is_student else None
+    return MeJson.model_validate(
+        {
+            "id": caller.id,
+            "role": caller.role,
+            "name": caller.name,
+            "locale": caller.locale,
+            "on_duty": on_duty,
+            "open_task": open_task,
+            "offer": offer,
+        }
+    )
+
+
+@routes.add("GET", "/me/offer", who=STUDENT, answers={200: MyOfferJson, 204: None})
+def my_offer(call: Call) -> MyOfferJson | None:
+    """Show the task I am asked to take. 204 when there is none."""
+    offer: MyOffer | None = call.services.matching.current_offer(call.caller)
+    return None if offer is None else MyOfferJson.model_validate(offer)
+
+
+@routes.add("PUT", "/me/location", who=STUDENT, answers={204: None}, errors=(TooManyRequests, Conflict))
+def put_location(call: Call, body: Point) -> Reply:
+    """Tell where I am."""
+    call.site.location_limit.hit(call.caller.id)
+    call.services.matching.set_location(call.caller.id, LatLon(body.lat, body.lon))
+    return Reply(None)
+
+
+@routes.add("PUT", "/me/availability", who=STUDENT, answers={204: None}, errors=(Conflict,))
+def put_availability(call: Call, body: AvailabilityBody) -> Reply:
+    """Go on duty or off duty. Going off duty takes back an offer that I have not answered."""
+    call.services.matching.set_availability(call.caller, body.on_duty)
+    return Reply(None)
+
+
+@routes.add("PUT", "/me/devices/{deviceId}", who=SIGNED_IN, answers={204: None})
+def put_device(call: Call, device_id: DeviceId, body: DeviceBody) -> Reply:
+    """Register this phone for notifications.
+
+    A phone belongs to whoever signed in on it last.
+    """
+    device = users.Device(device_id, body.token, body.platform, body.address_kind)
+    with call.services.db.transaction() as conn:
+        users.put_device(conn, call.caller.id, device)
+    return Reply(None)
+
+
+@routes.add("DELETE", "/me/devices/{deviceId}", who=SIGNED_IN, answers={204: None}, errors=(DeviceNotFound,))
+def delete_device(call: Call, device_id: DeviceId) -> Reply:
+    """Send no more notifications to this phone."""
+    with call.services.db.transaction() as conn:
+        users.delete_device(conn, call.caller.id, device_id)
+    return Reply(None)

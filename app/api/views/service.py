@@ -1,0 +1,68 @@
+"""The service about itself: is it alive, is it ready, how is it doing, how is it used."""
+
+from app.api.access import ANYONE
+from app.api.auth import TokenInvalid, TokenMissing
+from app.api.routing import Call, Reply, Routes
+from app.api.schemas import AliveJson, ChecksJson, ReadyJson
+from app.ops import metrics
+
+routes = Routes("Service")
+
+DOCUMENT = "/openapi.json"
+RENDERED = "/docs"
+HTML = "text/html; charset=utf-8"
+
+
+@routes.add("GET", "/healthz", who=ANYONE, answers={200: AliveJson})
+def healthz(call: Call) -> AliveJson:
+    """Tell that the process is alive."""
+    return AliveJson()
+
+
+@routes.add("GET", "/readyz", who=ANYONE, answers={200: ReadyJson, 503: ReadyJson})
+def readyz(call: Call) -> Reply:
+    """Tell whether this copy is fit to serve.
+
+    503 when the database does not answer or its schema is not the newest. Without Redis the copy is `degraded` and
+    answers 200, because presses and answers still work.
+    """
+    report = call.site.readiness.look()
+    status = "degraded" if report.degraded else "ready" if report.ready else "unready"
+    checks = ChecksJson(database=report.database, migrations=report.migrations, redis=report.redis)
+    return Reply(ReadyJson(status=status, checks=checks), 200 if report.ready else 503)
+
+
+@routes.add(
+    "GET",
+    "/metrics",
+    who=ANYONE,
+    answers={200: None},
+    content_type=metrics.CONTENT_TYPE,
+    errors=(TokenMissing, TokenInvalid),
+)
+def read_metrics(call: Call) -> Reply:
+    """Show the metrics in Prometheus's text format.
+
+    Asks for the bearer token of the setting METRICS_TOKEN where one is set; user tokens are of no use here.
+    """
+    given = call.headers.get("Authorization")
+    if not metrics.may_read_metrics(call.services.settings.metrics_token, given):
+        raise TokenInvalid("This is not the token for metrics.") if given else TokenMissing("Metrics ask for a token.")
+    return Reply(call.site.metrics.text())
+
+
+@routes.add("GET", DOCUMENT, who=ANYONE, answers={200: None})
+def openapi(call: Call) -> Reply:
+    """Show this description of the API, as OpenAPI 3.1."""
+    return Reply(call.site.pages[DOCUMENT])
+
+
+@routes.add("GET", RENDERED, who=ANYONE, answers={200: None}, content_type=HTML)
+def docs(call: Call) -> Reply:
+    """Show this description of the API, to read."""
+    return Reply(call.site.pages[RENDERED], headers={"Content-Security-Policy": DOCS_POLICY})
+
+
+DOCS_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)

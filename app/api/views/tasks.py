@@ -1,0 +1,154 @@
+"""The elder's button, the student's two buttons, and the coordinator's hands."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from app.api.access import COORDINATORS, ELDER_AND_COORDINATORS, SIGNED_IN, STUDENT
+from app.api.errors import FieldCode, FieldError, InvalidInput
+from app.api.routing import Call, Header, Reply, Routes
+from app.api.schemas import AssignBody, NewTaskBody, OffersJson, PageJson, TaskJson, TasksQuery, lat_lon
+from app.errors import Conflict, Forbidden, InvalidValue, NotFound, TooManyRequests
+from app.matching.contract import NewTask, TaskView
+from app.users.models import Role
+
+routes = Routes("Tasks")
+
+IDEMPOTENCY_KEY = Header("Idempotency-Key", "The same key from the same elder is the same request, ever after.", 128)
+
+
+class NotYourElder(Forbidden):
+    """An elder calls for themselves only."""
+
+    code = "not_your_elder"
+
+
+@routes.add(
+    "POST",
+    "/tasks",
+    who=ELDER_AND_COORDINATORS,
+    answers={201: TaskJson, 200: TaskJson},
+    headers=(IDEMPOTENCY_KEY,),
+    errors=(NotYourElder, InvalidValue, NotFound, Conflict, TooManyRequests),
+)
+def create_task(call: Call, body: NewTaskBody) -> Reply:
+    """Call for help.
+
+    An elder has one open task at a time: pressing again answers 200 with the task that is open already, unchanged.
+    """
+    new = NewTask(elder_id=_elder(call, body), note=body.note or None, location=lat_lon(body.location))
+    pressed = call.services.matching.press(call.caller, new, _idempotency_key(call))
+    location = {"Location": f"/tasks/{pressed.task.id}"}
+    return Reply(TaskJson.model_validate(pressed.task), 201 if pressed.created else 200, location)
+
+
+def _elder(call: Call, body: NewTaskBody) -> int:
+    if call.caller.role is Role.ELDER:
+        if body.elder_id not in (None, call.caller.id):
+            raise NotYourElder("An elder calls for themselves only.")
+        return call.caller.id
+    if body.elder_id is None:
+        raise InvalidInput([FieldError("elderId", "tells for whom a coordinator calls", FieldCode.REQUIRED)])
+    return body.elder_id
+
+
+def _idempotency_key(call: Call) -> str | None:
+    key = call.headers.get(IDEMPOTENCY_KEY.name)
+    if key is None:
+        return None
+    if not (1 <= len(key) <= IDEMPOTENCY_KEY.max_length and key.isascii() and key.isprintable()):
+        message = f"must be 1 to {IDEMPOTENCY_KEY.max_length} printable ASCII characters"
+        raise InvalidInput([FieldError(IDEMPOTENCY_KEY.name, message, FieldCode.WRONG_FORM)])
+    return key
+
+
+@routes.add("GET", "/tasks", who=SIGNED_IN, answers={200: PageJson[TaskJson]}, errors=(InvalidValue,))
+def list_tasks(call: Call, query: TasksQuery) -> PageJson[TaskJson]:
+    """List tasks, newest first.
+
+    Elders and students see the tasks that concern them, coordinators see all.
+    """
+    page = call.services.matching.tasks(call.caller, status=query.status, cursor=query.cursor, limit=query.limit)
+    return PageJson[TaskJson].model_validate(page)
+
+
+@routes.add("GET", "/tasks/{taskId}", who=SIGNED_IN, answers={200: TaskJson}, errors=(NotFound,))
+def get_task(call: Call, task_id: UUID) -> TaskJson:
+    """Show one task, as the caller may see it."""
+    return TaskJson.model_validate(call.services.matching.task(call.caller, task_id))
+
+
+@routes.add("GET", "/tasks/{taskId}/offers", who=COORDINATORS, answers={200: OffersJson}, errors=(NotFound,))
+def list_offers(call: Call, task_id: UUID) -> OffersJson:
+    """Show who was asked, in what order and why.
+
+    By the time of the offer; students who were skipped come last.
+    """
+    return OffersJson.model_validate({"items": call.services.matching.offers(call.caller, task_id)})
+
+
+def _step(call: Call, act: Callable[..., TaskView], *arguments: object) -> TaskJson:
+    return TaskJson.model_validate(act(call.caller, *arguments))
+
+
+@routes.add("PUT", "/tasks/{taskId}/accept", who=STUDENT, answers={200: TaskJson}, errors=(NotFound, Conflict))
+def accept(call: Call, task_id: UUID) -> TaskJson:
+    """Accept the task that is offered to you. Repeating it is harmless."""
+    return _step(call, call.services.matching.accept, task_id)
+
+
+@routes.add("PUT", "/tasks/{taskId}/reject", who=STUDENT, answers={200: TaskJson}, errors=(NotFound, Conflict))
+def reject(call: Call, task_id: UUID) -> TaskJson:
+    """Reject the task that is offered to you. Repeating it is harmless."""
+    return _step(call, call.services.matching.reject, task_id)
+
+
+@routes.add("PUT", "/tasks/{taskId}/start", who=STUDENT, answers={200: TaskJson}, errors=(NotFound, Conflict))
+def start(call: Call, task_id: UUID) -> TaskJson:
+    """Say that you are with the elder."""
+    return _step(call, call.services.matching.start, task_id)
+
+
+@routes.add(
+    "PUT", "/tasks/{taskId}/complete", who=COORDINATORS | STUDENT, answers={200: TaskJson}, errors=(NotFound, Conflict)
+)
+def complete(call: Call, task_id: UUID) -> TaskJson:
+    """Say that the elder was helped."""
+    return _step(call, call.services.matching.complete, task_id)
+
+
+@routes.add("PUT", "/tasks/{taskId}/withdraw", who=STUDENT, answers={200: TaskJson}, errors=(NotFound, Conflict))
+def withdraw(call: Call, task_id: UUID) -> TaskJson:
+    """Give a task back that you had accepted; the search goes on without you."""
+    return _step(call, call.services.matching.withdraw, task_id)
+
+
+@routes.add(
+    "PUT", "/tasks/{taskId}/cancel", who=ELDER_AND_COORDINATORS, answers={200: TaskJson}, errors=(NotFound, Conflict)
+)
+def cancel(call: Call, task_id: UUID) -> TaskJson:
+    """End the task; help is not needed any more."""
+    return _step(call, call.services.matching.cancel, task_id)
+
+
+@routes.add(
+    "PUT",
+    "/tasks/{taskId}/assign",
+    who=COORDINATORS,
+    answers={200: TaskJson},
+    errors=(NotFound, InvalidValue, Conflict),
+)
+def assign(call: Call, task_id: UUID, body: AssignBody) -> TaskJson:
+    """Give the task to a student you have talked to."""
+    return _step(call, call.services.matching.assign, task_id, body.student_id)
+
+
+@routes.add("PUT", "/tasks/{taskId}/next", who=COORDINATORS, answers={200: TaskJson}, errors=(NotFound, Conflict))
+def move_on(call: Call, task_id: UUID) -> TaskJson:
+    """Do not wait for the student who is being asked; ask the next one."""
+    return _step(call, call.services.matching.move_on, task_id)
+
+
+@routes.add("PUT", "/tasks/{taskId}/release", who=COORDINATORS, answers={200: TaskJson}, errors=(NotFound, Conflict))
+def release(call: Call, task_id: UUID) -> TaskJson:
+    """Take the task from its student; the search goes on without them."""
+    return _step(call, call.services.matching.release, task_id)

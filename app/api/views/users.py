@@ -1,0 +1,101 @@
+"""People, for administrators."""
+
+from typing import Any
+
+from app.api.access import ADMIN
+from app.api.errors import FieldCode, FieldError, InvalidInput
+from app.api.routing import Call, Reply, Routes
+from app.api.schemas import NewUserBody, PageJson, UserChangesBody, UserJson, UsersQuery, lat_lon
+from app.api.validation import PathIdentifier
+from app.errors import Conflict, InvalidValue
+from app.users import service as users
+from app.users.errors import FirebaseUidTaken, UserNotFound
+from app.users.models import Role
+from app.users.service import NewUser
+
+routes = Routes("Users")
+
+
+class CannotDeactivateYourself(Conflict):
+    """An administrator cannot close the door behind themselves."""
+
+    code = "cannot_deactivate_yourself"
+
+
+@routes.add("POST", "/users", who=ADMIN, answers={201: UserJson}, errors=(FirebaseUidTaken,))
+def create_user(call: Call, body: NewUserBody) -> Reply:
+    """Add a user. A new student is on duty."""
+    new = NewUser(
+        role=body.role,
+        name=body.name,
+        phone=body.phone,
+        locale=body.locale,
+        location=lat_lon(body.location),
+        institution_id=body.institution_id,
+        firebase_uid=body.firebase_uid,
+        active=body.active,
+    )
+    with call.services.db.transaction() as conn:
+        user = users.create_user(conn, new)
+    if user.role is Role.STUDENT and user.active and new.location:
+        # The place is stored already. This only lets a task that waits for somebody nearby know of them.
+        call.services.matching.set_location(user.id, new.location)
+    return Reply(UserJson.model_validate(user), headers={"Location": f"/users/{user.id}"})
+
+
+@routes.add("GET", "/users", who=ADMIN, answers={200: PageJson[UserJson]}, errors=(InvalidValue,))
+def list_users(call: Call, query: UsersQuery) -> PageJson[UserJson]:
+    """List users, newest first."""
+    with call.services.db.transaction() as conn:
+        page = users.list_users(conn, role=query.role, cursor=query.cursor, limit=query.limit)
+    return PageJson[UserJson].model_validate(page)
+
+
+@routes.add("GET", "/users/{userId}", who=ADMIN, answers={200: UserJson}, errors=(UserNotFound,))
+def get_user(call: Call, user_id: PathIdentifier) -> UserJson:
+    """Show one user."""
+    with call.services.db.transaction() as conn:
+        return UserJson.model_validate(users.get_user(conn, user_id))
+
+
+@routes.add(
+    "PATCH",
+    "/users/{userId}",
+    who=ADMIN,
+    answers={200: UserJson},
+    errors=(UserNotFound, InvalidValue, FirebaseUidTaken, CannotDeactivateYourself),
+)
+def patch_user(call: Call, user_id: PathIdentifier, body: UserChangesBody) -> UserJson:
+    """Change a user.
+
+    Absent fields stay as they are; null empties a field that may be empty. The role is for good.
+    """
+    given = body.model_fields_set
+    if "active" in given and not body.active and user_id == call.caller.id:
+        raise CannotDeactivateYourself("You cannot deactivate yourself.")
+    with call.services.db.transaction() as conn:
+        is_student = users.get_user(conn, user_id).role is Role.STUDENT
+        _refuse_to_forget_a_student(is_student, body)
+        users.patch_user(conn, user_id, _plain_changes(body, is_student))
+    # These two decide about offers, so matching makes the change. Each is harmless to repeat.
+    new_place = lat_lon(body.location)
+    if is_student and new_place is not None:
+        call.services.matching.set_location(user_id, new_place)
+    if "active" in given:
+        call.services.matching.set_active(user_id, body.active)
+    with call.services.db.transaction() as conn:
+        return UserJson.model_validate(users.get_user(conn, user_id))
+
+
+def _refuse_to_forget_a_student(is_student: bool, body: UserChangesBody) -> None:
+    if is_student and "location" in body.model_fields_set and body.location is None:
+        message = "of a student cannot be emptied; deactivate the student instead"
+        raise InvalidInput([FieldError("location", message, FieldCode.INVALID)])
+
+
+def _plain_changes(body: UserChangesBody, is_student: bool) -> dict[str, Any]:
+    plain = ("name", "phone", "locale", "institution_id", "firebase_uid")
+    changes: dict[str, Any] = {field: getattr(body, field) for field in plain if field in body.model_fields_set}
+    if "location" in body.model_fields_set and not is_student:
+        changes["home"] = lat_lon(body.location)
+    return changes

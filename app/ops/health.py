@@ -1,0 +1,69 @@
+"""Is this copy fit to serve? Each thing it stands on is looked at by itself."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.db import Database
+from app.errors import AppError
+from app.ops.migrate import current_revision, head_revision
+from app.redis_store.store import Clockwork
+
+
+class Health(StrEnum):
+    OK = "ok"
+    FAILED = "failed"
+
+
+class Readiness:
+    """Database and schema are needed for everything. Redis is not: presses and answers go on without it, so a copy
+    that lost it says so and keeps its place behind the load balancer.
+    """
+
+    def __init__(self, db: Database, clockwork: Clockwork) -> None:
+        self._db = db
+        self._clockwork = clockwork
+        self._head: str | None = None
+
+    def look(self) -> "Report":
+        return Report(
+            database=_health(self._database_answers),
+            migrations=_health(self._schema_is_newest),
+            redis=_health(self._redis_answers),
+        )
+
+    def _database_answers(self) -> bool:
+        self._db.now()
+        return True
+
+    def _schema_is_newest(self) -> bool:
+        # The newest revision cannot change while this code runs.
+        self._head = self._head or head_revision()
+        with self._db.transaction() as conn:
+            return current_revision(conn) == self._head
+
+    def _redis_answers(self) -> bool:
+        self._clockwork.ping()
+        return True
+
+
+@dataclass(frozen=True)
+class Report:
+    database: Health
+    migrations: Health
+    redis: Health
+
+    @property
+    def ready(self) -> bool:
+        return self.database is Health.OK and self.migrations is Health.OK
+
+    @property
+    def degraded(self) -> bool:
+        return self.ready and self.redis is not Health.OK
+
+
+def _health(check: Callable[[], bool]) -> Health:
+    try:
+        return Health.OK if check() else Health.FAILED
+    except AppError:
+        return Health.FAILED

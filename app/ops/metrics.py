@@ -1,0 +1,54 @@
+"""Counters for the operator's dashboard. Processes of one role add theirs up through files in one directory."""
+
+import hmac
+from typing import Final
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    generate_latest,
+    multiprocess,
+    start_http_server,
+)
+
+CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class HttpMetrics:
+    """Made after the fork: where a value is kept is decided when its metric is made."""
+
+    def __init__(self, directory: str | None = None) -> None:
+        self._directory = directory
+        self._registry = CollectorRegistry()
+        labels = ("method", "route", "status")
+        self._requests = Counter("http_requests", "Requests answered.", labels, registry=self._registry)
+        self._duration = Histogram(
+            "http_request_duration_seconds", "Time to answer.", labels[:2], registry=self._registry, buckets=BUCKETS_S
+        )
+
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        self._requests.labels(method, route, str(status)).inc()
+        self._duration.labels(method, route).observe(seconds)
+
+    def text(self) -> bytes:
+        if self._directory is None:
+            return generate_latest(self._registry)
+        together = CollectorRegistry()
+        multiprocess.MultiProcessCollector(together, path=self._directory)
+        return generate_latest(together)
+
+
+def may_read_metrics(expected_token: str | None, authorization: str | None) -> bool:
+    if expected_token is None:
+        return True
+    return hmac.compare_digest((authorization or "").encode(), f"Bearer {expected_token}".encode())
+
+
+def serve_metrics(registry: CollectorRegistry, host: str, port: int) -> WSGIServer:
+    """`/metrics` of a role that has no HTTP of its own; call `shutdown()` on what it returns."""
+    server, _ = start_http_server(port, addr=host, registry=registry)
+    return server

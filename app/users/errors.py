@@ -1,0 +1,25 @@
+from app.errors import Conflict, Forbidden, NotFound
+
+
+class UserNotFound(NotFound):
+    """There is no user with this id."""
+
+    code = "user_not_found"
+
+
+class DeviceNotFound(NotFound):
+    """There is no such device of this user."""
+
+    code = "device_not_found"
+
+
+class UserDeactivated(Forbidden):
+    """The user exists, but may not use the service any more."""
+
+    code = "user_deactivated"
+
+
+class FirebaseUidTaken(Conflict):
+    """Another user has this Firebase uid."""
+
+    code = "firebase_uid_taken"

@@ -1,0 +1,143 @@
+"""Who uses the service. `students` is narrow on purpose: it is what the search for candidates reads."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from geoalchemy2 import Geography, Geometry
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Computed,
+    Date,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    Table,
+    Text,
+    Uuid,
+    func,
+    text,
+)
+
+from app.db import metadata
+
+
+class Role(StrEnum):
+    ELDER = "ELDER"
+    STUDENT = "STUDENT"
+    COORDINATOR = "COORDINATOR"
+    ADMIN = "ADMIN"
+
+
+class Platform(StrEnum):
+    ANDROID = "ANDROID"
+    IOS = "IOS"
+    WEB = "WEB"
+
+
+class AddressKind(StrEnum):
+    """FCM is moving from registration tokens to Firebase installation ids; both are in use."""
+
+    TOKEN = "TOKEN"
+    FID = "FID"
+
+
+def one_of(column: str, values: type[StrEnum]) -> str:
+    return f"{column} IN ({', '.join(repr(value.value) for value in values)})"
+
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", BigInteger, Identity(always=False), primary_key=True),
+    Column("role", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("phone", Text),
+    Column("locale", Text, nullable=False, server_default="tr"),
+    Column("institution_id", BigInteger),
+    Column("firebase_uid", Text),
+    Column("active", Boolean, nullable=False, server_default=text("true")),
+    Column("home", Geography("POINT", srid=4326, spatial_index=False)),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    CheckConstraint(one_of("role", Role), name="role"),
+    CheckConstraint("locale IN ('tr', 'en')", name="locale"),
+    Index("users_firebase_uid_key", "firebase_uid", unique=True, postgresql_where=text("firebase_uid IS NOT NULL")),
+    Index("users_role_idx", "role", "id"),
+    Index(
+        "users_staff_idx",
+        "institution_id",
+        postgresql_where=text("role IN ('COORDINATOR', 'ADMIN') AND active"),
+    ),
+)
+
+# `available` is the whole of "may be on a list": it cannot disagree with the columns it is made of, and the
+# partial index over it keeps everybody else out of the search. `plane` is the location on an ellipsoidal
+# Mercator map, where a circle is found without trigonometry; `matching/candidates.py` has the arithmetic.
+students = Table(
+    "students",
+    metadata,
+    Column("id", BigInteger, ForeignKey("users.id"), primary_key=True, autoincrement=False),
+    Column("month", Date, nullable=False, server_default=text("'-infinity'")),
+    Column("completed", Integer, nullable=False, server_default=text("0")),
+    Column("active", Boolean, nullable=False, server_default=text("true")),
+    Column("on_duty", Boolean, nullable=False, server_default=text("true")),
+    Column("open_task_id", Uuid),
+    Column("location", Geography("POINT", srid=4326, spatial_index=False)),
+    Column("location_at", DateTime(timezone=True)),
+    Column(
+        "plane",
+        Geometry("POINT", srid=3395, spatial_index=False),
+        Computed(
+            "ST_Transform(ST_SetSRID(ST_MakePoint(ST_X(location::geometry),"
+            " greatest(-85::float8, least(85::float8, ST_Y(location::geometry)))), 4326), 3395)",
+            persisted=True,
+        ),
+    ),
+    Column(
+        "available",
+        Boolean,
+        Computed("active AND on_duty AND open_task_id IS NULL AND location IS NOT NULL", persisted=True),
+    ),
+    Index("students_available_idx", "plane", postgresql_using="gist", postgresql_where=text("available")),
+)
+
+devices = Table(
+    "devices",
+    metadata,
+    Column("device_id", Text, primary_key=True),
+    Column("user_id", BigInteger, ForeignKey("users.id"), nullable=False),
+    Column("token", Text, nullable=False, unique=True),
+    Column("platform", Text, nullable=False),
+    Column("address_kind", Text, nullable=False, server_default="TOKEN"),
+    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    CheckConstraint(one_of("platform", Platform), name="platform"),
+    CheckConstraint(one_of("address_kind", AddressKind), name="address_kind"),
+    Index("devices_user_id_idx", "user_id"),
+)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Whoever is behind a request: an active user, told by a verified token."""
+
+    id: int
+    role: Role
+    name: str
+    locale: str
+    institution_id: int | None
+
+    @property
+    def is_coordinator(self) -> bool:
+        """An admin may do what a coordinator may."""
+        return self.role in (Role.COORDINATOR, Role.ADMIN)
+
+
+@dataclass(frozen=True)
+class LatLon:
+    lat: float
+    lon: float

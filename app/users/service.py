@@ -1,0 +1,236 @@
+"""Users, and the devices their notifications go to. Duty, activity and places of students belong to matching."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, text
+from sqlalchemy.exc import IntegrityError
+
+from app.errors import InvalidValue
+from app.users.errors import DeviceNotFound, FirebaseUidTaken, UserDeactivated, UserNotFound
+from app.users.models import AddressKind, Caller, LatLon, Platform, Role
+
+
+@dataclass(frozen=True)
+class NewUser:
+    role: Role
+    name: str
+    phone: str | None = None
+    locale: str = "tr"
+    location: LatLon | None = None
+    institution_id: int | None = None
+    firebase_uid: str | None = None
+    active: bool = True
+
+
+@dataclass(frozen=True)
+class User:
+    id: int
+    role: Role
+    name: str
+    phone: str | None
+    locale: str
+    location: LatLon | None
+    institution_id: int | None
+    firebase_uid: str | None
+    active: bool
+    on_duty: bool | None
+    """Of students; nobody else is ever on duty."""
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class UserPage:
+    items: list[User]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True)
+class Device:
+    device_id: str
+    token: str
+    platform: Platform
+    address_kind: AddressKind = AddressKind.TOKEN
+
+
+# A student's place is in `students`, anybody else's is their home; readers see one location.
+_USER = """
+    SELECT u.id, u.role, u.name, u.phone, u.locale, u.institution_id, u.firebase_uid, u.active, u.created_at, s.on_duty,
+           ST_Y(coalesce(s.location, u.home)::geometry) AS lat, ST_X(coalesce(s.location, u.home)::geometry) AS lon
+      FROM users u LEFT JOIN students s ON s.id = u.id
+"""
+_POINT = "ST_SetSRID(ST_MakePoint(CAST(:lon AS float8), CAST(:lat AS float8)), 4326)::geography"
+_CALLER = "SELECT id, role, name, locale, institution_id, active FROM users"
+
+
+def create_user(conn: Connection, new: NewUser) -> User:
+    place = _place(new.location)
+    row: dict[str, Any] = {
+        "role": new.role.value,
+        "name": new.name,
+        "phone": new.phone,
+        "locale": new.locale,
+        "institution_id": new.institution_id,
+        "firebase_uid": new.firebase_uid,
+        "active": new.active,
+    }
+    is_student = new.role is Role.STUDENT
+    home = "NULL" if is_student else _POINT
+    try:
+        user_id = conn.execute(
+            text(
+                "INSERT INTO users (role, name, phone, locale, institution_id, firebase_uid, active, home) VALUES"
+                f" (:role, :name, :phone, :locale, :institution_id, :firebase_uid, :active, {home}) RETURNING id"
+            ),
+            row if is_student else row | place,
+        ).scalar_one()
+    except IntegrityError as error:
+        raise _translated(error) from None
+    if is_student:
+        conn.execute(
+            text(
+                "INSERT INTO students (id, active, location, location_at) VALUES"
+                f" (:id, :active, {_POINT}, CASE WHEN CAST(:lat AS float8) IS NOT NULL THEN clock_timestamp() END)"
+            ),
+            {"id": user_id, "active": new.active} | place,
+        )
+    return get_user(conn, user_id)
+
+
+def get_user(conn: Connection, user_id: int) -> User:
+    row = conn.execute(text(f"{_USER} WHERE u.id = :id"), {"id": user_id}).mappings().one_or_none()
+    if row is None:
+        raise UserNotFound("There is no user with this id.")
+    return _user(row)
+
+
+def list_users(conn: Connection, *, role: Role | None, cursor: str | None, limit: int) -> UserPage:
+    """Newest first; ids are given out in the order of time."""
+    conditions: list[str] = []
+    values: dict[str, Any] = {"limit": limit + 1}
+    if role is not None:
+        conditions.append("u.role = :role")
+        values["role"] = role.value
+    if cursor is not None:
+        conditions.append("u.id < :before")
+        values["before"] = _parse_cursor(cursor)
+    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    rows = conn.execute(text(f"{_USER} {where} ORDER BY u.id DESC LIMIT :limit"), values).mappings().all()
+    items = [_user(row) for row in rows[:limit]]
+    return UserPage(items, str(items[-1].id) if len(rows) > limit else None)
+
+
+_PLAIN_COLUMNS = ("name", "phone", "locale", "institution_id", "firebase_uid")
+
+
+def patch_user(conn: Connection, user_id: int, changes: Mapping[str, Any]) -> User:
+    """Sets plain columns, and `home` for people who are no students.
+
+    Activity and the place of a student decide about offers, so they are changed by matching and not here.
+    """
+    unknown = changes.keys() - {*_PLAIN_COLUMNS, "home"}
+    assert not unknown, f"not changed here: {unknown}"
+    sets = [f"{column} = :{column}" for column in _PLAIN_COLUMNS if column in changes]
+    values: dict[str, Any] = {"id": user_id, **{column: changes[column] for column in changes if column != "home"}}
+    if "home" in changes:
+        sets.append(f"home = {_POINT}")
+        values |= _place(changes["home"])
+    if sets:
+        sets.append("updated_at = clock_timestamp()")
+        try:
+            conn.execute(text(f"UPDATE users SET {', '.join(sets)} WHERE id = :id"), values)
+        except IntegrityError as error:
+            raise _translated(error) from None
+    return get_user(conn, user_id)
+
+
+def find_caller(conn: Connection, user_id: int) -> Caller | None:
+    row = conn.execute(text(f"{_CALLER} WHERE id = :id"), {"id": user_id}).one_or_none()
+    return _caller(row._mapping) if row else None
+
+
+def find_caller_by_firebase_uid(conn: Connection, firebase_uid: str) -> Caller | None:
+    row = conn.execute(text(f"{_CALLER} WHERE firebase_uid = :uid"), {"uid": firebase_uid}).one_or_none()
+    return _caller(row._mapping) if row else None
+
+
+def is_on_duty(conn: Connection, student_id: int) -> bool:
+    found = conn.execute(text("SELECT on_duty FROM students WHERE id = :id"), {"id": student_id})
+    return bool(found.scalar_one_or_none())
+
+
+def put_device(conn: Connection, user_id: int, device: Device) -> None:
+    """A phone belongs to whoever signed in on it last, and a token to the phone that showed it last."""
+    conn.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:token, 7))"), {"token": device.token})
+    conn.execute(
+        text("DELETE FROM devices WHERE token = :token AND device_id <> :device_id"),
+        {"token": device.token, "device_id": device.device_id},
+    )
+    conn.execute(
+        text(
+            """
+            INSERT INTO devices (device_id, user_id, token, platform, address_kind)
+            VALUES (:device_id, :user_id, :token, :platform, :address_kind)
+            ON CONFLICT (device_id) DO UPDATE
+               SET user_id = excluded.user_id, token = excluded.token, platform = excluded.platform,
+                   address_kind = excluded.address_kind, updated_at = clock_timestamp()
+            """
+        ),
+        {
+            "device_id": device.device_id,
+            "user_id": user_id,
+            "token": device.token,
+            "platform": device.platform.value,
+            "address_kind": device.address_kind.value,
+        },
+    )
+
+
+def delete_device(conn: Connection, user_id: int, device_id: str) -> None:
+    deleted = conn.execute(
+        text("DELETE FROM devices WHERE device_id = :device_id AND user_id = :user_id"),
+        {"device_id": device_id, "user_id": user_id},
+    ).rowcount
+    if not deleted:
+        raise DeviceNotFound("You have no such device.")
+
+
+def _place(location: LatLon | None) -> dict[str, float | None]:
+    return {"lat": location.lat if location else None, "lon": location.lon if location else None}
+
+
+def _translated(error: IntegrityError) -> Exception:
+    constraint = getattr(getattr(error.orig, "diag", None), "constraint_name", None)
+    if constraint == "users_firebase_uid_key":
+        return FirebaseUidTaken("Another user has this Firebase uid.")
+    return error
+
+
+def _parse_cursor(cursor: str) -> int:
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
+        raise InvalidValue("cursor", "is not a cursor that this list has given out")
+    return int(cursor)
+
+
+def _caller(row: RowMapping) -> Caller:
+    if not row["active"]:
+        raise UserDeactivated("This user is not active any more.")
+    return Caller(row["id"], Role(row["role"]), row["name"], row["locale"], row["institution_id"])
+
+
+def _user(row: RowMapping) -> User:
+    return User(
+        id=row["id"],
+        role=Role(row["role"]),
+        name=row["name"],
+        phone=row["phone"],
+        locale=row["locale"],
+        location=None if row["lat"] is None else LatLon(row["lat"], row["lon"]),
+        institution_id=row["institution_id"],
+        firebase_uid=row["firebase_uid"],
+        active=row["active"],
+        on_duty=row["on_duty"],
+        created_at=row["created_at"],
+    )
