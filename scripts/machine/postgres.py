@@ -85,8 +85,9 @@ class Postgres:
         self.account.folder(self.folder)
         if self.data.exists():
             return False
-        fresh = self.folder / "data.new"
-        shutil.rmtree(fresh, ignore_errors=True)
+        self._remove_unfinished()
+        # A name of its own: an initdb whose start was killed may still be busy in another one.
+        fresh = self.folder / f"unfinished-{os.getpid()}-{time.time_ns()}"
         options = ["--username=postgres", "--encoding=UTF8", "--locale=C.UTF-8", "--auth=trust", "--no-instructions"]
         if self.settings.get("fsync") == "off":
             options.append("--no-sync")
@@ -183,10 +184,14 @@ class Postgres:
         if problem := re.search(r"^.*\b(?:ERROR|FATAL|PANIC):.*$", printed, re.MULTILINE):
             raise StepFailed(f"PostgreSQL refused a set-up statement: {problem[0].replace(statement, '…')}", ADVICE)
 
+    def _remove_unfinished(self) -> None:
+        for folder in self.folder.glob("unfinished-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
     def _tool(self, command: list[str], failing: str, text: str = "") -> str:
         try:
             command = [*self.account.prefix, *command]
             return run(command, failing=failing, advice=ADVICE, text=text, env=CLEAN_ENVIRONMENT, cwd="/")
         except Stopped:
-            shutil.rmtree(self.folder / "data.new", ignore_errors=True)
+            self._remove_unfinished()
             raise
