@@ -1,6 +1,6 @@
 """PostgreSQL: one engine for each process, transactions opened by entry points only."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -64,7 +64,7 @@ class Database:
         )
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
+    def transaction(self) -> Generator[Connection]:
         """A READ COMMITTED transaction, committed at the end of the block and rolled back by any exception."""
         try:
             with self.engine.begin() as conn:

@@ -1,0 +1,48 @@
+"""`python -m app COMMAND`: the roles, and the commands of an operator."""
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+
+from app.logs import configure_logs
+from app.settings import Settings, SettingsError, load_settings
+
+# Each command lives in a module of its own and is imported only when asked for, so that a role carries
+# nothing it does not use.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "serve": ("app.ops.supervisor", "run every role here, each as a child process (default)"),
+    "api": ("app.api.server", "role: HTTP"),
+    "matcher": ("app.matching.role", "role: deadlines and the cascade"),
+    "delivery": ("app.delivery.role", "role: sends notifications"),
+    "migrate": ("app.ops.migrate", "bring the database to the newest schema"),
+    "demo": ("app.ops.demo", "load a small neighbourhood to try things with"),
+    "token": ("app.ops.token", "print a bearer token: token USER_ID | token --admin"),
+    "users": ("app.ops.users_cli", "users add … | users list"),
+}
+
+
+def usage() -> str:
+    rows = "\n".join(f"  {name:<10} {about}" for name, (_, about) in COMMANDS.items())
+    return f"usage: python -m app [COMMAND] [ARGUMENTS]\n\n{rows}\n"
+
+
+def main(argv: list[str]) -> int:
+    name, *rest = argv or ["serve"]
+    if name in {"-h", "--help", "help"}:
+        print(usage())
+        return 0
+    if name not in COMMANDS:
+        print(f"There is no command {name!r}.\n\n{usage()}", file=sys.stderr)
+        return 2
+    try:
+        settings = load_settings()
+    except SettingsError as error:
+        print(f"These settings need attention:\n{error}", file=sys.stderr)
+        return 78
+    configure_logs(settings.log_level, settings.log_json)
+    command: Callable[[Settings, list[str]], int] = import_module(COMMANDS[name][0]).main
+    return command(settings, rest)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

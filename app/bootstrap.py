@@ -1,0 +1,38 @@
+"""The composition root: every process starts here, and nothing is opened anywhere else."""
+
+from dataclasses import dataclass
+
+from app.clock import Clock, DatabaseClock
+from app.db import Database
+from app.logs import configure_logs
+from app.matching.commands import Matching
+from app.matching.rules import MatchingRules
+from app.redis_store.store import Clockwork, RedisClockwork
+from app.settings import Settings
+
+
+@dataclass(frozen=True)
+class Services:
+    settings: Settings
+    db: Database
+    clock: Clock
+    clockwork: Clockwork
+    matching: Matching
+
+    def close(self) -> None:
+        self.clockwork.close()
+        self.db.close()
+
+
+def build_services(settings: Settings, *, role: str = "app", pool_size: int | None = None) -> Services:
+    configure_logs(settings.log_level, settings.log_json)
+    db = Database(
+        settings.database_url,
+        pool_size=pool_size or settings.api_threads,
+        statement_timeout_ms=settings.request_timeout_s * 1000,
+        application_name=f"yaninda-{role}",
+    )
+    clock = DatabaseClock(db.now)
+    clockwork = RedisClockwork(settings.redis_url)
+    matching = Matching(db, clockwork, clock, MatchingRules.from_settings(settings))
+    return Services(settings, db, clock, clockwork, matching)

@@ -1,0 +1,192 @@
+"""The cascade: brings tasks to their next step, many in one transaction.
+
+Expiry, reject, withdrawal, a coordinator's hand and a new request all end up here. `settle` may be called for any
+task at any time and as often as one likes: it does what is due and nothing else, so listener, ticker, reconciler
+and requests can all call it, and whoever is first wins.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from app.matching import candidates, notices, store
+from app.matching.choice import Walk, by_age, walk, walk_ranking
+from app.matching.rules import MatchingRules
+from app.matching.states import OPEN, TaskStatus
+from app.matching.store import Pick, Progress, Task
+from app.redis_store.store import ListChange, TaskKeys
+
+LOOK_AHEAD = 4
+"""So many of a list are looked at at first; nearly always one of them can be asked."""
+
+
+@dataclass
+class Settled:
+    """What has to follow the commit. All of it is hints: a committed row covers each."""
+
+    keys: dict[UUID, TaskKeys] = field(default_factory=dict[UUID, TaskKeys])
+    """What Redis should hold for each task now."""
+    again: set[UUID] = field(default_factory=set[UUID])
+    """Tasks whose choice was overtaken by another transaction, to be settled again."""
+    freed: set[int] = field(default_factory=set[int])
+    """Students who can be asked again, perhaps by a task that waits for one."""
+    offered: int = 0
+    expired: int = 0
+    ended: int = 0
+
+    def merge(self, other: "Settled") -> None:
+        self.keys |= other.keys
+        self.again |= other.again
+        self.freed |= other.freed
+        self.offered += other.offered
+        self.expired += other.expired
+        self.ended += other.ended
+
+    def drop_keys(self, task_id: UUID, next_step_at: datetime | None = None) -> None:
+        self.keys[task_id] = TaskKeys(task_id, next_step_at=next_step_at, list_change=ListChange.DROP)
+
+
+def settle(
+    conn: Connection,
+    task_ids: Sequence[UUID],
+    lists: Mapping[UUID, Sequence[int]],
+    rules: MatchingRules,
+    *,
+    skip_locked: bool = False,
+) -> Settled:
+    """`lists` are the candidate lists as Redis had them; a task without one is ranked anew."""
+    settled = Settled()
+    locked = store.lock_tasks(conn, task_ids, skip_locked=skip_locked)
+    if not skip_locked:
+        # Only then is a row that did not come back one that does not exist.
+        for task_id in set(task_ids) - {task.id for task in locked}:
+            settled.drop_keys(task_id)
+    expired = store.expire_offers(conn, [task.id for task in locked])
+    settled.freed.update(expired.values())
+    settled.expired = len(expired)
+    pending = [task for task in locked if task.status is TaskStatus.PENDING]
+    live = store.live_offers(conn, [task.id for task in pending])
+    for task_id, offer in live.items():
+        settled.keys[task_id] = TaskKeys(task_id, offer.student_id, offer.deadline, offer.deadline)
+    for task in locked:
+        if task.is_held:
+            _report_overdue(conn, task, rules, settled)
+        elif task.status not in OPEN:
+            settled.drop_keys(task.id)
+    _seek(conn, by_age(task for task in pending if task.id not in live), lists, rules, settled)
+    return settled
+
+
+def _report_overdue(conn: Connection, task: Task, rules: MatchingRules, settled: Settled) -> None:
+    """Tells the coordinators once about a task that was not started, and once about one not completed."""
+    next_step_at = task.next_step_at
+    if next_step_at is not None and next_step_at <= task.read_at:
+        assert task.assigned_at is not None, "a held task was assigned"
+        complete_by = task.assigned_at + rules.complete_limit
+        not_started = task.status is TaskStatus.ASSIGNED and next_step_at < complete_by
+        next_step_at = complete_by if not_started else None
+        store.move_task(conn, task, task.status, next_step_at=next_step_at)
+        notices.overdue(conn, task, not_started=not_started)
+    settled.drop_keys(task.id, next_step_at)
+
+
+def _seek(
+    conn: Connection,
+    seekers: Sequence[Task],
+    lists: Mapping[UUID, Sequence[int]],
+    rules: MatchingRules,
+    settled: Settled,
+) -> None:
+    if not seekers:
+        return
+    steps = [Walk(task, lists.get(task.id, ()), listed=task.listed) for task in seekers if _may_search(task)]
+    _choose(conn, steps, rules)
+    deadlines = _offer(conn, [step.pick for step in steps if step.pick is not None], rules)
+    settled.offered += len(deadlines)
+    skipped = store.insert_skips(conn, [skip for step in steps for skip in step.skips])
+    going_on = [step for step in steps if step.pick is not None or step.wait_until is not None]
+    store.save_progress(
+        conn, [_note(step, deadlines.get(step.task.id), skipped.count(step.task.id), settled) for step in going_on]
+    )
+    _end(conn, seekers, {step.task.id for step in going_on}, settled)
+
+
+def _may_search(task: Task) -> bool:
+    return task.search_until > task.read_at
+
+
+def _note(step: Walk, deadline: datetime | None, skipped: int, settled: Settled) -> Progress:
+    """Writes down where a task stands that goes on, for its row and for Redis."""
+    task, student_id = step.task, None
+    waiting = False
+    if step.pick is None:
+        assert step.wait_until is not None, "a task with nobody to ask or to wait for has ended"
+        next_step_at, waiting = min(step.wait_until, task.search_until), True
+    elif deadline is None:
+        # Another transaction was faster with this student; the row says that the next step is due at once.
+        settled.again.add(task.id)
+        next_step_at = task.read_at
+    else:
+        next_step_at, student_id = deadline, step.pick.student_id
+    settled.keys[task.id] = step.keys(student_id, deadline, next_step_at)
+    asked = task.asked + (deadline is not None)
+    return Progress(task.id, next_step_at, waiting, asked, task.skipped + skipped, step.listed)
+
+
+def _choose(conn: Connection, steps: Sequence[Walk], rules: MatchingRules) -> None:
+    """First a look at the heads of all lists in one statement, then at the whole lists of the few that need it;
+    for a task whose list holds nobody to ask, PostgreSQL makes a new one."""
+    taken: set[int] = set()
+    _walk_lists(conn, steps, taken, rules, slice(0, LOOK_AHEAD))
+    _walk_lists(conn, [step for step in steps if step.pick is None], taken, rules, slice(LOOK_AHEAD, None))
+    for step in steps:
+        if step.pick is None:
+            _rank_anew(conn, step, taken, rules)
+
+
+def _walk_lists(conn: Connection, steps: Sequence[Walk], taken: set[int], rules: MatchingRules, part: slice) -> None:
+    pairs = [(step.task.id, student_id) for step in steps for student_id in step.given[part]]
+    facts = store.facts(conn, pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
+    for step in steps:
+        walk(step, step.given[part], facts, taken, step.task.read_at + rules.offer_ttl)
+
+
+def _rank_anew(conn: Connection, step: Walk, taken: set[int], rules: MatchingRules) -> None:
+    """Asks for those never asked. Where the first of them are all busy, the rest is looked at as well."""
+    task, taken_until = step.task, step.task.read_at + rules.offer_ttl
+    ranking = rank(conn, task, rules, rules.cap)
+    walk_ranking(step, ranking, taken, taken_until, rules.cap)
+    if step.pick is None and ranking.eligible > len(ranking.candidates):
+        walk_ranking(step, rank(conn, task, rules, ranking.eligible), taken, taken_until, rules.cap)
+
+
+def rank(conn: Connection, task: Task, rules: MatchingRules, cap: int) -> candidates.Ranking:
+    return candidates.rank(conn, task.id, task.spot, radius_m=rules.radius_m, cap=cap, time_zone=rules.time_zone)
+
+
+def _offer(conn: Connection, picks: Sequence[Pick], rules: MatchingRules) -> dict[UUID, datetime]:
+    """Locks the students, reads again whether they may be asked, and offers."""
+    if not picks:
+        return {}
+    store.lock_students(conn, [pick.student_id for pick in picks])
+    pairs = [(pick.task_id, pick.student_id) for pick in picks]
+    facts = store.facts(conn, pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
+    good = [pick for pick in picks if _may_be_asked(facts[pick.task_id, pick.student_id])]
+    deadlines = store.insert_offers(conn, good, rules.offer_ttl)
+    notices.offers(conn, good, deadlines, rules)
+    return deadlines
+
+
+def _may_be_asked(fact: store.Fact) -> bool:
+    return fact.obstacle is None and fact.busy_until is None and not fact.seen_before
+
+
+def _end(conn: Connection, seekers: Sequence[Task], going_on: set[UUID], settled: Settled) -> None:
+    over = set(store.end_searches(conn, [task.id for task in seekers if task.id not in going_on]))
+    notices.nobody_found(conn, [task for task in seekers if task.id in over])
+    settled.ended += len(over)
+    for task_id in over:
+        settled.drop_keys(task_id)

@@ -1,0 +1,90 @@
+"""Runs the cascade: transactions first, then the hints that follow each commit.
+
+Redis is asked before a transaction and told after it, never inside. When it does not answer, PostgreSQL ranks
+anew, and the reconciler repairs the keys later.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+import structlog
+
+from app.clock import Clock
+from app.db import Database
+from app.matching import store
+from app.matching.cascade import Settled, settle
+from app.matching.rules import MatchingRules
+from app.redis_store.store import Clockwork, ListChange, RedisUnavailable
+
+log = structlog.get_logger(__name__)
+
+ROUNDS = 20
+"""A task whose choice is overtaken every time is left to the matcher after so many tries; its row says it is due."""
+
+
+class Conductor:
+    def __init__(self, db: Database, clockwork: Clockwork, clock: Clock, rules: MatchingRules) -> None:
+        self.db = db
+        self.clockwork = clockwork
+        self.clock = clock
+        self.rules = rules
+
+    def lists(self, task_ids: Sequence[UUID]) -> dict[UUID, list[int]]:
+        """The candidate lists; none where Redis does not answer."""
+        try:
+            return self.clockwork.peek(task_ids, self.rules.cap)
+        except RedisUnavailable:
+            log.warning("candidate_lists_unreachable", tasks=len(task_ids))
+            return {}
+
+    def advance(
+        self, task_ids: Iterable[UUID], *, skip_locked: bool = False, lists: Mapping[UUID, Sequence[int]] | None = None
+    ) -> Settled:
+        """Settles these tasks, and whatever that sets free, until there is nothing left to do now."""
+        ids = sorted(set(task_ids))
+        if not ids:
+            return Settled()
+        if lists is None:
+            lists = self.lists(ids)
+        with self.db.transaction() as conn:
+            settled = settle(conn, ids, lists, self.rules, skip_locked=skip_locked)
+        return self.follow_up(settled, skip_locked=skip_locked)
+
+    def follow_up(self, settled: Settled, *, skip_locked: bool = False) -> Settled:
+        """After a commit: Redis is told, overtaken tasks try again, freed students are offered to who waits."""
+        total = Settled()
+        for _ in range(ROUNDS):
+            self.show(settled)
+            total.merge(settled)
+            ids = settled.again | self._waiting_for(settled.freed)
+            if not ids:
+                break
+            lists = self.lists(sorted(ids))
+            with self.db.transaction() as conn:
+                settled = settle(conn, sorted(ids), lists, self.rules, skip_locked=skip_locked)
+        else:
+            log.warning("cascade_left_to_the_matcher", tasks=len(settled.again))
+        return total
+
+    def show(self, settled: Settled) -> None:
+        try:
+            self.clockwork.apply(list(settled.keys.values()), self.clock.now())
+        except RedisUnavailable:
+            log.warning("redis_not_told", tasks=len(settled.keys))
+
+    def _waiting_for(self, freed: set[int]) -> set[UUID]:
+        if not freed:
+            return set()
+        with self.db.transaction() as conn:
+            return set(store.oldest_waiting_tasks(conn, sorted(freed), self.rules.radius_m))
+
+    def first_offer(self, task_id: UUID, candidates: Sequence[int]) -> None:
+        """The list has just been made and is not in Redis yet, so what remains of it is written there whole."""
+        with self.db.transaction() as conn:
+            settled = settle(conn, [task_id], {task_id: candidates}, self.rules)
+        keys = settled.keys.get(task_id)
+        if keys is not None and keys.list_change is ListChange.KEEP:
+            left = [item for item in candidates if item not in keys.ids]
+            settled.keys[task_id] = replace(keys, list_change=ListChange.REPLACE, ids=left)
+        self.follow_up(settled)

@@ -1,0 +1,79 @@
+"""What matching shows to callers. Plain values; who may see which of them is decided in `visibility.py`."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+from uuid import UUID
+
+from app.matching.states import OfferState, TaskStatus
+from app.users.models import LatLon
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class NewTask:
+    elder_id: int
+    note: str | None = None
+    location: LatLon | None = None
+
+
+@dataclass(frozen=True)
+class Person:
+    id: int
+    name: str
+    phone: str | None
+
+
+@dataclass(frozen=True)
+class CurrentOffer:
+    deadline: datetime
+    student_id: int | None
+
+
+@dataclass(frozen=True)
+class TaskView:
+    id: UUID
+    status: TaskStatus
+    created_at: datetime
+    note: str | None
+    asked: int
+    remaining: int
+    next_step_at: datetime | None
+    location: LatLon | None
+    elder: Person
+    student: Person | None
+    current_offer: CurrentOffer | None
+
+
+@dataclass(frozen=True)
+class Pressed:
+    task: TaskView
+    created: bool
+
+
+@dataclass(frozen=True)
+class MyOffer:
+    task_id: UUID
+    deadline: datetime
+    distance_m: float
+    elder_name: str
+    note: str | None
+
+
+@dataclass(frozen=True)
+class OfferView:
+    student_id: int
+    rank: int | None
+    completed_this_month: int
+    distance_m: float | None
+    state: OfferState
+    reason: str | None
+    offered_at: datetime | None
+    deadline: datetime | None
+
+
+@dataclass(frozen=True)
+class Page(Generic[Item]):
+    items: list[Item]
+    next_cursor: str | None

@@ -1,0 +1,99 @@
+"""Tasks and offers. The partial unique indexes hold the promises when everything else fails."""
+
+from geoalchemy2 import Geography
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    func,
+    text,
+)
+
+from app.db import metadata
+from app.matching.states import OfferState, TaskStatus
+from app.users.models import one_of
+
+OPEN = "status IN ('PENDING', 'ASSIGNED', 'STARTED')"
+HELD = "status IN ('ASSIGNED', 'STARTED')"
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("status", Text, nullable=False),
+    Column("elder_id", BigInteger, ForeignKey("users.id"), nullable=False),
+    Column("student_id", BigInteger, ForeignKey("students.id")),
+    Column("note", Text),
+    Column("location", Geography("POINT", srid=4326, spatial_index=False), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("updated_at", DateTime(timezone=True), nullable=False),
+    Column("search_until", DateTime(timezone=True), nullable=False),
+    Column("next_step_at", DateTime(timezone=True)),
+    # Nobody can be asked now, but somebody will be free at `next_step_at`.
+    Column("waiting", Boolean, nullable=False, server_default=text("false")),
+    Column("listed", Integer, nullable=False, server_default=text("0")),
+    Column("asked", Integer, nullable=False, server_default=text("0")),
+    Column("skipped", Integer, nullable=False, server_default=text("0")),
+    Column("assigned_at", DateTime(timezone=True)),
+    Column("started_at", DateTime(timezone=True)),
+    Column("ended_at", DateTime(timezone=True)),
+    Column("idempotency_key", Text),
+    CheckConstraint(one_of("status", TaskStatus), name="status"),
+    CheckConstraint(f"({HELD}) <= (student_id IS NOT NULL)", name="held_by_a_student"),
+    CheckConstraint("status <> 'PENDING' OR (student_id IS NULL AND next_step_at IS NOT NULL)", name="goes_on"),
+    Index("tasks_one_open_per_elder", "elder_id", unique=True, postgresql_where=text(OPEN)),
+    Index("tasks_one_open_per_student", "student_id", unique=True, postgresql_where=text(HELD)),
+    Index(
+        "tasks_idempotency_key",
+        "elder_id",
+        "idempotency_key",
+        unique=True,
+        postgresql_where=text("idempotency_key IS NOT NULL"),
+    ),
+    Index("tasks_next_step_idx", "next_step_at", postgresql_where=text(f"next_step_at IS NOT NULL AND {OPEN}")),
+    Index(
+        "tasks_waiting_idx",
+        "location",
+        postgresql_using="gist",
+        postgresql_where=text("waiting AND status = 'PENDING'"),
+    ),
+    Index("tasks_elder_idx", "elder_id", "id"),
+    Index("tasks_status_idx", "status", "id"),
+    Index("tasks_updated_idx", "updated_at"),
+)
+
+offers = Table(
+    "offers",
+    metadata,
+    Column("id", BigInteger, Identity(always=False), primary_key=True),
+    Column("task_id", Uuid, ForeignKey("tasks.id"), nullable=False),
+    Column("student_id", BigInteger, ForeignKey("students.id"), nullable=False),
+    Column("state", Text, nullable=False),
+    Column("rank", Integer),
+    Column("completed_this_month", Integer, nullable=False, server_default=text("0")),
+    Column("distance_m", Double),
+    Column("reason", Text),
+    Column("offered_at", DateTime(timezone=True)),
+    Column("deadline", DateTime(timezone=True)),
+    Column("closed_at", DateTime(timezone=True)),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    UniqueConstraint("task_id", "student_id", name="offers_once_per_student"),
+    CheckConstraint(one_of("state", OfferState), name="state"),
+    CheckConstraint("(state = 'SKIPPED') = (offered_at IS NULL)", name="skipped_was_never_offered"),
+    CheckConstraint("state <> 'PENDING' OR deadline IS NOT NULL", name="live_has_a_deadline"),
+    Index("offers_one_live_per_task", "task_id", unique=True, postgresql_where=text("state = 'PENDING'")),
+    Index("offers_one_live_per_student", "student_id", unique=True, postgresql_where=text("state = 'PENDING'")),
+    Index("offers_one_accepted_per_task", "task_id", unique=True, postgresql_where=text("state = 'ACCEPTED'")),
+    Index("offers_student_idx", "student_id", "task_id"),
+)

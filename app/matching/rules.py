@@ -1,0 +1,36 @@
+"""The numbers matching goes by, taken from the settings once."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from app.settings import Settings
+
+
+@dataclass(frozen=True)
+class MatchingRules:
+    offer_ttl: timedelta = timedelta(seconds=600)
+    radius_m: float = 1000.0
+    cap: int = 50
+    search_limit: timedelta = timedelta(seconds=3600)
+    start_limit: timedelta = timedelta(seconds=1800)
+    complete_limit: timedelta = timedelta(seconds=14_400)
+    time_zone: str = "Europe/Istanbul"
+    tasks_per_minute: int = 60
+
+    @property
+    def leash_m(self) -> float:
+        """A student who is being asked may stray this far; positions from phones jitter."""
+        return 1.5 * self.radius_m
+
+    @staticmethod
+    def from_settings(settings: Settings) -> "MatchingRules":
+        return MatchingRules(
+            offer_ttl=timedelta(seconds=settings.offer_ttl_s),
+            radius_m=settings.match_radius_m,
+            cap=settings.candidate_cap,
+            search_limit=timedelta(seconds=settings.search_limit_s),
+            start_limit=timedelta(seconds=settings.start_limit_s),
+            complete_limit=timedelta(seconds=settings.complete_limit_s),
+            time_zone=settings.time_zone,
+            tasks_per_minute=settings.tasks_per_minute,
+        )

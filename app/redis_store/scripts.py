@@ -1,0 +1,51 @@
+"""Every change of several keys at once. Each script opens with a legend of what it is given."""
+
+# Brings the keys of one task to what PostgreSQL says. Only the ids that were dealt with leave the list, so a
+# list that another process has renewed meanwhile loses nothing else.
+#
+# KEYS 1 task_candidates:<id>  2 pending_assignment:<id>  3 offer_deadlines
+# ARGV 1 task id
+#      2 student being asked, or ""          3 milliseconds the student has left
+#      4 time of the next step in ms, or ""  5 "keep" | "drop" | "replace": what becomes of the list
+#      6 lifetime of the list in seconds     7… ids dealt with (keep), or the new list (replace)
+SET_TASK = """
+if ARGV[5] ~= 'keep' then
+  redis.call('DEL', KEYS[1])
+end
+if ARGV[5] == 'replace' and #ARGV > 6 then
+  redis.call('RPUSH', KEYS[1], unpack(ARGV, 7))
+  redis.call('EXPIRE', KEYS[1], ARGV[6])
+elseif ARGV[5] == 'keep' then
+  for i = 7, #ARGV do
+    redis.call('LREM', KEYS[1], 1, ARGV[i])
+  end
+end
+if ARGV[2] ~= '' then
+  redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+else
+  redis.call('DEL', KEYS[2])
+end
+if ARGV[4] ~= '' then
+  redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1])
+else
+  redis.call('ZREM', KEYS[3], ARGV[1])
+end
+"""
+
+# Hands out tasks whose next step is due, and moves each ahead by a moment so that another process does not get
+# it meanwhile; should this process die, it comes up again by itself. Touching the pending key makes Redis
+# notice that it is past its time and fire the `expired` event now instead of whenever its sampling finds it.
+#
+# KEYS 1 offer_deadlines
+# ARGV 1 now in ms  2 most to hand out  3 now + claim in ms  4 prefix of pending keys
+# Returns {score of the earliest member left or "", task id, task id, …}
+CLAIM_DUE = """
+local due = redis.call('ZRANGE', KEYS[1], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[2])
+for _, id in ipairs(due) do
+  redis.call('ZADD', KEYS[1], 'XX', ARGV[3], id)
+  redis.call('EXISTS', ARGV[4] .. id)
+end
+local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+table.insert(due, 1, first[2] or '')
+return due
+"""
