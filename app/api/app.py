@@ -10,7 +10,7 @@ from flask import Flask, g, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 
-from app.api.auth import Doorkeeper, TokenVerifier
+from app.api.auth import Doorkeeper, TokenVerifier, find_in
 from app.api.catalogue import ROUTES
 from app.api.dispatch import handler
 from app.api.docs import render
@@ -47,7 +47,7 @@ QUIET_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
 def create_app(
     services: Services,
     *,
-    verifier: TokenVerifier | None = None,
+    doorkeeper: Doorkeeper | None = None,
     routes: Sequence[Route] = ROUTES,
     metrics_directory: str | None = None,
 ) -> Flask:
@@ -55,7 +55,7 @@ def create_app(
     document = describe(routes)
     site = Site(
         services=services,
-        doorkeeper=Doorkeeper(verifier or token_verifier(settings), services.db),
+        doorkeeper=doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db)),
         location_limit=PerUserLimit("location", settings.locations_per_minute, settings.redis_url),
         readiness=Readiness(services.db, services.clockwork),
         metrics=HttpMetrics(metrics_directory),

@@ -1,5 +1,6 @@
 """Who is calling: a bearer token becomes an active user, or the call ends here."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -71,10 +72,23 @@ class TokenVerifier(Protocol):
         ...
 
 
+FindCaller = Callable[[Identity], Caller | None]
+
+
+def find_in(db: Database) -> FindCaller:
+    def find(identity: Identity) -> Caller | None:
+        with db.transaction() as conn:
+            if isinstance(identity, UserId):
+                return users.find_caller(conn, identity.value)
+            return users.find_caller_by_firebase_uid(conn, identity.value)
+
+    return find
+
+
 class Doorkeeper:
-    def __init__(self, verifier: TokenVerifier, db: Database) -> None:
+    def __init__(self, verifier: TokenVerifier, find_caller: FindCaller) -> None:
         self._verifier = verifier
-        self._db = db
+        self._find_caller = find_caller
 
     def admit(self, who: Who, authorization: str | None) -> Caller | None:
         if isinstance(who, Open):
@@ -86,11 +100,7 @@ class Doorkeeper:
 
     def _known(self, identity: Identity) -> Caller:
         # Read anew for every call: a deactivated user is out at once, however long the token runs.
-        with self._db.transaction() as conn:
-            if isinstance(identity, UserId):
-                caller = users.find_caller(conn, identity.value)
-            else:
-                caller = users.find_caller_by_firebase_uid(conn, identity.value)
+        caller = self._find_caller(identity)
         if caller is None:
             raise UserUnknown("No user belongs to this token.")
         return caller

@@ -1,13 +1,17 @@
 """Firebase ID tokens, for `AUTH_MODE=firebase`. The user is the one whose `firebase_uid` is the token's subject."""
 
 import secrets
-from typing import Any
+from typing import Any, cast
 
-import firebase_admin
+import firebase_admin  # pyright: ignore[reportMissingTypeStubs]
 import google.auth.credentials
-from firebase_admin import auth, credentials, exceptions
+from firebase_admin import auth, credentials, exceptions  # pyright: ignore[reportMissingTypeStubs]
 
 from app.api.auth import FirebaseUid, TokenExpired, TokenInvalid, VerifierUnavailable
+
+# The library carries no types.
+_firebase = cast(Any, firebase_admin)
+_auth = cast(Any, auth)
 
 CLOCK_SKEW_S = 5
 HTTP_TIMEOUT_S = 3
@@ -25,11 +29,11 @@ class FirebaseTokens:
         options = {"projectId": project_id, "httpTimeout": HTTP_TIMEOUT_S}
         # An app of its own name leaves the one that sends pushes alone, and lets two exist side by side.
         name = f"verifier-{secrets.token_hex(4)}"
-        self._app: Any = firebase_admin.initialize_app(_NoCredential(), options, name)
+        self._app: Any = _firebase.initialize_app(_NoCredential(), options, name)
 
     def verify(self, token: str) -> FirebaseUid:
         try:
-            claims: dict[str, Any] = auth.verify_id_token(token, app=self._app, clock_skew_seconds=CLOCK_SKEW_S)
+            claims: dict[str, Any] = _auth.verify_id_token(token, app=self._app, clock_skew_seconds=CLOCK_SKEW_S)
         except auth.ExpiredIdTokenError:
             raise TokenExpired("The token has expired; sign in again.") from None
         except auth.CertificateFetchError:
@@ -40,4 +44,4 @@ class FirebaseTokens:
         return FirebaseUid(str(claims["uid"]))
 
     def close(self) -> None:
-        firebase_admin.delete_app(self._app)
+        _firebase.delete_app(self._app)

@@ -5,6 +5,7 @@ Without Redis each process counts for itself. That is less strict, and better th
 
 import threading
 import time
+from typing import Any, cast
 
 import limits
 import redis
@@ -27,7 +28,7 @@ class PerUserLimit:
     def __init__(self, name: str, per_minute: int, redis_url: str) -> None:
         self._name = name
         self._item = limits.RateLimitItemPerMinute(per_minute)
-        pool: redis.BlockingConnectionPool = redis.BlockingConnectionPool.from_url(
+        pool = cast(Any, redis.BlockingConnectionPool).from_url(
             redis_url,
             max_connections=16,
             timeout=TIMEOUT_S,
@@ -35,7 +36,7 @@ class PerUserLimit:
             socket_connect_timeout=TIMEOUT_S,
             retry=Retry(NoBackoff(), 0),
         )
-        self._pool = pool
+        self._pool: redis.BlockingConnectionPool = pool
         self._shared = MovingWindowRateLimiter(RedisStorage(redis_url, connection_pool=pool, key_prefix="limit"))
         self._own = MovingWindowRateLimiter(MemoryStorage())
         self._lock = threading.Lock()

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
@@ -59,6 +59,7 @@ SIGNED_IN: tuple[type[AppError], ...] = (
 NOWHERE_IN_PARTICULAR: tuple[type[AppError], ...] = (RouteUnknown, WrongMethod)
 
 Json = dict[str, Any]
+Refs = dict[tuple[type[BaseModel], JsonSchemaMode], Json]
 
 
 def describe(routes: Sequence[Route]) -> Json:
@@ -112,10 +113,11 @@ def error_catalogue(routes: Sequence[Route]) -> list[Json]:
 
 
 def _meaning(error: type[AppError]) -> str:
-    return (error.__doc__ or "").strip().partition("\n")[0]
+    about = (error.__doc__ or "").strip().partition("\n\n")[0]
+    return " ".join(about.split()) or error.code.replace("_", " ").capitalize() + "."
 
 
-def _component_schemas(routes: Sequence[Route]) -> tuple[dict[tuple[type[BaseModel], JsonSchemaMode], Json], Json]:
+def _component_schemas(routes: Sequence[Route]) -> tuple[Refs, Json]:
     wanted: dict[tuple[type[BaseModel], JsonSchemaMode], None] = {}
     for route in routes:
         if route.body is not None:
@@ -125,7 +127,7 @@ def _component_schemas(routes: Sequence[Route]) -> tuple[dict[tuple[type[BaseMod
                 wanted[model, "serialization"] = None
     refs, definitions = models_json_schema(list(wanted), by_alias=True, ref_template="#/components/schemas/{model}")
     schemas: Json = definitions.get("$defs", {})
-    return refs, {_plain(name): _renamed(schema) for name, schema in schemas.items()}
+    return cast(Refs, refs), {_plain(name): _renamed(schema) for name, schema in schemas.items()}
 
 
 def _plain(name: str) -> str:
@@ -149,7 +151,7 @@ def _renamed(node: Any) -> Any:
     return node
 
 
-def _operation(route: Route, refs: dict[tuple[type[BaseModel], JsonSchemaMode], Json]) -> Json:
+def _operation(route: Route, refs: Refs) -> Json:
     operation: Json = {
         "operationId": route.view.__name__,
         "tags": [route.tag],
@@ -206,7 +208,7 @@ def _inlined(field: Json, definitions: Json) -> Json:
     return _renamed(field)
 
 
-def _responses(route: Route, refs: dict[tuple[type[BaseModel], JsonSchemaMode], Json]) -> Json:
+def _responses(route: Route, refs: Refs) -> Json:
     responses: Json = {}
     for status, model in route.answers.items():
         responses[str(status)] = {"description": _ANSWERS.get(status, "Done.")}

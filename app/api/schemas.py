@@ -24,6 +24,7 @@ from app.delivery.models import NotificationStatus, NotificationType, Outcome, P
 from app.matching.states import OfferState, TaskStatus
 from app.ops.health import Health
 from app.users.models import AddressKind, LatLon, Platform, Role
+from app.users.service import NewUser
 
 Item = TypeVar("Item", bound=Response)
 Locale = Literal["tr", "en"]
@@ -159,6 +160,18 @@ class NewUserBody(Request):
     institution_id: Identifier | None = None
     firebase_uid: FirebaseUid | None = None
     active: bool = True
+
+    def to_new_user(self) -> NewUser:
+        return NewUser(
+            role=self.role,
+            name=self.name,
+            phone=self.phone,
+            locale=self.locale,
+            location=lat_lon(self.location),
+            institution_id=self.institution_id,
+            firebase_uid=self.firebase_uid,
+            active=self.active,
+        )
 
 
 class UserChangesBody(Request):

@@ -19,3 +19,7 @@ class Site:
     metrics: HttpMetrics
     pages: Mapping[str, bytes]
     """What never changes while the process runs: the OpenAPI document and its rendering, by path."""
+
+    def close(self) -> None:
+        self.location_limit.close()
+        self.services.close()

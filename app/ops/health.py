@@ -26,9 +26,11 @@ class Readiness:
         self._head: str | None = None
 
     def look(self) -> "Report":
+        database = _health(self._database_answers)
         return Report(
-            database=_health(self._database_answers),
-            migrations=_health(self._schema_is_newest),
+            database=database,
+            # Not asked again where there was no answer: each try waits for a timeout.
+            migrations=_health(self._schema_is_newest) if database is Health.OK else database,
             redis=_health(self._redis_answers),
         )
 

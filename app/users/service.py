@@ -147,13 +147,13 @@ def patch_user(conn: Connection, user_id: int, changes: Mapping[str, Any]) -> Us
 
 
 def find_caller(conn: Connection, user_id: int) -> Caller | None:
-    row = conn.execute(text(f"{_CALLER} WHERE id = :id"), {"id": user_id}).one_or_none()
-    return _caller(row._mapping) if row else None
+    row = conn.execute(text(f"{_CALLER} WHERE id = :id"), {"id": user_id}).mappings().one_or_none()
+    return _caller(row) if row else None
 
 
 def find_caller_by_firebase_uid(conn: Connection, firebase_uid: str) -> Caller | None:
-    row = conn.execute(text(f"{_CALLER} WHERE firebase_uid = :uid"), {"uid": firebase_uid}).one_or_none()
-    return _caller(row._mapping) if row else None
+    row = conn.execute(text(f"{_CALLER} WHERE firebase_uid = :uid"), {"uid": firebase_uid}).mappings().one_or_none()
+    return _caller(row) if row else None
 
 
 def is_on_duty(conn: Connection, student_id: int) -> bool:

@@ -11,7 +11,6 @@ from app.errors import Conflict, InvalidValue
 from app.users import service as users
 from app.users.errors import FirebaseUidTaken, UserNotFound
 from app.users.models import Role
-from app.users.service import NewUser
 
 routes = Routes("Users")
 
@@ -25,16 +24,7 @@ class CannotDeactivateYourself(Conflict):
 @routes.add("POST", "/users", who=ADMIN, answers={201: UserJson}, errors=(FirebaseUidTaken,))
 def create_user(call: Call, body: NewUserBody) -> Reply:
     """Add a user. A new student is on duty."""
-    new = NewUser(
-        role=body.role,
-        name=body.name,
-        phone=body.phone,
-        locale=body.locale,
-        location=lat_lon(body.location),
-        institution_id=body.institution_id,
-        firebase_uid=body.firebase_uid,
-        active=body.active,
-    )
+    new = body.to_new_user()
     with call.services.db.transaction() as conn:
         user = users.create_user(conn, new)
     if user.role is Role.STUDENT and user.active and new.location:

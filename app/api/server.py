@@ -1,0 +1,97 @@
+"""The role `api`: the application under gunicorn, with threads in a few processes."""
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import gunicorn.app.base  # pyright: ignore[reportMissingTypeStubs]
+import structlog
+from flask import Flask
+
+from app.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+KEEP_ALIVE_S = 20
+# A worker that does not come back to its loop for so long is stuck; requests run in threads and do not count.
+STUCK_AFTER_S = 60
+
+
+class Server(gunicorn.app.base.BaseApplication):
+    """Services are built in each worker after the fork: no connection may be shared between processes."""
+
+    def __init__(self, settings: Settings, metrics_directory: str) -> None:
+        self._settings = settings
+        self._metrics_directory = metrics_directory
+        self._app: Flask | None = None
+        super().__init__()
+
+    def load_config(self) -> None:
+        settings = self._settings
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        options: dict[str, Any] = {
+            "bind": f"{host}:{settings.port}",
+            "workers": settings.api_workers,
+            "threads": settings.api_threads,
+            "worker_class": "gthread",
+            "graceful_timeout": settings.drain_s,
+            "timeout": STUCK_AFTER_S,
+            "keepalive": KEEP_ALIVE_S,
+            "proc_name": "yaninda-api",
+            "loglevel": "warning",
+            # Without this it listens on a socket in the home folder.
+            "control_socket_disable": True,
+            "post_worker_init": _leave_ctrl_c_to_the_arbiter,
+            "when_ready": _drain_on_ctrl_c,
+            "worker_exit": self._close,
+            "child_exit": self._forget_metrics,
+        }
+        for name, value in options.items():
+            self.cfg.set(name, value)  # pyright: ignore
+
+    def load(self) -> Any:
+        # Late, because metrics decide by the environment where they are kept as soon as they are imported.
+        from app.api.app import create_app
+        from app.bootstrap import build_services
+
+        services = build_services(self._settings, role="api")
+        self._app = create_app(services, metrics_directory=self._metrics_directory)
+        return self._app
+
+    def _close(self, _arbiter: Any, _worker: Any) -> None:
+        if self._app is not None:
+            self._app.extensions["site"].close()
+
+    def _forget_metrics(self, _arbiter: Any, worker: Any) -> None:
+        from prometheus_client import multiprocess
+
+        multiprocess.mark_process_dead(worker.pid, self._metrics_directory)  # pyright: ignore
+
+
+def _leave_ctrl_c_to_the_arbiter(_worker: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _drain_on_ctrl_c(_arbiter: Any) -> None:
+    signal.signal(signal.SIGINT, lambda _number, _frame: os.kill(os.getpid(), signal.SIGTERM))
+    log.info("api_listening")
+
+
+def main(settings: Settings, argv: Sequence[str] = ()) -> int:
+    if argv:
+        raise SystemExit("usage: python -m app api")
+    directory = tempfile.mkdtemp(prefix="yaninda-metrics-")
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
+    arbiter = os.getpid()
+    try:
+        Server(settings, directory).run()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    finally:
+        # Workers are forks and come through here too.
+        if os.getpid() == arbiter:
+            shutil.rmtree(directory, ignore_errors=True)
+    return 0

@@ -1,0 +1,62 @@
+"""`token USER_ID | token --admin`: prints a bearer token of `AUTH_MODE=local` and nothing else."""
+
+import argparse
+import sys
+
+from sqlalchemy import Connection, text
+
+from app.api.tokens import LocalTokens
+from app.api.validation import BIGINT_MAX
+from app.db import Database
+from app.errors import AppError
+from app.settings import AuthMode, Settings
+from app.users import service as users
+from app.users.errors import UserNotFound
+from app.users.models import Role
+
+ADMIN_NAME = "Yönetici"
+
+
+def main(settings: Settings, argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="token", description="Print a bearer token that is good for 24 hours.")
+    whose = parser.add_mutually_exclusive_group(required=True)
+    whose.add_argument("user_id", nargs="?", type=int, metavar="USER_ID", help="whose token, see `users list`")
+    whose.add_argument("--admin", action="store_true", help="the administrator's, who is made if there is none")
+    options = parser.parse_args(argv)
+    wanted: int = options.user_id or 0
+    if settings.auth_mode is not AuthMode.LOCAL or settings.auth_secret is None:
+        return _fail("Tokens are issued by Firebase here (AUTH_MODE=firebase); sign in with the app.")
+    if not options.admin and not 1 <= wanted <= BIGINT_MAX:
+        return _fail("Ids of users begin at 1. `users list` shows them.")
+    db = Database(settings.database_url, pool_size=1, application_name="yaninda-token")
+    try:
+        with db.transaction() as conn:
+            user_id = admin(conn) if options.admin else _active_user(conn, wanted)
+    except AppError as error:
+        return _fail(f"{error.message} `users list` shows who there is.")
+    finally:
+        db.close()
+    print(LocalTokens(settings.auth_secret).issue(user_id))
+    return 0
+
+
+def admin(conn: Connection) -> int:
+    """The first active administrator; two callers at once make one."""
+    conn.execute(text("SELECT pg_advisory_xact_lock(hashtextextended('first administrator', 0))"))
+    found = conn.execute(
+        text("SELECT id FROM users WHERE role = 'ADMIN' AND active ORDER BY (name = :name) DESC, id LIMIT 1"),
+        {"name": ADMIN_NAME},
+    ).scalar_one_or_none()
+    return found or users.create_user(conn, users.NewUser(Role.ADMIN, ADMIN_NAME)).id
+
+
+def _active_user(conn: Connection, user_id: int) -> int:
+    caller = users.find_caller(conn, user_id)
+    if caller is None:
+        raise UserNotFound("There is no user with this id.")
+    return caller.id
+
+
+def _fail(message: str) -> int:
+    print(message, file=sys.stderr)
+    return 1
