@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from types import FrameType
 
 import structlog
 from prometheus_client import start_http_server
@@ -22,8 +23,12 @@ _LEAVE_S = 8.0
 
 def main(settings: Settings, argv: list[str]) -> int:
     stop = threading.Event()
+
+    def drain(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, drain)
     # A claim, the records, the clock, and one for each thread where the channel writes to the database.
     db = Database(
         settings.database_url, pool_size=settings.delivery_threads + 3, application_name="yaninda-delivery"

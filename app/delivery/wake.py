@@ -1,6 +1,7 @@
 """Sleeps until somebody announces a notification, or until the time is up. Losing an announcement costs only time."""
 
 import time
+from typing import Any
 
 import psycopg
 import structlog
@@ -11,7 +12,12 @@ log = structlog.get_logger(__name__)
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
 # A peer that vanished without a word is noticed within about 20 s; until then polling goes on.
-_KEEPALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 2}
+_KEEPALIVE: dict[str, Any] = {
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+}
 
 
 class Waker:

@@ -23,6 +23,9 @@ log = structlog.get_logger(__name__)
 
 # How long the loop may be deaf to the order to stop.
 _SLICE_S = 0.2
+# Between two tries to claim while the database is away.
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class Dispatcher:
         self._recorder = Recorder(db, type_, self.metrics, self._free)
         self._room = threading.Condition()
         self._in_hand = 0
+        self._pause_s = _FIRST_PAUSE_S
         # Every thread busy with one batch, and another batch waiting for it.
         self._capacity = 2 * self._options.threads * channel.batch_size
         self._given: dict[Future[None], list[Claimed]] = {}
@@ -88,9 +92,11 @@ class Dispatcher:
         try:
             claimed, seen = self._claim(limit)
         except Unavailable:
-            log.warning("delivery_claim_waits")
-            stop.wait(_SLICE_S)
+            log.warning("delivery_claim_waits", pause_s=self._pause_s)
+            stop.wait(self._pause_s)
+            self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
             return
+        self._pause_s = _FIRST_PAUSE_S
         for batch in self._batches(claimed):
             self._hand_over(pool, batch)
         if seen < limit:

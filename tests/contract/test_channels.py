@@ -1,0 +1,119 @@
+"""What every channel promises, whichever it is."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.clock import FakeClock
+from app.db import Database
+from app.delivery.channels.base import Channel
+from app.delivery.channels.fcm import FcmChannel
+from app.delivery.channels.memory import MemoryChannel
+from app.delivery.channels.recording import RecordingChannel
+from app.delivery.models import Outcome
+from tests.support.delivery import PHONE, TABLET, parcel, shown
+from tests.support.fcm_server import FcmServer
+
+
+@dataclass
+class Arrived:
+    """What a phone got."""
+
+    title: str | None
+    body: str | None
+    data: dict[str, str]
+
+
+@dataclass
+class Stage:
+    channel: Channel
+    arrived: Callable[[], list[Arrived]]
+
+
+@contextmanager
+def memory(request: pytest.FixtureRequest) -> Iterator[Stage]:
+    channel = MemoryChannel(batch_size=10)
+    yield Stage(channel, lambda: [Arrived(one.title or None, one.body or None, one.data) for one in channel.sent])
+
+
+@contextmanager
+def recording(request: pytest.FixtureRequest) -> Iterator[Stage]:
+    db: Database = request.getfixturevalue("db")
+    yield Stage(RecordingChannel(db), lambda: [Arrived(one.title, one.body, one.data) for one in shown(db)])
+
+
+@contextmanager
+def fcm(request: pytest.FixtureRequest) -> Iterator[Stage]:
+    tmp_path: Path = request.getfixturevalue("tmp_path")
+    with FcmServer().running() as server:
+        credentials = server.write_credentials(tmp_path / "account.json")
+        channel = FcmChannel(str(credentials), FakeClock(), base_url=server.base_url)
+        yield Stage(channel, lambda: [_arrived(message) for message in server.messages])
+        channel.close()
+
+
+def _arrived(message: dict[str, Any]) -> Arrived:
+    words = message.get("notification", {})
+    return Arrived(words.get("title"), words.get("body"), message["data"])
+
+
+Opened = Callable[[pytest.FixtureRequest], AbstractContextManager[Stage]]
+
+
+@pytest.fixture(params=[memory, recording, fcm], ids=["memory", "recording", "fcm"])
+def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
+    opened: Opened = request.param
+    with opened(request) as made:
+        yield made
+
+
+def test_the_phone_gets_the_words_and_the_data(stage: Stage) -> None:
+    one = parcel()
+    [result] = stage.channel.send([one])
+    assert result.outcome is Outcome.SENT
+    assert stage.arrived() == [Arrived("Yeni talep", "Yakınında yeni bir talep var!", one.data)]
+    assert set(one.data) == {"type", "taskId", "deadline", "notificationId"}
+
+
+def test_without_words_only_the_app_gets_something(stage: Stage) -> None:
+    one = parcel(title="", body="")
+    assert stage.channel.send([one])[0].outcome is Outcome.SENT
+    assert stage.arrived() == [Arrived(None, None, one.data)]
+
+
+def test_a_title_alone_is_shown_alone(stage: Stage) -> None:
+    stage.channel.send([parcel(body="")])
+    assert [(one.title, one.body) for one in stage.arrived()] == [("Yeni talep", None)]
+
+
+def test_there_is_one_result_for_each_parcel(stage: Stage) -> None:
+    results = stage.channel.send([parcel(), parcel(TABLET), parcel()])
+    assert [result.outcome for result in results] == [Outcome.SENT] * 3
+    assert len(stage.arrived()) == 3
+
+
+def test_each_device_of_a_person_is_sent_to(stage: Stage) -> None:
+    one = parcel(PHONE)
+    other = parcel(TABLET, notification_id=one.notification_id, data=one.data)
+    stage.channel.send([one, other])
+    assert [arrived.data["notificationId"] for arrived in stage.arrived()] == [str(one.notification_id)] * 2
+
+
+def test_nothing_to_send_is_no_trouble(stage: Stage) -> None:
+    assert stage.channel.send([]) == []
+    assert stage.arrived() == []
+
+
+def test_letters_of_every_alphabet_arrive_as_they_are(stage: Stage) -> None:
+    stage.channel.send([parcel(title="Ayşe'nin çağrısı 👵", body='"tırnak" \\ ve satır\nsonu')])
+    assert [(one.title, one.body) for one in stage.arrived()] == [("Ayşe'nin çağrısı 👵", '"tırnak" \\ ve satır\nsonu')]
+
+
+def test_the_channel_says_what_the_dispatcher_must_know(stage: Stage) -> None:
+    assert stage.channel.batch_size >= 1
+    assert stage.channel.policy.timeout_s == 3
+    assert stage.channel.policy.retries == 2

@@ -1,0 +1,237 @@
+"""Firebase Cloud Messaging as it is on the wire, errors included."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+import structlog
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from app.clock import FakeClock
+from app.delivery.channels.fcm import FcmChannel
+from app.delivery.models import Outcome
+from app.delivery.retry import Result, RetryPolicy
+from tests.support import fcm_server
+from tests.support.delivery import TABLET, parcel
+from tests.support.fcm_server import Answer, FcmServer, Hang, Reset, Scripted, bad_field, fcm_error, quota_exceeded
+
+# Shorter than in production, so that a hang costs the tests little.
+QUICK = RetryPolicy(timeout_s=0.6, retries=2)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def server() -> Iterator[FcmServer]:
+    with FcmServer().running() as running:
+        yield running
+
+
+@pytest.fixture
+def channel(server: FcmServer, clock: FakeClock, tmp_path: Path) -> Iterator[FcmChannel]:
+    credentials = server.write_credentials(tmp_path / "account.json")
+    made = FcmChannel(str(credentials), clock, base_url=server.base_url, policy=QUICK)
+    yield made
+    made.close()
+
+
+def send(channel: FcmChannel) -> Result:
+    [result] = channel.send([parcel()])
+    return result
+
+
+def test_a_message_that_is_taken_brings_the_providers_id(channel: FcmChannel, server: FcmServer) -> None:
+    assert send(channel) == Result(Outcome.SENT, provider_message_id=f"projects/{fcm_server.PROJECT}/messages/1")
+
+
+def test_the_address_goes_where_its_kind_belongs(channel: FcmChannel, server: FcmServer) -> None:
+    channel.send([parcel(), parcel(TABLET)])
+    first, second = server.messages
+    assert (first["token"], first.get("fid")) == ("token-of-the-phone", None)
+    assert (second["fid"], second.get("token")) == ("fid-of-the-tablet", None)
+
+
+def test_a_message_lives_as_long_as_the_offer(channel: FcmChannel, server: FcmServer, clock: FakeClock) -> None:
+    expires_at = clock.now() + timedelta(seconds=599.4)
+    channel.send([parcel(expires_at=expires_at)])
+    [message] = server.messages
+    assert message["android"]["priority"] == "high"
+    assert message["android"]["ttl"] == "599s"
+    assert message["apns"]["headers"]["apns-expiration"] == str(int(expires_at.timestamp()))
+    assert message["apns"]["headers"]["apns-priority"] == "10"
+
+
+def test_a_message_without_end_leaves_its_life_to_firebase(channel: FcmChannel, server: FcmServer) -> None:
+    send(channel)
+    [message] = server.messages
+    assert "ttl" not in message["android"]
+    assert "apns-expiration" not in message["apns"]["headers"]
+
+
+def test_the_same_message_sent_again_replaces_the_first(channel: FcmChannel, server: FcmServer) -> None:
+    one = parcel()
+    channel.send([one, one])
+    tags = {message["android"]["notification"]["tag"] for message in server.messages}
+    collapsing = {message["apns"]["headers"]["apns-collapse-id"] for message in server.messages}
+    assert tags == collapsing == {str(one.notification_id)}
+
+
+def test_a_message_for_the_app_alone_wakes_it_in_the_background(channel: FcmChannel, server: FcmServer) -> None:
+    channel.send([parcel(title="", body="")])
+    [message] = server.messages
+    assert "notification" not in message
+    assert "notification" not in message["android"]
+    assert message["android"]["priority"] == "high"
+    assert message["apns"]["headers"]["apns-push-type"] == "background"
+    assert message["apns"]["headers"]["apns-priority"] == "5"
+    assert message["apns"]["payload"] == {"aps": {"content-available": 1}}
+
+
+def body_of_payload(size: int) -> str:
+    """A body that makes title, body and data exactly `size` bytes of JSON."""
+    data = parcel().data
+    empty = len(json.dumps({"data": data, "notification": {"title": "T", "body": ""}}, separators=(",", ":")))
+    return "a" * (size - empty)
+
+
+def test_4096_bytes_are_sent(channel: FcmChannel, server: FcmServer) -> None:
+    [result] = channel.send([parcel(title="T", body=body_of_payload(4096))])
+    assert result.outcome is Outcome.SENT
+
+
+def test_4097_bytes_are_refused_without_asking(channel: FcmChannel, server: FcmServer) -> None:
+    [result] = channel.send([parcel(title="T", body=body_of_payload(4097))])
+    assert result == Result(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE")
+    assert server.messages == []
+
+
+PERMANENT, TRANSIENT, GONE, UNKNOWN = Outcome.PERMANENT, Outcome.TRANSIENT, Outcome.RECIPIENT_GONE, Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (fcm_server.UNREGISTERED, Result(GONE, "UNREGISTERED")),
+        (fcm_server.NOT_FOUND, Result(PERMANENT, "NOT_FOUND")),
+        (fcm_server.BAD_TOKEN, Result(GONE, "INVALID_TOKEN")),
+        (fcm_server.BAD_ARGUMENT, Result(PERMANENT, "INVALID_ARGUMENT")),
+        (bad_field("message.token"), Result(GONE, "INVALID_TOKEN")),
+        (bad_field("message.fid"), Result(GONE, "INVALID_TOKEN")),
+        (bad_field("message.data[0].value"), Result(PERMANENT, "INVALID_ARGUMENT")),
+        (bad_field("message.android.ttl"), Result(PERMANENT, "INVALID_ARGUMENT")),
+        (fcm_server.UNAUTHENTICATED, Result(PERMANENT, "UNAUTHENTICATED")),
+        (fcm_server.THIRD_PARTY_AUTH, Result(PERMANENT, "THIRD_PARTY_AUTH_ERROR")),
+        (fcm_server.SENDER_MISMATCH, Result(PERMANENT, "SENDER_ID_MISMATCH")),
+        (Answer(403, "<html>"), Result(PERMANENT, "HTTP_403")),
+        (Answer(302, "", {"Location": "/elsewhere"}), Result(PERMANENT, "HTTP_302")),
+        (Answer(400, []), Result(PERMANENT, "HTTP_400")),
+        (Answer(400, {"error": {"details": [1, {"@type": fcm_server.BAD_REQUEST}]}}), Result(PERMANENT, "HTTP_400")),
+        (Answer(408, ""), Result(TRANSIENT, "HTTP_408")),
+        (quota_exceeded(), Result(TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=60)),
+        (quota_exceeded(Retry_After="17"), Result(TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=17)),
+        (quota_exceeded(Retry_After="soon"), Result(TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=60)),
+        (quota_exceeded(Retry_After="-5"), Result(TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=60)),
+        (quota_exceeded(Retry_After="9" * 40), Result(TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=999_999_999)),
+        (fcm_server.INTERNAL, Result(TRANSIENT, "INTERNAL", overloaded=True)),
+        (fcm_server.UNAVAILABLE, Result(TRANSIENT, "UNAVAILABLE", overloaded=True)),
+        (
+            fcm_error(503, "UNAVAILABLE", "UNAVAILABLE", Retry_After="30"),
+            Result(TRANSIENT, "UNAVAILABLE", retry_after_s=30, overloaded=True),
+        ),
+        (Answer(502, "<html>Bad Gateway"), Result(TRANSIENT, "HTTP_502", overloaded=True)),
+        (fcm_server.GARBAGE, Result(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(200, {"name": 5}), Result(UNKNOWN, "INVALID_ANSWER")),
+        (Hang(), Result(UNKNOWN, "TIMEOUT")),
+        (Reset(), Result(UNKNOWN, "CONNECTION_LOST")),
+    ],
+)
+def test_each_answer_is_understood_and_asked_for_once(
+    channel: FcmChannel, server: FcmServer, answer: Scripted, expected: Result
+) -> None:
+    server.answers.append(answer)
+    assert send(channel) == expected
+    assert len(server.messages) == 1
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(90, 90.0), (-90, 0.0)])
+def test_retry_after_may_be_a_date(
+    channel: FcmChannel, server: FcmServer, clock: FakeClock, seconds: int, expected: float
+) -> None:
+    at = format_datetime(clock.now() + timedelta(seconds=seconds), usegmt=True)
+    server.answers.append(quota_exceeded(Retry_After=at))
+    assert send(channel).retry_after_s == expected
+
+
+def test_a_server_that_is_not_there_has_taken_nothing(server: FcmServer, clock: FakeClock, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        channel = FcmChannel(str(server.write_credentials(tmp_path / "a.json")), clock, base_url=nobody, policy=QUICK)
+        assert send(channel) == Result(TRANSIENT, "UNREACHABLE")
+
+
+def test_one_access_token_serves_many_messages_and_threads(channel: FcmChannel, server: FcmServer) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda _: send(channel), range(40)))
+    assert {result.outcome for result in results} == {Outcome.SENT}
+    assert server.token_requests == 1
+    assert set(server.bearers) == {"Bearer ya29.1"}
+
+
+def test_a_refused_access_token_is_replaced_for_the_next_message(channel: FcmChannel, server: FcmServer) -> None:
+    server.answers.append(fcm_server.UNAUTHENTICATED)
+    assert [send(channel).outcome, send(channel).outcome] == [PERMANENT, Outcome.SENT]
+    assert server.token_requests == 2
+
+
+@pytest.mark.parametrize("answer", [Answer(503, {}), Answer(429, {}), Answer(200, "no json"), Hang(), Reset()])
+def test_a_token_address_that_is_down_is_a_passing_trouble_and_asked_once(
+    channel: FcmChannel, server: FcmServer, answer: Scripted
+) -> None:
+    server.token_answers.append(answer)
+    assert send(channel) == Result(TRANSIENT, "AUTH_UNAVAILABLE")
+    assert server.token_requests == 1
+    assert server.messages == []
+    assert send(channel).outcome is Outcome.SENT
+
+
+def test_threads_that_wait_for_one_failing_token_share_its_failure(channel: FcmChannel, server: FcmServer) -> None:
+    server.token_answers.extend([Hang()] * 8)
+    together = threading.Barrier(8)
+
+    def send_together(_: int) -> Result:
+        together.wait()
+        return send(channel)
+
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(send_together, range(8)))
+    assert results == [Result(TRANSIENT, "AUTH_UNAVAILABLE")] * 8
+    assert server.token_requests < 4
+
+
+def test_a_key_that_google_refuses_is_said_loudly(server: FcmServer, clock: FakeClock, tmp_path: Path) -> None:
+    stranger = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    credentials = server.write_credentials(tmp_path / "account.json", stranger)
+    channel = FcmChannel(str(credentials), clock, base_url=server.base_url, policy=QUICK)
+    with structlog.testing.capture_logs() as logs:
+        assert send(channel) == Result(PERMANENT, "AUTH_REJECTED")
+    assert [(one["event"], one["log_level"]) for one in logs] == [("fcm_credentials_rejected", "critical")]
+
+
+def test_tokens_appear_neither_in_logs_nor_in_results(channel: FcmChannel, server: FcmServer) -> None:
+    told = "The registration token token-of-the-phone is not good"
+    server.answers.append(fcm_error(403, "token-of-the-phone", "token-of-the-phone", told))
+    with structlog.testing.capture_logs() as logs:
+        results = [send(channel), send(channel)]
+    said = repr(logs) + repr(results) + repr(parcel())
+    assert "token-of-the-phone" not in said
+    assert "ya29" not in said

@@ -1,0 +1,121 @@
+"""Short ways to put people, devices and notifications into a test, and to look at what became of them."""
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+
+from app.clock import FakeClock
+from app.db import Database
+from app.delivery.channels.base import Device, Parcel
+from app.delivery.contract import NewNotification
+from app.delivery.queue import Claimed
+from app.delivery.service import enqueue
+from app.ids import uuid7
+from app.users.models import AddressKind
+
+PHONE = Device("phone", "token-of-the-phone", AddressKind.TOKEN)
+TABLET = Device("tablet", "fid-of-the-tablet", AddressKind.FID)
+
+
+def parcel(device: Device | None = PHONE, **changes: Any) -> Parcel:
+    id_ = uuid7()
+    data = {"type": "offer", "taskId": str(uuid7()), "deadline": "2026-03-12T09:10:00Z", "notificationId": str(id_)}
+    values: dict[str, Any] = {
+        "notification_id": id_,
+        "user_id": 7,
+        "title": "Yeni talep",
+        "body": "Yakınında yeni bir talep var!",
+        "data": data,
+        "expires_at": None,
+        "device": device,
+    }
+    return Parcel(**(values | changes))
+
+
+def claimed(clock: FakeClock, **changes: Any) -> Claimed:
+    values: dict[str, Any] = {
+        "id": uuid7(),
+        "user_id": 7,
+        "subject": "Yeni talep",
+        "body": "Yakınında yeni bir talep var!",
+        "data": {"type": "offer"},
+        "expires_at": None,
+        "attempt": 1,
+        "failures": 0,
+        "lease_until": clock.now() + timedelta(seconds=30),
+        "devices": (PHONE,),
+    }
+    return Claimed(**(values | changes))
+
+
+def add_user(db: Database, *device_ids: str, kind: AddressKind = AddressKind.TOKEN) -> int:
+    with db.transaction() as conn:
+        user_id = conn.execute(text("INSERT INTO users (role, name) VALUES ('STUDENT', 'Ali Can') RETURNING id"))
+        id_ = user_id.scalar_one()
+        for device_id in device_ids:
+            conn.execute(
+                text(
+                    "INSERT INTO devices (device_id, user_id, token, platform, address_kind)"
+                    " VALUES (:device_id, :user_id, :token, 'ANDROID', :kind)"
+                ),
+                {"device_id": device_id, "user_id": id_, "token": f"token-{device_id}", "kind": kind.value},
+            )
+    return id_
+
+
+def post(db: Database, user_ids: Sequence[int], **changes: Any) -> list[UUID]:
+    values: dict[str, Any] = {"subject": "Yeni talep", "body": "Kabul eder misin?", "data": {"type": "offer"}}
+    new = [NewNotification(recipient_user_id=user_id, **(values | changes)) for user_id in user_ids]
+    with db.transaction() as conn:
+        return enqueue(conn, new)
+
+
+def row(db: Database, id_: UUID) -> Any:
+    with db.transaction() as conn:
+        return conn.execute(text("SELECT * FROM notifications WHERE id = :id"), {"id": id_}).one()
+
+
+def statuses(db: Database) -> dict[str, int]:
+    with db.transaction() as conn:
+        rows = conn.execute(text("SELECT status, count(*) FROM notifications GROUP BY status"))
+        return {one.status: one.count for one in rows}
+
+
+def attempts(db: Database, id_: UUID) -> list[tuple[int, str | None, str, str | None]]:
+    with db.transaction() as conn:
+        rows = conn.execute(
+            text(
+                "SELECT attempt, device_id, outcome, error_code FROM notification_attempts"
+                " WHERE notification_id = :id ORDER BY id"
+            ),
+            {"id": id_},
+        )
+        return [tuple(one) for one in rows]
+
+
+def shown(db: Database) -> list[Any]:
+    with db.transaction() as conn:
+        return list(conn.execute(text("SELECT * FROM recorded_pushes ORDER BY id")))
+
+
+def make_due(db: Database, id_: UUID) -> None:
+    """As if the time until the next try had passed."""
+    change(db, id_, "due_at = clock_timestamp()")
+
+
+def change(db: Database, id_: UUID, assignment: str, **values: Any) -> None:
+    with db.transaction() as conn:
+        conn.execute(text(f"UPDATE notifications SET {assignment} WHERE id = :id"), {"id": id_, **values})
+
+
+def everything_stored(db: Database) -> str:
+    """All that delivery keeps for good, as one text to look for secrets in."""
+    with db.transaction() as conn:
+        tables = ("notifications", "notification_attempts", "recorded_pushes")
+        return json.dumps(
+            [[list(one) for one in conn.execute(text(f"SELECT * FROM {name}"))] for name in tables], default=str
+        )

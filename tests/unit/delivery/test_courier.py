@@ -1,0 +1,159 @@
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from app.clock import FakeClock
+from app.delivery.channels.base import Parcel
+from app.delivery.channels.memory import MemoryChannel
+from app.delivery.courier import Courier
+from app.delivery.models import NotificationStatus as S
+from app.delivery.models import Outcome
+from app.delivery.queue import Verdict
+from app.delivery.retry import Result
+from app.errors import Unavailable
+from tests.support.delivery import PHONE, TABLET, claimed
+
+SENT = Result(Outcome.SENT)
+DOWN = Result(Outcome.TRANSIENT, "UNREACHABLE")
+BUSY = Result(Outcome.TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=60)
+GONE = Result(Outcome.RECIPIENT_GONE, "UNREGISTERED")
+REFUSED = Result(Outcome.PERMANENT, "SENDER_ID_MISMATCH")
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+def answering(**by_device: Result) -> MemoryChannel:
+    return MemoryChannel(lambda parcel: by_device[parcel.device.device_id if parcel.device else "none"])
+
+
+def verdict(channel: MemoryChannel, clock: FakeClock, **changes: object) -> Verdict:
+    [report] = Courier(channel, clock, lambda: 0.0).deliver([claimed(clock, **changes)])
+    return report.verdict
+
+
+def in_s(clock: FakeClock, seconds: float) -> object:
+    return clock.now() + timedelta(seconds=seconds)
+
+
+def test_each_device_gets_the_message(clock: FakeClock) -> None:
+    channel = answering(phone=SENT, tablet=SENT)
+    assert verdict(channel, clock, devices=(PHONE, TABLET)) == Verdict(S.SENT)
+    assert [parcel.device for parcel in channel.sent] == [PHONE, TABLET]
+
+
+def test_a_device_that_has_it_is_left_alone_on_the_next_try(clock: FakeClock) -> None:
+    channel = answering(tablet=SENT)
+    settled = {PHONE.device_id: Outcome.SENT}
+    assert verdict(channel, clock, devices=(PHONE, TABLET), settled=settled, attempt=2, failures=1).status is S.SENT
+    assert [parcel.device for parcel in channel.sent] == [TABLET]
+
+
+def test_one_device_that_may_still_take_it_keeps_the_notification_waiting(clock: FakeClock) -> None:
+    told = verdict(answering(phone=SENT, tablet=DOWN), clock, devices=(PHONE, TABLET))
+    assert told == Verdict(S.RETRYING, in_s(clock, 1), "UNREACHABLE", failed=True)
+
+
+def test_devices_are_tried_again_together_when_the_most_patient_may_be(clock: FakeClock) -> None:
+    told = verdict(answering(phone=DOWN, tablet=BUSY), clock, devices=(PHONE, TABLET))
+    assert told.due_at == in_s(clock, 60)
+
+
+def test_one_device_reached_is_enough_when_the_other_is_given_up(clock: FakeClock) -> None:
+    assert verdict(answering(phone=SENT, tablet=DOWN), clock, devices=(PHONE, TABLET), failures=2).status is S.SENT
+    assert verdict(answering(phone=SENT, tablet=GONE), clock, devices=(PHONE, TABLET)).status is S.SENT
+
+
+def test_a_device_that_had_it_earlier_counts_when_the_other_is_given_up(clock: FakeClock) -> None:
+    settled = {PHONE.device_id: Outcome.SENT}
+    told = verdict(answering(tablet=DOWN), clock, devices=(PHONE, TABLET), settled=settled, attempt=3, failures=2)
+    assert told.status is S.SENT
+
+
+@pytest.mark.parametrize("result", [GONE, REFUSED])
+def test_a_failure_for_good_is_a_dead_letter_at_once(clock: FakeClock, result: Result) -> None:
+    assert verdict(answering(phone=result), clock) == Verdict(S.DEAD, None, result.error_code, failed=True)
+
+
+def test_retries_end(clock: FakeClock) -> None:
+    assert verdict(answering(phone=DOWN), clock, failures=2) == Verdict(S.DEAD, None, "UNREACHABLE", failed=True)
+
+
+def test_a_workers_death_uses_up_no_retry(clock: FakeClock) -> None:
+    assert verdict(answering(phone=DOWN), clock, attempt=9, failures=0).status is S.RETRYING
+
+
+def test_without_a_device_a_push_is_a_dead_letter_at_once(clock: FakeClock) -> None:
+    channel = answering()
+    assert verdict(channel, clock, devices=()) == Verdict(S.DEAD, error_code="NO_DEVICE")
+    assert channel.sent == []
+
+
+def test_a_channel_that_needs_no_device_gets_the_message_all_the_same(clock: FakeClock) -> None:
+    channel = MemoryChannel(needs_device=False)
+    assert verdict(channel, clock, devices=()).status is S.SENT
+    assert [parcel.device for parcel in channel.sent] == [None]
+
+
+def test_nothing_is_sent_at_or_after_its_expiry(clock: FakeClock) -> None:
+    channel = answering(phone=SENT)
+    assert verdict(channel, clock, expires_at=clock.now()) == Verdict(S.EXPIRED, error_code="TOO_LATE")
+    assert channel.sent == []
+
+
+def test_a_device_whose_turn_comes_after_the_expiry_gets_nothing(clock: FakeClock) -> None:
+    def slow(parcel: Parcel) -> Result:
+        clock.advance(5)
+        return SENT
+
+    channel = MemoryChannel(slow)
+    told = verdict(channel, clock, devices=(PHONE, TABLET), expires_at=clock.now() + timedelta(seconds=4))
+    assert told == Verdict(S.SENT)
+    assert [parcel.device for parcel in channel.sent] == [PHONE]
+
+
+def test_a_retry_that_would_come_too_late_is_none(clock: FakeClock) -> None:
+    told = verdict(answering(phone=BUSY), clock, expires_at=clock.now() + timedelta(seconds=59))
+    assert told == Verdict(S.EXPIRED, None, "QUOTA_EXCEEDED", failed=True)
+
+
+def test_nothing_is_begun_that_the_lease_may_not_outlive(clock: FakeClock) -> None:
+    channel = answering(phone=SENT)
+    told = verdict(channel, clock, lease_until=clock.now() + timedelta(seconds=6))
+    assert channel.sent == []
+    assert told == Verdict(S.ACCEPTED, in_s(clock, 1))
+
+
+def failing(error: Exception) -> Callable[[Parcel], Result]:
+    def fail(parcel: Parcel) -> Result:
+        raise error
+
+    return fail
+
+
+def test_a_store_of_ours_that_is_away_uses_up_no_retry(clock: FakeClock) -> None:
+    told = verdict(MemoryChannel(failing(Unavailable("Away."))), clock, failures=1)
+    assert told == Verdict(S.RETRYING, in_s(clock, 1))
+
+
+def test_a_channel_that_breaks_leaves_open_whether_the_message_went_out(clock: FakeClock) -> None:
+    [report] = Courier(MemoryChannel(failing(KeyError("x"))), clock, lambda: 0.0).deliver([claimed(clock)])
+    assert report.tries[0].result == Result(Outcome.UNKNOWN, "CHANNEL_ERROR")
+    assert report.verdict.status is S.RETRYING
+
+
+def test_a_batch_keeps_results_and_notifications_together(clock: FakeClock) -> None:
+    wanted = [
+        claimed(clock, user_id=1, devices=(PHONE, TABLET)),
+        claimed(clock, user_id=2, devices=()),
+        claimed(clock, user_id=3),
+        claimed(clock, user_id=4, expires_at=clock.now()),
+        claimed(clock, user_id=5),
+    ]
+    channel = MemoryChannel(lambda parcel: REFUSED if parcel.user_id == 3 else SENT, batch_size=3)
+    reports = Courier(channel, clock).deliver(wanted)
+    assert [report.verdict.status for report in reports] == [S.SENT, S.DEAD, S.DEAD, S.EXPIRED, S.SENT]
+    assert [len(report.tries) for report in reports] == [2, 0, 1, 0, 1]

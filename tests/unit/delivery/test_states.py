@@ -1,0 +1,34 @@
+import re
+
+import pytest
+
+from app.delivery import models
+from app.delivery.models import NotificationStatus as S
+from app.delivery.states import FINAL, LIVE, STEPS, WAITING, IllegalNotificationStep, check_step
+
+
+def test_every_status_has_its_steps() -> None:
+    assert set(STEPS) == set(S)
+
+
+def test_what_is_finished_stays_finished() -> None:
+    assert {status for status, steps in STEPS.items() if not steps} == FINAL
+
+
+def test_only_what_waits_can_be_cancelled() -> None:
+    assert {status for status, steps in STEPS.items() if S.CANCELLED in steps} == WAITING
+
+
+def test_everything_that_is_sent_or_given_up_was_claimed_first() -> None:
+    assert {status for status, steps in STEPS.items() if steps & {S.SENT, S.DEAD}} == {S.SENDING}
+
+
+@pytest.mark.parametrize(("current", "target"), [(S.SENT, S.SENDING), (S.ACCEPTED, S.SENT), (S.DEAD, S.RETRYING)])
+def test_a_step_that_is_none_is_refused(current: S, target: S) -> None:
+    with pytest.raises(IllegalNotificationStep):
+        check_step(current, target)
+
+
+def test_the_schema_means_the_same_by_live_and_failed() -> None:
+    assert set(re.findall(r"'(\w+)'", models.LIVE)) == LIVE
+    assert set(re.findall(r"'(\w+)'", models.FAILED)) == FINAL - {S.SENT}
