@@ -66,9 +66,11 @@ def _normal_form(value: str) -> str:
 
 
 def _plain_digits(value: Any) -> Any:
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value) is None:
+    if not isinstance(value, str):
+        return value
+    if re.fullmatch(r"[0-9]{1,19}", value) is None:
         raise ValueError("must be a whole number")
-    return value
+    return int(value)
 
 
 def _only_digits_and_plus(value: str) -> str:

@@ -1,0 +1,155 @@
+"""Doubles and tables for tests of the HTTP layer."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from app.api.app import create_app
+from app.api.auth import Doorkeeper, Identity, TokenInvalid, UserId
+from app.clock import FakeClock
+from app.errors import AppError
+from app.matching.contract import CurrentOffer, MyOffer, OfferView, Page, Person, Pressed, TaskView
+from app.matching.states import OfferState, TaskStatus
+from app.settings import Settings
+from app.users.errors import UserDeactivated
+from app.users.models import Caller, LatLon, Role
+
+SECRET = "a-secret-for-tests-that-is-long-enough-0123456789"
+NOBODY_LISTENS = "redis://127.0.0.1:9/0"
+TASK_ID = UUID("01932c07-4b00-7000-8000-000000000001")
+NOON = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)
+
+PEOPLE = {
+    "elder": Caller(1, Role.ELDER, "Ayşe Yılmaz", "tr", None),
+    "student": Caller(2, Role.STUDENT, "Ahmet Çelik", "tr", None),
+    "coordinator": Caller(3, Role.COORDINATOR, "Zeynep Koç", "tr", None),
+    "admin": Caller(4, Role.ADMIN, "Yönetici", "tr", None),
+    "deactivated": Caller(5, Role.STUDENT, "Berat Şahin", "tr", None),
+}
+
+A_TASK = TaskView(
+    id=TASK_ID,
+    status=TaskStatus.PENDING,
+    created_at=NOON,
+    note="Ekmek",
+    asked=1,
+    remaining=2,
+    next_step_at=NOON,
+    location=LatLon(40.987, 29.028),
+    elder=Person(1, "Ayşe Yılmaz", "+905550100002"),
+    student=None,
+    current_offer=CurrentOffer(NOON, None),
+)
+AN_OFFER = OfferView(2, 1, 0, 120.0, OfferState.PENDING, None, NOON, NOON)
+
+
+@dataclass
+class FakeMatching:
+    """Remembers what it was asked, and answers with one task or with the error it was told to raise."""
+
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+    error: Exception | None = None
+    task_shown: TaskView = A_TASK
+    created: bool = True
+    offer: MyOffer | None = None
+
+    def _answer(self, *call: Any) -> TaskView:
+        self.calls.append(call)
+        if self.error is not None:
+            raise self.error
+        return self.task_shown
+
+    def press(self, caller: Caller, new: Any, idempotency_key: str | None = None) -> Pressed:
+        return Pressed(self._answer("press", caller.id, new, idempotency_key), self.created)
+
+    def __getattr__(self, step: str) -> Any:
+        if step not in {
+            "accept",
+            "reject",
+            "start",
+            "complete",
+            "withdraw",
+            "cancel",
+            "assign",
+            "move_on",
+            "release",
+            "task",
+        }:
+            raise AttributeError(step)
+        return lambda caller, *arguments: self._answer(step, caller.id, *arguments)
+
+    def tasks(self, caller: Caller, **filters: Any) -> Page[TaskView]:
+        return Page([self._answer("tasks", caller.id, filters)], None)
+
+    def offers(self, caller: Caller, task_id: UUID) -> list[OfferView]:
+        self._answer("offers", caller.id, task_id)
+        return [AN_OFFER]
+
+    def current_offer(self, caller: Caller) -> MyOffer | None:
+        self._answer("current_offer", caller.id)
+        return self.offer
+
+    def open_task(self, caller: Caller) -> TaskView | None:
+        self._answer("open_task", caller.id)
+        return None
+
+    def set_availability(self, caller: Caller, on_duty: bool) -> None:
+        self._answer("set_availability", caller.id, on_duty)
+
+    def set_location(self, student_id: int, spot: LatLon) -> None:
+        self._answer("set_location", student_id, spot)
+
+    def set_active(self, user_id: int, active: bool) -> None:
+        self._answer("set_active", user_id, active)
+
+
+class NamesAreTokens:
+    """A verifier for tests: the token is the key of a person in `PEOPLE`."""
+
+    def verify(self, token: str) -> Identity:
+        if token not in PEOPLE:
+            raise TokenInvalid("The token is not valid.")
+        return UserId(PEOPLE[token].id)
+
+
+def find_caller(identity: Identity) -> Caller | None:
+    assert isinstance(identity, UserId)
+    if identity.value == PEOPLE["deactivated"].id:
+        raise UserDeactivated("This user is not active any more.")
+    return next((person for person in PEOPLE.values() if person.id == identity.value), None)
+
+
+class NoDatabase:
+    """For calls that must not need one."""
+
+    def transaction(self) -> Any:
+        raise AppError("This call should not have needed the database.")
+
+    now = transaction
+
+
+@dataclass
+class FakeServices:
+    settings: Settings
+    matching: FakeMatching = field(default_factory=FakeMatching)
+    db: Any = field(default_factory=NoDatabase)
+    clock: Any = field(default_factory=FakeClock)
+    clockwork: Any = None
+
+    def close(self) -> None: ...
+
+
+def settings_for_tests(**changes: Any) -> Settings:
+    values = {"database_url": "postgresql://nowhere", "redis_url": NOBODY_LISTENS, "auth_secret": SECRET}
+    return Settings(**(values | changes))
+
+
+def app_on_fakes(matching: FakeMatching, **kwargs: Any) -> Any:
+    settings = settings_for_tests(**kwargs.pop("settings", {}))
+    services: Any = FakeServices(settings, matching)
+    return create_app(services, doorkeeper=Doorkeeper(NamesAreTokens(), find_caller), **kwargs)
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}

@@ -1,0 +1,132 @@
+"""What calls hand to matching, and what phones get back."""
+
+from dataclasses import replace
+from typing import Any
+
+from app.errors import TooManyRequests
+from app.matching.contract import CurrentOffer, MyOffer, NewTask, Person
+from app.matching.states import TaskStatus
+from app.users.models import LatLon
+from tests.support.api import A_TASK, NOON, TASK_ID, FakeMatching, app_on_fakes, bearer
+
+
+def test_a_task_has_the_fields_phones_rely_on(client: Any):
+    response = client.get(f"/tasks/{TASK_ID}", headers=bearer("elder"))
+    assert response.content_type == "application/json"
+    assert response.get_json() == {
+        "id": str(TASK_ID),
+        "status": "PENDING",
+        "createdAt": "2026-03-12T09:00:00Z",
+        "note": "Ekmek",
+        "asked": 1,
+        "remaining": 2,
+        "nextStepAt": "2026-03-12T09:00:00Z",
+        "location": {"lat": 40.987, "lon": 29.028},
+        "elder": {"id": 1, "name": "Ayşe Yılmaz", "phone": "+905550100002"},
+        "student": None,
+        "currentOffer": {"deadline": "2026-03-12T09:00:00Z"},
+    }
+
+
+def test_coordinators_see_who_is_asked(client: Any, matching: FakeMatching):
+    matching.task_shown = replace(A_TASK, current_offer=CurrentOffer(NOON, 2))
+    shown = client.get(f"/tasks/{TASK_ID}", headers=bearer("coordinator")).get_json()
+    assert shown["currentOffer"] == {"deadline": "2026-03-12T09:00:00Z", "studentId": 2}
+
+
+def test_a_press_is_created_and_a_second_one_found(client: Any, matching: FakeMatching):
+    body = {"note": "Ekmek", "location": {"lat": 41, "lon": 29.5}}
+    first = client.post("/tasks", json=body, headers=bearer("elder") | {"Idempotency-Key": "press-1"})
+    matching.created = False
+    second = client.post("/tasks", headers=bearer("elder"))
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert first.headers["Location"] == second.headers["Location"] == f"/tasks/{TASK_ID}"
+    assert matching.calls == [
+        ("press", 1, NewTask(1, "Ekmek", LatLon(41.0, 29.5)), "press-1"),
+        ("press", 1, NewTask(1, None, None), None),
+    ]
+
+
+def test_a_coordinator_says_for_whom_and_an_elder_only_for_themselves(client: Any, matching: FakeMatching):
+    missing = client.post("/tasks", headers=bearer("coordinator"))
+    assert missing.get_json(force=True)["errors"][0] == {
+        "field": "elderId",
+        "message": "tells for whom a coordinator calls",
+        "code": "required",
+    }
+    assert client.post("/tasks", json={"elderId": 1}, headers=bearer("coordinator")).status_code == 201
+    assert client.post("/tasks", json={"elderId": 1}, headers=bearer("elder")).status_code == 201
+    other = client.post("/tasks", json={"elderId": 9}, headers=bearer("elder"))
+    assert (other.status_code, other.get_json(force=True)["code"]) == (403, "not_your_elder")
+    assert [call[2].elder_id for call in matching.calls] == [1, 1]
+
+
+def test_each_button_reaches_matching_and_answers_with_the_task(client: Any, matching: FakeMatching):
+    matching.task_shown = replace(A_TASK, status=TaskStatus.ASSIGNED, student=Person(2, "Ahmet", "+905550100011"))
+    buttons = [(step, "student") for step in ("accept", "reject", "start", "complete", "withdraw")]
+    buttons += [(step, "coordinator") for step in ("cancel", "next", "release", "complete")]
+    for step, who in buttons:
+        response = client.put(f"/tasks/{TASK_ID}/{step}", headers=bearer(who))
+        assert response.status_code == 200
+        assert response.get_json()["student"] == {"id": 2, "name": "Ahmet", "phone": "+905550100011"}
+    client.put(f"/tasks/{TASK_ID}/assign", json={"studentId": 2}, headers=bearer("admin"))
+    assert [call[0] for call in matching.calls] == [
+        *("accept", "reject", "start", "complete", "withdraw"),
+        *("cancel", "move_on", "release", "complete", "assign"),
+    ]
+    assert matching.calls[-1] == ("assign", 4, TASK_ID, 2)
+
+
+def test_my_offer_is_shown_or_there_is_none(client: Any, matching: FakeMatching):
+    none = client.get("/me/offer", headers=bearer("student"))
+    assert (none.status_code, none.data) == (204, b"")
+    matching.offer = MyOffer(TASK_ID, NOON, 120.5, "Ayşe", None)
+    assert client.get("/me/offer", headers=bearer("student")).get_json() == {
+        "taskId": str(TASK_ID),
+        "deadline": "2026-03-12T09:00:00Z",
+        "distanceM": 120.5,
+        "elderName": "Ayşe",
+        "note": None,
+    }
+
+
+def test_why_students_were_asked_is_shown(client: Any):
+    assert client.get(f"/tasks/{TASK_ID}/offers", headers=bearer("coordinator")).get_json()["items"] == [
+        {
+            "studentId": 2,
+            "rank": 1,
+            "completedThisMonth": 0,
+            "distanceM": 120.0,
+            "state": "PENDING",
+            "reason": None,
+            "offeredAt": "2026-03-12T09:00:00Z",
+            "deadline": "2026-03-12T09:00:00Z",
+        }
+    ]
+
+
+def test_place_and_duty_reach_matching(client: Any, matching: FakeMatching):
+    assert client.put("/me/location", json={"lat": 41, "lon": 29}, headers=bearer("student")).status_code == 204
+    assert client.put("/me/availability", json={"onDuty": False}, headers=bearer("student")).status_code == 204
+    assert matching.calls == [("set_location", 2, LatLon(41.0, 29.0)), ("set_availability", 2, False)]
+
+
+def test_locations_are_limited_for_each_student_also_without_redis(matching: FakeMatching):
+    client = app_on_fakes(matching, settings={"locations_per_minute": 3}).test_client()
+    statuses = [client.put("/me/location", json={"lat": 41, "lon": 29}, headers=bearer("student")) for _ in range(4)]
+    assert [response.status_code for response in statuses] == [204, 204, 204, 429]
+    problem = statuses[-1].get_json(force=True)
+    assert problem["code"] == TooManyRequests.code
+    assert 1 <= int(statuses[-1].headers["Retry-After"]) <= 60
+    assert len(matching.calls) == 3
+
+
+def test_an_administrator_stays_active(client: Any, matching: FakeMatching):
+    response = client.patch("/users/4", json={"active": False}, headers=bearer("admin"))
+    assert (response.status_code, response.get_json(force=True)["code"]) == (409, "cannot_deactivate_yourself")
+    assert matching.calls == []
+
+
+def test_alive_needs_nothing(client: Any):
+    assert client.get("/healthz").get_json() == {"status": "ok"}
+    assert client.head("/healthz").status_code == 200
