@@ -1,0 +1,178 @@
+"""Every route × everybody. A route that is not in the table fails the test, so that nobody forgets to think."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from app.api.access import Open
+from app.api.app import create_app
+from app.api.catalogue import ROUTES
+from app.api.errors import TITLES
+from app.api.openapi import errors_of
+from app.api.routing import Route
+from app.bootstrap import Services
+from app.users.models import Role
+from tests.support.world import World, authorization, empty_stores, settle_world
+
+WHO = ("elder", "other_elder", "student", "other_student", "coordinator", "admin")
+
+#                                     elder  other  student other  coord. admin
+TABLE: dict[str, tuple[int, ...]] = {
+    "POST /tasks":                        (200, 201, 403, 403, 200, 200),
+    "GET /tasks":                         (200, 200, 200, 200, 200, 200),
+    "GET /tasks/{taskId}":                (200, 404, 200, 404, 200, 200),
+    "GET /tasks/{taskId}/offers":         (403, 403, 403, 403, 200, 200),
+    "PUT /tasks/{taskId}/accept":         (403, 403, 200, 404, 403, 403),
+    "PUT /tasks/{taskId}/reject":         (403, 403, 200, 404, 403, 403),
+    "PUT /tasks/{taskId}/start":          (403, 403, 200, 404, 403, 403),
+    "PUT /tasks/{taskId}/complete":       (403, 403, 200, 404, 200, 200),
+    "PUT /tasks/{taskId}/withdraw":       (403, 403, 200, 404, 403, 403),
+    "PUT /tasks/{taskId}/cancel":         (200, 404, 403, 403, 200, 200),
+    "PUT /tasks/{taskId}/assign":         (403, 403, 403, 403, 200, 200),
+    "PUT /tasks/{taskId}/next":           (403, 403, 403, 403, 200, 200),
+    "PUT /tasks/{taskId}/release":        (403, 403, 403, 403, 200, 200),
+    "GET /me":                            (200, 200, 200, 200, 200, 200),
+    "GET /me/offer":                      (403, 403, 200, 204, 403, 403),
+    "PUT /me/location":                   (403, 403, 204, 204, 403, 403),
+    "PUT /me/availability":               (403, 403, 204, 204, 403, 403),
+    "PUT /me/devices/{deviceId}":         (204, 204, 204, 204, 204, 204),
+    "DELETE /me/devices/{deviceId}":      (204, 404, 404, 404, 404, 404),
+    "POST /users":                        (403, 403, 403, 403, 403, 201),
+    "GET /users":                         (403, 403, 403, 403, 403, 200),
+    "GET /users/{userId}":                (403, 403, 403, 403, 403, 200),
+    "PATCH /users/{userId}":              (403, 403, 403, 403, 403, 200),
+    "GET /api/notifications":             (403, 403, 403, 403, 200, 200),
+    "GET /api/notifications/{notificationId}": (403, 403, 403, 403, 200, 200),
+    "GET /healthz":                       (200, 200, 200, 200, 200, 200),
+    "GET /readyz":                        (200, 200, 200, 200, 200, 200),
+    "GET /metrics":                       (200, 200, 200, 200, 200, 200),
+    "GET /openapi.json":                  (200, 200, 200, 200, 200, 200),
+    "GET /docs":                          (200, 200, 200, 200, 200, 200),
+}  # fmt: skip
+
+IMPOSTORS = {
+    "nobody": (401, "token_missing"),
+    "forged": (401, "token_invalid"),
+    "expired": (401, "token_expired"),
+    "wrong_audience": (401, "token_invalid"),
+    "unsigned": (401, "token_invalid"),
+    "unknown": (401, "user_unknown"),
+    "deactivated": (403, "user_deactivated"),
+}
+
+AFTER_ACCEPTANCE = {"start", "complete", "withdraw", "release"}
+OPEN_TO_ANYONE = {"GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /docs"}
+
+
+@pytest.fixture
+def client(services: Services) -> Iterator[Any]:
+    app = create_app(services)
+    yield app.test_client()
+    app.extensions["site"].location_limit.close()
+
+
+def _body(route: Route, world: World, who: str) -> dict[str, Any]:
+    match route.name:
+        case "POST /tasks":
+            return {} if "elder" in who else {"elderId": world.ids["elder"]}
+        case "PUT /tasks/{taskId}/assign":
+            return {"studentId": world.ids["student"]}
+        case "PUT /me/location":
+            return {"lat": 40.988, "lon": 29.028}
+        case "PUT /me/availability":
+            return {"onDuty": True}
+        case "PUT /me/devices/{deviceId}":
+            return {"token": "t", "platform": "IOS"}
+        case "POST /users":
+            return {"role": "ELDER", "name": "Fatma"}
+        case "PATCH /users/{userId}":
+            return {"locale": "en"}
+        case _:
+            return {}
+
+
+def _call(client: Any, services: Services, route: Route, world: World, who: str) -> Any:
+    words = {
+        "taskId": world.task_id,
+        "deviceId": "phone",
+        "userId": world.ids["elder"],
+        "notificationId": world.notification_id,
+    }
+    body = None if route.body is None else _body(route, world, who)
+    headers = authorization(world, services, who)
+    return client.open(route.path.format(**words), method=route.method, json=body, headers=headers)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=[route.name for route in ROUTES])
+def test_only_those_who_may_call_it_can(client: Any, services: Services, route: Route):
+    assert route.name in TABLE, "a new route: say in the table who may call it"
+    assigned = route.path.rpartition("/")[2] in AFTER_ACCEPTANCE
+    world = settle_world(services, assigned=assigned)
+    is_open = route.name in OPEN_TO_ANYONE
+    for who, (status, code) in IMPOSTORS.items():
+        response = _call(client, services, route, world, who)
+        if is_open:
+            assert response.status_code == 200, who
+        else:
+            assert (response.status_code, response.get_json(force=True)["code"]) == (status, code), who
+            assert ("WWW-Authenticate" in response.headers) == (status == 401), who
+    untouched = True
+    for who, status in zip(WHO, TABLE[route.name], strict=True):
+        if not untouched:
+            empty_stores(services)
+            world = settle_world(services, assigned=assigned)
+        response = _call(client, services, route, world, who)
+        assert response.status_code == status, (who, response.get_data(as_text=True))
+        if status >= 400:
+            code = response.get_json(force=True)["code"]
+            assert code in {error.code for error in errors_of(route)}, f"{code} is not documented"
+        untouched = route.method == "GET" or status >= 400
+
+
+def test_the_table_knows_no_routes_that_are_gone():
+    assert set(TABLE) == {route.name for route in ROUTES}
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=[route.name for route in ROUTES])
+def test_every_route_says_who_may_call_it(route: Route):
+    if isinstance(route.who, Open):
+        assert route.name in OPEN_TO_ANYONE
+    else:
+        assert route.who, "nobody at all may call it"
+        assert route.who <= frozenset(Role)
+    # An admin may do what a coordinator may.
+    assert isinstance(route.who, Open) or Role.COORDINATOR not in route.who or Role.ADMIN in route.who
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=[route.name for route in ROUTES])
+def test_every_route_is_documented(route: Route):
+    assert route.view.__doc__, "the docstring of the view is its documentation"
+    assert route.answers
+    assert {error.code for error in errors_of(route)}
+    assert route.error_statuses <= set(TITLES)
+
+
+def test_flask_serves_the_catalogue_and_nothing_else(services: Services):
+    app = create_app(services)
+    served = {(rule.rule, method) for rule in app.url_map.iter_rules() for method in rule.methods or ()}
+    declared = {(route.rule, route.method) for route in ROUTES}
+    assert served - {(rule, "HEAD") for rule, _ in served} == declared
+
+
+def test_two_routes_do_not_share_a_place():
+    places = [(route.method, route.rule) for route in ROUTES]
+    assert len(set(places)) == len(places)
+    names = [route.view.__name__ for route in ROUTES]
+    assert len(set(names)) == len(names)
+
+
+def test_lists_show_each_their_own(client: Any, services: Services):
+    world = settle_world(services)
+    seen = {
+        who: [item["id"] for item in client.get("/tasks", headers=authorization(world, services, who)).json["items"]]
+        for who in WHO
+    }
+    mine = [str(world.task_id)]
+    assert seen["elder"] == seen["student"] == seen["coordinator"] == seen["admin"] == mine
+    assert seen["other_elder"] == seen["other_student"] == []

@@ -1,0 +1,94 @@
+"""A small neighbourhood on real stores, for tests that come through the door."""
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import jwt
+import redis
+from sqlalchemy import text
+
+from app.api.tokens import AUDIENCE, ISSUER, LocalTokens
+from app.bootstrap import Services
+from app.matching.contract import NewTask
+from app.schema import users as user_models
+from app.users import service as users
+from app.users.models import LatLon, Platform, Role
+
+HOME = LatLon(40.9870, 29.0280)
+NEARBY = LatLon(40.9880, 29.0280)
+FAR_AWAY = LatLon(41.2000, 29.0280)
+
+PEOPLE = {
+    "elder": (Role.ELDER, "Ayşe Yılmaz", HOME),
+    "other_elder": (Role.ELDER, "Hüseyin Öztürk", FAR_AWAY),
+    "student": (Role.STUDENT, "Ahmet Çelik", NEARBY),
+    "other_student": (Role.STUDENT, "Berat Şahin", FAR_AWAY),
+    "coordinator": (Role.COORDINATOR, "Zeynep Koç", None),
+    "admin": (Role.ADMIN, "Yönetici", None),
+    "deactivated": (Role.STUDENT, "Ceren Güneş", NEARBY),
+}
+
+
+@dataclass
+class World:
+    ids: dict[str, int]
+    task_id: UUID
+    notification_id: UUID
+
+
+def empty_stores(services: Services) -> None:
+    tables = ", ".join(table.name for table in user_models.metadata.sorted_tables)
+    with services.db.transaction() as conn:
+        conn.execute(text(f"TRUNCATE {tables} RESTART IDENTITY CASCADE"))
+    client = redis.Redis.from_url(services.settings.redis_url)
+    client.flushdb()
+    client.close()
+
+
+def settle_world(services: Services, *, assigned: bool = False) -> World:
+    """The elder has pressed; the student nearby is being asked, or has accepted. Nobody else is concerned."""
+    ids: dict[str, int] = {}
+    with services.db.transaction() as conn:
+        for key, (role, name, location) in PEOPLE.items():
+            new = users.NewUser(role, name, f"+9055501000{len(ids):02}", location=location, active=key != "deactivated")
+            ids[key] = users.create_user(conn, new).id
+        users.put_device(conn, ids["elder"], users.Device("phone", "token-of-the-elder", Platform.ANDROID))
+        elder = users.find_caller(conn, ids["elder"])
+        student = users.find_caller(conn, ids["student"])
+    assert elder and student
+    task_id = services.matching.press(elder, NewTask(elder.id, "Ekmek"), None).task.id
+    if assigned:
+        services.matching.accept(student, task_id)
+    with services.db.transaction() as conn:
+        notification_id = conn.execute(text("SELECT id FROM notifications ORDER BY id LIMIT 1")).scalar_one()
+    return World(ids, task_id, notification_id)
+
+
+def authorization(world: World, services: Services, who: str) -> dict[str, str]:
+    """Headers of a person of the world, or of somebody who only says so."""
+    if who == "nobody":
+        return {}
+    secret = services.settings.auth_secret
+    assert secret is not None
+    claims: dict[str, Any] = {"iss": ISSUER, "aud": AUDIENCE, "sub": str(world.ids["admin"]), "iat": 1, "exp": 2**40}
+    match who:
+        case "forged":
+            token = jwt.encode(claims, "k" * 40, algorithm="HS256")
+        case "expired":
+            token = jwt.encode(claims | {"exp": 2}, secret, algorithm="HS256")
+        case "wrong_audience":
+            token = jwt.encode(claims | {"aud": "another"}, secret, algorithm="HS256")
+        case "unsigned":
+            token = f"{_part({'alg': 'none', 'typ': 'JWT'})}.{_part(claims)}."
+        case "unknown":
+            token = LocalTokens(secret).issue(999_999)
+        case _:
+            token = LocalTokens(secret).issue(world.ids[who])
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _part(value: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
