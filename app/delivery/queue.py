@@ -50,7 +50,7 @@ class Claim:
 
 # Each priority is a range of its own in the index, read from its oldest due row and only as far as rows are still
 # wanted. `statement_timestamp()` rather than `clock_timestamp()` in the search: being stable, it bounds the scan.
-_CLAIM = text(
+CLAIM = text(
     """
     WITH next AS MATERIALIZED (
         SELECT due.id
@@ -79,7 +79,7 @@ _CLAIM = text(
 
 def claim(conn: Connection, notification_type: NotificationType, limit: int, lease_s: float) -> Claim:
     values = {"notification_type": notification_type.value, "limit": limit, "lease_s": lease_s}
-    rows = conn.execute(_CLAIM, values).all()
+    rows = conn.execute(CLAIM, values).all()
     taken = sorted((row for row in rows if not row.late), key=lambda row: (URGENT_FIRST.index(row.priority), row.id))
     if not taken:
         return Claim([], len(rows))

@@ -1,0 +1,411 @@
+"""The dispatcher with real threads, a real database and, where it matters, real processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, text
+from structlog.testing import capture_logs
+
+from app.clock import DatabaseClock
+from app.db import Database, psycopg_url
+from app.delivery.channels.base import Channel, Parcel
+from app.delivery.channels.memory import MemoryChannel
+from app.delivery.channels.recording import RecordingChannel
+from app.delivery.models import Outcome
+from app.delivery.retry import Result
+from app.delivery.worker import Dispatcher, DispatcherOptions
+from app.settings import Settings
+from tests.support.delivery import add_user, attempts, everything_stored, make_due, post, row, shown, statuses
+
+SENT = Result(Outcome.SENT)
+DOWN = Result(Outcome.TRANSIENT, "UNREACHABLE")
+MakeDispatcher = Callable[..., Dispatcher]
+
+
+@pytest.fixture
+def dispatcher(db: Database, settings: Settings) -> MakeDispatcher:
+    def make(channel: Channel, **options: Any) -> Dispatcher:
+        clock = DatabaseClock(db.now)
+        chosen = DispatcherOptions(**({"threads": 4, "poll_s": 0.2, "drain_s": 5} | options))
+        return Dispatcher(db, clock, channel, database_url=settings.database_url, options=chosen)
+
+    return make
+
+
+@contextmanager
+def running(*dispatchers: Dispatcher) -> Iterator[None]:
+    stop = threading.Event()
+    threads = [threading.Thread(target=one.run, args=(stop,)) for one in dispatchers]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(15)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float = 10) -> None:
+    """For what another thread or process is about to do. It ends when that is done, however fast or slow."""
+    paused = threading.Event()
+    until = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < until, "it did not happen in time"
+        paused.wait(0.01)
+
+
+def metric(dispatcher: Dispatcher, name: str, **labels: str) -> float | None:
+    return dispatcher.metrics.registry.get_sample_value(name, {"type": "PUSH", **labels})
+
+
+# ---- one pass at a time --------------------------------------------------------------------------------------
+
+
+def test_a_notification_reaches_every_device_of_its_person(db: Database, dispatcher: MakeDispatcher) -> None:
+    [id_] = post(db, [add_user(db, "phone", "tablet")])
+    one = dispatcher(RecordingChannel(db))
+    assert one.run_once() == 1
+    assert [(push.device_id, push.title, push.data["notificationId"]) for push in shown(db)] == [
+        ("phone", "Yeni talep", str(id_)),
+        ("tablet", "Yeni talep", str(id_)),
+    ]
+    assert row(db, id_).status == "SENT"
+    assert attempts(db, id_) == [(1, "phone", "SENT", None), (1, "tablet", "SENT", None)]
+    assert metric(one, "yaninda_delivery_sent_total") == 1
+    assert metric(one, "yaninda_delivery_latency_seconds_count") == 1
+
+
+def test_what_a_person_without_a_phone_would_see_is_recorded(db: Database, dispatcher: MakeDispatcher) -> None:
+    user_id = add_user(db)
+    post(db, [user_id])
+    dispatcher(RecordingChannel(db)).run_once()
+    assert [(push.user_id, push.device_id) for push in shown(db)] == [(user_id, None)]
+    assert statuses(db) == {"SENT": 1}
+
+
+def test_what_a_phone_shows_it_shows_once_even_if_our_record_was_lost(db: Database, dispatcher: MakeDispatcher) -> None:
+    ids = post(db, [add_user(db, "phone"), add_user(db)])
+    dispatcher(RecordingChannel(db)).run_once()
+    with db.transaction() as conn:
+        conn.execute(text("DELETE FROM notification_attempts"))
+        conn.execute(
+            text("UPDATE notifications SET status = 'SENDING', due_at = clock_timestamp(), finished_at = NULL")
+        )
+    dispatcher(RecordingChannel(db)).run_once()
+    assert len(shown(db)) == len(ids)
+    assert statuses(db) == {"SENT": 2}
+
+
+def test_without_a_device_a_push_is_a_dead_letter_at_once(db: Database, dispatcher: MakeDispatcher) -> None:
+    [id_] = post(db, [add_user(db)])
+    one = dispatcher(MemoryChannel())
+    one.run_once()
+    assert (row(db, id_).status, row(db, id_).error_code) == ("DEAD", "NO_DEVICE")
+    assert metric(one, "yaninda_delivery_dead_total", error_code="NO_DEVICE") == 1
+
+
+def test_a_failing_device_is_tried_three_times_and_a_reached_one_once(db: Database, dispatcher: MakeDispatcher) -> None:
+    [id_] = post(db, [add_user(db, "phone", "tablet")])
+    channel = MemoryChannel(lambda parcel: DOWN if parcel.device and parcel.device.device_id == "tablet" else SENT)
+    one = dispatcher(channel)
+    for _ in range(3):
+        assert one.run_once() == 1
+        make_due_if_waiting(db, id_)
+    assert one.run_once() == 0
+    assert Counter(parcel.device.device_id for parcel in channel.sent if parcel.device) == {"phone": 1, "tablet": 3}
+    assert row(db, id_).status == "SENT"
+
+
+def test_what_fails_every_time_ends_as_a_dead_letter(db: Database, dispatcher: MakeDispatcher) -> None:
+    [id_] = post(db, [add_user(db, "phone")])
+    one = dispatcher(MemoryChannel(lambda parcel: DOWN))
+    for _ in range(4):
+        one.run_once()
+        make_due_if_waiting(db, id_)
+    stored = row(db, id_)
+    assert (stored.status, stored.error_code, stored.attempts, stored.failures) == ("DEAD", "UNREACHABLE", 3, 3)
+    assert metric(one, "yaninda_delivery_retried_total", error_code="UNREACHABLE") == 2
+
+
+def make_due_if_waiting(db: Database, id_: Any) -> None:
+    if row(db, id_).status == "RETRYING":
+        make_due(db, id_)
+
+
+def test_what_expires_before_it_is_claimed_is_never_sent(db: Database, dispatcher: MakeDispatcher) -> None:
+    post(db, [add_user(db, "phone")], expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    channel = MemoryChannel()
+    one = dispatcher(channel)
+    assert one.run_once() == 1
+    assert channel.sent == []
+    assert statuses(db) == {"EXPIRED": 1}
+    assert metric(one, "yaninda_delivery_expired_total") == 1
+
+
+def test_what_expires_in_our_hands_is_never_sent(db: Database, dispatcher: MakeDispatcher) -> None:
+    """The first message takes until the second has lost its meaning."""
+    user_id = add_user(db, "phone")
+    expires_at = datetime.now(UTC) + timedelta(seconds=0.5)
+    first, second = post(db, [user_id, user_id], expires_at=expires_at)
+
+    def slow(parcel: Parcel) -> Result:
+        wait_until(lambda: db.now() > expires_at)
+        return SENT
+
+    channel = MemoryChannel(slow)
+    dispatcher(channel).run_once()
+    assert [parcel.notification_id for parcel in channel.sent] == [first]
+    assert row(db, second).status == "EXPIRED"
+
+
+def test_nothing_that_is_kept_holds_a_token(db: Database, dispatcher: MakeDispatcher) -> None:
+    post(db, [add_user(db, "phone")])
+
+    def fail(parcel: Parcel) -> Result:
+        raise RuntimeError(f"could not reach {parcel.device.token if parcel.device else None}")
+
+    dispatcher(MemoryChannel(fail)).run_once()
+    assert statuses(db) == {"RETRYING": 1}
+    assert "token-phone" not in everything_stored(db)
+
+
+# ---- running -------------------------------------------------------------------------------------------------
+
+
+def test_an_announced_notification_is_sent_long_before_the_next_poll(db: Database, dispatcher: MakeDispatcher) -> None:
+    channel = MemoryChannel()
+    user_id = add_user(db, "phone")
+    one = dispatcher(channel, poll_s=60)
+    with running(one):
+        post(db, [user_id])
+        wait_until(lambda: len(channel.sent) == 1)
+        listens = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'yaninda-delivery-listen'"
+        wait_until(lambda: count(db, listens) >= 1)
+        post(db, [user_id])
+        wait_until(lambda: len(channel.sent) == 2, 5)
+    assert statuses(db) == {"SENT": 2}
+
+
+def count(db: Database, query: str) -> int:
+    with db.transaction() as conn:
+        return conn.execute(text(query)).scalar_one()
+
+
+def test_what_nobody_announced_is_found_by_polling(db: Database, dispatcher: MakeDispatcher) -> None:
+    channel = MemoryChannel()
+    user_id = add_user(db, "phone")
+    with running(dispatcher(channel)), db.transaction() as conn:
+        conn.execute(
+            text(
+                "INSERT INTO notifications (id, notification_type, recipient, recipient_user_id, subject, body)"
+                " VALUES (gen_random_uuid(), 'PUSH', 'user', :id, '', '')"
+            ),
+            {"id": user_id},
+        )
+        conn.commit()
+        wait_until(lambda: len(channel.sent) == 1)
+
+
+def test_four_dispatchers_send_two_thousand_notifications_exactly_once(db: Database, settings: Settings) -> None:
+    user_ids = [add_user(db, f"phone-{number}") for number in range(20)]
+    told: list[Any] = []
+    lock = threading.Lock()
+
+    class Counting(RecordingChannel):
+        def send(self, parcels: Any) -> list[Result]:
+            with lock:
+                told.extend(parcel.notification_id for parcel in parcels)
+            return super().send(parcels)
+
+    with ExitStack() as stack:
+        dispatchers: list[Dispatcher] = []
+        for _ in range(4):
+            own = Database(settings.database_url, pool_size=7)
+            stack.callback(own.close)
+            options = DispatcherOptions(threads=4, poll_s=0.1, claim_limit=50)
+            dispatchers.append(
+                Dispatcher(
+                    own,
+                    DatabaseClock(own.now),
+                    Counting(own, batch_size=10),
+                    database_url=settings.database_url,
+                    options=options,
+                )
+            )
+        with running(*dispatchers), ThreadPoolExecutor(4) as pool:
+            posted = list(pool.map(lambda _: post(db, user_ids), range(100)))
+            ids = [id_ for some in posted for id_ in some]
+            wait_until(lambda: statuses(db) == {"SENT": 2000}, 60)
+    assert sorted(told) == sorted(ids)
+    assert sorted(push.notification_id for push in shown(db)) == sorted(ids)
+    assert count(db, "SELECT max(attempts) FROM notifications") == 1
+    assert count(db, "SELECT count(*) FROM notification_attempts") == 2000
+    assert sum(metric(one, "yaninda_delivery_sent_total") or 0 for one in dispatchers) == 2000
+
+
+def test_one_hanging_message_holds_up_no_other(db: Database, dispatcher: MakeDispatcher) -> None:
+    hanging, user_id = add_user(db, "slow"), add_user(db, "phone")
+    release = threading.Event()
+
+    def answer(parcel: Parcel) -> Result:
+        if parcel.user_id == hanging:
+            release.wait(10)
+        return SENT
+
+    with running(dispatcher(MemoryChannel(answer))):
+        post(db, [hanging, *[user_id] * 30])
+        wait_until(lambda: statuses(db).get("SENT") == 30)
+        assert statuses(db) == {"SENT": 30, "SENDING": 1}
+        release.set()
+    assert statuses(db) == {"SENT": 31}
+
+
+def test_draining_finishes_what_is_in_hand_and_gives_the_rest_back(db: Database, dispatcher: MakeDispatcher) -> None:
+    user_id = add_user(db, "phone")
+    post(db, [user_id] * 20)
+    begun, release, stop = threading.Semaphore(0), threading.Event(), threading.Event()
+
+    def slow(parcel: Parcel) -> Result:
+        begun.release()
+        release.wait(10)
+        return SENT
+
+    thread = threading.Thread(target=dispatcher(MemoryChannel(slow), threads=2).run, args=(stop,))
+    thread.start()
+    for _ in range(2):
+        assert begun.acquire(timeout=10)
+    stop.set()
+    wait_until(lambda: statuses(db) == {"ACCEPTED": 18, "SENDING": 2})
+    release.set()
+    thread.join(10)
+    assert statuses(db) == {"ACCEPTED": 18, "SENT": 2}
+    assert count(db, "SELECT count(*) FROM notifications WHERE due_at > clock_timestamp()") == 0
+
+
+def test_a_lost_database_connection_costs_nothing_but_time(db: Database, dispatcher: MakeDispatcher) -> None:
+    channel = MemoryChannel()
+    user_id = add_user(db, "phone")
+    with running(dispatcher(channel)):
+        for round_ in range(1, 4):
+            post(db, [user_id] * 10)
+            wait_until(lambda expected=round_ * 10: len(channel.sent) >= expected)
+            end_all_connections(db)
+        wait_until(lambda: statuses(db) == {"SENT": 30})
+    assert len(channel.sent) == len({parcel.notification_id for parcel in channel.sent}) == 30
+
+
+def end_all_connections(db: Database) -> None:
+    """As a restart of the server does it."""
+    engine = create_engine(db.engine.url)
+    with engine.connect() as conn:
+        conn.execute(
+            text(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        )
+    engine.dispose()
+
+
+def test_a_database_that_is_away_is_waited_for(db: Database, dispatcher: MakeDispatcher) -> None:
+    """No new connection is let in for a while, in the middle of a send: what was sent is recorded afterwards."""
+    user_id = add_user(db, "phone")
+    sending, release = threading.Event(), threading.Event()
+
+    def answer(parcel: Parcel) -> Result:
+        sending.set()
+        release.wait(10)
+        return SENT
+
+    name = db.engine.url.database
+    outside = create_engine(psycopg_url(os.environ["TEST_DATABASE_URL"]), isolation_level="AUTOCOMMIT")
+    channel = MemoryChannel(answer)
+    with capture_logs() as logs, running(dispatcher(channel)), outside.connect() as admin:
+        [id_] = post(db, [user_id])
+        assert sending.wait(10)
+        try:
+            admin.execute(text(f'ALTER DATABASE "{name}" WITH ALLOW_CONNECTIONS false'))
+            admin.execute(
+                text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name"), {"name": name}
+            )
+            release.set()
+            wait_until(lambda: any(one["event"] == "delivery_record_waits" for one in logs))
+        finally:
+            admin.execute(text(f'ALTER DATABASE "{name}" WITH ALLOW_CONNECTIONS true'))
+        wait_until(lambda: row(db, id_).status == "SENT")
+    outside.dispose()
+    assert len(channel.sent) == 1
+
+
+# ---- other processes -----------------------------------------------------------------------------------------
+
+DIES_WHILE_SENDING = """
+import sys, threading
+from app.clock import DatabaseClock
+from app.db import Database
+from app.delivery.channels.memory import MemoryChannel
+from app.delivery.retry import RetryPolicy
+from app.delivery.worker import Dispatcher, DispatcherOptions
+
+def hang(parcel):
+    print("sending", flush=True)
+    threading.Event().wait()
+
+url = sys.argv[1]
+db = Database(url)
+channel = MemoryChannel(hang, policy=RetryPolicy(timeout_s=0.2, retries=2))
+options = DispatcherOptions(lease_s=1)
+Dispatcher(db, DatabaseClock(db.now), channel, database_url=url, options=options).run(threading.Event())
+"""
+
+
+def test_what_a_killed_worker_held_is_taken_over_when_its_lease_ends(
+    db: Database, settings: Settings, dispatcher: MakeDispatcher
+) -> None:
+    [id_] = post(db, [add_user(db, "phone")])
+    command = [sys.executable, "-c", DIES_WHILE_SENDING, settings.database_url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "sending\n"
+        worker.kill()
+    held_until = row(db, id_).due_at
+    channel = MemoryChannel()
+    with running(dispatcher(channel)):
+        wait_until(lambda: row(db, id_).status == "SENT", 20)
+    stored = row(db, id_)
+    assert len(channel.sent) == 1
+    assert stored.finished_at >= held_until
+    assert (stored.attempts, stored.failures) == (2, 0)
+
+
+def test_the_role_sends_and_leaves_in_order_when_told(db: Database, settings: Settings) -> None:
+    user_id = add_user(db, "phone")
+    environment = {
+        **os.environ,
+        "DATABASE_URL": settings.database_url,
+        "REDIS_URL": settings.redis_url,
+        "AUTH_SECRET": settings.auth_secret or "",
+    }
+    worker = subprocess.Popen([sys.executable, "-m", "app", "delivery"], env=environment)
+    try:
+        post(db, [user_id] * 5)
+        wait_until(lambda: statuses(db) == {"SENT": 5}, 20)
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(15) == 0
+    finally:
+        worker.kill()
+        worker.wait()
+    assert len(shown(db)) == 5

@@ -1,0 +1,116 @@
+"""From the row to the phone over Firebase's wire contract, with the real dispatcher and database."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from app.clock import DatabaseClock
+from app.db import Database
+from app.delivery.role import make_push_channel
+from app.delivery.worker import Dispatcher
+from app.settings import PushMode, Settings
+from tests.support import fcm_server
+from tests.support.delivery import add_user, attempts, everything_stored, make_due, post, row
+from tests.support.fcm_server import FcmServer, quota_exceeded
+
+
+@pytest.fixture
+def server() -> Iterator[FcmServer]:
+    with FcmServer().running() as running:
+        yield running
+
+
+@pytest.fixture
+def dispatcher(db: Database, settings: Settings, server: FcmServer, tmp_path: Path) -> Iterator[Dispatcher]:
+    credentials = str(server.write_credentials(tmp_path / "account.json"))
+    chosen = settings.model_copy(
+        update={"push": PushMode.FCM, "fcm_base_url": server.base_url, "firebase_credentials": credentials}
+    )
+    clock = DatabaseClock(db.now)
+    channel = make_push_channel(chosen, db, clock)
+    yield Dispatcher(db, clock, channel, database_url=settings.database_url)
+    channel.close()
+
+
+def registered(db: Database) -> list[str]:
+    with db.transaction() as conn:
+        return list(conn.execute(text("SELECT device_id FROM devices ORDER BY device_id")).scalars())
+
+
+def test_the_offer_reaches_the_phone_with_what_the_app_needs(
+    db: Database, dispatcher: Dispatcher, server: FcmServer
+) -> None:
+    deadline = db.now() + timedelta(seconds=600)
+    data = {"type": "offer", "taskId": "0190", "deadline": deadline.isoformat()}
+    [id_] = post(db, [add_user(db, "phone")], data=data, expires_at=deadline)
+    dispatcher.run_once()
+    [message] = server.messages
+    assert message["token"] == "token-phone"
+    assert message["data"] == {**data, "notificationId": str(id_)}
+    assert 590 <= int(message["android"]["ttl"].removesuffix("s")) <= 600
+    assert row(db, id_).status == "SENT"
+
+
+def test_a_phone_that_is_no_longer_registered_is_forgotten(
+    db: Database, dispatcher: Dispatcher, server: FcmServer
+) -> None:
+    server.by_address["token-old"] = fcm_server.UNREGISTERED
+    [id_] = post(db, [add_user(db, "old", "phone")])
+    dispatcher.run_once()
+    assert registered(db) == ["phone"]
+    assert row(db, id_).status == "SENT"
+    assert attempts(db, id_) == [(1, "old", "RECIPIENT_GONE", "UNREGISTERED"), (1, "phone", "SENT", None)]
+
+
+def test_a_payload_that_firebase_refuses_costs_nobody_a_device(
+    db: Database, dispatcher: Dispatcher, server: FcmServer
+) -> None:
+    server.answers.append(fcm_server.bad_field("message.data[0].value"))
+    [id_] = post(db, [add_user(db, "phone")])
+    dispatcher.run_once()
+    assert registered(db) == ["phone"]
+    assert (row(db, id_).status, row(db, id_).error_code) == ("DEAD", "INVALID_ARGUMENT")
+
+
+def test_only_the_phone_that_failed_is_tried_again(db: Database, dispatcher: Dispatcher, server: FcmServer) -> None:
+    server.by_address["token-tablet"] = fcm_server.UNAVAILABLE
+    [id_] = post(db, [add_user(db, "phone", "tablet")])
+    dispatcher.run_once()
+    waiting = row(db, id_)
+    assert waiting.status == "RETRYING"
+    assert waiting.due_at >= db.now() + timedelta(seconds=9)
+    del server.by_address["token-tablet"]
+    make_due(db, id_)
+    dispatcher.run_once()
+    assert [message["token"] for message in server.messages] == ["token-phone", "token-tablet", "token-tablet"]
+    assert row(db, id_).status == "SENT"
+
+
+def test_firebase_is_left_alone_for_as_long_as_it_asks(db: Database, dispatcher: Dispatcher, server: FcmServer) -> None:
+    server.answers.append(quota_exceeded(Retry_After="42"))
+    [id_] = post(db, [add_user(db, "phone")])
+    before = db.now()
+    dispatcher.run_once()
+    assert timedelta(seconds=42) <= row(db, id_).due_at - before <= timedelta(seconds=45)
+
+
+def test_an_offer_that_would_be_over_by_then_is_not_tried_again(
+    db: Database, dispatcher: Dispatcher, server: FcmServer
+) -> None:
+    server.answers.append(quota_exceeded())
+    [id_] = post(db, [add_user(db, "phone")], expires_at=db.now() + timedelta(seconds=30))
+    dispatcher.run_once()
+    assert (row(db, id_).status, row(db, id_).error_code) == ("EXPIRED", "QUOTA_EXCEEDED")
+
+
+def test_the_token_of_a_phone_is_kept_nowhere_but_with_the_phone(
+    db: Database, dispatcher: Dispatcher, server: FcmServer
+) -> None:
+    told = "token-phone is not a token"
+    server.answers.append(fcm_server.fcm_error(403, "PERMISSION_DENIED", "SENDER_ID_MISMATCH", told))
+    post(db, [add_user(db, "phone")] * 2)
+    dispatcher.run_once()
+    assert "token-phone" not in everything_stored(db)

@@ -1,0 +1,161 @@
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.delivery.contract import NewNotification
+from app.delivery.models import NotificationStatus as S
+from app.delivery.models import NotificationType, Outcome, Priority
+from app.delivery.queue import claim
+from app.delivery.service import cancel_waiting, enqueue, get_notification, list_notifications
+from app.errors import InvalidValue, NotFound
+from app.ids import uuid7
+from app.settings import Settings
+from tests.support.delivery import add_user, change, post, row, statuses
+
+PUSH = NotificationType.PUSH
+
+
+def test_what_was_put_in_can_be_read(db: Database) -> None:
+    user_id, task_id = add_user(db), uuid7()
+    deadline = datetime(2026, 3, 12, 9, 10, tzinfo=UTC)
+    new = NewNotification(
+        user_id,
+        "Yeni talep",
+        "Ayşe Teyze'nin \"yakınında\"",
+        {"type": "offer", "taskId": str(task_id)},
+        task_id,
+        Priority.URGENT,
+        deadline,
+        extra={"plan": "offer"},
+    )
+    with db.transaction() as conn:
+        [id_] = enqueue(conn, [new])
+        view = get_notification(conn, id_)
+    assert id_.version == 7
+    assert (view.subject, view.body, view.priority, view.status) == (new.subject, new.body, Priority.URGENT, S.ACCEPTED)
+    assert (view.recipient, view.recipient_user_id, view.task_id) == (f"user:{user_id}", user_id, task_id)
+    assert (view.expires_at, view.finished_at, view.attempts) == (deadline, None, [])
+    assert view.metadata == {"plan": "offer", "data": {**new.data, "notificationId": str(id_)}}
+
+
+def test_nothing_to_say_is_no_trouble(db: Database) -> None:
+    with db.transaction() as conn:
+        assert enqueue(conn, []) == []
+    assert statuses(db) == {}
+
+
+def test_a_notification_lives_and_dies_with_the_callers_transaction(db: Database) -> None:
+    user_id = add_user(db)
+    with pytest.raises(ZeroDivisionError), db.transaction() as conn:
+        enqueue(conn, [NewNotification(user_id, "", "", {})])
+        raise ZeroDivisionError
+    assert statuses(db) == {}
+
+
+def test_many_are_announced_once(db: Database, settings: Settings) -> None:
+    user_id = add_user(db)
+    with psycopg.connect(settings.database_url, autocommit=True) as listener:
+        listener.execute("LISTEN delivery")
+        ids = post(db, [user_id] * 200)
+        heard = list(listener.notifies(timeout=0.3))
+    assert len(set(ids)) == 200
+    assert ids == sorted(ids)
+    assert len(heard) == 1
+
+
+def test_a_list_is_newest_first_and_goes_on_where_it_stopped(db: Database) -> None:
+    mine, other = add_user(db), add_user(db)
+    ids = post(db, [mine] * 5)
+    post(db, [other])
+    seen: list[UUID] = []
+    cursor: str | None = None
+    with db.transaction() as conn:
+        for expected in (2, 2, 1):
+            page = list_notifications(conn, recipient_user_id=mine, cursor=cursor, limit=2)
+            assert len(page.items) == expected
+            seen += [one.id for one in page.items]
+            cursor = page.next_cursor
+    assert cursor is None
+    assert seen == ids[::-1]
+
+
+def test_a_list_can_be_narrowed_by_status_and_type(db: Database) -> None:
+    user_id = add_user(db)
+    first, second = post(db, [user_id] * 2)
+    change(db, first, "status = 'DEAD', due_at = NULL, finished_at = clock_timestamp(), error_code = 'NO_DEVICE'")
+    with db.transaction() as conn:
+        dead = list_notifications(conn, status=S.DEAD, notification_type=PUSH)
+        waiting = list_notifications(conn, status=S.ACCEPTED)
+    assert [(one.id, one.error_code) for one in dead.items] == [(first, "NO_DEVICE")]
+    assert [one.id for one in waiting.items] == [second]
+
+
+def test_a_made_up_cursor_is_refused(db: Database) -> None:
+    with db.transaction() as conn, pytest.raises(InvalidValue) as refused:
+        list_notifications(conn, cursor="somewhere")
+    assert refused.value.field == "cursor"
+
+
+def test_there_is_no_notification_that_nobody_wrote(db: Database) -> None:
+    with db.transaction() as conn, pytest.raises(NotFound):
+        get_notification(conn, uuid7())
+
+
+def test_only_what_was_meant_is_taken_back(db: Database) -> None:
+    task_id, other_task = uuid7(), uuid7()
+    asked, other = add_user(db), add_user(db)
+    [meant] = post(db, [asked], task_id=task_id)
+    post(db, [other], task_id=task_id)
+    post(db, [asked], task_id=other_task)
+    post(db, [asked], task_id=task_id, data={"type": "assigned"})
+    with db.transaction() as conn:
+        assert cancel_waiting(conn, task_id, [asked], "offer") == 1
+        assert cancel_waiting(conn, task_id, [asked], "offer") == 0
+    assert row(db, meant).status == "CANCELLED"
+    assert statuses(db) == {"CANCELLED": 1, "ACCEPTED": 3}
+
+
+def test_what_waits_for_another_try_is_taken_back_too(db: Database) -> None:
+    task_id, user_id = uuid7(), add_user(db)
+    [id_] = post(db, [user_id], task_id=task_id)
+    change(db, id_, "status = 'RETRYING'")
+    with db.transaction() as conn:
+        assert cancel_waiting(conn, task_id, [user_id], "offer") == 1
+
+
+def test_what_is_being_sent_is_not_called_back_but_gets_no_other_try(db: Database) -> None:
+    task_id, user_id = uuid7(), add_user(db, "phone")
+    [id_] = post(db, [user_id], task_id=task_id)
+    with db.transaction() as conn:
+        claim(conn, PUSH, 10, 30)
+        assert cancel_waiting(conn, task_id, [user_id], "offer") == 0
+    held = row(db, id_)
+    assert held.status == "SENDING"
+    assert held.expires_at <= datetime.now(UTC) + timedelta(seconds=1)
+
+
+def test_taking_back_does_not_wait_for_a_worker(db: Database) -> None:
+    task_id, user_id = uuid7(), add_user(db)
+    post(db, [user_id], task_id=task_id)
+    with db.transaction() as worker, db.transaction() as matcher:
+        claim(worker, PUSH, 10, 30)
+        assert cancel_waiting(matcher, task_id, [user_id], "offer") == 0
+
+
+def test_an_attempt_shows_in_the_notification(db: Database) -> None:
+    [id_] = post(db, [add_user(db)])
+    with db.transaction() as conn:
+        conn.execute(
+            text(
+                "INSERT INTO notification_attempts (notification_id, attempt, device_id, outcome, error_code)"
+                " VALUES (:id, 1, 'phone', 'TRANSIENT', 'UNAVAILABLE')"
+            ),
+            {"id": id_},
+        )
+        [attempt] = get_notification(conn, id_).attempts
+    assert (attempt.attempt, attempt.device_id, attempt.outcome) == (1, "phone", Outcome.TRANSIENT)
+    assert attempt.error_code == "UNAVAILABLE"
