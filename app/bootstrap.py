@@ -7,7 +7,8 @@ from app.db import Database
 from app.logs import configure_logs
 from app.matching.commands import Matching
 from app.matching.rules import MatchingRules
-from app.redis_store.store import Clockwork, RedisClockwork
+from app.redis_store.contract import Clockwork
+from app.redis_store.store import connect
 from app.settings import Settings
 
 
@@ -33,6 +34,6 @@ def build_services(settings: Settings, *, role: str = "app", pool_size: int | No
         application_name=f"yaninda-{role}",
     )
     clock = DatabaseClock(db.now)
-    clockwork = RedisClockwork(settings.redis_url)
+    clockwork = connect(settings.redis_url)
     matching = Matching(db, clockwork, clock, MatchingRules.from_settings(settings))
     return Services(settings, db, clock, clockwork, matching)

@@ -17,7 +17,7 @@ from app.matching.choice import Walk, by_age, walk, walk_ranking
 from app.matching.rules import MatchingRules
 from app.matching.states import OPEN, TaskStatus
 from app.matching.store import Pick, Progress, Task
-from app.redis_store.store import ListChange, TaskKeys
+from app.redis_store.contract import ListChange, TaskKeys
 
 LOOK_AHEAD = 4
 """So many of a list are looked at at first; nearly always one of them can be asked."""
@@ -33,16 +33,20 @@ class Settled:
     """Tasks whose choice was overtaken by another transaction, to be settled again."""
     freed: set[int] = field(default_factory=set[int])
     """Students who can be asked again, perhaps by a task that waits for one."""
+    waiting: set[UUID] = field(default_factory=set[UUID])
+    """Tasks that began to wait in this step. Whoever was freed while they decided so did not see them waiting."""
+    late_s: list[float] = field(default_factory=list[float])
+    """How long after its deadline each offer was found to be over."""
     offered: int = 0
-    expired: int = 0
     ended: int = 0
 
     def merge(self, other: "Settled") -> None:
         self.keys |= other.keys
         self.again |= other.again
         self.freed |= other.freed
+        self.waiting |= other.waiting
+        self.late_s += other.late_s
         self.offered += other.offered
-        self.expired += other.expired
         self.ended += other.ended
 
     def drop_keys(self, task_id: UUID, next_step_at: datetime | None = None) -> None:
@@ -60,13 +64,11 @@ def settle(
     """`lists` are the candidate lists as Redis had them; a task without one is ranked anew."""
     settled = Settled()
     locked = store.lock_tasks(conn, task_ids, skip_locked=skip_locked)
-    if not skip_locked:
-        # Only then is a row that did not come back one that does not exist.
-        for task_id in set(task_ids) - {task.id for task in locked}:
-            settled.drop_keys(task_id)
-    expired = store.expire_offers(conn, [task.id for task in locked])
-    settled.freed.update(expired.values())
-    settled.expired = len(expired)
+    for task_id in store.unknown_tasks(conn, set(task_ids) - {task.id for task in locked}):
+        settled.drop_keys(task_id)
+    for expired in store.expire_offers(conn, [task.id for task in locked]):
+        settled.freed.add(expired.student_id)
+        settled.late_s.append(expired.late_s)
     pending = [task for task in locked if task.status is TaskStatus.PENDING]
     live = store.live_offers(conn, [task.id for task in pending])
     for task_id, offer in live.items():
@@ -125,6 +127,8 @@ def _note(step: Walk, deadline: datetime | None, skipped: int, settled: Settled)
     if step.pick is None:
         assert step.wait_until is not None, "a task with nobody to ask or to wait for has ended"
         next_step_at, waiting = min(step.wait_until, task.search_until), True
+        if not task.waiting:
+            settled.waiting.add(task.id)
     elif deadline is None:
         # Another transaction was faster with this student; the row says that the next step is due at once.
         settled.again.add(task.id)
@@ -157,14 +161,16 @@ def _walk_lists(conn: Connection, steps: Sequence[Walk], taken: set[int], rules:
 def _rank_anew(conn: Connection, step: Walk, taken: set[int], rules: MatchingRules) -> None:
     """Asks for those never asked. Where the first of them are all busy, the rest is looked at as well."""
     task, taken_until = step.task, step.task.read_at + rules.offer_ttl
-    ranking = rank(conn, task, rules, rules.cap)
+    ranking = rank(conn, task, rules)
     walk_ranking(step, ranking, taken, taken_until, rules.cap)
     if step.pick is None and ranking.eligible > len(ranking.candidates):
-        walk_ranking(step, rank(conn, task, rules, ranking.eligible), taken, taken_until, rules.cap)
+        walk_ranking(step, rank(conn, task, rules, cap=ranking.eligible), taken, taken_until, rules.cap)
 
 
-def rank(conn: Connection, task: Task, rules: MatchingRules, cap: int) -> candidates.Ranking:
-    return candidates.rank(conn, task.id, task.spot, radius_m=rules.radius_m, cap=cap, time_zone=rules.time_zone)
+def rank(conn: Connection, task: Task, rules: MatchingRules, cap: int | None = None) -> candidates.Ranking:
+    return candidates.rank(
+        conn, task.id, task.spot, radius_m=rules.radius_m, cap=cap or rules.cap, time_zone=rules.time_zone
+    )
 
 
 def _offer(conn: Connection, picks: Sequence[Pick], rules: MatchingRules) -> dict[UUID, datetime]:

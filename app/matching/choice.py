@@ -7,7 +7,7 @@ from uuid import UUID
 
 from app.matching.candidates import Ranking
 from app.matching.store import Fact, Pick, Skip, Task
-from app.redis_store.store import ListChange, TaskKeys
+from app.redis_store.contract import ListChange, TaskKeys
 
 
 @dataclass

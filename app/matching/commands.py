@@ -16,7 +16,7 @@ from app.matching.contract import MyOffer, NewTask, OfferView, Page, Pressed, Ta
 from app.matching.errors import Overtaken
 from app.matching.rules import MatchingRules
 from app.matching.states import TaskStatus
-from app.redis_store.store import Clockwork
+from app.redis_store.contract import Clockwork
 from app.users.models import Caller, LatLon
 
 TRIES = 5

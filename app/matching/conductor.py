@@ -15,7 +15,7 @@ from app.db import Database
 from app.matching import store
 from app.matching.cascade import Settled, settle
 from app.matching.rules import MatchingRules
-from app.redis_store.store import Clockwork, ListChange, RedisUnavailable
+from app.redis_store.contract import Clockwork, ListChange, RedisUnavailable
 
 log = structlog.get_logger(__name__)
 
@@ -52,12 +52,17 @@ class Conductor:
         return self.follow_up(settled, skip_locked=skip_locked)
 
     def follow_up(self, settled: Settled, *, skip_locked: bool = False) -> Settled:
-        """After a commit: Redis is told, overtaken tasks try again, freed students are offered to who waits."""
+        """After a commit: Redis is told, overtaken tasks try again, freed students are offered to who waits.
+
+        A task that begins to wait looks once more after it has said so. Whoever is freed looks for waiting tasks
+        after saying so; so one of the two sees the other, and nobody sleeps through.
+        """
         total = Settled()
         for _ in range(ROUNDS):
             self.show(settled)
+            began_to_wait = settled.waiting - total.waiting
             total.merge(settled)
-            ids = settled.again | self._waiting_for(settled.freed)
+            ids = settled.again | began_to_wait | self._waiting_for(settled.freed)
             if not ids:
                 break
             lists = self.lists(sorted(ids))

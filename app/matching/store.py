@@ -18,8 +18,9 @@ from app.matching.states import HELD, OfferState, TaskStatus
 from app.users.models import LatLon
 
 TASK_COLUMNS = """
-t.id, t.status, t.elder_id, t.student_id, t.note, t.created_at, t.search_until, t.next_step_at, t.listed, t.asked,
-t.skipped, t.assigned_at, t.idempotency_key, ST_Y(t.location::geometry) AS lat, ST_X(t.location::geometry) AS lon,
+t.id, t.status, t.elder_id, t.student_id, t.note, t.created_at, t.search_until, t.next_step_at, t.waiting, t.listed,
+t.asked, t.skipped, t.assigned_at, t.idempotency_key, ST_Y(t.location::geometry) AS lat,
+ST_X(t.location::geometry) AS lon,
 clock_timestamp() AS read_at
 """
 
@@ -35,6 +36,7 @@ class Task:
     created_at: datetime
     search_until: datetime
     next_step_at: datetime | None
+    waiting: bool
     listed: int
     asked: int
     skipped: int
@@ -101,6 +103,7 @@ def _task(row: Any) -> Task:
         created_at=row.created_at,
         search_until=row.search_until,
         next_step_at=row.next_step_at,
+        waiting=row.waiting,
         listed=row.listed,
         asked=row.asked,
         skipped=row.skipped,
@@ -116,6 +119,19 @@ LOCK_TASKS = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.id = ANY(:ids) ORDER B
 def lock_tasks(conn: Connection, ids: Iterable[UUID], *, skip_locked: bool = False) -> list[Task]:
     statement = text(LOCK_TASKS + (" SKIP LOCKED" if skip_locked else ""))
     return [_task(row) for row in conn.execute(statement, {"ids": sorted(ids)})]
+
+
+def read_tasks(conn: Connection, ids: Iterable[UUID]) -> list[Task]:
+    statement = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.id = ANY(:ids) ORDER BY t.id"
+    return [_task(row) for row in conn.execute(text(statement), {"ids": list(ids)})]
+
+
+def unknown_tasks(conn: Connection, ids: set[UUID]) -> set[UUID]:
+    """Those that do not exist, rather than being locked by somebody."""
+    if not ids:
+        return ids
+    rows = conn.execute(text("SELECT id FROM tasks WHERE id = ANY(:ids)"), {"ids": list(ids)})
+    return ids - {row.id for row in rows}
 
 
 def lock_task(conn: Connection, task_id: UUID) -> Task | None:
@@ -270,13 +286,21 @@ def set_due(conn: Connection, task_id: UUID) -> None:
     )
 
 
-def expire_offers(conn: Connection, task_ids: Sequence[UUID]) -> dict[UUID, int]:
-    """Closes what is overdue among these tasks; tells which student each task had been asking."""
+@dataclass(frozen=True)
+class Expired:
+    task_id: UUID
+    student_id: int
+    late_s: float
+
+
+def expire_offers(conn: Connection, task_ids: Sequence[UUID]) -> list[Expired]:
+    """Closes what is overdue among these tasks."""
     statement = """
     UPDATE offers SET state = 'EXPIRED', closed_at = clock_timestamp()
     WHERE task_id = ANY(:ids) AND state = 'PENDING' AND deadline <= clock_timestamp()
-    RETURNING task_id, student_id"""
-    return {row.task_id: row.student_id for row in conn.execute(text(statement), {"ids": list(task_ids)})}
+    RETURNING task_id, student_id, extract(epoch FROM clock_timestamp() - deadline)::float8 AS late_s"""
+    rows = conn.execute(text(statement), {"ids": list(task_ids)})
+    return [Expired(row.task_id, row.student_id, row.late_s) for row in rows]
 
 
 FACTS = text(f"""
@@ -501,3 +525,47 @@ def oldest_waiting_tasks(conn: Connection, student_ids: Sequence[int], radius_m:
     """For each of these students who is free, the oldest task that waits for somebody within reach."""
     rows = conn.execute(WAITING_WITHIN_REACH, {"student_ids": list(student_ids), "radius_m": radius_m})
     return [row.id for row in rows]
+
+
+def due_tasks(conn: Connection, most: int) -> list[UUID]:
+    """Whose next step is due, the longest overdue first."""
+    statement = """
+    SELECT id FROM tasks
+    WHERE next_step_at <= clock_timestamp() AND next_step_at IS NOT NULL
+      AND status IN ('PENDING', 'ASSIGNED', 'STARTED')
+    ORDER BY next_step_at LIMIT :most"""
+    return [row.id for row in conn.execute(text(statement), {"most": most})]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What Redis should hold for a task, as PostgreSQL has it."""
+
+    task_id: UUID
+    status: TaskStatus
+    student_id: int | None
+    deadline: datetime | None
+    next_step_at: datetime | None
+
+
+STANDINGS = """
+SELECT t.id, t.status, t.next_step_at, o.student_id, o.deadline
+FROM tasks t LEFT JOIN offers o ON o.task_id = t.id AND o.state = 'PENDING'
+"""
+
+
+def _standings(conn: Connection, where: str, values: Mapping[str, Any]) -> list[Standing]:
+    return [
+        Standing(row.id, TaskStatus(row.status), row.student_id, row.deadline, row.next_step_at)
+        for row in conn.execute(text(STANDINGS + where), values)
+    ]
+
+
+def open_standings(conn: Connection, after: UUID, most: int) -> list[Standing]:
+    where = "WHERE t.id > :after AND t.status IN ('PENDING', 'ASSIGNED', 'STARTED') ORDER BY t.id LIMIT :most"
+    return _standings(conn, where, {"after": after, "most": most})
+
+
+def standings_changed(conn: Connection, since: datetime, until: datetime) -> list[Standing]:
+    where = "WHERE t.updated_at > :since AND t.updated_at <= :until"
+    return _standings(conn, where, {"since": since, "until": until})

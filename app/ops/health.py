@@ -7,7 +7,7 @@ from enum import StrEnum
 from app.db import Database
 from app.errors import AppError
 from app.ops.migrate import current_revision, head_revision
-from app.redis_store.store import Clockwork
+from app.redis_store.contract import Clockwork
 
 
 class Health(StrEnum):

@@ -5,14 +5,15 @@
 | `task_candidates:<task id>`     | list       | ids of candidates, next first            | 1 hour                |
 | `pending_assignment:<task id>`  | string     | id of the student who is being asked     | as long as the offer  |
 | `offer_deadlines`               | sorted set | task id by the time of its next step, ms | always                |
-| `clockwork_alive`               | string     | "1"; gone means that Redis was emptied   | always                |
+| `clockwork_complete`            | string     | "1"; anything else means that something  | always                |
+|                                 |            | is missing here and has to be rebuilt    |                       |
 """
 
 from uuid import UUID
 
 CANDIDATES_TTL_S = 3600
 DEADLINES = "offer_deadlines"
-SENTINEL = "clockwork_alive"
+SENTINEL = "clockwork_complete"
 PENDING_PREFIX = "pending_assignment:"
 
 

@@ -49,3 +49,24 @@ local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 table.insert(due, 1, first[2] or '')
 return due
 """
+
+# A list that was lost and made again, unless somebody else has made it meanwhile.
+#
+# KEYS 1 task_candidates:<id>
+# ARGV 1 lifetime in seconds  2… ids in order
+FILL_LIST = """
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  redis.call('RPUSH', KEYS[1], unpack(ARGV, 2))
+  redis.call('EXPIRE', KEYS[1], ARGV[1])
+end
+"""
+
+# Declares a rebuild complete, unless Redis was emptied, or another rebuild began, while it went on.
+#
+# KEYS 1 clockwork_complete
+# ARGV 1 the token this rebuild began with
+FINISH_REBUILD = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+  redis.call('SET', KEYS[1], '1')
+end
+"""

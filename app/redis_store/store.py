@@ -1,116 +1,63 @@
-"""The clockwork: candidate lists, pending keys and deadlines. It can be lost at any time.
+"""The clockwork in a real Redis."""
 
-Whoever calls it has committed to PostgreSQL already, so a failure here costs time, never truth: the callers log
-it and go on, and the reconciler repairs what is missing.
-"""
-
-import math
-import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from enum import StrEnum
-from typing import Any, Protocol, cast
-from uuid import UUID
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from app.errors import Unavailable
 from app.redis_store import keys, scripts
+from app.redis_store.contract import Due, RedisUnavailable, Shown, TaskKeys, from_ms, to_ms
 
 CLAIM_MS = 1000
 DOWN_PAUSE_S = 1.0
 
 
-class RedisUnavailable(Unavailable):
-    code = "redis_unavailable"
-
-
-class ListChange(StrEnum):
-    KEEP = "keep"
-    DROP = "drop"
-    REPLACE = "replace"
-
-
-@dataclass(frozen=True)
-class TaskKeys:
-    """What Redis should hold for one task."""
-
-    task_id: UUID
-    student_id: int | None = None
-    deadline: datetime | None = None
-    next_step_at: datetime | None = None
-    list_change: ListChange = ListChange.KEEP
-    ids: Sequence[int] = field(default_factory=tuple)
-    """With KEEP the candidates that were dealt with, with REPLACE the whole new list."""
-
-
-@dataclass(frozen=True)
-class Due:
-    task_ids: list[UUID]
-    next_at: datetime | None
-    """When the earliest of the rest is due; None when there is no other."""
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What Redis holds for one task now, to compare with PostgreSQL."""
-
-    student_id: int | None
-    next_step_at: datetime | None
-
-
-class Clockwork(Protocol):
-    def apply(self, changes: Sequence[TaskKeys], now: datetime) -> None: ...
-    def peek(self, task_ids: Sequence[UUID], most: int) -> dict[UUID, list[int]]: ...
-    def claim_due(self, now: datetime, most: int) -> Due: ...
-    def shown(self, task_ids: Sequence[UUID]) -> dict[UUID, Shown]: ...
-    def is_alive(self) -> bool: ...
-    def mark_alive(self) -> None: ...
-    def ping(self) -> None: ...
-    def close(self) -> None: ...
-
-
-def to_ms(moment: datetime) -> int:
-    """Rounded up: what is due at this millisecond is due in PostgreSQL too."""
-    return math.ceil(moment.timestamp() * 1000)
-
-
-def from_ms(score: str | float) -> datetime:
-    return datetime.fromtimestamp(float(score) / 1000, UTC)
+def connect(redis_url: str, timeout_s: float = 0.5) -> "RedisClockwork":
+    # One try and short timeouts: a press must not wait for a Redis that is gone, and a script that is run again by
+    # the client would count twice.
+    client: Any = redis.Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
+        redis_url,
+        decode_responses=True,
+        socket_timeout=timeout_s,
+        socket_connect_timeout=timeout_s,
+        retry=Retry(NoBackoff(), 0),
+    )
+    return RedisClockwork(client)
 
 
 class RedisClockwork:
-    def __init__(self, redis_url: str, timeout_s: float = 0.5) -> None:
-        # One try and short timeouts: a press must not wait for a Redis that is gone, and a script that is run
-        # again by the client would count twice.
-        self._client: Any = redis.Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
-            redis_url,
-            decode_responses=True,
-            socket_timeout=timeout_s,
-            socket_connect_timeout=timeout_s,
-            retry=Retry(NoBackoff(), 0),
-        )
-        self._set_task = self._client.register_script(scripts.SET_TASK)
-        self._claim_due = self._client.register_script(scripts.CLAIM_DUE)
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._set_task = client.register_script(scripts.SET_TASK)
+        self._claim_due = client.register_script(scripts.CLAIM_DUE)
+        self._fill_list = client.register_script(scripts.FILL_LIST)
+        self._finish_rebuild = client.register_script(scripts.FINISH_REBUILD)
         self._down_until = 0.0
-        self._lock = threading.Lock()
+        # Something was not told while Redis did not answer. Once it does, taking the sentinel away has everything
+        # written again; a process that dies before costs no more than the reconciler's bound.
+        self._missed = False
 
     def apply(self, changes: Sequence[TaskKeys], now: datetime) -> None:
         if not changes:
             return
+        missed, self._missed = self._missed, True
         with self._reachable():
             pipe = self._client.pipeline(transaction=False)
+            if missed:
+                pipe.delete(keys.SENTINEL)
             for change in changes:
                 self._set_task(
                     keys=[keys.candidates(change.task_id), keys.pending(change.task_id), keys.DEADLINES],
                     args=_arguments(change, now),
-                    client=cast(Any, pipe),
+                    client=pipe,
                 )
             pipe.execute()
+        self._missed = False
 
     def peek(self, task_ids: Sequence[UUID], most: int) -> dict[UUID, list[int]]:
         if not task_ids:
@@ -125,9 +72,8 @@ class RedisClockwork:
     def claim_due(self, now: datetime, most: int) -> Due:
         now_ms = int(now.timestamp() * 1000)
         with self._reachable():
-            first, *ids = cast(
-                list[str],
-                self._claim_due(keys=[keys.DEADLINES], args=[now_ms, most, now_ms + CLAIM_MS, keys.PENDING_PREFIX]),
+            first, *ids = self._claim_due(
+                keys=[keys.DEADLINES], args=[now_ms, most, now_ms + CLAIM_MS, keys.PENDING_PREFIX]
             )
         return Due([UUID(item) for item in ids], from_ms(first) if first else None)
 
@@ -139,19 +85,30 @@ class RedisClockwork:
             for task_id in task_ids:
                 pipe.get(keys.pending(task_id))
                 pipe.zscore(keys.DEADLINES, str(task_id))
-            answers = cast(list[Any], pipe.execute())
+            answers: list[Any] = pipe.execute()
         return {
             task_id: Shown(int(student) if student else None, from_ms(score) if score is not None else None)
             for task_id, student, score in zip(task_ids, answers[0::2], answers[1::2], strict=True)
         }
 
-    def is_alive(self) -> bool:
+    def fill_list(self, task_id: UUID, ids: Sequence[int]) -> None:
         with self._reachable():
-            return bool(self._client.exists(keys.SENTINEL))
+            self._fill_list(keys=[keys.candidates(task_id)], args=[keys.CANDIDATES_TTL_S, *ids])
 
-    def mark_alive(self) -> None:
+    def is_complete(self) -> bool:
         with self._reachable():
-            self._client.set(keys.SENTINEL, "1")
+            return self._client.get(keys.SENTINEL) == "1" and not self._missed
+
+    def begin_rebuild(self) -> str:
+        token = f"rebuild {uuid4()}"
+        with self._reachable():
+            self._client.set(keys.SENTINEL, token)
+        self._missed = False
+        return token
+
+    def finish_rebuild(self, token: str) -> None:
+        with self._reachable():
+            self._finish_rebuild(keys=[keys.SENTINEL], args=[token])
 
     def ping(self) -> None:
         with self._reachable():
@@ -168,8 +125,7 @@ class RedisClockwork:
             raise RedisUnavailable("Redis did not answer a moment ago.")
 
     def note_down(self) -> None:
-        with self._lock:
-            self._down_until = time.monotonic() + DOWN_PAUSE_S
+        self._down_until = time.monotonic() + DOWN_PAUSE_S
 
 
 class _Reachable:

@@ -1,0 +1,115 @@
+"""Tasks whose next step is due, collected from listener, ticker and reconciler, and handled together.
+
+One thread takes them, as many as there are, in one transaction. An id that is already here, or in hand at this
+moment, is not taken twice: the ticker makes Redis fire the event for what it has just claimed itself.
+"""
+
+import threading
+import time
+from collections.abc import Iterable
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+
+from app.errors import Unavailable
+from app.matching.cascade import Settled
+from app.matching.conductor import Conductor
+from app.matching.metrics import MatcherMetrics
+
+log = structlog.get_logger(__name__)
+
+SOON = timedelta(seconds=2)
+"""An event can come a moment before the deadline, when Redis's clock is ahead; then we wait here for the rest."""
+LOCKED_RETRY_S = 0.2
+FAILED_RETRY_S = 0.5
+
+
+class DueTasks:
+    def __init__(self, conductor: Conductor, metrics: MatcherMetrics, batch: int) -> None:
+        self._conductor = conductor
+        self._metrics = metrics
+        self._batch = batch
+        self._changed = threading.Condition()
+        self._ready: dict[UUID, None] = {}  # a dict keeps the order in which they came
+        self._in_hand: set[UUID] = set()
+        self._later: dict[UUID, float] = {}  # when to look again, by the monotonic clock
+        self._stopping = False
+
+    def add(self, task_ids: Iterable[UUID]) -> None:
+        with self._changed:
+            for task_id in task_ids:
+                if task_id not in self._in_hand:
+                    self._ready[task_id] = None
+                    self._later.pop(task_id, None)
+            self._changed.notify()
+
+    def backlog(self) -> int:
+        with self._changed:
+            return len(self._ready) + len(self._in_hand)
+
+    def run(self) -> None:
+        while True:
+            ids = self._take()
+            if ids is None:
+                return
+            try:
+                self._handle(ids)
+            except Exception as error:
+                # Whatever it was, these tasks are still due: they are tried again, here or by another matcher.
+                log.error("due_tasks_failed", tasks=len(ids), error=str(error), exc_info=not _expected(error))
+                self._put_off(ids, FAILED_RETRY_S)
+            finally:
+                with self._changed:
+                    self._in_hand.clear()
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+
+    def _take(self) -> list[UUID] | None:
+        with self._changed:
+            while True:
+                self._wake_later()
+                if self._stopping:
+                    return None
+                if self._ready:
+                    ids = list(self._ready)[: self._batch]
+                    for task_id in ids:
+                        del self._ready[task_id]
+                    self._in_hand = set(ids)
+                    return ids
+                self._changed.wait(self._nap_s())
+
+    def _wake_later(self) -> None:
+        now = time.monotonic()
+        for task_id in [task_id for task_id, when in self._later.items() if when <= now]:
+            del self._later[task_id]
+            self._ready[task_id] = None
+
+    def _nap_s(self) -> float | None:
+        return max(min(self._later.values()) - time.monotonic(), 0) if self._later else None
+
+    def _handle(self, ids: list[UUID]) -> None:
+        settled = self._conductor.advance(ids, skip_locked=True)
+        self._metrics.note(settled)
+        self._put_off([task_id for task_id in ids if task_id not in settled.keys], LOCKED_RETRY_S)
+        self._watch_the_nearly_due(ids, settled)
+
+    def _watch_the_nearly_due(self, ids: list[UUID], settled: Settled) -> None:
+        now = self._conductor.clock.now()
+        with self._changed:
+            for task_id in ids:
+                keys = settled.keys.get(task_id)
+                if keys is not None and keys.next_step_at is not None and keys.next_step_at - now < SOON:
+                    self._later[task_id] = time.monotonic() + (keys.next_step_at - now).total_seconds()
+
+    def _put_off(self, ids: list[UUID], delay_s: float) -> None:
+        with self._changed:
+            for task_id in ids:
+                self._later[task_id] = time.monotonic() + delay_s
+
+
+def _expected(error: Exception) -> bool:
+    return isinstance(error, Unavailable)

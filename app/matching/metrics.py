@@ -1,0 +1,29 @@
+"""What the matcher tells Prometheus."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from app.matching.cascade import Settled
+
+
+class MatcherMetrics:
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        registry = registry or CollectorRegistry()
+        self.registry = registry
+        self.lateness = Histogram(
+            "yaninda_offer_lateness_seconds",
+            "From an offer's deadline to its expiry.",
+            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600),
+            registry=registry,
+        )
+        self.offers = Counter("yaninda_offers", "Offers made by this matcher.", registry=registry)
+        self.searches_ended = Counter("yaninda_searches_ended", "Searches that found nobody.", registry=registry)
+        self.found_by_sweep = Counter(
+            "yaninda_due_found_by_sweep", "Due tasks that neither event nor ticker had brought.", registry=registry
+        )
+        self.backlog = Gauge("yaninda_due_backlog", "Due tasks not handled yet.", registry=registry)
+
+    def note(self, settled: Settled) -> None:
+        for seconds in settled.late_s:
+            self.lateness.observe(seconds)
+        self.offers.inc(settled.offered)
+        self.searches_ended.inc(settled.ended)

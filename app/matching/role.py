@@ -1,0 +1,89 @@
+"""The `matcher` role: listener, ticker and reconciler bring what is due, one thread handles it."""
+
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+import structlog
+from prometheus_client import start_http_server
+
+from app.bootstrap import Services, build_services
+from app.matching.due import DueTasks
+from app.matching.listener import Listener
+from app.matching.metrics import MatcherMetrics
+from app.matching.reconciler import Reconciler
+from app.matching.ticker import Ticker
+from app.redis_store.events import ExpiryEvents
+from app.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+
+class Matcher:
+    def __init__(self, services: Services) -> None:
+        settings, matching = services.settings, services.matching
+        self.metrics = MatcherMetrics()
+        self.stop_event = threading.Event()
+        self._settings = settings
+        self.due = DueTasks(matching.conductor, self.metrics, settings.matcher_batch)
+        self.events = ExpiryEvents(settings.redis_url)
+        self.ticker = Ticker(services.clockwork, services.clock, self.due, settings.matcher_batch)
+        self.reconciler = Reconciler(
+            services.db,
+            services.clockwork,
+            services.clock,
+            matching.rules,
+            self.due,
+            self.metrics,
+            batch=5 * settings.matcher_batch,
+        )
+        self.listener = Listener(self.events, self.due, on_connect=self.reconciler.sweep_soon)
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        self._run("due", self.due.run)
+        if self._settings.matcher_ticker:
+            self._run("ticker", lambda: self.ticker.run(self.stop_event))
+        if self._settings.matcher_listener:
+            self._run("listener", lambda: self.listener.run(self.stop_event))
+        if self._settings.matcher_reconciler:
+            self._run("reconciler", lambda: self.reconciler.run(self.stop_event, self._settings.reconcile_interval_s))
+
+    def stop(self) -> None:
+        """Finishes the batch in hand; what is left is in PostgreSQL for another matcher, or for the next start."""
+        self.stop_event.set()
+        self.due.stop()
+        self.reconciler.sweep_soon()
+        for thread in self._threads:
+            thread.join()
+        self.events.close()
+
+    def _run(self, name: str, target: Callable[[], None]) -> None:
+        thread = threading.Thread(target=target, name=f"matcher-{name}", daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+
+def main(settings: Settings, _argv: list[str]) -> int:
+    # Several threads share this interpreter; the one with a deadline should not wait the usual 5 ms for its turn.
+    sys.setswitchinterval(0.001)
+    services = build_services(settings, role="matcher", pool_size=4)
+    matcher = Matcher(services)
+    told_to_stop = threading.Event()
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        told_to_stop.set()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    if settings.matcher_metrics_port:
+        start_http_server(settings.matcher_metrics_port, registry=matcher.metrics.registry)
+    matcher.start()
+    log.info("matcher_started")
+    told_to_stop.wait()
+    matcher.stop()
+    services.close()
+    log.info("matcher_stopped")
+    return 0

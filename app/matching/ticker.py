@@ -1,0 +1,49 @@
+"""Sleeps until the next deadline in the sorted set, and is there when it falls due."""
+
+import threading
+
+import structlog
+
+from app.clock import Clock
+from app.errors import Unavailable
+from app.matching.due import DueTasks
+from app.redis_store.contract import Clockwork
+
+log = structlog.get_logger(__name__)
+
+LONGEST_NAP_S = 0.25
+"""A deadline is at least a second away when it is written, so this misses none; a step that is due at once, which
+is written when a first offer failed, waits this long at most."""
+SHORTEST_NAP_S = 0.0005
+DOWN_NAP_S = 1.0
+
+
+class Ticker:
+    def __init__(self, clockwork: Clockwork, clock: Clock, due: DueTasks, batch: int) -> None:
+        self._clockwork = clockwork
+        self._clock = clock
+        self._due = due
+        self._batch = batch
+
+    def run(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            try:
+                nap_s = self.tick()
+            except Unavailable as error:
+                log.warning("ticker_cannot_tick", code=error.code)
+                nap_s = DOWN_NAP_S
+            stop.wait(nap_s)
+
+    def tick(self) -> float:
+        """Collects what is due, and tells how long to sleep."""
+        if self._due.backlog() >= 2 * self._batch:
+            # Claimed deadlines come up again in a second; more of them than can be handled would only go round.
+            return 0.005
+        due = self._clockwork.claim_due(self._clock.now(), self._batch)
+        if due.task_ids:
+            self._due.add(due.task_ids)
+            return 0 if len(due.task_ids) == self._batch else SHORTEST_NAP_S
+        if due.next_at is None:
+            return LONGEST_NAP_S
+        until_next_s = (due.next_at - self._clock.now()).total_seconds()
+        return min(max(until_next_s, SHORTEST_NAP_S), LONGEST_NAP_S)
