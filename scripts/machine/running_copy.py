@@ -283,7 +283,11 @@ class RunningCopy:
             interrupts.count = max(interrupts.count, 1)
             interrupts.hurried = self._hurry
             clean = processes.end(self.serve, ((signal.SIGTERM, self._drain_s()), (signal.SIGKILL, 5.0)))
-            say("Roles … drained" if clean and self.serve.returncode == 0 else "Roles … some had to be killed")
+            say(
+                "Roles … drained"
+                if clean and self.serve.returncode == 0
+                else "Roles … not all of them ended by themselves"
+            )
         with contextlib.suppress(OSError):
             left = processes.running_with(MARK, str(self.folder))
             processes.end_strangers(left, ((signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0)))
