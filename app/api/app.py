@@ -84,7 +84,8 @@ def create_app(
 def token_verifier(settings: Settings) -> TokenVerifier:
     if settings.auth_mode is AuthMode.FIREBASE:
         assert settings.firebase_project_id is not None, "checked when the settings were read"
-        return FirebaseTokens(settings.firebase_project_id)
+        emulator = settings.firebase_auth_emulator_host is not None
+        return FirebaseTokens(settings.firebase_project_id, emulator=emulator)
     assert settings.auth_secret is not None, "checked when the settings were read"
     return LocalTokens(settings.auth_secret)
 

@@ -25,13 +25,17 @@ class _NoCredential(credentials.Base):
 
 
 class FirebaseTokens:
-    def __init__(self, project_id: str) -> None:
+    def __init__(self, project_id: str, *, emulator: bool = False) -> None:
+        self._emulator = emulator
         options = {"projectId": project_id, "httpTimeout": HTTP_TIMEOUT_S}
         # An app of its own name leaves the one that sends pushes alone, and lets two exist side by side.
         name = f"verifier-{secrets.token_hex(4)}"
         self._app: Any = _firebase.initialize_app(_NoCredential(), options, name)
 
     def verify(self, token: str) -> FirebaseUid:
+        # The library looks for an emulator by itself, and then believes unsigned tokens.
+        if not self._emulator and _firebase._auth_utils.is_emulated():
+            raise VerifierUnavailable("An emulator is set up that the settings do not know of.")
         try:
             claims: dict[str, Any] = _auth.verify_id_token(token, app=self._app, clock_skew_seconds=CLOCK_SKEW_S)
         except auth.ExpiredIdTokenError:
