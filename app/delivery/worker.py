@@ -23,6 +23,11 @@ log = structlog.get_logger(__name__)
 
 # How long the loop may be deaf to the order to stop.
 _SLICE_S = 0.2
+# How much work is taken in hand at once: so much that no thread waits for the next claim, so little that an urgent
+# message does not stand behind a long queue of ours, nor a lease run out in it.
+_HAND_S = 0.25
+_FIRST_GUESS_S = 0.1
+_MOST_IN_HAND = 1000
 # Between two tries to claim while the database is away.
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
@@ -65,8 +70,7 @@ class Dispatcher:
         self._room = threading.Condition()
         self._in_hand = 0
         self._pause_s = _FIRST_PAUSE_S
-        # Every thread busy with one batch, and another batch waiting for it.
-        self._capacity = 2 * self._options.threads * channel.batch_size
+        self._send_s = _FIRST_GUESS_S
         self._given: dict[Future[None], list[Claimed]] = {}
 
     def run_once(self) -> int:
@@ -104,11 +108,18 @@ class Dispatcher:
 
     def _wait_for_room(self) -> int:
         """How many may be claimed; nothing for a handful, which would cost a transaction each."""
-        worthwhile = max(1, min(self._capacity // 4, self._options.claim_limit))
+        capacity = self._capacity()
+        worthwhile = max(1, min(capacity // 4, self._options.claim_limit))
         with self._room:
-            self._room.wait_for(lambda: self._capacity - self._in_hand >= worthwhile, timeout=_SLICE_S)
-            room = self._capacity - self._in_hand
+            self._room.wait_for(lambda: capacity - self._in_hand >= worthwhile, timeout=_SLICE_S)
+            room = capacity - self._in_hand
         return min(room, self._options.claim_limit) if room >= worthwhile else 0
+
+    def _capacity(self) -> int:
+        """At least one batch for every thread and one waiting for it; more where sending goes fast."""
+        batches = max(2, int(_HAND_S / max(self._send_s, 1e-6)))
+        least = 2 * self._options.threads * self._channel.batch_size
+        return max(least, min(batches * self._options.threads * self._channel.batch_size, _MOST_IN_HAND))
 
     def _claim(self, limit: int) -> tuple[list[Claimed], int]:
         with self._db.transaction() as conn:
@@ -130,8 +141,11 @@ class Dispatcher:
         future.add_done_callback(lambda done: self._given.pop(done, None) if not done.cancelled() else None)
 
     def _send(self, batch: list[Claimed]) -> None:
+        began = time.monotonic()
         try:
             self._recorder.put(self._courier.deliver(batch))
+            # A moving average; that two threads may lose an update of each other does not matter to it.
+            self._send_s += 0.1 * (time.monotonic() - began - self._send_s)
         except Exception:
             # Their leases run out, and they are tried again.
             log.exception("delivery_batch_failed", count=len(batch))
