@@ -137,7 +137,8 @@ border-radius:.3rem;color:#fff;background:#555}b.get{background:#1f5fbf}b.post{b
 b.patch{background:#75409a}b.delete{background:#b03030}
 code{font:.9em ui-monospace,monospace;overflow-wrap:anywhere}
 table{border-collapse:collapse;width:100%;margin:.6rem 0;font-size:.92rem}
-th,td{border-bottom:1px solid var(--line);padding:.3rem .4rem;text-align:left;vertical-align:top;overflow-wrap:anywhere}
+th,td{border-bottom:1px solid var(--line);padding:.3rem .4rem;text-align:left;vertical-align:top}
+td:first-child,td:first-child code,th{overflow-wrap:normal}td:last-child{overflow-wrap:anywhere}
 th{font-weight:600;background:var(--soft)}small,i{opacity:.75}
 :target{outline:2px solid var(--ink)}
 """

@@ -1,7 +1,6 @@
 """Errors as RFC 9457 problems. This is the only module that knows which error is which HTTP status."""
 
 import traceback
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
@@ -144,12 +143,6 @@ TITLES = {
 
 def status_of(error: type[AppError]) -> int:
     return next(status for kind, status in STATUSES if issubclass(error, kind))
-
-
-def with_narrower(error: type[AppError]) -> Iterator[type[AppError]]:
-    yield error
-    for narrower in error.__subclasses__():
-        yield from with_narrower(narrower)
 
 
 def problem(error: AppError) -> Response:

@@ -29,7 +29,6 @@ from app.api.errors import (
     UnsupportedMediaType,
     WrongMethod,
     status_of,
-    with_narrower,
 )
 from app.api.routing import Route
 from app.db import DatabaseUnavailable
@@ -55,6 +54,7 @@ SIGNED_IN: tuple[type[AppError], ...] = (
     UserDeactivated,
     DatabaseUnavailable,
     VerifierUnavailable,
+    Unavailable,
 )
 NOWHERE_IN_PARTICULAR: tuple[type[AppError], ...] = (RouteUnknown, WrongMethod)
 
@@ -86,7 +86,7 @@ def to_bytes(document: Json) -> bytes:
 
 
 def errors_of(route: Route) -> list[type[AppError]]:
-    """Every error the route may answer with, the narrower kinds of those it declares included."""
+    """Every error the route may answer with: what it declares, and what any route like it may meet."""
     kinds: list[type[AppError]] = [*EVERYWHERE]
     if not isinstance(route.who, Open):
         kinds += SIGNED_IN
@@ -95,19 +95,11 @@ def errors_of(route: Route) -> list[type[AppError]]:
     kinds.append(InvalidInput)
     if route.body is not None:
         kinds += [MalformedJson, UnsupportedMediaType]
-    for declared in route.errors:
-        kinds += [error for error in with_narrower(declared) if error is declared or not _is_of_the_api(error)]
-    return list(dict.fromkeys(kinds))
-
-
-def _is_of_the_api(error: type[AppError]) -> bool:
-    """Errors of one view are declared by its route, and not inherited through a wide kind such as Forbidden."""
-    return error.__module__.startswith("app.api.") or error.__module__.startswith("app.users.")
+    return list(dict.fromkeys([*kinds, *route.errors]))
 
 
 def error_catalogue(routes: Sequence[Route]) -> list[Json]:
     used = {error for route in routes for error in errors_of(route)} | set(NOWHERE_IN_PARTICULAR)
-    used |= set(with_narrower(Unavailable))
     rows = {(status_of(error), error.code): _meaning(error) for error in used}
     return [{"status": status, "code": code, "meaning": rows[status, code]} for status, code in sorted(rows)]
 

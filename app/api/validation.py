@@ -73,6 +73,11 @@ def _plain_digits(value: Any) -> Any:
     return int(value)
 
 
+def _whole(value: Any) -> Any:
+    # JSON knows one kind of number, and 5.0 is a whole one.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _only_digits_and_plus(value: str) -> str:
     return re.sub(r"[^0-9+]", "", value)
 
@@ -98,7 +103,7 @@ Phone = Annotated[
     AfterValidator(_only_digits_and_plus),
     Field(examples=["+90 555 010 20 30"]),
 ]
-Identifier = Annotated[int, Field(ge=1, le=BIGINT_MAX)]
+Identifier = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(_whole)]
 PathIdentifier = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(_plain_digits)]
 PageSize = Annotated[int, Field(ge=1, le=100), BeforeValidator(_plain_digits)]
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.~:=-]+$")]

@@ -4,8 +4,9 @@ from app.api.access import SIGNED_IN, STUDENT
 from app.api.routing import Call, Reply, Routes
 from app.api.schemas import AvailabilityBody, DeviceBody, MeJson, MyOfferJson
 from app.api.validation import DeviceId, Point
-from app.errors import Conflict, TooManyRequests
+from app.errors import TooManyRequests
 from app.matching.contract import MyOffer
+from app.matching.errors import Overtaken
 from app.users import service as users
 from app.users.errors import DeviceNotFound
 from app.users.models import LatLon, Role
@@ -44,7 +45,7 @@ def my_offer(call: Call) -> MyOfferJson | None:
     return None if offer is None else MyOfferJson.model_validate(offer)
 
 
-@routes.add("PUT", "/me/location", who=STUDENT, answers={204: None}, errors=(TooManyRequests, Conflict))
+@routes.add("PUT", "/me/location", who=STUDENT, answers={204: None}, errors=(TooManyRequests, Overtaken))
 def put_location(call: Call, body: Point) -> Reply:
     """Tell where I am."""
     call.site.location_limit.hit(call.caller.id)
@@ -52,7 +53,7 @@ def put_location(call: Call, body: Point) -> Reply:
     return Reply(None)
 
 
-@routes.add("PUT", "/me/availability", who=STUDENT, answers={204: None}, errors=(Conflict,))
+@routes.add("PUT", "/me/availability", who=STUDENT, answers={204: None}, errors=(Overtaken,))
 def put_availability(call: Call, body: AvailabilityBody) -> Reply:
     """Go on duty or off duty. Going off duty takes back an offer that I have not answered."""
     call.services.matching.set_availability(call.caller, body.on_duty)

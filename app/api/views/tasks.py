@@ -7,13 +7,39 @@ from app.api.access import COORDINATORS, ELDER_AND_COORDINATORS, SIGNED_IN, STUD
 from app.api.errors import FieldCode, FieldError, InvalidInput
 from app.api.routing import Call, Header, Reply, Routes
 from app.api.schemas import AssignBody, NewTaskBody, OffersJson, PageJson, TaskJson, TasksQuery, lat_lon
-from app.errors import Conflict, Forbidden, InvalidValue, NotFound, TooManyRequests
+from app.errors import AppError, Forbidden, InvalidValue, TooManyRequests
 from app.matching.contract import NewTask, TaskView
+from app.matching.errors import (
+    IdempotencyKeyReused,
+    NotAssigned,
+    OfferAccepted,
+    OfferExpired,
+    OfferRejected,
+    OfferReleased,
+    OfferWithdrawn,
+    Overtaken,
+    StudentUnavailable,
+    TaskNotFound,
+)
+from app.matching.states import IllegalStep
 from app.users.models import Role
 
 routes = Routes("Tasks")
 
 IDEMPOTENCY_KEY = Header("Idempotency-Key", "The same key from the same elder is the same request, ever after.", 128)
+
+
+STEP_ERRORS: tuple[type[AppError], ...] = (
+    TaskNotFound,
+    IllegalStep,
+    NotAssigned,
+    OfferAccepted,
+    OfferExpired,
+    OfferRejected,
+    OfferReleased,
+    OfferWithdrawn,
+    Overtaken,
+)
 
 
 class NotYourElder(Forbidden):
@@ -28,7 +54,7 @@ class NotYourElder(Forbidden):
     who=ELDER_AND_COORDINATORS,
     answers={201: TaskJson, 200: TaskJson},
     headers=(IDEMPOTENCY_KEY,),
-    errors=(NotYourElder, InvalidValue, NotFound, Conflict, TooManyRequests),
+    errors=(NotYourElder, InvalidValue, IdempotencyKeyReused, Overtaken, TooManyRequests),
 )
 def create_task(call: Call, body: NewTaskBody) -> Reply:
     """Call for help.
@@ -47,7 +73,7 @@ def _elder(call: Call, body: NewTaskBody) -> int:
             raise NotYourElder("An elder calls for themselves only.")
         return call.caller.id
     if body.elder_id is None:
-        raise InvalidInput([FieldError("elderId", "tells for whom a coordinator calls", FieldCode.REQUIRED)])
+        raise InvalidValue("elderId", "is required of coordinators: it tells for whom they call")
     return body.elder_id
 
 
@@ -71,13 +97,13 @@ def list_tasks(call: Call, query: TasksQuery) -> PageJson[TaskJson]:
     return PageJson[TaskJson].model_validate(page)
 
 
-@routes.add("GET", "/tasks/{taskId}", who=SIGNED_IN, answers={200: TaskJson}, errors=(NotFound,))
+@routes.add("GET", "/tasks/{taskId}", who=SIGNED_IN, answers={200: TaskJson}, errors=(TaskNotFound,))
 def get_task(call: Call, task_id: UUID) -> TaskJson:
     """Show one task, as the caller may see it."""
     return TaskJson.model_validate(call.services.matching.task(call.caller, task_id))
 
 
-@routes.add("GET", "/tasks/{taskId}/offers", who=COORDINATORS, answers={200: OffersJson}, errors=(NotFound,))
+@routes.add("GET", "/tasks/{taskId}/offers", who=COORDINATORS, answers={200: OffersJson}, errors=(TaskNotFound,))
 def list_offers(call: Call, task_id: UUID) -> OffersJson:
     """Show who was asked, in what order and why.
 
@@ -90,41 +116,37 @@ def _step(call: Call, act: Callable[..., TaskView], *arguments: object) -> TaskJ
     return TaskJson.model_validate(act(call.caller, *arguments))
 
 
-@routes.add("PUT", "/tasks/{taskId}/accept", who=STUDENT, answers={200: TaskJson}, errors=(NotFound, Conflict))
+@routes.add("PUT", "/tasks/{taskId}/accept", who=STUDENT, answers={200: TaskJson}, errors=STEP_ERRORS)
 def accept(call: Call, task_id: UUID) -> TaskJson:
     """Accept the task that is offered to you. Repeating it is harmless."""
     return _step(call, call.services.matching.accept, task_id)
 
 
-@routes.add("PUT", "/tasks/{taskId}/reject", who=STUDENT, answers={200: TaskJson}, errors=(NotFound, Conflict))
+@routes.add("PUT", "/tasks/{taskId}/reject", who=STUDENT, answers={200: TaskJson}, errors=STEP_ERRORS)
 def reject(call: Call, task_id: UUID) -> TaskJson:
     """Reject the task that is offered to you. Repeating it is harmless."""
     return _step(call, call.services.matching.reject, task_id)
 
 
-@routes.add("PUT", "/tasks/{taskId}/start", who=STUDENT, answers={200: TaskJson}, errors=(NotFound, Conflict))
+@routes.add("PUT", "/tasks/{taskId}/start", who=STUDENT, answers={200: TaskJson}, errors=STEP_ERRORS)
 def start(call: Call, task_id: UUID) -> TaskJson:
     """Say that you are with the elder."""
     return _step(call, call.services.matching.start, task_id)
 
 
-@routes.add(
-    "PUT", "/tasks/{taskId}/complete", who=COORDINATORS | STUDENT, answers={200: TaskJson}, errors=(NotFound, Conflict)
-)
+@routes.add("PUT", "/tasks/{taskId}/complete", who=COORDINATORS | STUDENT, answers={200: TaskJson}, errors=STEP_ERRORS)
 def complete(call: Call, task_id: UUID) -> TaskJson:
     """Say that the elder was helped."""
     return _step(call, call.services.matching.complete, task_id)
 
 
-@routes.add("PUT", "/tasks/{taskId}/withdraw", who=STUDENT, answers={200: TaskJson}, errors=(NotFound, Conflict))
+@routes.add("PUT", "/tasks/{taskId}/withdraw", who=STUDENT, answers={200: TaskJson}, errors=STEP_ERRORS)
 def withdraw(call: Call, task_id: UUID) -> TaskJson:
     """Give a task back that you had accepted; the search goes on without you."""
     return _step(call, call.services.matching.withdraw, task_id)
 
 
-@routes.add(
-    "PUT", "/tasks/{taskId}/cancel", who=ELDER_AND_COORDINATORS, answers={200: TaskJson}, errors=(NotFound, Conflict)
-)
+@routes.add("PUT", "/tasks/{taskId}/cancel", who=ELDER_AND_COORDINATORS, answers={200: TaskJson}, errors=STEP_ERRORS)
 def cancel(call: Call, task_id: UUID) -> TaskJson:
     """End the task; help is not needed any more."""
     return _step(call, call.services.matching.cancel, task_id)
@@ -135,20 +157,20 @@ def cancel(call: Call, task_id: UUID) -> TaskJson:
     "/tasks/{taskId}/assign",
     who=COORDINATORS,
     answers={200: TaskJson},
-    errors=(NotFound, InvalidValue, Conflict),
+    errors=(*STEP_ERRORS, InvalidValue, StudentUnavailable),
 )
 def assign(call: Call, task_id: UUID, body: AssignBody) -> TaskJson:
     """Give the task to a student you have talked to."""
     return _step(call, call.services.matching.assign, task_id, body.student_id)
 
 
-@routes.add("PUT", "/tasks/{taskId}/next", who=COORDINATORS, answers={200: TaskJson}, errors=(NotFound, Conflict))
+@routes.add("PUT", "/tasks/{taskId}/next", who=COORDINATORS, answers={200: TaskJson}, errors=STEP_ERRORS)
 def move_on(call: Call, task_id: UUID) -> TaskJson:
     """Do not wait for the student who is being asked; ask the next one."""
     return _step(call, call.services.matching.move_on, task_id)
 
 
-@routes.add("PUT", "/tasks/{taskId}/release", who=COORDINATORS, answers={200: TaskJson}, errors=(NotFound, Conflict))
+@routes.add("PUT", "/tasks/{taskId}/release", who=COORDINATORS, answers={200: TaskJson}, errors=STEP_ERRORS)
 def release(call: Call, task_id: UUID) -> TaskJson:
     """Take the task from its student; the search goes on without them."""
     return _step(call, call.services.matching.release, task_id)

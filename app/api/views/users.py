@@ -2,15 +2,19 @@
 
 from typing import Any
 
+import structlog
+
 from app.api.access import ADMIN
-from app.api.errors import FieldCode, FieldError, InvalidInput
 from app.api.routing import Call, Reply, Routes
 from app.api.schemas import NewUserBody, PageJson, UserChangesBody, UserJson, UsersQuery, lat_lon
 from app.api.validation import PathIdentifier
-from app.errors import Conflict, InvalidValue
+from app.errors import AppError, Conflict, InvalidValue
+from app.matching.errors import Overtaken
 from app.users import service as users
 from app.users.errors import FirebaseUidTaken, UserNotFound
-from app.users.models import Role
+from app.users.models import LatLon, Role
+
+log = structlog.get_logger(__name__)
 
 routes = Routes("Users")
 
@@ -28,9 +32,16 @@ def create_user(call: Call, body: NewUserBody) -> Reply:
     with call.services.db.transaction() as conn:
         user = users.create_user(conn, new)
     if user.role is Role.STUDENT and user.active and new.location:
-        # The place is stored already. This only lets a task that waits for somebody nearby know of them.
-        call.services.matching.set_location(user.id, new.location)
+        _tell_matching(call, user.id, new.location)
     return Reply(UserJson.model_validate(user), headers={"Location": f"/users/{user.id}"})
+
+
+def _tell_matching(call: Call, student_id: int, place: LatLon) -> None:
+    """A hint for tasks that wait for somebody nearby. The place is stored already, so its loss changes nothing."""
+    try:
+        call.services.matching.set_location(student_id, place)
+    except AppError as error:
+        log.warning("new_student_not_announced", student_id=student_id, code=error.code)
 
 
 @routes.add("GET", "/users", who=ADMIN, answers={200: PageJson[UserJson]}, errors=(InvalidValue,))
@@ -53,7 +64,7 @@ def get_user(call: Call, user_id: PathIdentifier) -> UserJson:
     "/users/{userId}",
     who=ADMIN,
     answers={200: UserJson},
-    errors=(UserNotFound, InvalidValue, FirebaseUidTaken, CannotDeactivateYourself),
+    errors=(UserNotFound, InvalidValue, FirebaseUidTaken, CannotDeactivateYourself, Overtaken),
 )
 def patch_user(call: Call, user_id: PathIdentifier, body: UserChangesBody) -> UserJson:
     """Change a user.
@@ -79,8 +90,7 @@ def patch_user(call: Call, user_id: PathIdentifier, body: UserChangesBody) -> Us
 
 def _refuse_to_forget_a_student(is_student: bool, body: UserChangesBody) -> None:
     if is_student and "location" in body.model_fields_set and body.location is None:
-        message = "of a student cannot be emptied; deactivate the student instead"
-        raise InvalidInput([FieldError("location", message, FieldCode.INVALID)])
+        raise InvalidValue("location", "of a student cannot be emptied; deactivate the student instead")
 
 
 def _plain_changes(body: UserChangesBody, is_student: bool) -> dict[str, Any]:

@@ -30,7 +30,8 @@ REFUSED: list[tuple[str, bytes, str, str]] = [
     ("an id PostgreSQL has no room for", b'{"elderId": 9223372036854775808}', "elderId", "out_of_range"),
     ("an enormous id", b'{"elderId": 99999999999999999999999999999999}', "elderId", "out_of_range"),
     ("a fraction for an id", b'{"elderId": 1.5}', "elderId", "wrong_type"),
-    ("a float for an id", b'{"elderId": 1.0}', "elderId", "wrong_type"),
+    ("an enormous float for an id", b'{"elderId": 1e300}', "elderId", "out_of_range"),
+    ("text for an id", b'{"elderId": "1"}', "elderId", "wrong_type"),
     ("a boolean for an id", b'{"elderId": true}', "elderId", "wrong_type"),
 ]
 

@@ -51,8 +51,8 @@ def test_a_coordinator_says_for_whom_and_an_elder_only_for_themselves(client: An
     missing = client.post("/tasks", headers=bearer("coordinator"))
     assert missing.get_json(force=True)["errors"][0] == {
         "field": "elderId",
-        "message": "tells for whom a coordinator calls",
-        "code": "required",
+        "message": "is required of coordinators: it tells for whom they call",
+        "code": "invalid",
     }
     assert client.post("/tasks", json={"elderId": 1}, headers=bearer("coordinator")).status_code == 201
     assert client.post("/tasks", json={"elderId": 1}, headers=bearer("elder")).status_code == 201

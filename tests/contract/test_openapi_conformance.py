@@ -1,0 +1,79 @@
+"""Schemathesis reads `/openapi.json` and tries what it says, and what it forbids, as four different people."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+from app.api.app import create_app
+from app.bootstrap import Services
+from tests.support.world import authorization, settle_world
+
+ALWAYS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    unsupported_method,
+]
+
+
+def valid_data_is_refused_only_for_what_no_schema_can_say(_context: Any, response: Any, _case: Any) -> None:
+    """Such as a cursor that was never given out, or an elder who does not exist."""
+    assert response.status_code != 400 or response.json()["code"] == "invalid_value", response.json()
+
+
+CHECKS = {
+    GenerationMode.POSITIVE: [*ALWAYS, valid_data_is_refused_only_for_what_no_schema_can_say],
+    GenerationMode.NEGATIVE: [*ALWAYS, negative_data_rejection],
+}
+FEW_AND_THE_SAME_EACH_TIME = settings(
+    max_examples=12, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+@pytest.fixture
+def environ() -> dict[str, Any]:
+    return {"locations_per_minute": 100_000, "tasks_per_minute": 100_000}
+
+
+@pytest.fixture
+def app(services: Services) -> Iterator[Any]:
+    app = create_app(services)
+    yield app
+    app.extensions["site"].location_limit.close()
+
+
+@pytest.mark.parametrize("mode", list(CHECKS), ids=lambda mode: mode.value)
+@pytest.mark.parametrize("who", ["admin", "elder", "student", "nobody"])
+def test_the_service_does_what_its_description_says(app: Any, services: Services, who: str, mode: GenerationMode):
+    headers = authorization(settle_world(services), services, who)
+    description = schemathesis.openapi.from_wsgi("/openapi.json", app)
+    for result in description.get_all_operations():
+        _try_out(result.ok(), mode, headers)
+
+
+def _try_out(operation: Any, mode: GenerationMode, headers: dict[str, str]) -> None:
+    @FEW_AND_THE_SAME_EACH_TIME
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def call(case: Any) -> None:
+        case.call_and_validate(headers=headers, checks=CHECKS[mode])
+
+    # A call without parameters and body has nothing that could be wrong.
+    with contextlib.suppress(Unsatisfiable):
+        call()
