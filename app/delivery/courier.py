@@ -1,7 +1,6 @@
 """Takes claimed notifications to their devices and judges what came of it. Opens no transaction."""
 
 import random
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,6 +9,7 @@ import structlog
 
 from app.clock import Clock
 from app.delivery.channels.base import Channel, Device, Parcel
+from app.delivery.faults import describe
 from app.delivery.models import NotificationStatus, Outcome
 from app.delivery.queue import Claimed, Report, Try, Verdict
 from app.delivery.retry import RETRYABLE, DeadLetter, Result, RetryAt, RetryPolicy, Rng, TooLate, decide_retry
@@ -70,9 +70,7 @@ class Courier:
         except Unavailable:
             return []
         except Exception as error:
-            # The place, but not the message of the error, which may quote a token.
-            place = "".join(traceback.format_tb(error.__traceback__))
-            log.error("channel_failed", error_type=type(error).__name__, place=place)
+            log.error("channel_failed", **describe(error))
             return [Result(Outcome.UNKNOWN, "CHANNEL_ERROR")] * len(parcels)
 
     def _judge(self, claimed: Claimed, tries: list[Try]) -> Verdict:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import structlog
 
 from app.db import Database
+from app.delivery.faults import describe
 from app.delivery.metrics import DeliveryMetrics
 from app.delivery.models import NotificationType
 from app.delivery.queue import Report, record
@@ -94,10 +95,10 @@ class Recorder:
                 return self.write(group)
             except Unavailable:
                 log.warning("delivery_record_waits", count=len(group))
-            except Exception:
+            except Exception as error:
                 # Whatever is wrong with one must not take the others with it: their leases would run out and they
                 # would be sent again.
-                log.exception("delivery_record_failed", count=len(group))
+                log.error("delivery_record_failed", count=len(group), **describe(error))
                 return self._write_one_by_one(group)
             if time.monotonic() + pause_s > self._give_up_at:
                 log.error("delivery_record_given_up", count=len(group))
@@ -109,5 +110,5 @@ class Recorder:
         for report in group:
             try:
                 self.write([report])
-            except Exception:
-                log.exception("delivery_record_failed", notification_id=str(report.claimed.id))
+            except Exception as error:
+                log.error("delivery_record_failed", notification_id=str(report.claimed.id), **describe(error))

@@ -17,6 +17,8 @@ from app.settings import PushMode, Settings
 
 log = structlog.get_logger(__name__)
 
+# The exit code of a start with settings that cannot work, as everywhere in this application.
+WRONG_SETTINGS = 78
 # What is left of `drain_s` for the records and the way out.
 _LEAVE_S = 8.0
 
@@ -34,7 +36,13 @@ def main(settings: Settings, argv: list[str]) -> int:
         settings.database_url, pool_size=settings.delivery_threads + 3, application_name="yaninda-delivery"
     )
     clock = DatabaseClock(db.now)
-    channel = make_push_channel(settings, db, clock)
+    try:
+        channel = make_push_channel(settings, db, clock)
+    except (OSError, ValueError) as error:
+        # The name of the error only: its text may quote the file, which holds a private key.
+        kind = type(error).__name__
+        log.critical("delivery_credentials_unusable", error_type=kind, hint="check FIREBASE_CREDENTIALS")
+        return WRONG_SETTINGS
     dispatcher = Dispatcher(db, clock, channel, database_url=settings.database_url, options=options(settings))
     if settings.delivery_metrics_port:
         start_http_server(settings.delivery_metrics_port, addr=settings.host, registry=dispatcher.metrics.registry)

@@ -11,6 +11,7 @@ from app.clock import Clock
 from app.db import Database
 from app.delivery.channels.base import Channel
 from app.delivery.courier import Courier
+from app.delivery.faults import describe
 from app.delivery.metrics import DeliveryMetrics
 from app.delivery.models import NotificationType
 from app.delivery.queue import Claimed, claim, put_back
@@ -105,6 +106,9 @@ class Dispatcher:
             self._hand_over(pool, batch)
         if seen < limit:
             self._sleep(stop)
+        else:
+            # There is more, but announcements nobody reads would pile up in the server.
+            self._waker.wait(0)
 
     def _wait_for_room(self) -> int:
         """How many may be claimed; nothing for a handful, which would cost a transaction each."""
@@ -146,9 +150,9 @@ class Dispatcher:
             self._recorder.put(self._courier.deliver(batch))
             # A moving average; that two threads may lose an update of each other does not matter to it.
             self._send_s += 0.1 * (time.monotonic() - began - self._send_s)
-        except Exception:
+        except Exception as error:
             # Their leases run out, and they are tried again.
-            log.exception("delivery_batch_failed", count=len(batch))
+            log.error("delivery_batch_failed", count=len(batch), **describe(error))
             self._free(len(batch))
 
     def _free(self, number: int) -> None:

@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,9 +24,14 @@ from app.db import Database, psycopg_url
 from app.delivery.channels.base import Channel, Parcel
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.recording import RecordingChannel
-from app.delivery.models import Outcome
+from app.delivery.metrics import DeliveryMetrics
+from app.delivery.models import NotificationStatus as S
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.queue import Report, Try, Verdict, claim
+from app.delivery.recorder import Recorder
 from app.delivery.retry import Result
 from app.delivery.worker import Dispatcher, DispatcherOptions
+from app.ids import uuid7
 from app.settings import Settings
 from tests.support.delivery import add_user, attempts, everything_stored, make_due, post, row, shown, statuses
 
@@ -350,6 +357,26 @@ def test_a_database_that_is_away_is_waited_for(db: Database, dispatcher: MakeDis
     assert len(channel.sent) == 1
 
 
+def test_one_record_that_cannot_be_written_does_not_take_others_with_it(db: Database) -> None:
+    user_id = add_user(db, "phone")
+    post(db, [user_id] * 2)
+    with db.transaction() as conn:
+        first, second = claim(conn, NotificationType.PUSH, 10, 30).taken
+    # An attempt at a notification that does not exist is refused by the database.
+    gone = Try(first.devices[0], Result(Outcome.RECIPIENT_GONE, "UNREGISTERED"))
+    impossible = Report(replace(first, id=uuid7()), Verdict(S.SENT), [gone])
+    freed: list[int] = []
+    recorder = Recorder(db, NotificationType.PUSH, DeliveryMetrics(), freed.append)
+    recorder.put([Report(first, Verdict(S.SENT)), impossible, Report(second, Verdict(S.SENT))])
+    with capture_logs() as logs:
+        recorder.start()
+        assert recorder.close(5)
+    assert statuses(db) == {"SENT": 2}
+    assert freed == [3]
+    assert [one.get("notification_id") for one in logs] == [None, str(impossible.claimed.id)]
+    assert "token-phone" not in repr(logs)
+
+
 # ---- other processes -----------------------------------------------------------------------------------------
 
 DIES_WHILE_SENDING = """
@@ -393,13 +420,7 @@ def test_what_a_killed_worker_held_is_taken_over_when_its_lease_ends(
 
 def test_the_role_sends_and_leaves_in_order_when_told(db: Database, settings: Settings) -> None:
     user_id = add_user(db, "phone")
-    environment = {
-        **os.environ,
-        "DATABASE_URL": settings.database_url,
-        "REDIS_URL": settings.redis_url,
-        "AUTH_SECRET": settings.auth_secret or "",
-    }
-    worker = subprocess.Popen([sys.executable, "-m", "app", "delivery"], env=environment)
+    worker = subprocess.Popen([sys.executable, "-m", "app", "delivery"], env=environment(settings))
     try:
         post(db, [user_id] * 5)
         wait_until(lambda: statuses(db) == {"SENT": 5}, 20)
@@ -409,3 +430,20 @@ def test_the_role_sends_and_leaves_in_order_when_told(db: Database, settings: Se
         worker.kill()
         worker.wait()
     assert len(shown(db)) == 5
+
+
+def environment(settings: Settings, **more: str) -> dict[str, str]:
+    stores = {"DATABASE_URL": settings.database_url, "REDIS_URL": settings.redis_url}
+    return {**os.environ, **stores, "AUTH_SECRET": settings.auth_secret or "", **more}
+
+
+def test_the_role_refuses_to_start_with_credentials_it_cannot_use(settings: Settings, tmp_path: Path) -> None:
+    broken = tmp_path / "account.json"
+    broken.write_text('{"type": "service_account", "private_key": "very secret"}')
+    variables = environment(settings, PUSH="fcm", FIREBASE_CREDENTIALS=str(broken))
+    ended = subprocess.run(
+        [sys.executable, "-m", "app", "delivery"], env=variables, capture_output=True, text=True, timeout=20
+    )
+    assert ended.returncode == 78
+    assert "FIREBASE_CREDENTIALS" in ended.stderr
+    assert "very secret" not in ended.stderr
