@@ -47,7 +47,7 @@ class Database:
     ) -> None:
         options = (
             f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms} -c jit=off"
-            " -c timezone=UTC -c idle_in_transaction_session_timeout=30000"
+            " -c max_parallel_workers_per_gather=0 -c timezone=UTC -c idle_in_transaction_session_timeout=30000"
         )
         self.engine = create_engine(
             psycopg_url(database_url),

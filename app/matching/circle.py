@@ -52,10 +52,9 @@ class Circle:
         """Whoever is farther than this on the map is outside."""
         return self.radius_m * self._most + SLACK_M
 
-    @property
-    def doubt(self) -> float:
-        """Two distances on the map whose ratio is below this may be the other way round on the ground."""
-        return self._most / self._least
+    def least_ground(self, map_distance: float) -> float:
+        """The true distance is not less than this."""
+        return (map_distance - SLACK_M) / self._most
 
     @property
     def _rim_degrees(self) -> float:

@@ -1,5 +1,7 @@
 """Tasks and offers. The partial unique indexes hold the promises when everything else fails."""
 
+from typing import Any
+
 from geoalchemy2 import Geography
 from sqlalchemy import (
     BigInteger,
@@ -35,7 +37,7 @@ tasks = Table(
     Column("elder_id", BigInteger, ForeignKey("users.id"), nullable=False),
     Column("student_id", BigInteger, ForeignKey("students.id")),
     Column("note", Text),
-    Column("location", Geography("POINT", srid=4326, spatial_index=False), nullable=False),
+    Column[Any]("location", Geography("POINT", srid=4326, spatial_index=False), nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("updated_at", DateTime(timezone=True), nullable=False),
     Column("search_until", DateTime(timezone=True), nullable=False),

@@ -12,10 +12,12 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from app.matching.candidates import MONTH
+from app.matching.candidates import THIS_MONTH
 from app.matching.errors import Overtaken
 from app.matching.states import HELD, OfferState, TaskStatus
 from app.users.models import LatLon
+
+MONTH = THIS_MONTH.format(zone=":time_zone")
 
 TASK_COLUMNS = """
 t.id, t.status, t.elder_id, t.student_id, t.note, t.created_at, t.search_until, t.next_step_at, t.waiting, t.listed,

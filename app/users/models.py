@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from geoalchemy2 import Geography, Geometry
 from sqlalchemy import (
@@ -61,7 +62,7 @@ users = Table(
     Column("institution_id", BigInteger),
     Column("firebase_uid", Text),
     Column("active", Boolean, nullable=False, server_default=text("true")),
-    Column("home", Geography("POINT", srid=4326, spatial_index=False)),
+    Column[Any]("home", Geography("POINT", srid=4326, spatial_index=False)),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     CheckConstraint(one_of("role", Role), name="role"),
@@ -87,9 +88,9 @@ students = Table(
     Column("active", Boolean, nullable=False, server_default=text("true")),
     Column("on_duty", Boolean, nullable=False, server_default=text("true")),
     Column("open_task_id", Uuid),
-    Column("location", Geography("POINT", srid=4326, spatial_index=False)),
+    Column[Any]("location", Geography("POINT", srid=4326, spatial_index=False)),
     Column("location_at", DateTime(timezone=True)),
-    Column(
+    Column[Any](
         "plane",
         Geometry("POINT", srid=3395, spatial_index=False),
         Computed(
