@@ -36,7 +36,6 @@ _SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 SECURITY_HEADERS = (
     ("X-Content-Type-Options", "nosniff"),
     ("Cache-Control", "no-store"),
-    ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
     ("Referrer-Policy", "no-referrer"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
@@ -100,9 +99,11 @@ def _observe(app: Flask, metrics: HttpMetrics) -> None:
 
     def finish(response: Response) -> Response:
         headers = response.headers
+        if "Content-Security-Policy" not in headers:
+            headers.add("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
         for name, value in SECURITY_HEADERS:
-            headers.setdefault(name, value)
-        headers[REQUEST_ID] = g.request_id
+            headers.add(name, value)
+        headers.add(REQUEST_ID, g.request_id)
         # The template and never the path: ids in a path are few people's business, and words in it may be anything.
         route = request.url_rule.rule if request.url_rule else "unknown"
         seconds = time.perf_counter() - g.started

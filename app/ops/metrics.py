@@ -30,9 +30,17 @@ class HttpMetrics:
             "http_request_duration_seconds", "Time to answer.", labels[:2], registry=self._registry, buckets=BUCKETS_S
         )
 
+        # Finding a metric by its labels costs more than counting; the labels are few.
+        self._found: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        self._requests.labels(method, route, str(status)).inc()
-        self._duration.labels(method, route).observe(seconds)
+        key = (method, route, status)
+        if key not in self._found:
+            duration = self._duration.labels(method, route)
+            self._found[key] = (self._requests.labels(method, route, str(status)), duration)
+        requests, duration = self._found[key]
+        requests.inc()
+        duration.observe(seconds)
 
     def text(self) -> bytes:
         if self._directory is None:
