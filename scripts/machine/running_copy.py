@@ -5,9 +5,9 @@ import fcntl
 import http.client
 import os
 import secrets
+import shlex
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -222,17 +222,17 @@ class RunningCopy:
 
     def _tell_what_to_open(self) -> None:
         default = self.folder == ROOT / ".run"
-        app = "scripts/app" if default else f"scripts/app --dir {self.folder}"
+        app = "scripts/app" if default else f"scripts/app --dir {shlex.quote(str(self.folder))}"
         say(f"Ready: {self._url()}")
-        print(
-            f"\n    Documentation   {self._url()}/docs\n"
-            f"    A token         {app} token --admin\n"
-            f"    Environment     {self.env_file}\n"
-            f"    Logs of stores  {self.logs}\n"
-            "\n    Ctrl-C stops everything; the data stays.\n",
-            file=sys.stderr,
-            flush=True,
-        )
+        with contextlib.suppress(OSError):
+            print(
+                f"\n    Open            {self._url()}/docs\n"
+                f"    A token         {app} token --admin\n"
+                f"    Environment     {self.env_file}\n"
+                f"    Logs of stores  {self.logs}\n"
+                "\n    Ctrl-C stops everything; the data stays.\n",
+                flush=True,
+            )
 
     # Running ----------------------------------------------------------------------------------------------------
 
