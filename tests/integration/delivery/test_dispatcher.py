@@ -224,6 +224,7 @@ def test_what_nobody_announced_is_found_by_polling(db: Database, dispatcher: Mak
         )
         conn.commit()
         wait_until(lambda: len(channel.sent) == 1)
+    assert [parcel.user_id for parcel in channel.sent] == [user_id]
 
 
 def test_four_dispatchers_send_two_thousand_notifications_exactly_once(db: Database, settings: Settings) -> None:
