@@ -52,6 +52,8 @@ class Database:
         self.engine = create_engine(
             psycopg_url(database_url),
             poolclass=QueuePool,
+            # Errors of the driver would otherwise quote phone numbers and tokens.
+            hide_parameters=True,
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=pool_timeout_s,

@@ -1,0 +1,58 @@
+"""Python's idea of the database's time."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.clock import DatabaseClock, FakeClock
+
+NOON = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)
+
+
+class Database:
+    def __init__(self) -> None:
+        self.reads = 0
+        self.down = False
+
+    def now(self) -> datetime:
+        if self.down:
+            raise ConnectionError
+        self.reads += 1
+        return NOON
+
+
+def test_the_database_is_asked_once_and_time_goes_on() -> None:
+    database = Database()
+    clock = DatabaseClock(database.now)
+    first, second = clock.now(), clock.now()
+    assert database.reads == 1
+    assert NOON <= first <= second < NOON + timedelta(seconds=5)
+
+
+def test_the_offset_is_measured_again() -> None:
+    database = Database()
+    clock = DatabaseClock(database.now, resync_s=0)
+    clock.now()
+    clock.now()
+    assert database.reads == 2
+
+
+def test_without_the_database_the_last_offset_serves() -> None:
+    database = Database()
+    clock = DatabaseClock(database.now, resync_s=0)
+    clock.now()
+    database.down = True
+    assert clock.now() >= NOON
+
+
+def test_without_any_offset_the_error_is_told() -> None:
+    database = Database()
+    database.down = True
+    with pytest.raises(ConnectionError):
+        DatabaseClock(database.now).now()
+
+
+def test_a_fake_clock_moves_by_hand() -> None:
+    clock = FakeClock(NOON)
+    clock.advance(90)
+    assert clock.now() == NOON + timedelta(seconds=90)

@@ -1,0 +1,29 @@
+"""Personal data stays out of the logs, also where somebody puts it in by mistake."""
+
+import pytest
+
+from app.logs import mask_personal_data, mask_text
+
+
+@pytest.mark.parametrize("key", ["name", "phone", "token", "note", "lat", "lon", "body", "location"])
+def test_personal_fields_are_masked(key: str) -> None:
+    assert mask_personal_data(None, "info", {"event": "something", key: "Ayşe"})[key] == "***"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("could not reach +90 555 010 00 02 now", "could not reach *** now"),
+        ("postgresql://yaninda:s3cret@db:5432/yaninda", "postgresql://***@db:5432/yaninda"),
+        ("Authorization: Bearer abc.def.ghi", "Authorization: Bearer ***"),
+        ("at 40.987012, 29.028011", "at ***, ***"),
+        ("task 42 took 3.5 s", "task 42 took 3.5 s"),
+    ],
+)
+def test_free_text_is_masked(text: str, left: str) -> None:
+    assert mask_text(text) == left
+
+
+def test_ids_and_event_names_stay() -> None:
+    event = {"event": "offer_made", "task_id": "0190", "student_id": 7}
+    assert mask_personal_data(None, "info", dict(event)) == event

@@ -1,0 +1,96 @@
+"""Settings that cannot work end the start, with the name of the variable and without its value."""
+
+import pytest
+
+from app.settings import Environment, Settings, SettingsError, load_settings
+
+SECRET = "0123456789-0123456789-0123456789-abc"
+GOOD = {
+    "DATABASE_URL": "postgresql://yaninda:hidden@127.0.0.1/yaninda",
+    "REDIS_URL": "redis://127.0.0.1/0",
+    "AUTH_SECRET": SECRET,
+}
+PRODUCTION = GOOD | {
+    "ENVIRONMENT": "production",
+    "AUTH_MODE": "firebase",
+    "FIREBASE_PROJECT_ID": "yaninda",
+    "PUSH": "fcm",
+    "FIREBASE_CREDENTIALS": "/etc/yaninda/service-account.json",
+}
+
+
+def test_defaults_are_those_of_the_design() -> None:
+    settings = load_settings(GOOD)
+    assert (settings.offer_ttl_s, settings.match_radius_m, settings.candidate_cap) == (600, 1000.0, 50)
+    assert (settings.search_limit_s, settings.start_limit_s, settings.complete_limit_s) == (3600, 1800, 14_400)
+    assert settings.time_zone == "Europe/Istanbul"
+
+
+def test_an_empty_variable_is_an_unset_one() -> None:
+    assert load_settings(GOOD | {"OFFER_TTL_S": " "}).offer_ttl_s == 600
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("OFFER_TTL_S", "0"),
+        ("OFFER_TTL_S", "ten"),
+        ("MATCH_RADIUS_M", "-1"),
+        ("MATCH_RADIUS_M", "nan"),
+        ("MATCH_RADIUS_M", "inf"),
+        ("TIME_ZONE", "Istanbul"),
+        ("PORT", "70000"),
+        ("PUSH", "carrier-pigeon"),
+        ("LOG_LEVEL", "LOUD"),
+        ("CANDIDATE_CAP", "0"),
+    ],
+)
+def test_a_wrong_value_names_its_variable(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        load_settings(GOOD | {name: value})
+
+
+def test_a_missing_variable_is_named() -> None:
+    with pytest.raises(SettingsError, match="DATABASE_URL"):
+        load_settings({"REDIS_URL": "redis://127.0.0.1/0", "AUTH_SECRET": SECRET})
+
+
+def test_values_are_not_repeated_in_the_message() -> None:
+    with pytest.raises(SettingsError) as error:
+        load_settings(GOOD | {"AUTH_SECRET": "too-short-but-secret"})
+    assert "AUTH_SECRET" in str(error.value) and "too-short" not in str(error.value)
+
+
+def test_production_starts_with_everything_in_place() -> None:
+    assert load_settings(PRODUCTION).environment is Environment.PRODUCTION
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"AUTH_MODE": "local"}, "AUTH_MODE"),
+        ({"FIREBASE_AUTH_EMULATOR_HOST": "127.0.0.1:9099"}, "FIREBASE_AUTH_EMULATOR_HOST"),
+        ({"PUSH": "recording"}, "PUSH"),
+        ({"FIREBASE_CREDENTIALS": ""}, "FIREBASE_CREDENTIALS"),
+        ({"FIREBASE_PROJECT_ID": ""}, "FIREBASE_PROJECT_ID"),
+    ],
+)
+def test_production_refuses_what_is_only_good_for_trying(changed: dict[str, str], named: str) -> None:
+    with pytest.raises(SettingsError, match=named):
+        load_settings(PRODUCTION | changed)
+
+
+@pytest.mark.parametrize("secret", ["", "changeme", "short"])
+def test_local_tokens_need_a_real_secret(secret: str) -> None:
+    with pytest.raises(SettingsError, match="AUTH_SECRET"):
+        load_settings(GOOD | {"AUTH_SECRET": secret})
+
+
+def test_settings_do_not_change_once_read() -> None:
+    settings = load_settings(GOOD)
+    with pytest.raises(ValueError, match="frozen"):
+        settings.port = 1
+
+
+def test_every_setting_says_what_it_is() -> None:
+    assert [name for name, field in Settings.model_fields.items() if not field.description] == []
