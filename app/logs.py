@@ -34,7 +34,11 @@ def mask_personal_data(_logger: Any, _method: str, event: MutableMapping[str, An
 
 
 def configure_logs(level: str, as_json: bool) -> None:
-    renderer: Any = structlog.processors.JSONRenderer() if as_json else structlog.processors.LogfmtRenderer()
+    renderer: Any = (
+        structlog.processors.JSONRenderer(ensure_ascii=False)
+        if as_json
+        else structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"], drop_missing=True)
+    )
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -42,7 +46,6 @@ def configure_logs(level: str, as_json: bool) -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
             mask_personal_data,
-            structlog.processors.EventRenamer("event"),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level)),

@@ -83,7 +83,7 @@ class Reconciler:
         first, because lists can wait until they are needed."""
         if self._clockwork.is_complete():
             return
-        log.warning("redis_is_being_rebuilt")
+        log.info("redis_is_being_rebuilt")
         token = self._clockwork.begin_rebuild()
         tasks = 0
         searching: list[UUID] = []
@@ -96,7 +96,7 @@ class Reconciler:
         for start in range(0, len(searching), CHUNK):
             self._restore_lists(searching[start : start + CHUNK])
         self._clockwork.finish_rebuild(token)
-        log.warning("redis_was_rebuilt", tasks=tasks, lists=len(searching))
+        log.info("redis_was_rebuilt", tasks=tasks, lists=len(searching))
 
     def _open_after(self, last: UUID) -> Sequence[Standing]:
         with self._db.transaction() as conn:
