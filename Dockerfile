@@ -1,7 +1,7 @@
 FROM python:3.11-slim AS build
-COPY requirements.lock /tmp/requirements.lock
+COPY requirements.lock /requirements.lock
 RUN python -m venv /venv \
-    && /venv/bin/python -m pip install --no-cache-dir --require-hashes --only-binary :all: -r /tmp/requirements.lock \
+    && /venv/bin/python -m pip install --no-cache-dir --require-hashes --only-binary :all: -r /requirements.lock \
     && /venv/bin/python -m pip uninstall --yes pip setuptools
 
 FROM python:3.11-slim
