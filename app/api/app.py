@@ -15,7 +15,6 @@ from app.api.catalogue import ROUTES
 from app.api.dispatch import handler
 from app.api.docs import render
 from app.api.errors import problem, problem_of_fault, problem_of_http_error
-from app.api.firebase import FirebaseTokens
 from app.api.limits import PerUserLimit
 from app.api.openapi import describe, to_bytes
 from app.api.routing import Route
@@ -83,6 +82,9 @@ def create_app(
 def token_verifier(settings: Settings) -> TokenVerifier:
     if settings.auth_mode is AuthMode.FIREBASE:
         assert settings.firebase_project_id is not None, "checked when the settings were read"
+        # Only here, because the library is large.
+        from app.api.firebase import FirebaseTokens
+
         emulator = settings.firebase_auth_emulator_host is not None
         return FirebaseTokens(settings.firebase_project_id, emulator=emulator)
     assert settings.auth_secret is not None, "checked when the settings were read"

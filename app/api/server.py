@@ -36,7 +36,7 @@ class Server(gunicorn.app.base.BaseApplication):
             "bind": f"{host}:{settings.port}",
             "workers": settings.api_workers,
             "threads": settings.api_threads,
-            "worker_class": "gthread",
+            "worker_class": "app.api.worker.DrainingWorker",
             "graceful_timeout": settings.drain_s,
             "timeout": STUCK_AFTER_S,
             "keepalive": KEEP_ALIVE_S,

@@ -1,13 +1,10 @@
 """`demo`: a small neighbourhood in Kadıköy to try things with. Running it again changes nothing."""
 
-import sys
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
-from app.db import Database
-from app.errors import AppError
-from app.ops.table import print_table
+from app.ops.command import CommandFailed, fail, open_database, print_table
 from app.settings import Settings
 from app.users import service as users
 from app.users.models import LatLon, Role
@@ -47,18 +44,13 @@ _NORTH_OF_HOME = text(
 
 def main(settings: Settings, argv: list[str]) -> int:
     if argv:
-        print("usage: demo", file=sys.stderr)
-        return 2
-    db = Database(settings.database_url, pool_size=1, application_name="yaninda-demo")
+        return fail("usage: demo")
     try:
-        with db.transaction() as conn:
+        with open_database(settings, "demo") as db, db.transaction() as conn:
             conn.execute(text("SELECT pg_advisory_xact_lock(hashtextextended('demo neighbourhood', 0))"))
             rows = [(_present(conn, one), one.role, one.name, _distance(one)) for one in NEIGHBOURS]
-    except AppError as error:
-        print(error.message, file=sys.stderr)
-        return 1
-    finally:
-        db.close()
+    except CommandFailed as failure:
+        return fail(str(failure))
     print_table(("ID", "ROLE", "NAME", "FROM AYŞE"), rows)
     return 0
 

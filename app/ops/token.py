@@ -1,14 +1,12 @@
 """`token USER_ID | token --admin`: prints a bearer token of `AUTH_MODE=local` and nothing else."""
 
 import argparse
-import sys
 
 from sqlalchemy import Connection, text
 
 from app.api.tokens import LocalTokens
 from app.api.validation import BIGINT_MAX
-from app.db import Database
-from app.errors import AppError
+from app.ops.command import CommandFailed, fail, open_database
 from app.settings import AuthMode, Settings
 from app.users import service as users
 from app.users.errors import UserNotFound
@@ -25,17 +23,14 @@ def main(settings: Settings, argv: list[str]) -> int:
     options = parser.parse_args(argv)
     wanted: int = options.user_id or 0
     if settings.auth_mode is not AuthMode.LOCAL or settings.auth_secret is None:
-        return _fail("Tokens are issued by Firebase here (AUTH_MODE=firebase); sign in with the app.")
+        return fail("Tokens are issued by Firebase here (AUTH_MODE=firebase); sign in with the app.")
     if not options.admin and not 1 <= wanted <= BIGINT_MAX:
-        return _fail("Ids of users begin at 1. `users list` shows them.")
-    db = Database(settings.database_url, pool_size=1, application_name="yaninda-token")
+        return fail("Ids of users begin at 1. `users list` shows them.")
     try:
-        with db.transaction() as conn:
+        with open_database(settings, "token") as db, db.transaction() as conn:
             user_id = admin(conn) if options.admin else _active_user(conn, wanted)
-    except AppError as error:
-        return _fail(f"{error.message} `users list` shows who there is.")
-    finally:
-        db.close()
+    except CommandFailed as failure:
+        return fail(str(failure))
     print(LocalTokens(settings.auth_secret).issue(user_id))
     return 0
 
@@ -53,10 +48,5 @@ def admin(conn: Connection) -> int:
 def _active_user(conn: Connection, user_id: int) -> int:
     caller = users.find_caller(conn, user_id)
     if caller is None:
-        raise UserNotFound("There is no user with this id.")
+        raise UserNotFound("There is no user with this id. `users list` shows who there is.")
     return caller.id
-
-
-def _fail(message: str) -> int:
-    print(message, file=sys.stderr)
-    return 1

@@ -1,14 +1,14 @@
 """`users add … | users list`: people without the API, and the first administrator where Firebase signs people in."""
 
 import argparse
-import sys
+from typing import Any
 
 from pydantic import ValidationError
 
 from app.api.schemas import NewUserBody
+from app.api.validation import field_error
 from app.db import Database
-from app.errors import AppError
-from app.ops.table import print_table
+from app.ops.command import CommandFailed, fail, open_database, print_table
 from app.settings import Settings
 from app.users import service as users
 from app.users.models import Role
@@ -18,13 +18,11 @@ PAGE = 100
 
 def main(settings: Settings, argv: list[str]) -> int:
     options = _parser().parse_args(argv)
-    db = Database(settings.database_url, pool_size=1, application_name="yaninda-users")
     try:
-        return _add(db, options) if options.command == "add" else _list(db, options.role)
-    except AppError as error:
-        return _fail(error.message)
-    finally:
-        db.close()
+        with open_database(settings, "users") as db:
+            return _add(db, options) if options.command == "add" else _list(db, options.role)
+    except CommandFailed as failure:
+        return fail(str(failure))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -46,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add(db: Database, options: argparse.Namespace) -> int:
     if (options.lat is None) != (options.lon is None):
-        return _fail("--lat and --lon go together.")
+        return fail("--lat and --lon go together.")
     place = None if options.lat is None else {"lat": options.lat, "lon": options.lon}
     fields = {
         "role": Role(options.role),
@@ -60,16 +58,17 @@ def _add(db: Database, options: argparse.Namespace) -> int:
     try:
         checked = NewUserBody.model_validate(fields)
     except ValidationError as error:
-        return _fail("\n".join(f"--{_option(item['loc'])}: {item['msg']}" for item in error.errors()))
+        return fail("\n".join(_explain(item) for item in error.errors()))
     with db.transaction() as conn:
         user = users.create_user(conn, checked.to_new_user())
     print(user.id)
     return 0
 
 
-def _option(location: tuple[int | str, ...]) -> str:
+def _explain(item: Any) -> str:
     names = {"institutionId": "institution-id", "firebaseUid": "firebase-uid"}
-    return names.get(str(location[-1]), str(location[-1]))
+    field = str(item["loc"][-1])
+    return f"--{names.get(field, field)} {field_error(field, item).message}"
 
 
 def _list(db: Database, role: str | None) -> int:
@@ -84,8 +83,3 @@ def _list(db: Database, role: str | None) -> int:
             break
     print_table(("ID", "ROLE", "NAME", "ACTIVE"), rows)
     return 0
-
-
-def _fail(message: str) -> int:
-    print(message, file=sys.stderr)
-    return 1

@@ -1,0 +1,250 @@
+"""The role itself: readiness, the commands of an operator, and a real server that drains."""
+
+import dataclasses
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.api.app import create_app
+from app.api.auth import UserId
+from app.api.tokens import LocalTokens
+from app.bootstrap import Services
+from app.db import Database
+from app.ops import demo, token, users_cli
+from app.settings import Settings
+from tests.support.api import NOBODY_LISTENS
+from tests.support.world import authorization, settle_world
+
+
+def _ready(services: Services) -> tuple[int, Any]:
+    app = create_app(services)
+    response = app.test_client().get("/readyz")
+    app.extensions["site"].location_limit.close()
+    return response.status_code, response.get_json(force=True)
+
+
+def test_ready_when_everything_is(services: Services):
+    checks = {"database": "ok", "migrations": "ok", "redis": "ok"}
+    assert _ready(services) == (200, {"status": "ready", "checks": checks})
+
+
+def test_without_redis_degraded_but_in_service(services: Services, monkeypatch: pytest.MonkeyPatch):
+    lonely = services.settings.model_copy(update={"redis_url": NOBODY_LISTENS})
+    from app.bootstrap import build_services
+
+    without = build_services(lonely, role="test", pool_size=4)
+    checks = {"database": "ok", "migrations": "ok", "redis": "failed"}
+    assert _ready(without) == (200, {"status": "degraded", "checks": checks})
+    world = settle_world(without)
+    app = create_app(without)
+    press = app.test_client().post("/tasks", headers=authorization(world, without, "other_elder"))
+    here = app.test_client().put(
+        "/me/location", json={"lat": 40.988, "lon": 29.028}, headers=authorization(world, without, "student")
+    )
+    assert (press.status_code, here.status_code) == (201, 204)
+    without.close()
+
+
+def test_unready_with_an_old_schema(services: Services):
+    with services.db.transaction() as conn:
+        newest = conn.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
+        conn.execute(text("UPDATE alembic_version SET version_num = 'older'"))
+    try:
+        status, body = _ready(services)
+    finally:
+        with services.db.transaction() as conn:
+            conn.execute(text("UPDATE alembic_version SET version_num = :newest"), {"newest": newest})
+    assert (status, body["status"], body["checks"]["migrations"]) == (503, "unready", "failed")
+
+
+def test_unready_without_a_database(services: Services):
+    nowhere = Database("postgresql://nobody@127.0.0.1:9/none", pool_size=1, connect_timeout_s=1)
+    status, body = _ready(dataclasses.replace(services, db=nowhere))
+    nowhere.close()
+    assert (status, body["status"], body["checks"]["database"]) == (503, "unready", "failed")
+
+
+def test_without_a_database_calls_are_asked_to_come_back(services: Services):
+    world = settle_world(services)
+    nowhere = Database("postgresql://nobody@127.0.0.1:9/none", pool_size=1, connect_timeout_s=1)
+    app = create_app(dataclasses.replace(services, db=nowhere))
+    response = app.test_client().get("/me", headers=authorization(world, services, "elder"))
+    assert response.status_code == 503
+    assert response.get_json(force=True)["code"] == "database_unavailable"
+    assert "Retry-After" in response.headers
+    nowhere.close()
+
+
+# ---- commands ----
+
+
+def test_the_admin_token_is_printed_alone_and_makes_one_admin(
+    services: Services, settings: Settings, capsys: pytest.CaptureFixture[str]
+):
+    assert settings.auth_secret is not None
+    holders: set[UserId] = set()
+    for _ in range(2):
+        assert token.main(settings, ["--admin"]) == 0
+        printed = capsys.readouterr()
+        assert printed.out == printed.out.strip() + "\n"
+        holders.add(LocalTokens(settings.auth_secret).verify(printed.out.strip()))
+    assert len(holders) == 1
+    with services.db.transaction() as conn:
+        assert conn.execute(text("SELECT name, role FROM users")).all() == [("Yönetici", "ADMIN")]
+
+
+def test_a_token_is_only_for_those_who_may_come_in(
+    services: Services, settings: Settings, capsys: pytest.CaptureFixture[str]
+):
+    world = settle_world(services)
+    assert token.main(settings, [str(world.ids["elder"])]) == 0
+    assert capsys.readouterr().out.count(".") == 2
+    for nobody in (str(world.ids["deactivated"]), "99999", "0", "99999999999999999999"):
+        assert token.main(settings, [nobody]) == 1
+        printed = capsys.readouterr()
+        assert (printed.out, bool(printed.err)) == ("", True)
+    firebase = settings.model_copy(update={"auth_mode": "firebase", "firebase_project_id": "p", "auth_secret": None})
+    assert token.main(firebase, ["--admin"]) == 1
+
+
+def test_users_are_added_and_listed(services: Services, settings: Settings, capsys: pytest.CaptureFixture[str]):
+    add = ["add", "--role", "ADMIN", "--name", "Şule Öz", "--firebase-uid", "uid-1"]
+    assert users_cli.main(settings, add) == 0
+    assert capsys.readouterr().out == "1\n"
+    assert users_cli.main(settings, add) == 1
+    assert "Firebase uid" in capsys.readouterr().err
+    assert users_cli.main(settings, ["add", "--role", "ELDER", "--name", " ", "--phone", "x"]) == 1
+    refused = capsys.readouterr().err
+    assert "--name" in refused
+    assert "--phone" in refused
+    assert users_cli.main(settings, ["list"]) == 0
+    assert "Şule Öz" in capsys.readouterr().out
+
+
+def test_the_demo_neighbourhood_is_there_once_and_where_it_says(
+    services: Services, settings: Settings, capsys: pytest.CaptureFixture[str]
+):
+    assert demo.main(settings, []) == 0
+    first = capsys.readouterr().out
+    assert demo.main(settings, []) == 0
+    assert capsys.readouterr().out == first
+    for name in ("Ayşe Yılmaz", "Ahmet Çelik", "Berat Şahin", "Ceren Güneş", "Zeynep Koç"):
+        assert name in first
+    with services.db.transaction() as conn:
+        distances = conn.execute(
+            text(
+                "SELECT round(ST_Distance(e.home, s.location)) FROM students s, users e"
+                " WHERE e.name = 'Ayşe Yılmaz' ORDER BY 1"
+            )
+        ).scalars()
+        assert [int(metres) for metres in distances] == [120, 350, 600, 900, 1600]
+
+
+@pytest.mark.parametrize("command", [token, users_cli, demo], ids=["token", "users", "demo"])
+def test_a_command_without_a_database_says_what_to_do(
+    settings: Settings, capsys: pytest.CaptureFixture[str], command: Any
+):
+    nowhere = settings.model_copy(update={"database_url": "postgresql://nobody@127.0.0.1:9/none"})
+    argv = {"app.ops.token": ["--admin"], "app.ops.users_cli": ["list"]}.get(command.__name__, [])
+    assert command.main(nowhere, argv) == 1
+    assert "DATABASE_URL" in capsys.readouterr().err
+
+
+# ---- the server ----
+
+
+@pytest.fixture
+def server(services: Services) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = services.settings
+    environ = os.environ | {
+        "DATABASE_URL": settings.database_url,
+        "REDIS_URL": settings.redis_url,
+        "AUTH_SECRET": settings.auth_secret or "",
+        "PORT": str(port),
+        "DRAIN_S": "10",
+        "METRICS_TOKEN": "",
+    }
+    process = subprocess.Popen([sys.executable, "-m", "app", "api"], env=environ)
+    address = f"http://127.0.0.1:{port}"
+    _until(lambda: _get(address + "/readyz", {})[0] == 200)
+    yield process, address
+    process.kill()
+    process.wait()
+
+
+def _get(url: str, headers: dict[str, str]) -> tuple[int, bytes]:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as response:
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+    except OSError:
+        return 0, b""
+
+
+def _until(condition: Any, within_s: float = 20) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_requests_in_flight_are_answered_before_the_role_ends(services: Services, server: Any, stop: signal.Signals):
+    process, address = server
+    headers = authorization(settle_world(services), services, "elder")
+    answers: list[int] = []
+    with services.db.engine.connect() as blocker:
+        # While this lock is held every request that asks who is calling waits.
+        blocker.execute(text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
+        threads = [threading.Thread(target=lambda: answers.append(_get(address + "/me", headers)[0])) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        _until(lambda: _waiting_for_locks(services) == 6)
+        process.send_signal(stop)
+        _until(lambda: _get(address + "/healthz", {})[0] == 0)
+        assert answers == []
+        blocker.rollback()
+    for thread in threads:
+        thread.join(timeout=20)
+    assert answers == [200] * 6
+    assert process.wait(timeout=20) == 0
+
+
+def _waiting_for_locks(services: Services) -> int:
+    with services.db.transaction() as conn:
+        return conn.execute(
+            text(
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            )
+        ).scalar_one()
+
+
+def test_metrics_of_all_workers_are_added_up(server: Any):
+    _, address = server
+    for _ in range(40):
+        assert _get(address + "/docs", {})[0] == 200
+    shown = _get(address + "/metrics", {})[1].decode()
+    line = next(line for line in shown.splitlines() if line.startswith("http_requests_total") and "/docs" in line)
+    assert float(line.split()[-1]) == 40
+
+
+def test_the_server_says_no_more_than_it_must(server: Any):
+    _, address = server
+    status, body = _get(address + "/nowhere", {})
+    assert (status, json.loads(body)["code"]) == (404, "route_unknown")

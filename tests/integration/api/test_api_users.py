@@ -1,0 +1,261 @@
+"""People, their phones and what was sent to them, through the door and on real stores."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.api.app import create_app
+from app.bootstrap import Services
+from app.db import Database
+from tests.support.world import World, authorization, settle_world
+
+
+@pytest.fixture
+def world(services: Services) -> World:
+    return settle_world(services)
+
+
+@pytest.fixture
+def app(services: Services) -> Iterator[Any]:
+    app = create_app(services)
+    yield app
+    app.extensions["site"].location_limit.close()
+
+
+@pytest.fixture
+def call(app: Any, services: Services, world: World) -> Any:
+    client = app.test_client()
+
+    def call(who: str, method: str, path: str, json: Any = None, **headers: str) -> Any:
+        known = authorization(world, services, who)
+        return client.open(path, method=method, json=json, headers=known | headers)
+
+    return call
+
+
+def code(response: Any) -> str:
+    return response.get_json(force=True)["code"]
+
+
+def test_a_user_is_added_shown_and_listed(call: Any):
+    body = {
+        "role": "ELDER",
+        "name": "  Gülşen Çağlar  ",
+        "phone": "+90 (555) 010-20 30",
+        "location": {"lat": 40.99, "lon": 29},
+        "institutionId": 3,
+        "firebaseUid": "uid-9",
+    }
+    created = call("admin", "POST", "/users", body)
+    assert created.status_code == 201
+    user = created.json
+    assert created.headers["Location"] == f"/users/{user['id']}"
+    assert user.pop("createdAt").endswith("Z")
+    assert user == {
+        "id": user["id"],
+        "role": "ELDER",
+        "name": "Gülşen Çağlar",
+        "phone": "+905550102030",
+        "locale": "tr",
+        "location": {"lat": 40.99, "lon": 29.0},
+        "institutionId": 3,
+        "firebaseUid": "uid-9",
+        "active": True,
+        "onDuty": None,
+    }
+    assert call("admin", "GET", f"/users/{user['id']}").json["name"] == "Gülşen Çağlar"
+    assert call("admin", "GET", "/users").json["items"][0]["id"] == user["id"]
+    assert code(call("admin", "GET", "/users/99999")) == "user_not_found"
+
+
+def test_a_new_student_is_on_duty_where_they_are_and_may_be_asked(call: Any, db: Database):
+    body = {"role": "STUDENT", "name": "Ece", "location": {"lat": 40.9871, "lon": 29.028}}
+    student = call("admin", "POST", "/users", body).json
+    assert (student["onDuty"], student["location"]) == (True, {"lat": 40.9871, "lon": 29.028})
+    with db.transaction() as conn:
+        row = conn.execute(
+            text("SELECT available, location_at FROM students WHERE id = :id"), {"id": student["id"]}
+        ).one()
+        assert row.available
+        assert row.location_at is not None
+        assert conn.execute(text("SELECT home FROM users WHERE id = :id"), {"id": student["id"]}).scalar_one() is None
+
+
+def test_an_inactive_student_is_never_available(call: Any, db: Database):
+    body = {"role": "STUDENT", "name": "Ece", "location": {"lat": 40.9871, "lon": 29.028}, "active": False}
+    student = call("admin", "POST", "/users", body).json
+    with db.transaction() as conn:
+        found = conn.execute(text("SELECT available FROM students WHERE id = :id"), {"id": student["id"]})
+        assert found.scalar_one() is False
+
+
+def test_one_firebase_uid_belongs_to_one_user(call: Any, world: World):
+    body = {"role": "ELDER", "name": "Fatma", "firebaseUid": "uid-1"}
+    assert call("admin", "POST", "/users", body).status_code == 201
+    again = call("admin", "POST", "/users", body)
+    assert (again.status_code, code(again)) == (409, "firebase_uid_taken")
+    other = call("admin", "PATCH", f"/users/{world.ids['elder']}", {"firebaseUid": "uid-1"})
+    assert (other.status_code, code(other)) == (409, "firebase_uid_taken")
+
+
+def test_users_come_in_pages_newest_first(call: Any, world: World):
+    seen: list[int] = []
+    cursor = ""
+    for _ in range(10):
+        page = call("admin", "GET", f"/users?limit=3{cursor}").json
+        seen += [item["id"] for item in page["items"]]
+        if page["nextCursor"] is None:
+            break
+        cursor = f"&cursor={page['nextCursor']}"
+    assert seen == sorted(world.ids.values(), reverse=True)
+    students = call("admin", "GET", "/users?role=STUDENT").json["items"]
+    assert {item["id"] for item in students} == {world.ids[who] for who in ("student", "other_student", "deactivated")}
+
+
+@pytest.mark.parametrize("path", ["/users", "/tasks", "/api/notifications"])
+@pytest.mark.parametrize("cursor", ["x", "0x10", "-1", "9" * 40, "00000000-0000-0000-0000-00000000000g", "1e5", "~"])
+def test_a_cursor_that_was_never_given_out_is_refused(call: Any, path: str, cursor: str):
+    response = call("admin", "GET", f"{path}?cursor={cursor}")
+    assert response.status_code == 400
+    assert response.get_json(force=True)["errors"][0]["field"] == "cursor"
+
+
+def test_only_what_is_named_changes(call: Any, world: World):
+    path = f"/users/{world.ids['elder']}"
+    before = call("admin", "GET", path).json
+    assert call("admin", "PATCH", path, {}).json == before
+    changed = call(
+        "admin", "PATCH", path, {"name": "Ayşe Kaya", "phone": None, "locale": "en", "institutionId": 7}
+    ).json
+    assert changed == before | {"name": "Ayşe Kaya", "phone": None, "locale": "en", "institutionId": 7}
+    moved = call("admin", "PATCH", path, {"location": {"lat": 41, "lon": 29}}).json
+    assert moved["location"] == {"lat": 41.0, "lon": 29.0}
+    assert call("admin", "PATCH", path, {"location": None}).json["location"] is None
+
+
+@pytest.mark.parametrize("body", [{"role": "ADMIN"}, {"name": None}, {"active": None}, {"locale": None}, {"id": 1}])
+def test_what_cannot_change_is_refused(call: Any, world: World, body: dict[str, Any]):
+    response = call("admin", "PATCH", f"/users/{world.ids['elder']}", body)
+    assert (response.status_code, code(response)) == (400, "invalid_input")
+
+
+def test_a_deactivated_student_loses_the_offer_and_the_door(call: Any, world: World):
+    assert call("student", "GET", "/me/offer").status_code == 200
+    path = f"/users/{world.ids['student']}"
+    assert call("admin", "PATCH", path, {"active": False}).json["active"] is False
+    assert code(call("student", "GET", "/me")) == "user_deactivated"
+    offers = call("coordinator", "GET", f"/tasks/{world.task_id}/offers").json["items"]
+    assert [item["state"] for item in offers] == ["WITHDRAWN"]
+    assert call("admin", "PATCH", path, {"active": True}).json["active"] is True
+    assert call("student", "GET", "/me").status_code == 200
+
+
+def test_a_student_is_moved_by_an_administrator_but_never_nowhere(call: Any, world: World):
+    path = f"/users/{world.ids['other_student']}"
+    assert call("admin", "PATCH", path, {"location": {"lat": 41.5, "lon": 29}}).json["location"]["lat"] == 41.5
+    nowhere = call("admin", "PATCH", path, {"location": None})
+    assert (nowhere.status_code, code(nowhere)) == (400, "invalid_value")
+    assert code(call("admin", "PATCH", "/users/99999", {"name": "X"})) == "user_not_found"
+
+
+def test_a_phone_belongs_to_whoever_signed_in_last(call: Any, world: World, db: Database):
+    body = {"token": "token-of-the-elder", "platform": "ANDROID"}
+    assert call("student", "PUT", "/me/devices/phone", body).status_code == 204
+    assert _devices(db) == [("phone", world.ids["student"], "token-of-the-elder")]
+    gone = call("elder", "DELETE", "/me/devices/phone")
+    assert (gone.status_code, code(gone)) == (404, "device_not_found")
+    assert call("student", "DELETE", "/me/devices/phone").status_code == 204
+    assert _devices(db) == []
+
+
+def test_a_token_that_shows_up_on_another_phone_moves_there(call: Any, world: World, db: Database):
+    body = {"token": "token-of-the-elder", "platform": "IOS", "addressKind": "FID"}
+    assert call("student", "PUT", "/me/devices/tablet", body).status_code == 204
+    assert _devices(db) == [("tablet", world.ids["student"], "token-of-the-elder")]
+
+
+def test_one_token_registered_by_many_at_once_ends_in_one_place(
+    app: Any, services: Services, world: World, db: Database
+):
+    def register(number: int) -> int:
+        headers = authorization(world, services, "elder" if number % 2 else "student")
+        body = {"token": "the-same", "platform": "ANDROID"}
+        return app.test_client().put(f"/me/devices/phone-{number}", json=body, headers=headers).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(register, range(16))) == {204}
+    assert len([row for row in _devices(db) if row[2] == "the-same"]) == 1
+
+
+def _devices(db: Database) -> list[tuple[Any, ...]]:
+    with db.transaction() as conn:
+        return [tuple(row) for row in conn.execute(text("SELECT device_id, user_id, token FROM devices ORDER BY 1"))]
+
+
+def test_a_phone_that_wakes_up_knows_where_it_stands(call: Any, world: World):
+    student = call("student", "GET", "/me").json
+    assert student["onDuty"] is True
+    assert student["openTask"] is None
+    assert student["offer"]["taskId"] == str(world.task_id)
+    assert student["offer"]["elderName"] == "Ayşe"
+    elder = call("elder", "GET", "/me").json
+    assert elder["openTask"]["id"] == str(world.task_id)
+    assert (elder["onDuty"], elder["offer"]) == (None, None)
+    assert call("coordinator", "GET", "/me").json["openTask"] is None
+    call("student", "PUT", f"/tasks/{world.task_id}/accept")
+    student = call("student", "GET", "/me").json
+    assert (student["openTask"]["id"], student["offer"]) == (str(world.task_id), None)
+    assert call("student", "GET", "/me/offer").status_code == 204
+
+
+def test_duty_is_remembered(call: Any):
+    assert call("student", "PUT", "/me/availability", {"onDuty": False}).status_code == 204
+    assert call("student", "GET", "/me").json["onDuty"] is False
+
+
+def test_coordinators_see_what_was_sent(call: Any, world: World):
+    page = call("coordinator", "GET", "/api/notifications").json
+    assert page["nextCursor"] is None
+    to_student = call("coordinator", "GET", f"/api/notifications?recipientUserId={world.ids['student']}").json["items"]
+    assert len(to_student) == 1
+    shown = to_student[0]
+    assert {
+        "id",
+        "notificationType",
+        "recipient",
+        "subject",
+        "body",
+        "priority",
+        "status",
+        "metadata",
+        "createdAt",
+    } <= set(shown)
+    assert shown["metadata"]["data"]["taskId"] == str(world.task_id)
+    assert call("coordinator", "GET", "/api/notifications?status=DEAD").json["items"] == []
+    assert call("coordinator", "GET", "/api/notifications?status=ACCEPTED&notificationType=PUSH").json["items"]
+    in_full = call("coordinator", "GET", f"/api/notifications/{shown['id']}").json
+    assert in_full == shown | {"attempts": []}
+    missing = call("coordinator", "GET", f"/api/notifications/{world.task_id}")
+    assert (missing.status_code, code(missing)) == (404, "not_found")
+
+
+def test_the_limit_on_locations_is_shared_through_redis(services: Services, world: World):
+    settings = services.settings
+    per_minute = settings.locations_per_minute
+    apps = [create_app(services), create_app(services)]
+    headers = authorization(world, services, "student")
+    body = {"lat": 40.988, "lon": 29.028}
+    statuses = [
+        apps[number % 2].test_client().put("/me/location", json=body, headers=headers).status_code
+        for number in range(per_minute + 1)
+    ]
+    assert statuses == [204] * per_minute + [429]
+    other = (
+        apps[0].test_client().put("/me/location", json=body, headers=authorization(world, services, "other_student"))
+    )
+    assert other.status_code == 204
+    for app in apps:
+        app.extensions["site"].location_limit.close()
