@@ -1,0 +1,425 @@
+"""A neighbourhood to try matching in: people at so many metres from one spot, what Redis holds, who was told what."""
+
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import redis
+from sqlalchemy import Connection, text
+
+from app.bootstrap import Services
+from app.errors import AppError
+from app.matching.contract import NewTask, OfferView
+from app.matching.states import TaskStatus
+from app.users import service as users
+from app.users.models import Caller, LatLon, Role
+
+SPOT = LatLon(40.9870, 29.0280)
+NAMES = ("Ahmet Çelik", "Berat Şahin", "Ceren Güneş", "Deniz Arslan", "Elif Kaya", "Fatih Doğan")
+
+PROJECTED = """
+ST_Project(ST_SetSRID(ST_MakePoint(CAST(:lon AS float8), CAST(:lat AS float8)), 4326)::geography,
+           CAST(:metres AS float8), radians(CAST(:bearing AS float8)))
+"""
+
+
+@dataclass(frozen=True)
+class KeysShown:
+    """What Redis holds for one task."""
+
+    candidates: list[int]
+    candidates_ttl_s: int
+    asked: int | None
+    asked_ttl_ms: int
+    score_ms: float | None
+
+    @property
+    def nothing(self) -> bool:
+        return not self.candidates and self.asked is None and self.score_ms is None
+
+
+class Neighbourhood:
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.db = services.db
+        self.matching = services.matching
+        self._redis_url = services.settings.redis_url
+        self._redis: Any = None
+        self._names = itertools.cycle(NAMES)
+
+    @property
+    def redis(self) -> Any:
+        if self._redis is None:
+            self._redis = redis.Redis.from_url(self._redis_url, decode_responses=True)
+        return self._redis
+
+    def close(self) -> None:
+        if self._redis is not None:
+            self._redis.close()
+
+    # ---- people ----
+
+    def elder(
+        self,
+        name: str = "Ayşe Yılmaz",
+        at: LatLon | None = SPOT,
+        *,
+        phone: str | None = "+905550000001",
+        institution_id: int | None = None,
+        locale: str = "tr",
+    ) -> Caller:
+        new = users.NewUser(Role.ELDER, name, phone, locale, location=at, institution_id=institution_id)
+        return self._person(new)
+
+    def elders(self, count: int, at: LatLon = SPOT) -> list[Caller]:
+        return [self.elder(f"Elder{number} Yılmaz", at) for number in range(count)]
+
+    def coordinator(
+        self,
+        name: str = "Zeynep Koç",
+        *,
+        institution_id: int | None = None,
+        role: Role = Role.COORDINATOR,
+        active: bool = True,
+    ) -> Caller:
+        new = users.NewUser(role, name, "+905550000009", institution_id=institution_id, active=active)
+        return self._person(new)
+
+    def student(
+        self,
+        metres: float,
+        name: str | None = None,
+        *,
+        bearing: float = 0.0,
+        at: LatLon = SPOT,
+        completed: int = 0,
+        months_ago: int = 0,
+        active: bool = True,
+        on_duty: bool = True,
+        located: bool = True,
+    ) -> Caller:
+        """`completed` tasks in the month that began `months_ago` months before this one."""
+        new = users.NewUser(Role.STUDENT, name or next(self._names), "+905551112233", active=active)
+        caller = self._person(new)
+        self.run(
+            f"""
+            UPDATE students SET on_duty = :on_duty, completed = :completed,
+                   month = (date_trunc('month', clock_timestamp() AT TIME ZONE :time_zone)
+                            - make_interval(months => :months_ago))::date,
+                   location = CASE WHEN :located THEN {PROJECTED} END, location_at = clock_timestamp()
+            WHERE id = :id""",
+            id=caller.id,
+            on_duty=on_duty,
+            completed=completed,
+            months_ago=months_ago,
+            located=located,
+            lat=at.lat,
+            lon=at.lon,
+            metres=metres,
+            bearing=bearing,
+            time_zone=self.services.settings.time_zone,
+        )
+        return caller
+
+    def students(self, *metres: float, at: LatLon = SPOT) -> list[Caller]:
+        return [self.student(distance, at=at) for distance in metres]
+
+    def _person(self, new: users.NewUser) -> Caller:
+        with self.db.transaction() as conn:
+            id_ = users.create_user(conn, new).id
+        return Caller(id_, new.role, new.name, new.locale, new.institution_id)
+
+    def spot_at(self, metres: float, bearing: float = 0.0, at: LatLon = SPOT) -> LatLon:
+        row = self.one(
+            f"SELECT ST_Y(p::geometry) AS lat, ST_X(p::geometry) AS lon FROM (SELECT {PROJECTED} AS p) there",
+            lat=at.lat,
+            lon=at.lon,
+            metres=metres,
+            bearing=bearing,
+        )
+        return LatLon(row.lat, row.lon)
+
+    # ---- steps ----
+
+    def press(self, elder: Caller | None = None, note: str | None = None, key: str | None = None) -> UUID:
+        elder = elder or self.elder()
+        return self.matching.press(elder, NewTask(elder.id, note), key).task.id
+
+    def advance(self, *task_ids: UUID) -> None:
+        """What a matcher does with these tasks."""
+        self.matching.conductor.advance(task_ids)
+
+    def make_overdue(self, *task_ids: UUID) -> None:
+        """As if the time to answer had passed."""
+        self.run(
+            "UPDATE offers SET deadline = clock_timestamp() - interval '1 ms'"
+            " WHERE task_id = ANY(:ids) AND state = 'PENDING'",
+            ids=list(task_ids),
+        )
+        self.make_due(*task_ids)
+
+    def make_due(self, *task_ids: UUID) -> None:
+        self.run(
+            "UPDATE tasks SET next_step_at = clock_timestamp() - interval '1 ms' WHERE id = ANY(:ids)",
+            ids=list(task_ids),
+        )
+
+    def expire(self, *task_ids: UUID) -> None:
+        """Nobody answers in time, and a matcher notices."""
+        self.make_overdue(*task_ids)
+        self.advance(*task_ids)
+
+    def age(self, task_id: UUID, seconds: float) -> None:
+        """As if everything about this task had happened so much earlier."""
+        columns = ("created_at", "search_until", "next_step_at", "assigned_at", "started_at")
+        sets = ", ".join(f"{column} = {column} - make_interval(secs => :seconds)" for column in columns)
+        self.run(f"UPDATE tasks SET {sets} WHERE id = :id", id=task_id, seconds=seconds)
+        self.run(
+            "UPDATE offers SET offered_at = offered_at - make_interval(secs => :seconds),"
+            " deadline = deadline - make_interval(secs => :seconds) WHERE task_id = :id",
+            id=task_id,
+            seconds=seconds,
+        )
+
+    # ---- what became of it ----
+
+    def status(self, task_id: UUID) -> TaskStatus:
+        return TaskStatus(self.task(task_id).status)
+
+    def task(self, task_id: UUID) -> Any:
+        return self.one("SELECT * FROM tasks WHERE id = :id", id=task_id)
+
+    def asked(self, task_id: UUID) -> int | None:
+        """Who is being asked now."""
+        rows = self.all("SELECT student_id FROM offers WHERE task_id = :id AND state = 'PENDING'", id=task_id)
+        return rows[0].student_id if rows else None
+
+    def asked_in_order(self, task_id: UUID) -> list[int]:
+        rows = self.all(
+            "SELECT student_id FROM offers WHERE task_id = :id AND offered_at IS NOT NULL ORDER BY offered_at, id",
+            id=task_id,
+        )
+        return [row.student_id for row in rows]
+
+    def states(self, task_id: UUID) -> list[tuple[int, str, str | None]]:
+        return [(view.student_id, view.state.value, view.reason) for view in self.offers(task_id)]
+
+    def offers(self, task_id: UUID) -> Sequence[OfferView]:
+        nobody = Caller(0, Role.COORDINATOR, "", "tr", None)
+        return self.matching.offers(nobody, task_id)
+
+    def keys(self, task_id: UUID) -> KeysShown:
+        candidates, pending = f"task_candidates:{task_id}", f"pending_assignment:{task_id}"
+        asked = self.redis.get(pending)
+        return KeysShown(
+            candidates=[int(item) for item in self.redis.lrange(candidates, 0, -1)],
+            candidates_ttl_s=self.redis.ttl(candidates),
+            asked=int(asked) if asked else None,
+            asked_ttl_ms=self.redis.pttl(pending),
+            score_ms=self.redis.zscore("offer_deadlines", str(task_id)),
+        )
+
+    def told(self, person: Caller | None = None, kind: str | None = None, task_id: UUID | None = None) -> list[Any]:
+        """Notifications in the order in which they were written, all of them where nothing is given."""
+        return self.all(
+            """
+            SELECT *, metadata -> 'data' ->> 'type' AS kind FROM notifications
+            WHERE (CAST(:person AS bigint) IS NULL OR recipient_user_id = :person)
+              AND (CAST(:kind AS text) IS NULL OR metadata -> 'data' ->> 'type' = :kind)
+              AND (CAST(:task AS uuid) IS NULL OR task_id = :task)
+            ORDER BY id""",
+            person=person.id if person else None,
+            kind=kind,
+            task=task_id,
+        )
+
+    def bodies(self, person: Caller, kind: str | None = None) -> list[str]:
+        return [row.body for row in self.told(person, kind)]
+
+    # ---- SQL ----
+
+    def run(self, statement: str, **values: Any) -> None:
+        with self.db.transaction() as conn:
+            conn.execute(text(statement), values)
+
+    def all(self, statement: str, **values: Any) -> list[Any]:
+        with self.db.transaction() as conn:
+            return list(conn.execute(text(statement), values))
+
+    def one(self, statement: str, **values: Any) -> Any:
+        [row] = self.all(statement, **values)
+        return row
+
+
+# ---- promises ----
+
+BROKEN_PROMISES = {
+    "two live offers for one student": """
+        SELECT student_id FROM offers WHERE state = 'PENDING' GROUP BY student_id HAVING count(*) > 1""",
+    "two live offers for one task": """
+        SELECT task_id FROM offers WHERE state = 'PENDING' GROUP BY task_id HAVING count(*) > 1""",
+    "two open tasks for one student": """
+        SELECT student_id FROM tasks WHERE status IN ('ASSIGNED', 'STARTED') GROUP BY student_id HAVING count(*) > 1""",
+    "two open tasks for one elder": """
+        SELECT elder_id FROM tasks WHERE status IN ('PENDING', 'ASSIGNED', 'STARTED')
+        GROUP BY elder_id HAVING count(*) > 1""",
+    "open_task_id that is not the student's open task": """
+        SELECT s.id, s.open_task_id, t.id FROM students s
+        FULL JOIN (SELECT * FROM tasks WHERE status IN ('ASSIGNED', 'STARTED')) t ON t.student_id = s.id
+        WHERE s.open_task_id IS DISTINCT FROM t.id""",
+    "a live offer of a task that searches for nobody": """
+        SELECT o.id, t.status FROM offers o JOIN tasks t ON t.id = o.task_id
+        WHERE o.state = 'PENDING' AND t.status <> 'PENDING'""",
+    "a live offer to a student who cannot take it": """
+        SELECT o.id FROM offers o JOIN students s ON s.id = o.student_id
+        WHERE o.state = 'PENDING' AND NOT s.available""",
+    "a held task whose student has not accepted": """
+        SELECT t.id FROM tasks t LEFT JOIN offers o ON (o.task_id, o.student_id) = (t.id, t.student_id)
+        WHERE t.status IN ('ASSIGNED', 'STARTED') AND o.state IS DISTINCT FROM 'ACCEPTED'""",
+    "an accepted offer of a task that somebody else has, or nobody": """
+        SELECT o.id, t.status FROM offers o JOIN tasks t ON t.id = o.task_id
+        WHERE o.state = 'ACCEPTED' AND t.student_id IS DISTINCT FROM o.student_id""",
+    "counts of asked and skipped that are not those of the offers": """
+        SELECT t.id, t.asked, t.skipped, o.asked, o.skipped FROM tasks t
+        CROSS JOIN LATERAL (SELECT count(offered_at) AS asked, count(*) - count(offered_at) AS skipped
+                            FROM offers WHERE task_id = t.id) o
+        WHERE (t.asked, t.skipped) <> (o.asked, o.skipped)""",
+    "a search without a next step": """
+        SELECT id FROM tasks WHERE status = 'PENDING' AND next_step_at IS NULL""",
+    "a next step later than the live offer's deadline": """
+        SELECT t.id, t.next_step_at, o.deadline FROM tasks t JOIN offers o ON o.task_id = t.id AND o.state = 'PENDING'
+        WHERE t.next_step_at > o.deadline""",
+    "a next step of a task that has ended": """
+        SELECT id FROM tasks WHERE status NOT IN ('PENDING', 'ASSIGNED', 'STARTED') AND next_step_at IS NOT NULL""",
+    "an end without its time, or the time without the end": """
+        SELECT id FROM tasks
+        WHERE (status IN ('COMPLETED', 'TIMED_OUT', 'CANCELLED')) <> (ended_at IS NOT NULL)""",
+    "an offer that is closed without its time, or live with one": """
+        SELECT id FROM offers WHERE (state = 'PENDING') <> (closed_at IS NULL)""",
+    "an offer nobody was told about": """
+        SELECT o.id FROM offers o
+        WHERE o.offered_at IS NOT NULL AND o.reason IS DISTINCT FROM 'ASSIGNED_BY_HAND' AND NOT EXISTS (
+            SELECT FROM notifications n WHERE n.task_id = o.task_id AND n.recipient_user_id = o.student_id
+              AND n.metadata -> 'data' ->> 'type' = 'OFFER')""",
+    "an offer told about twice": """
+        SELECT task_id, recipient_user_id FROM notifications WHERE metadata -> 'data' ->> 'type' = 'OFFER'
+        GROUP BY task_id, recipient_user_id HAVING count(*) > 1""",
+    "a search that ended without a word to the elder, or with two": """
+        SELECT t.id FROM tasks t WHERE t.status = 'TIMED_OUT' AND 1 <> (
+            SELECT count(*) FROM notifications n WHERE n.task_id = t.id AND n.recipient_user_id = t.elder_id
+              AND n.metadata -> 'data' ->> 'type' = 'NOBODY_FOUND')""",
+}
+
+
+def broken_promises(conn: Connection) -> dict[str, list[Any]]:
+    """What must never be seen from outside, whatever happened; empty when all is well."""
+    found = {name: list(conn.execute(text(statement))) for name, statement in BROKEN_PROMISES.items()}
+    return {name: rows for name, rows in found.items() if rows}
+
+
+# ---- time and threads ----
+
+
+def eventually(condition: Callable[[], Any], what: str, within_s: float = 8.0) -> Any:
+    """Waits for something that other threads bring about, and says what did not happen when it does not."""
+    give_up = time.monotonic() + within_s
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        assert time.monotonic() < give_up, f"not within {within_s} s: {what}"
+        time.sleep(0.01)
+
+
+def at_once(*steps: Callable[[], Any]) -> list[Any]:
+    """Runs the steps in threads that start together. An outcome is what a step returned or the refusal it got;
+    any other error is the test's."""
+    barrier = threading.Barrier(len(steps))
+    outcomes: list[Any] = [None] * len(steps)
+
+    def run(index: int, step: Callable[[], Any]) -> None:
+        barrier.wait(timeout=10)
+        try:
+            outcomes[index] = step()
+        except Exception as error:
+            outcomes[index] = error
+
+    threads = [threading.Thread(target=run, args=pair, daemon=True) for pair in enumerate(steps)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+        assert not thread.is_alive(), "a step hangs"
+    for outcome in outcomes:
+        if isinstance(outcome, Exception) and not _is_refusal(outcome):
+            raise outcome
+    return outcomes
+
+
+def _is_refusal(error: Exception) -> bool:
+    return isinstance(error, AppError) and error.code not in ("database_unavailable", "try_again")
+
+
+class Gate:
+    """A way to a Redis that a test can close and open again, as when a machine is gone for a while."""
+
+    def __init__(self, redis_url: str) -> None:
+        self._there = urlsplit(redis_url)
+        self._open = False
+        self._lock = threading.Lock()
+        self._pairs: list[socket.socket] = []
+        self._listener: socket.socket | None = None
+        with socket.create_server(("127.0.0.1", 0)) as chosen:
+            self._port = chosen.getsockname()[1]
+        self.open()
+
+    @property
+    def url(self) -> str:
+        return self._there._replace(netloc=f":{self._there.password or ''}@127.0.0.1:{self._port}").geturl()
+
+    def open(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", self._port))
+        self._open = True
+        threading.Thread(target=self._admit, args=(self._listener,), daemon=True).start()
+
+    def close(self) -> None:
+        with self._lock:
+            self._open = False
+            pairs, self._pairs = self._pairs, []
+        for one in [self._listener, *pairs]:
+            if one is not None:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+                one.close()
+        self._listener = None
+
+    def _admit(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                near, _ = listener.accept()
+            except OSError:
+                return
+            far = socket.create_connection((self._there.hostname or "127.0.0.1", self._there.port or 6379))
+            with self._lock:
+                if not self._open:
+                    near.close()
+                    far.close()
+                    return
+                self._pairs += [near, far]
+            for source, target in ((near, far), (far, near)):
+                threading.Thread(target=_carry, args=(source, target), daemon=True).start()
+
+
+def _carry(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while chunk := source.recv(65536):
+            target.sendall(chunk)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_RDWR)
