@@ -191,7 +191,10 @@ def _may_be_asked(fact: store.Fact) -> bool:
 
 
 def _end(conn: Connection, seekers: Sequence[Task], going_on: set[UUID], settled: Settled) -> None:
-    over = set(store.end_searches(conn, [task.id for task in seekers if task.id not in going_on]))
+    ending = [task.id for task in seekers if task.id not in going_on]
+    if not ending:
+        return
+    over = set(store.end_searches(conn, ending))
     notices.nobody_found(conn, [task for task in seekers if task.id in over])
     settled.ended += len(over)
     for task_id in over:

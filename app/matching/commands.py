@@ -35,11 +35,14 @@ class Matching:
 
     def press(self, caller: Caller, new: NewTask, idempotency_key: str | None = None) -> Pressed:
         created = self._try(lambda conn: service.press(conn, new, idempotency_key, self.rules))
-        if created.created:
-            self.conductor.first_offer(created.task_id, created.candidates)
-        view = self.task(caller, created.task_id)
+        task_id = created.task_id
+        if not created.created:
+            return Pressed(self.task(caller, task_id), False)
+        view = self.conductor.first_offer(
+            task_id, created.candidates, lambda conn: reading.task_view(conn, caller, task_id)
+        )
         # The answer to a press is about the press; what came of it so fast is told by a message.
-        return Pressed(_as_pressed(view) if created.created else view, created.created)
+        return Pressed(_as_pressed(view), True)
 
     # ---- the student ----
 
@@ -110,8 +113,12 @@ class Matching:
     # ---- pieces ----
 
     def _step(self, caller: Caller, task_id: UUID, step: Step) -> TaskView:
-        self.conductor.follow_up(self._try(step))
-        return self.task(caller, task_id)
+        def step_and_look(conn: Connection) -> tuple[Settled, TaskView]:
+            return step(conn), reading.task_view(conn, caller, task_id)
+
+        settled, view = self._try(step_and_look)
+        self.conductor.follow_up(settled)
+        return self.task(caller, task_id) if task_id in settled.again else view
 
     def _try(self, step: Callable[[Connection], Result]) -> Result:
         """Rolls back and tries again when another transaction changed what `step` had read before its locks."""

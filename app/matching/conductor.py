@@ -4,11 +4,13 @@ Redis is asked before a transaction and told after it, never inside. When it doe
 anew, and the reconciler repairs the keys later.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 from uuid import UUID
 
 import structlog
+from sqlalchemy import Connection
 
 from app.clock import Clock
 from app.db import Database
@@ -18,6 +20,7 @@ from app.matching.rules import MatchingRules
 from app.redis_store.contract import Clockwork, ListChange, RedisUnavailable
 
 log = structlog.get_logger(__name__)
+Seen = TypeVar("Seen")
 
 ROUNDS = 20
 """A task whose choice is overtaken every time is left to the matcher after so many tries; its row says it is due."""
@@ -84,12 +87,15 @@ class Conductor:
         with self.db.transaction() as conn:
             return set(store.oldest_waiting_tasks(conn, sorted(freed), self.rules.radius_m))
 
-    def first_offer(self, task_id: UUID, candidates: Sequence[int]) -> None:
-        """The list has just been made and is not in Redis yet, so what remains of it is written there whole."""
+    def first_offer(self, task_id: UUID, candidates: Sequence[int], look: Callable[[Connection], Seen]) -> Seen:
+        """The list has just been made and is not in Redis yet, so what remains of it is written there whole.
+        `look` reads what the offer's transaction left."""
         with self.db.transaction() as conn:
             settled = settle(conn, [task_id], {task_id: candidates}, self.rules)
+            seen = look(conn)
         keys = settled.keys.get(task_id)
         if keys is not None and keys.list_change is ListChange.KEEP:
             left = [item for item in candidates if item not in keys.ids]
             settled.keys[task_id] = replace(keys, list_change=ListChange.REPLACE, ids=left)
         self.follow_up(settled)
+        return seen
