@@ -95,7 +95,7 @@ class Conductor:
             seen = look(conn)
         keys = settled.keys.get(task_id)
         if keys is not None and keys.list_change is ListChange.KEEP:
-            left = [item for item in candidates if item not in keys.ids]
+            left = [item for item in candidates if item not in keys.ids and item != keys.student_id]
             settled.keys[task_id] = replace(keys, list_change=ListChange.REPLACE, ids=left)
         self.follow_up(settled)
         return seen

@@ -44,7 +44,8 @@ class Created:
 
 
 def press(conn: Connection, new: NewTask, idempotency_key: str | None, rules: MatchingRules) -> Created:
-    """A second press finds the task of the first one, also when both arrive at the same instant."""
+    """A second press finds the task of the first one, also when both arrive at the same instant. The elder's row is
+    held until the task is there, so that whoever deactivates the elder meanwhile finds it."""
     home = _home_of_elder(conn, new.elder_id)
     known = _pressed_before(conn, new, idempotency_key)
     if known is not None:
@@ -59,7 +60,7 @@ def press(conn: Connection, new: NewTask, idempotency_key: str | None, rules: Ma
 
 def _home_of_elder(conn: Connection, elder_id: int) -> LatLon | None:
     statement = """
-    SELECT role, active, ST_Y(home::geometry) AS lat, ST_X(home::geometry) AS lon FROM users WHERE id = :id"""
+    SELECT role, active, ST_Y(home::geometry) AS lat, ST_X(home::geometry) AS lon FROM users WHERE id = :id FOR SHARE"""
     row = conn.execute(text(statement), {"id": elder_id}).one_or_none()
     if row is None or row.role != Role.ELDER or not row.active:
         raise InvalidValue("elderId", "is not the id of an active elder")
@@ -132,11 +133,11 @@ def start(conn: Connection, caller: Caller, task_id: UUID, rules: MatchingRules)
 
 
 def complete(conn: Connection, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
-    """A coordinator may complete what the student forgot to start; the task passes through both steps."""
+    """Who completes what was not said to have started takes the task through both steps."""
     task = _locked(conn, task_id) if caller.is_coordinator else _own(conn, caller, task_id)
     if task.status is TaskStatus.COMPLETED:
         return Settled()
-    if caller.is_coordinator and task.status is TaskStatus.ASSIGNED:
+    if task.status is TaskStatus.ASSIGNED:
         _start(conn, task, rules)
         task = _locked(conn, task_id)
     check_task_step(task.status, TaskStatus.COMPLETED)
@@ -158,6 +159,7 @@ def withdraw(conn: Connection, caller: Caller, task_id: UUID, rules: MatchingRul
             if offer.state is not OfferState.PENDING
             else NotAssigned("You have not accepted this task; reject it instead.")
         )
+    check_task_step(task.status, TaskStatus.PENDING)
     return give_back(conn, task, rules)
 
 
@@ -298,9 +300,9 @@ def _assign(conn: Connection, task: Task, student_id: int, rules: MatchingRules)
 def _start(conn: Connection, task: Task, rules: MatchingRules) -> Settled:
     check_task_step(task.status, TaskStatus.STARTED)
     assert task.assigned_at is not None, "a held task was assigned"
-    next_step_at = store.move_task(
-        conn, task, TaskStatus.STARTED, started_at=NOW, next_step_at=task.assigned_at + rules.complete_limit
-    )
+    # Where no step is left, it was reported as not completed before it even started; once is enough.
+    complete_by = None if task.next_step_at is None else task.assigned_at + rules.complete_limit
+    next_step_at = store.move_task(conn, task, TaskStatus.STARTED, started_at=NOW, next_step_at=complete_by)
     notices.to_elder(conn, task, Message.STARTED, task.student_id)
     settled = Settled()
     settled.drop_keys(task.id, next_step_at)

@@ -31,7 +31,7 @@ HELD = frozenset({T.ASSIGNED, T.STARTED})
 
 TASK_STEPS: dict[TaskStatus, frozenset[TaskStatus]] = {
     T.PENDING: frozenset({T.ASSIGNED, T.TIMED_OUT, T.CANCELLED}),
-    T.ASSIGNED: frozenset({T.STARTED, T.PENDING, T.COMPLETED, T.CANCELLED}),
+    T.ASSIGNED: frozenset({T.STARTED, T.PENDING, T.CANCELLED}),
     T.STARTED: frozenset({T.COMPLETED, T.PENDING, T.CANCELLED}),
     T.COMPLETED: frozenset(),
     T.TIMED_OUT: frozenset(),

@@ -218,6 +218,9 @@ def _offer(row: Any) -> Offer:
     return Offer(row.id, row.task_id, row.student_id, OfferState(row.state), row.deadline, row.overdue)
 
 
+ASKED_AND_SKIPPED = "(SELECT count(offered_at), count(*) - count(offered_at) FROM offers WHERE task_id = tasks.id)"
+
+
 def offer_of(conn: Connection, task_id: UUID, student_id: int) -> Offer | None:
     statement = f"SELECT {OFFER_COLUMNS} FROM offers WHERE task_id = :task_id AND student_id = :student_id"
     row = conn.execute(text(statement), {"task_id": task_id, "student_id": student_id}).one_or_none()
@@ -264,13 +267,10 @@ def accept_by_hand(conn: Connection, task_id: UUID, student_id: int, time_zone: 
     FROM tasks t, students s WHERE t.id = :task_id AND s.id = :student_id
     ON CONFLICT (task_id, student_id) DO UPDATE
     SET state = 'ACCEPTED', reason = 'ASSIGNED_BY_HAND', closed_at = clock_timestamp(),
-        offered_at = coalesce(o.offered_at, excluded.offered_at)"""
+        offered_at = coalesce(o.offered_at, excluded.offered_at), rank = coalesce(o.rank, excluded.rank)"""
     conn.execute(text(statement), {"task_id": task_id, "student_id": student_id, "time_zone": time_zone})
     conn.execute(
-        text("""
-        UPDATE tasks SET (asked, skipped) =
-            (SELECT count(offered_at), count(*) - count(offered_at) FROM offers WHERE task_id = :task_id)
-        WHERE id = :task_id"""),
+        text(f"UPDATE tasks SET (asked, skipped) = {ASKED_AND_SKIPPED} WHERE id = :task_id"),
         {"task_id": task_id},
     )
 
@@ -501,9 +501,9 @@ def count_completed(conn: Connection, student_id: int, time_zone: str) -> None:
 
 
 def end_searches(conn: Connection, task_ids: Sequence[UUID]) -> list[UUID]:
-    statement = """
+    statement = f"""
     UPDATE tasks SET status = 'TIMED_OUT', next_step_at = NULL, ended_at = clock_timestamp(),
-                     updated_at = clock_timestamp()
+                     updated_at = clock_timestamp(), (asked, skipped) = {ASKED_AND_SKIPPED}
     WHERE id = ANY(:ids) AND status = 'PENDING' RETURNING id"""
     return [row.id for row in conn.execute(text(statement), {"ids": list(task_ids)})]
 

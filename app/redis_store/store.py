@@ -1,5 +1,6 @@
 """The clockwork in a real Redis."""
 
+import threading
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -38,26 +39,32 @@ class RedisClockwork:
         self._fill_list = client.register_script(scripts.FILL_LIST)
         self._finish_rebuild = client.register_script(scripts.FINISH_REBUILD)
         self._down_until = 0.0
-        # Something was not told while Redis did not answer. Once it does, taking the sentinel away has everything
-        # written again; a process that dies before costs no more than the reconciler's bound.
-        self._missed = False
+        # How often something was not told because Redis did not answer. Once it does, taking the sentinel away has
+        # everything written again; a process that dies before costs no more than the reconciler's bound.
+        self._missed = 0
+        self._counting = threading.Lock()
 
     def apply(self, changes: Sequence[TaskKeys], now: datetime) -> None:
         if not changes:
             return
-        missed, self._missed = self._missed, True
-        with self._reachable():
-            pipe = self._client.pipeline(transaction=False)
-            if missed:
-                pipe.delete(keys.SENTINEL)
-            for change in changes:
-                self._set_task(
-                    keys=[keys.candidates(change.task_id), keys.pending(change.task_id), keys.DEADLINES],
-                    args=_arguments(change, now),
-                    client=pipe,
-                )
-            pipe.execute()
-        self._missed = False
+        missed = self._missed
+        try:
+            with self._reachable():
+                pipe = self._client.pipeline(transaction=False)
+                if missed:
+                    pipe.delete(keys.SENTINEL)
+                for change in changes:
+                    self._set_task(
+                        keys=[keys.candidates(change.task_id), keys.pending(change.task_id), keys.DEADLINES],
+                        args=_arguments(change, now),
+                        client=pipe,
+                    )
+                pipe.execute()
+        except RedisUnavailable:
+            with self._counting:
+                self._missed += 1
+            raise
+        self._made_up_for(missed)
 
     def peek(self, task_ids: Sequence[UUID], most: int) -> dict[UUID, list[int]]:
         if not task_ids:
@@ -100,10 +107,10 @@ class RedisClockwork:
             return self._client.get(keys.SENTINEL) == "1" and not self._missed
 
     def begin_rebuild(self) -> str:
-        token = f"rebuild {uuid4()}"
+        token, missed = f"rebuild {uuid4()}", self._missed
         with self._reachable():
             self._client.set(keys.SENTINEL, token)
-        self._missed = False
+        self._made_up_for(missed)
         return token
 
     def finish_rebuild(self, token: str) -> None:
@@ -116,6 +123,12 @@ class RedisClockwork:
 
     def close(self) -> None:
         self._client.close()
+
+    def _made_up_for(self, missed: int) -> None:
+        """What other threads missed meanwhile still has to be made up for."""
+        with self._counting:
+            if self._missed == missed:
+                self._missed = 0
 
     def _reachable(self) -> "_Reachable":
         return _Reachable(self)
