@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from werkzeug.wrappers import Response
 
 from app.api import validation
-from app.api.errors import FieldCode, FieldError, InvalidInput, UnsupportedMediaType
+from app.api.errors import BodyTooLarge, FieldCode, FieldError, InvalidInput, UnsupportedMediaType
 from app.api.routing import Answer, Call, Reply, Route
 from app.api.site import Site
 
@@ -60,6 +60,9 @@ def _json_bytes() -> bytes:
     content = request.get_data(cache=False)
     if not content:
         return b""
+    # Werkzeug cuts a body that came without a length at the limit, and says nothing.
+    if request.content_length is None and len(content) >= (request.max_content_length or 0):
+        raise BodyTooLarge("The body is too large.")
     charset = request.mimetype_params.get("charset", "utf-8").lower()
     encoding = request.headers.get("Content-Encoding", "identity").lower()
     if request.mimetype != JSON or charset not in ("utf-8", "utf8", "us-ascii") or encoding != "identity":

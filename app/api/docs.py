@@ -44,7 +44,7 @@ def _operation(method: str, path: str, operation: Json) -> str:
     answers = "".join(_response(status, item) for status, item in operation["responses"].items())
     words = f"<table><tr><th>Parameter<th>Where<th>Form</tr>{parameters}</table>" if parameters else ""
     return (
-        f'<details id="{escape(operation["operationId"])}"><summary><b class="{method.lower()}">{method}</b>'
+        f'<details id="call-{escape(operation["operationId"])}"><summary><b class="{method.lower()}">{method}</b>'
         f"<code>{_breakable(path)}</code><span>{escape(operation['summary'])}</span></summary>"
         f"<div>{paragraphs}{words}{takes}<table><tr><th>Status<th>Answer</tr>{answers}</table></div></details>"
     )

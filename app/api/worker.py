@@ -21,7 +21,7 @@ class DrainingWorker(_ThreadWorker):
         if not self.alive:
             for listener in self.sockets:
                 self._empty_queue(listener)
-        cast(Any, super()).set_accept_enabled(enabled)
+        super().set_accept_enabled(enabled)  # pyright: ignore[reportUnknownMemberType]
         if not self.alive:
             for listener in self.sockets:
                 listener.close()

@@ -1,18 +1,24 @@
 """Counters for the operator's dashboard. Processes of one role add theirs up through files in one directory."""
 
 import hmac
-from typing import Final
-from wsgiref.simple_server import WSGIServer
+import threading
+from collections.abc import Iterable
+from typing import Any, Final, cast
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
+    REGISTRY,
     CollectorRegistry,
     Counter,
     Histogram,
+    exposition,
     generate_latest,
     multiprocess,
-    start_http_server,
 )
+
+from app.settings import Settings
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -56,7 +62,20 @@ def may_read_metrics(expected_token: str | None, authorization: str | None) -> b
     return hmac.compare_digest((authorization or "").encode(), f"Bearer {expected_token}".encode())
 
 
-def serve_metrics(registry: CollectorRegistry, host: str, port: int) -> WSGIServer:
+def serve_metrics(settings: Settings, port: int, registry: CollectorRegistry = REGISTRY) -> WSGIServer:
     """`/metrics` of a role that has no HTTP of its own; call `shutdown()` on what it returns."""
-    server, _ = start_http_server(port, addr=host, registry=registry)
+    show = cast(WSGIApplication, cast(Any, exposition).make_wsgi_app(registry))
+
+    def guarded(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if may_read_metrics(settings.metrics_token, environ.get("HTTP_AUTHORIZATION")):
+            return show(environ, start_response)
+        start_response("401 Unauthorized", [("WWW-Authenticate", "Bearer"), ("Content-Length", "0")])
+        return []
+
+    server = make_server(settings.host, port, guarded, handler_class=_Silent)
+    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
     return server
+
+
+class _Silent(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None: ...

@@ -1,6 +1,7 @@
 """The role itself: readiness, the commands of an operator, and a real server that drains."""
 
 import dataclasses
+import http.client
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry, Counter
 from sqlalchemy import text
 
 from app.api.app import create_app
@@ -23,6 +25,7 @@ from app.api.tokens import LocalTokens
 from app.bootstrap import Services
 from app.db import Database
 from app.ops import demo, token, users_cli
+from app.ops.metrics import serve_metrics
 from app.settings import Settings
 from tests.support.api import NOBODY_LISTENS
 from tests.support.world import authorization, settle_world
@@ -248,3 +251,31 @@ def test_the_server_says_no_more_than_it_must(server: Any):
     _, address = server
     status, body = _get(address + "/nowhere", {})
     assert (status, json.loads(body)["code"]) == (404, "route_unknown")
+
+
+def test_metrics_of_a_role_without_http_are_served_and_guarded(settings: Settings):
+    guarded = settings.model_copy(update={"metrics_token": "m" * 32})
+    registry = CollectorRegistry()
+    Counter("offers", "Offers made.", registry=registry).inc()
+    server = serve_metrics(guarded, 0, registry)
+    address = f"http://127.0.0.1:{server.server_port}/metrics"
+    assert _get(address, {})[0] == 401
+    status, body = _get(address, {"Authorization": "Bearer " + "m" * 32})
+    assert status == 200
+    assert b"offers_total 1.0" in body
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_body_without_a_length_is_limited_too(services: Services, server: Any):
+    _, address = server
+    port = int(address.rpartition(":")[2])
+    headers = authorization(settle_world(services), services, "elder") | {"Content-Type": "application/json"}
+    for size, expected in ((10, 400), (100_000, 413)):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        chunks = (b'{"note": "', b"a" * size * 51, b'"}') if size == 10 else iter([b"a" * 1000] * (size // 1000))
+        connection.request("POST", "/tasks", body=chunks, headers=headers, encode_chunked=True)
+        response = connection.getresponse()
+        told = response.read()
+        assert response.status == expected, told
+        connection.close()

@@ -1,0 +1,52 @@
+"""The limit for one user, when Redis is there, gone, or silent."""
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from app.api.limits import TIMEOUT_S, PerUserLimit
+from app.errors import TooManyRequests
+from app.settings import Settings
+
+
+@pytest.fixture
+def silent_redis() -> Iterator[str]:
+    """Takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=16) as server:
+        yield f"redis://127.0.0.1:{server.getsockname()[1]}/0"
+
+
+def _exhaust(limit: PerUserLimit, user_id: int, times: int) -> TooManyRequests:
+    for _ in range(times):
+        limit.hit(user_id)
+    with pytest.raises(TooManyRequests) as refused:
+        limit.hit(user_id)
+    return refused.value
+
+
+def test_all_processes_count_together_and_users_apart(settings: Settings, clean_stores: None):
+    one, two = (PerUserLimit("test", 4, settings.redis_url) for _ in range(2))
+    one.hit(1)
+    two.hit(1)
+    refused = _exhaust(one, 1, 2)
+    assert 1 <= refused.retry_after_s <= 60
+    with pytest.raises(TooManyRequests):
+        two.hit(1)
+    two.hit(2)
+    one.close()
+    two.close()
+
+
+def test_a_silent_redis_delays_one_request_and_spares_the_next(silent_redis: str):
+    limit = PerUserLimit("test", 3, silent_redis)
+    began = time.monotonic()
+    limit.hit(1)
+    first = time.monotonic() - began
+    began = time.monotonic()
+    assert _exhaust(limit, 1, 2)
+    rest = time.monotonic() - began
+    assert first < 4 * TIMEOUT_S
+    assert rest < TIMEOUT_S
+    limit.close()
