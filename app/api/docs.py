@@ -65,7 +65,7 @@ def _response(status: str, response: Json) -> str:
 
 def _errors(errors: list[Json]) -> str:
     rows = "".join(
-        f'<tr id="error-{row["code"]}"><td>{row["status"]}<td><code>{row["code"]}</code><td>{escape(row["meaning"])}'
+        f'<tr id="error-{row["code"]}"><td>{row["status"]}<td><code>{row["code"]}</code><td>{_prose(row["meaning"])}'
         for row in errors
     )
     fields = ", ".join(f"<code>{code.value}</code>" for code in FieldCode)
@@ -138,7 +138,7 @@ b.patch{background:#75409a}b.delete{background:#b03030}
 code{font:.9em ui-monospace,monospace;overflow-wrap:anywhere}
 table{border-collapse:collapse;width:100%;margin:.6rem 0;font-size:.92rem}
 th,td{border-bottom:1px solid var(--line);padding:.3rem .4rem;text-align:left;vertical-align:top}
-td:first-child,td:first-child code,th{overflow-wrap:normal}td:last-child{overflow-wrap:anywhere}
+td:not(:last-child) code,th{overflow-wrap:normal}td:last-child{overflow-wrap:anywhere}
 th{font-weight:600;background:var(--soft)}small,i{opacity:.75}
 :target{outline:2px solid var(--ink)}
 """

@@ -40,7 +40,7 @@ class FieldError:
 
 
 class BadRequest(AppError):
-    """The request cannot be understood; `fields` tells where."""
+    """The request cannot be understood; `errors` tells where."""
 
     code = "bad_request"
 

@@ -41,7 +41,8 @@ class Server(gunicorn.app.base.BaseApplication):
             "timeout": STUCK_AFTER_S,
             "keepalive": KEEP_ALIVE_S,
             "proc_name": "yaninda-api",
-            "loglevel": "warning",
+            # Its warnings quote requests that cannot be read, and whatever they hold.
+            "loglevel": "error",
             # Without this it listens on a socket in the home folder.
             "control_socket_disable": True,
             "post_worker_init": _leave_ctrl_c_to_the_arbiter,

@@ -1,5 +1,8 @@
 """People, their phones and what was sent to them, through the door and on real stores."""
 
+import io
+import json
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,7 +13,8 @@ from sqlalchemy import text
 from app.api.app import create_app
 from app.bootstrap import Services
 from app.db import Database
-from tests.support.world import World, authorization, settle_world
+from app.logs import configure_logs
+from tests.support.world import PEOPLE, World, authorization, settle_world
 
 
 @pytest.fixture
@@ -259,3 +263,45 @@ def test_the_limit_on_locations_is_shared_through_redis(services: Services, worl
     assert other.status_code == 204
     for app in apps:
         app.extensions["site"].location_limit.close()
+
+
+def test_a_day_of_use_leaves_no_personal_data_in_the_log(
+    call: Any, services: Services, world: World, monkeypatch: pytest.MonkeyPatch
+):
+    written = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", written)
+    configure_logs("DEBUG", as_json=True)
+    task = f"/tasks/{world.task_id}"
+    person = {"role": "STUDENT", "name": "Gülşen Çağlar", "phone": "+905550999999", "firebaseUid": "uid-secret"}
+    here = {"lat": 40.98765, "lon": 29.01234}
+    call("admin", "POST", "/users", person | {"location": here})
+    call("admin", "POST", "/users", person)
+    call("admin", "PATCH", f"/users/{world.ids['elder']}", {"name": "Ayşe Kaya", "phone": "+905550888888"})
+    call("student", "PUT", "/me/location", here)
+    call("student", "PUT", "/me/devices/phone-1", {"token": "device-secret", "platform": "IOS"})
+    call("student", "PUT", f"{task}/accept")
+    call("coordinator", "PUT", f"{task}/release")
+    call("other_elder", "POST", "/tasks", {"note": "Ekmek ve insülin", "location": here})
+    call("elder", "PUT", f"{task}/cancel?why=insülin")
+    call("forged", "GET", "/me")
+    call("elder", "GET", "/tasks", Authorization="Bearer token-secret")
+    log = written.getvalue()
+    assert log.count('"event": "request"') == 11
+    tokens = [authorization(world, services, who)["Authorization"].split()[1] for who in ("elder", "admin", "forged")]
+    names = [name for _, name, _ in PEOPLE.values()]
+    personal = [
+        *names,
+        *tokens,
+        "Gülşen",
+        "Kaya",
+        "+90555",
+        "secret",
+        "40.98765",
+        "29.01234",
+        "Ekmek",
+        "insülin",
+        "Ayşe",
+    ]
+    for word in personal:
+        assert word not in log, word
+        assert json.dumps(word)[1:-1] not in log, word
