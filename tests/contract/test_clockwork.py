@@ -1,0 +1,261 @@
+"""What matching may expect of the clockwork, of the one in Redis and of the one in memory."""
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import fakeredis
+import pytest
+import redis
+
+from app.ids import uuid7
+from app.redis_store.contract import Clockwork, Due, ListChange, RedisUnavailable, Shown, TaskKeys
+from app.redis_store.store import RedisClockwork, connect
+
+TTL = timedelta(seconds=600)
+HOUR_S = 3600
+
+
+@pytest.fixture(params=["fakeredis", "redis"])
+def client(request: pytest.FixtureRequest) -> Iterator[Any]:
+    if request.param == "fakeredis":
+        made: Any = fakeredis.FakeRedis(decode_responses=True)
+    else:
+        made = redis.Redis.from_url(request.getfixturevalue("redis_url"), decode_responses=True)
+    made.flushdb()
+    yield made
+    made.flushdb()
+    made.close()
+
+
+@pytest.fixture
+def clockwork(client: Any) -> Clockwork:
+    return RedisClockwork(client)
+
+
+@pytest.fixture
+def now() -> datetime:
+    """Whole milliseconds, which is what Redis keeps."""
+    moment = datetime.now(UTC)
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def asking(student_id: int, now: datetime, *, ids: list[int], task_id: UUID | None = None) -> TaskKeys:
+    deadline = now + TTL
+    return TaskKeys(task_id or uuid7(), student_id, deadline, deadline, ListChange.REPLACE, ids)
+
+
+def candidates(client: Any, task_id: UUID) -> list[int]:
+    return [int(item) for item in client.lrange(f"task_candidates:{task_id}", 0, -1)]
+
+
+def test_an_offer_shows_as_a_list_a_pending_key_and_a_deadline(client: Any, clockwork: Clockwork, now: datetime):
+    keys = asking(3, now, ids=[1, 5, 2])
+    clockwork.apply([keys], now)
+    assert candidates(client, keys.task_id) == [1, 5, 2]
+    assert 0 < client.ttl(f"task_candidates:{keys.task_id}") <= HOUR_S
+    assert client.get(f"pending_assignment:{keys.task_id}") == "3"
+    assert 595_000 < client.pttl(f"pending_assignment:{keys.task_id}") <= 600_001
+    assert client.zscore("offer_deadlines", str(keys.task_id)) == (now + TTL).timestamp() * 1000
+    assert sorted(client.keys("*")) == sorted(
+        [f"task_candidates:{keys.task_id}", f"pending_assignment:{keys.task_id}", "offer_deadlines"]
+    )
+
+
+def test_the_pending_key_does_not_end_before_the_offer(client: Any, clockwork: Clockwork, now: datetime):
+    keys = TaskKeys(uuid7(), 3, now + timedelta(microseconds=1_500_900), now + timedelta(microseconds=1_500_900))
+    clockwork.apply([keys], now)
+    assert client.pttl(f"pending_assignment:{keys.task_id}") > 1300
+    assert client.zscore("offer_deadlines", str(keys.task_id)) == (now.timestamp() * 1000) // 1 + 1501
+
+
+def test_those_dealt_with_leave_the_list_and_nobody_else(client: Any, clockwork: Clockwork, now: datetime):
+    keys = asking(3, now, ids=[1, 5, 2, 4])
+    clockwork.apply([keys], now)
+    clockwork.apply([TaskKeys(keys.task_id, 2, now + TTL, now + TTL, ListChange.KEEP, [5, 2, 99])], now)
+    assert candidates(client, keys.task_id) == [1, 4]
+    assert client.get(f"pending_assignment:{keys.task_id}") == "2"
+
+
+def test_a_new_list_takes_the_place_of_the_old_one(client: Any, clockwork: Clockwork, now: datetime):
+    keys = asking(3, now, ids=[1, 5])
+    clockwork.apply([keys], now)
+    clockwork.apply([asking(7, now, ids=[9, 8], task_id=keys.task_id)], now)
+    assert candidates(client, keys.task_id) == [9, 8]
+    clockwork.apply([asking(8, now, ids=[], task_id=keys.task_id)], now)
+    assert client.exists(f"task_candidates:{keys.task_id}") == 0
+
+
+def test_a_task_nobody_is_asked_for_keeps_its_list_and_its_next_step(client: Any, clockwork: Clockwork, now: datetime):
+    keys = asking(3, now, ids=[1, 5])
+    clockwork.apply([keys], now)
+    clockwork.apply([TaskKeys(keys.task_id, next_step_at=now + TTL)], now)
+    assert candidates(client, keys.task_id) == [1, 5]
+    assert clockwork.shown([keys.task_id]) == {keys.task_id: Shown(None, now + TTL)}
+
+
+def test_a_task_that_has_ended_leaves_nothing(client: Any, clockwork: Clockwork, now: datetime):
+    keys = asking(3, now, ids=[1, 5])
+    clockwork.apply([keys], now)
+    clockwork.apply([TaskKeys(keys.task_id, list_change=ListChange.DROP)], now)
+    assert client.keys("*") == []
+
+
+def test_an_offer_whose_time_is_over_is_not_shown_as_pending(client: Any, clockwork: Clockwork, now: datetime):
+    keys = TaskKeys(uuid7(), 3, now - timedelta(seconds=1), now - timedelta(seconds=1))
+    clockwork.apply([keys], now)
+    assert clockwork.shown([keys.task_id]) == {keys.task_id: Shown(None, now - timedelta(seconds=1))}
+
+
+def test_many_tasks_are_told_and_read_at_once(clockwork: Clockwork, now: datetime):
+    several = [asking(number, now, ids=[number * 10, number * 10 + 1]) for number in range(1, 300)]
+    clockwork.apply(several, now)
+    ids = [keys.task_id for keys in several]
+    unknown = uuid7()
+    lists = clockwork.peek([*ids, unknown], 1)
+    assert lists == {keys.task_id: [keys.ids[0]] for keys in several} | {unknown: []}
+    shown = clockwork.shown([*ids, unknown])
+    assert shown == {keys.task_id: Shown(keys.student_id, now + TTL) for keys in several} | {unknown: Shown(None, None)}
+
+
+def test_a_list_as_long_as_may_be(client: Any, clockwork: Clockwork, now: datetime):
+    keys = asking(0, now, ids=list(range(1, 1001)))
+    clockwork.apply([keys], now)
+    assert candidates(client, keys.task_id) == keys.ids
+
+
+def test_nothing_to_tell_and_nothing_to_read(clockwork: Clockwork, now: datetime):
+    clockwork.apply([], now)
+    assert clockwork.peek([], 5) == clockwork.shown([]) == {}
+
+
+def test_what_is_due_is_handed_out_once_the_longest_overdue_first(clockwork: Clockwork, now: datetime):
+    late, later, ahead = (TaskKeys(uuid7(), next_step_at=now + timedelta(seconds=s)) for s in (-9, -1, 60))
+    clockwork.apply([ahead, later, late], now)
+    assert clockwork.claim_due(now, 10) == Due([late.task_id, later.task_id], now + timedelta(seconds=1))
+    assert clockwork.claim_due(now, 10) == Due([], now + timedelta(seconds=1))
+
+
+def test_what_was_claimed_and_never_settled_comes_up_again(clockwork: Clockwork, now: datetime):
+    keys = TaskKeys(uuid7(), next_step_at=now)
+    clockwork.apply([keys], now)
+    clockwork.claim_due(now, 10)
+    assert clockwork.claim_due(now + timedelta(milliseconds=999), 10).task_ids == []
+    assert clockwork.claim_due(now + timedelta(seconds=1), 10).task_ids == [keys.task_id]
+
+
+def test_no_more_is_handed_out_than_asked_for(clockwork: Clockwork, now: datetime):
+    several = [TaskKeys(uuid7(), next_step_at=now - timedelta(seconds=10 - number)) for number in range(5)]
+    clockwork.apply(several, now)
+    due = clockwork.claim_due(now, 2)
+    assert due.task_ids == [several[0].task_id, several[1].task_id]
+    assert due.next_at == several[2].next_step_at
+
+
+def test_due_at_this_very_millisecond_is_due(clockwork: Clockwork, now: datetime):
+    keys = TaskKeys(uuid7(), next_step_at=now + timedelta(milliseconds=5))
+    clockwork.apply([keys], now)
+    assert clockwork.claim_due(now + timedelta(milliseconds=4), 10).task_ids == []
+    assert clockwork.claim_due(now + timedelta(milliseconds=5), 10).task_ids == [keys.task_id]
+
+
+def test_where_nothing_is_planned_nothing_is_due(clockwork: Clockwork, now: datetime):
+    assert clockwork.claim_due(now, 10) == Due([], None)
+
+
+def test_two_who_claim_at_once_get_different_tasks(client: Any, clockwork: Clockwork, now: datetime):
+    several = [TaskKeys(uuid7(), next_step_at=now) for _ in range(200)]
+    clockwork.apply(several, now)
+    claimed: list[UUID] = []
+
+    def claim() -> None:
+        mine = RedisClockwork(client)
+        while ids := mine.claim_due(now, 7).task_ids:
+            claimed.extend(ids)
+
+    threads = [threading.Thread(target=claim) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(claimed) == sorted(keys.task_id for keys in several)
+
+
+def test_a_lost_list_is_filled_in_and_a_newer_one_left_alone(client: Any, clockwork: Clockwork):
+    task_id = uuid7()
+    clockwork.fill_list(task_id, [4, 2])
+    clockwork.fill_list(task_id, [9])
+    assert candidates(client, task_id) == [4, 2]
+    assert 0 < client.ttl(f"task_candidates:{task_id}") <= HOUR_S
+
+
+def test_an_empty_redis_is_incomplete_until_it_was_rebuilt(client: Any, clockwork: Clockwork):
+    assert not clockwork.is_complete()
+    token = clockwork.begin_rebuild()
+    assert not clockwork.is_complete()
+    clockwork.finish_rebuild(token)
+    assert clockwork.is_complete()
+    client.flushdb()
+    assert not clockwork.is_complete()
+
+
+def test_a_rebuild_that_was_overtaken_does_not_count(client: Any, clockwork: Clockwork):
+    first = clockwork.begin_rebuild()
+    second = clockwork.begin_rebuild()
+    clockwork.finish_rebuild(first)
+    assert not clockwork.is_complete()
+    client.flushdb()
+    clockwork.finish_rebuild(second)
+    assert not clockwork.is_complete(), "emptied while it was rebuilt"
+
+
+def test_telling_from_many_threads_leaves_it_complete(client: Any, clockwork: Clockwork, now: datetime):
+    clockwork.finish_rebuild(clockwork.begin_rebuild())
+    barrier = threading.Barrier(8)
+
+    def tell() -> None:
+        barrier.wait(timeout=10)
+        for number in range(1, 30):
+            clockwork.apply([asking(number, now, ids=[1])], now)
+
+    threads = [threading.Thread(target=tell) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert clockwork.is_complete()
+    assert client.zcard("offer_deadlines") == 8 * 29
+
+
+@pytest.fixture
+def breakable(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Clockwork]:
+    server = fakeredis.FakeServer()
+    return server, RedisClockwork(fakeredis.FakeRedis(server=server, decode_responses=True))
+
+
+def test_while_redis_is_down_every_call_says_so(breakable: tuple[Any, Clockwork], now: datetime):
+    server, clockwork = breakable
+    server.connected = False
+    keys = asking(3, now, ids=[1])
+    for call in (
+        lambda: clockwork.apply([keys], now),
+        lambda: clockwork.peek([keys.task_id], 1),
+        lambda: clockwork.claim_due(now, 1),
+        lambda: clockwork.shown([keys.task_id]),
+        lambda: clockwork.fill_list(keys.task_id, [1]),
+        clockwork.is_complete,
+        clockwork.begin_rebuild,
+        lambda: clockwork.finish_rebuild("token"),
+        clockwork.ping,
+    ):
+        with pytest.raises(RedisUnavailable):
+            call()
+
+
+def test_a_port_nobody_listens_on_is_redis_down(now: datetime):
+    clockwork = connect("redis://127.0.0.1:1/0")
+    with pytest.raises(RedisUnavailable):
+        clockwork.ping()
+    clockwork.close()
