@@ -5,10 +5,11 @@ from typing import Any
 
 from flask import request
 from pydantic import BaseModel
+from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 
 from app.api import validation
-from app.api.errors import BodyTooLarge, FieldCode, FieldError, InvalidInput, UnsupportedMediaType
+from app.api.errors import BadRequest, BodyTooLarge, FieldCode, FieldError, InvalidInput, UnsupportedMediaType
 from app.api.routing import Answer, Call, Reply, Route
 from app.api.site import Site
 
@@ -41,7 +42,11 @@ def handler(route: Route, site: Site) -> Callable[..., Response]:
 
 def _query_words() -> dict[str, str]:
     words: dict[str, str] = {}
-    for name, values in request.args.lists():
+    try:
+        given = request.args
+    except UnicodeDecodeError:
+        raise BadRequest("The query string is not UTF-8.") from None
+    for name, values in given.lists():
         if len(values) > 1:
             raise InvalidInput([FieldError(_shown(name), "is given more than once", FieldCode.GIVEN_TWICE)])
         words[name] = values[0]
@@ -57,7 +62,7 @@ def _shown(word: str) -> str:
 
 
 def _json_bytes() -> bytes:
-    content = request.get_data(cache=False)
+    content = _bytes()
     if not content:
         return b""
     # Werkzeug cuts a body that came without a length at the limit, and says nothing.
@@ -68,6 +73,16 @@ def _json_bytes() -> bytes:
     if request.mimetype != JSON or charset not in ("utf-8", "utf8", "us-ascii") or encoding != "identity":
         raise UnsupportedMediaType
     return content
+
+
+def _bytes() -> bytes:
+    try:
+        return request.get_data(cache=False)
+    except HTTPException:
+        raise
+    except Exception:
+        # Whatever the server makes of a connection that breaks off or of chunks that are none: the sender's doing.
+        raise BadRequest("The body cannot be read.") from None
 
 
 def respond(route: Route, answer: Answer) -> Response:

@@ -279,3 +279,27 @@ def test_a_body_without_a_length_is_limited_too(services: Services, server: Any)
         told = response.read()
         assert response.status == expected, told
         connection.close()
+
+
+BROKEN = {
+    "chunks that are none": b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+    "a length that is none": b"Content-Length: abc\r\n\r\n{}",
+    "two lengths": b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+    "length and chunks": b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "an unknown coding": b"Transfer-Encoding: cat\r\n\r\n{}",
+    "a header without a name": b": x\r\n\r\n",
+    "half a body": b"Content-Length: 20\r\n\r\n{",
+}
+
+
+def test_broken_requests_are_refused_and_never_a_fault(services: Services, server: Any):
+    _, address = server
+    token = authorization(settle_world(services), services, "elder")["Authorization"].encode()
+    head = b"POST /tasks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: " + token + b"\r\n"
+    for how, rest in BROKEN.items():
+        with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=10) as raw:
+            raw.sendall(head + rest)
+            raw.shutdown(socket.SHUT_WR)
+            answer = raw.recv(100)
+        assert answer == b"" or answer.split()[1] in (b"400", b"501"), (how, answer)
+    assert _get(address + "/healthz", {})[0] == 200

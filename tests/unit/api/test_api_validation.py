@@ -231,3 +231,15 @@ def test_a_user_is_described_exactly(client: Any, body: dict[str, Any], field: s
     problem = response.get_json(force=True)
     assert response.status_code == 400
     assert [(entry["field"], entry["code"]) for entry in problem["errors"]] == [(field, code)]
+
+
+@pytest.mark.parametrize("query", ["\xff=1", "limit=\xff", "\xc3(=1"])
+def test_a_query_that_is_not_utf8_is_refused(client: Any, query: str):
+    response = client.get("/tasks", headers=bearer("elder"), environ_overrides={"QUERY_STRING": query})
+    assert (response.status_code, response.get_json(force=True)["code"]) == (400, "bad_request")
+
+
+@pytest.mark.parametrize("host", ["a" * 300, "..", "x y", "[::1", "ü.ü", "", "a:b:c", "\x00"])
+def test_a_strange_host_is_no_fault_of_ours(client: Any, host: str):
+    assert client.get("/healthz", environ_overrides={"HTTP_HOST": host}).status_code in (200, 400)
+    assert client.get("/nowhere", environ_overrides={"HTTP_HOST": host}).status_code in (404, 400)
