@@ -33,6 +33,8 @@ class Settled:
     """Tasks whose choice was overtaken by another transaction, to be settled again."""
     freed: set[int] = field(default_factory=set[int])
     """Students who can be asked again, perhaps by a task that waits for one."""
+    lost: set[int] = field(default_factory=set[int])
+    """Students who were being asked and cannot be asked now; a task that waits for one of them waits in vain."""
     waiting: set[UUID] = field(default_factory=set[UUID])
     """Tasks that began to wait in this step. Whoever was freed while they decided so did not see them waiting."""
     late_s: list[float] = field(default_factory=list[float])
@@ -44,6 +46,7 @@ class Settled:
         self.keys |= other.keys
         self.again |= other.again
         self.freed |= other.freed
+        self.lost |= other.lost
         self.waiting |= other.waiting
         self.late_s += other.late_s
         self.offered += other.offered

@@ -55,7 +55,8 @@ class Conductor:
         return self.follow_up(settled, skip_locked=skip_locked)
 
     def follow_up(self, settled: Settled, *, skip_locked: bool = False) -> Settled:
-        """After a commit: Redis is told, overtaken tasks try again, freed students are offered to who waits.
+        """After a commit: Redis is told, overtaken tasks try again, freed students are offered to who waits, and
+        who waits for a student that is lost looks for another, or ends.
 
         A task that begins to wait looks once more after it has said so. Whoever is freed looks for waiting tasks
         after saying so; so one of the two sees the other, and nobody sleeps through.
@@ -65,7 +66,7 @@ class Conductor:
             self.show(settled)
             began_to_wait = settled.waiting - total.waiting
             total.merge(settled)
-            ids = settled.again | began_to_wait | self._waiting_for(settled.freed)
+            ids = settled.again | began_to_wait | self._waiting_for(settled)
             if not ids:
                 break
             lists = self.lists(sorted(ids))
@@ -81,11 +82,15 @@ class Conductor:
         except RedisUnavailable:
             log.warning("redis_not_told", tasks=len(settled.keys))
 
-    def _waiting_for(self, freed: set[int]) -> set[UUID]:
-        if not freed:
-            return set()
-        with self.db.transaction() as conn:
-            return set(store.oldest_waiting_tasks(conn, sorted(freed), self.rules.radius_m))
+    def _waiting_for(self, settled: Settled) -> set[UUID]:
+        waiting: set[UUID] = set()
+        if settled.freed or settled.lost:
+            with self.db.transaction() as conn:
+                if settled.freed:
+                    waiting |= store.oldest_waiting_tasks(conn, settled.freed, self.rules.radius_m)
+                if settled.lost:
+                    waiting |= store.tasks_waiting_for(conn, settled.lost, self.rules.radius_m)
+        return waiting
 
     def first_offer(self, task_id: UUID, candidates: Sequence[int], look: Callable[[Connection], Seen]) -> Seen:
         """The list has just been made and is not in Redis yet, so what remains of it is written there whole.

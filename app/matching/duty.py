@@ -106,4 +106,4 @@ def _stop_asking(conn: Connection, student_id: int, task: store.Task | None, rea
         raise Overtaken
     service.take_back_live_offer(conn, task, reason)
     store.set_due(conn, task.id)
-    return Settled(again={task.id})
+    return Settled(again={task.id}, lost={student_id})

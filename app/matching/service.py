@@ -292,7 +292,7 @@ def _assign(conn: Connection, task: Task, student_id: int, rules: MatchingRules)
         next_step_at=in_the_future("start_limit", rules.start_limit),
     )
     notices.to_elder(conn, task, Message.ON_THE_WAY, student_id)
-    settled = Settled()
+    settled = Settled(lost={student_id})
     settled.drop_keys(task.id, next_step_at)
     return settled
 

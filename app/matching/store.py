@@ -523,10 +523,19 @@ WHERE s.id = ANY(:student_ids) AND s.available
 """)
 
 
-def oldest_waiting_tasks(conn: Connection, student_ids: Sequence[int], radius_m: float) -> list[UUID]:
+def oldest_waiting_tasks(conn: Connection, student_ids: Iterable[int], radius_m: float) -> set[UUID]:
     """For each of these students who is free, the oldest task that waits for somebody within reach."""
-    rows = conn.execute(WAITING_WITHIN_REACH, {"student_ids": list(student_ids), "radius_m": radius_m})
-    return [row.id for row in rows]
+    rows = conn.execute(WAITING_WITHIN_REACH, {"student_ids": sorted(student_ids), "radius_m": radius_m})
+    return {row.id for row in rows}
+
+
+def tasks_waiting_for(conn: Connection, student_ids: Iterable[int], radius_m: float) -> set[UUID]:
+    statement = """
+    SELECT t.id FROM students s JOIN tasks t ON ST_DWithin(t.location, s.location, :radius_m)
+    WHERE s.id = ANY(:student_ids) AND t.waiting AND t.status = 'PENDING'
+      AND NOT EXISTS (SELECT FROM offers o WHERE o.task_id = t.id AND o.student_id = s.id)"""
+    rows = conn.execute(text(statement), {"student_ids": sorted(student_ids), "radius_m": radius_m})
+    return {row.id for row in rows}
 
 
 def due_tasks(conn: Connection, most: int) -> list[UUID]:

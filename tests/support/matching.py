@@ -159,15 +159,10 @@ class Neighbourhood:
     def make_overdue(self, *task_ids: UUID) -> None:
         """As if the time to answer had passed."""
         self.run(
-            "UPDATE offers SET deadline = clock_timestamp() - interval '1 ms'"
-            " WHERE task_id = ANY(:ids) AND state = 'PENDING'",
-            ids=list(task_ids),
-        )
-        self.make_due(*task_ids)
-
-    def make_due(self, *task_ids: UUID) -> None:
-        self.run(
-            "UPDATE tasks SET next_step_at = clock_timestamp() - interval '1 ms' WHERE id = ANY(:ids)",
+            """
+            WITH past AS MATERIALIZED (SELECT clock_timestamp() - interval '1 ms' AS moment), overdue AS (
+                UPDATE offers SET deadline = moment FROM past WHERE task_id = ANY(:ids) AND state = 'PENDING')
+            UPDATE tasks SET next_step_at = moment FROM past WHERE id = ANY(:ids)""",
             ids=list(task_ids),
         )
 

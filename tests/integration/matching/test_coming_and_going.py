@@ -1,0 +1,112 @@
+"""Students go off duty, move and leave; elders leave. Whatever hangs on them goes on."""
+
+import pytest
+
+from app.errors import InvalidValue, NotFound
+from app.matching.contract import NewTask
+from app.matching.errors import OfferWithdrawn
+from tests.support.matching import Neighbourhood
+
+
+def test_going_off_duty_while_asked_passes_the_offer_on(town: Neighbourhood) -> None:
+    ali, banu = town.students(10, 20)
+    task_id = town.press()
+    town.matching.set_availability(ali, False)
+    assert town.states(task_id) == [(ali.id, "WITHDRAWN", "OFF_DUTY"), (banu.id, "PENDING", None)]
+    assert [(row.kind, row.status) for row in town.told(ali)] == [
+        ("OFFER", "CANCELLED"),
+        ("OFFER_WITHDRAWN", "ACCEPTED"),
+    ]
+    with pytest.raises(OfferWithdrawn):
+        town.matching.accept(ali, task_id)
+    town.matching.set_availability(ali, True)
+    town.matching.reject(banu, task_id)
+    assert town.status(task_id) == "TIMED_OUT", "nobody is asked twice for the same thing"
+
+
+def test_going_off_duty_twice_or_unasked_changes_nothing_else(town: Neighbourhood) -> None:
+    ali, banu = town.students(10, 20)
+    task_id = town.press()
+    for _ in range(2):
+        town.matching.set_availability(banu, False)
+    assert town.asked(task_id) == ali.id
+    assert len(town.told()) == 1
+
+
+def test_who_goes_off_duty_keeps_the_task_they_have(town: Neighbourhood) -> None:
+    ali = town.student(10)
+    task_id = town.press()
+    town.matching.accept(ali, task_id)
+    town.matching.set_availability(ali, False)
+    town.matching.start(ali, task_id)
+    town.matching.complete(ali, task_id)
+
+
+@pytest.mark.parametrize(("metres", "asked_still"), [(0, True), (1000.5, True), (1499.5, True), (1500.5, False)])
+def test_who_strays_beyond_one_and_a_half_radii_is_no_longer_asked(
+    town: Neighbourhood, metres: float, asked_still: bool
+) -> None:
+    ali, banu = town.students(10, 20)
+    task_id = town.press()
+    town.matching.set_location(ali.id, town.spot_at(metres, bearing=77))
+    assert town.asked(task_id) == (ali.id if asked_still else banu.id)
+    if not asked_still:
+        assert town.states(task_id)[0] == (ali.id, "WITHDRAWN", "TOO_FAR")
+        assert town.told(ali)[-1].kind == "OFFER_WITHDRAWN"
+
+
+def test_a_student_on_the_way_may_be_anywhere(town: Neighbourhood) -> None:
+    ali = town.student(10)
+    task_id = town.press()
+    town.matching.accept(ali, task_id)
+    town.matching.set_location(ali.id, town.spot_at(20_000))
+    assert town.status(task_id) == "ASSIGNED"
+
+
+def test_a_place_for_nobody(town: Neighbourhood) -> None:
+    with pytest.raises(NotFound):
+        town.matching.set_location(town.elder().id, town.spot_at(10))
+    with pytest.raises(NotFound):
+        town.matching.set_active(999_999, False)
+
+
+def test_deactivating_who_is_being_asked_passes_the_offer_on(town: Neighbourhood) -> None:
+    ali, banu = town.students(10, 20)
+    task_id = town.press()
+    town.matching.set_active(ali.id, False)
+    assert town.states(task_id) == [(ali.id, "WITHDRAWN", "INACTIVE"), (banu.id, "PENDING", None)]
+    town.matching.set_active(ali.id, True)
+    town.matching.set_active(ali.id, True)
+    assert town.asked(task_id) == banu.id
+
+
+def test_deactivating_who_has_a_task_searches_again(town: Neighbourhood) -> None:
+    elder, ali, banu = town.elder(), town.student(10, "Ahmet Çelik"), town.student(20)
+    task_id = town.press(elder)
+    town.matching.accept(ali, task_id)
+    town.matching.start(ali, task_id)
+    town.matching.set_active(ali.id, False)
+    assert town.states(task_id) == [(ali.id, "RELEASED", None), (banu.id, "PENDING", None)]
+    assert town.bodies(elder)[-1] == "Ahmet gelemiyor. Size başka bir öğrenci arıyoruz."
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+def test_an_elder_who_leaves_leaves_no_request_behind(town: Neighbourhood, accepted: bool) -> None:
+    elder, ali = town.elder(), town.student(10)
+    task_id = town.press(elder)
+    if accepted:
+        town.matching.accept(ali, task_id)
+    town.matching.set_active(elder.id, False)
+    assert town.status(task_id) == "CANCELLED"
+    assert town.keys(task_id).nothing
+    assert [row.kind for row in town.told(ali)][-1] == ("CANCELLED" if accepted else "OFFER_WITHDRAWN")
+    assert [row.kind for row in town.told(elder)] == (["ON_THE_WAY"] if accepted else [])
+    with pytest.raises(InvalidValue):
+        town.matching.press(elder, NewTask(elder.id), None)
+
+
+def test_a_coordinator_who_leaves_disturbs_nothing(town: Neighbourhood) -> None:
+    coordinator, ali = town.coordinator(), town.student(10)
+    task_id = town.press()
+    town.matching.set_active(coordinator.id, False)
+    assert town.asked(task_id) == ali.id

@@ -1,0 +1,200 @@
+"""Assigning by hand, moving on, releasing."""
+
+import pytest
+
+from app.errors import InvalidValue
+from app.ids import uuid7
+from app.matching.errors import NotAssigned, OfferReleased, OfferWithdrawn, StudentUnavailable, TaskNotFound
+from app.matching.states import IllegalStep
+from tests.support.matching import Neighbourhood
+
+
+@pytest.fixture
+def coordinator(town: Neighbourhood):
+    return town.coordinator()
+
+
+def test_assigning_takes_the_offer_back_from_who_was_being_asked(town: Neighbourhood, coordinator) -> None:
+    elder, ali, banu = town.elder(), town.student(10), town.student(20, "Banu Ak")
+    task_id = town.press(elder)
+    view = town.matching.assign(coordinator, task_id, banu.id)
+    assert (view.status, view.student and view.student.id) == ("ASSIGNED", banu.id)
+    assert town.states(task_id) == [
+        (ali.id, "WITHDRAWN", "ASSIGNED_BY_HAND"),
+        (banu.id, "ACCEPTED", "ASSIGNED_BY_HAND"),
+    ]
+    assert [(row.kind, row.status) for row in town.told(ali)] == [
+        ("OFFER", "CANCELLED"),
+        ("OFFER_WITHDRAWN", "ACCEPTED"),
+    ]
+    assert town.bodies(banu) == ["Koordinatör size bir görev verdi: Ayşe sizi bekliyor."]
+    assert town.bodies(elder) == ["Banu yola çıktı!"]
+    assert [view.rank for view in town.offers(task_id)] == [1, 2]
+    with pytest.raises(OfferWithdrawn):
+        town.matching.accept(ali, task_id)
+    town.matching.assign(coordinator, task_id, banu.id)
+    assert len(town.told(banu)) == 1, "assigning again is harmless"
+
+
+def test_assigning_to_who_is_being_asked(town: Neighbourhood, coordinator) -> None:
+    ali = town.student(10)
+    task_id = town.press()
+    town.matching.assign(coordinator, task_id, ali.id)
+    assert town.states(task_id) == [(ali.id, "ACCEPTED", "ASSIGNED_BY_HAND")]
+    assert town.matching.accept(ali, task_id).status == "ASSIGNED", "pressing accept as well is harmless"
+    assert town.matching.current_offer(ali) is None
+
+
+def test_assigning_to_who_is_being_asked_elsewhere_lets_that_search_go_on(town: Neighbourhood, coordinator) -> None:
+    ali, banu, can = town.students(10, 20, 30)
+    elsewhere = town.press(town.elder("Hatice Demir"))
+    task_id = town.press()
+    assert (town.asked(elsewhere), town.asked(task_id)) == (ali.id, banu.id)
+    town.matching.assign(coordinator, task_id, ali.id)
+    assert town.states(elsewhere)[0] == (ali.id, "WITHDRAWN", "ASSIGNED_BY_HAND")
+    assert town.asked(elsewhere) in (banu.id, can.id)
+    assert town.status(task_id) == "ASSIGNED"
+
+
+@pytest.mark.parametrize("became", ["REJECTED", "EXPIRED", "WITHDRAWN", "RELEASED"])
+def test_a_coordinator_may_assign_whatever_became_of_an_earlier_offer(
+    town: Neighbourhood, coordinator, became: str
+) -> None:
+    ali, banu = town.students(10, 20)
+    task_id = town.press()
+    match became:
+        case "REJECTED":
+            town.matching.reject(ali, task_id)
+        case "EXPIRED":
+            town.expire(task_id)
+        case "WITHDRAWN":
+            town.matching.move_on(coordinator, task_id)
+        case _:
+            town.matching.accept(ali, task_id)
+            town.matching.withdraw(ali, task_id)
+    assert town.states(task_id)[0][:2] == (ali.id, became)
+    town.matching.assign(coordinator, task_id, ali.id)
+    assert sorted(town.states(task_id)) == [
+        (ali.id, "ACCEPTED", "ASSIGNED_BY_HAND"),
+        (banu.id, "WITHDRAWN", "ASSIGNED_BY_HAND"),
+    ]
+    town.matching.start(ali, task_id)
+    town.matching.complete(ali, task_id)
+
+
+def test_a_skipped_student_can_be_assigned_and_counts_as_asked(town: Neighbourhood, coordinator) -> None:
+    elder = town.elder()
+    ali, banu, can = town.students(10, 20, 30)
+    task_id = town.press(elder)
+    town.matching.set_availability(banu, False)
+    town.matching.reject(ali, task_id)
+    assert town.states(task_id)[-1] == (banu.id, "SKIPPED", "OFF_DUTY")
+    town.matching.assign(coordinator, task_id, banu.id)
+    assert (town.task(task_id).asked, town.task(task_id).skipped) == (3, 0)
+    assert {view.student_id: view.rank is not None for view in town.offers(task_id)}[banu.id]
+    assert town.asked_in_order(task_id) == [ali.id, can.id, banu.id]
+
+
+def test_duty_and_distance_do_not_matter_by_hand(town: Neighbourhood, coordinator) -> None:
+    for student in (town.student(50_000), town.student(10, on_duty=False), town.student(10, located=False)):
+        town.student(700)
+        task_id = town.press(town.elder())
+        assert town.matching.assign(coordinator, task_id, student.id).status == "ASSIGNED"
+
+
+def test_assigning_while_the_task_waits(town: Neighbourhood, coordinator) -> None:
+    ali = town.student(10)
+    first = town.press(town.elder("Hatice Demir"))
+    waiting, far = town.press(), town.student(3000)
+    town.matching.assign(coordinator, waiting, far.id)
+    assert town.status(waiting) == "ASSIGNED"
+    town.matching.reject(ali, first)
+    assert town.asked(waiting) is None
+
+
+def test_who_cannot_be_assigned(town: Neighbourhood, coordinator) -> None:
+    elder, ali, banu = town.elder(), town.student(10), town.student(20)
+    gone = town.student(30, active=False)
+    task_id = town.press(elder)
+    for nobody in (gone.id, elder.id, coordinator.id, 999_999):
+        with pytest.raises(InvalidValue) as refusal:
+            town.matching.assign(coordinator, task_id, nobody)
+        assert refusal.value.field == "studentId"
+    other = town.press(town.elder("Hatice Demir"))
+    town.matching.accept(banu, other)
+    with pytest.raises(StudentUnavailable):
+        town.matching.assign(coordinator, task_id, banu.id)
+    assert town.states(task_id) == [(ali.id, "PENDING", None)], "a refusal changes nothing"
+    assert [row.kind for row in town.told(ali)] == ["OFFER"]
+    with pytest.raises(TaskNotFound):
+        town.matching.assign(coordinator, uuid7(), ali.id)
+
+
+def test_what_somebody_has_is_released_before_it_is_assigned_again(town: Neighbourhood, coordinator) -> None:
+    ali, banu = town.students(10, 20)
+    task_id = town.press()
+    town.matching.accept(ali, task_id)
+    with pytest.raises(IllegalStep):
+        town.matching.assign(coordinator, task_id, banu.id)
+    town.matching.release(coordinator, task_id)
+    town.matching.assign(coordinator, task_id, banu.id)
+    assert town.matching.open_task(ali) is None
+
+
+def test_what_has_ended_cannot_be_assigned(town: Neighbourhood, coordinator) -> None:
+    task_id = town.press()
+    ali = town.student(10)
+    assert town.status(task_id) == "TIMED_OUT"
+    with pytest.raises(IllegalStep):
+        town.matching.assign(coordinator, task_id, ali.id)
+
+
+def test_moving_on_asks_the_next_and_takes_the_popup_back(town: Neighbourhood, coordinator) -> None:
+    ali, banu = town.students(10, 20)
+    task_id = town.press()
+    assert town.matching.move_on(coordinator, task_id).status == "PENDING"
+    assert town.states(task_id) == [(ali.id, "WITHDRAWN", "MOVED_ON"), (banu.id, "PENDING", None)]
+    assert [(row.kind, row.status) for row in town.told(ali)] == [
+        ("OFFER", "CANCELLED"),
+        ("OFFER_WITHDRAWN", "ACCEPTED"),
+    ]
+    town.matching.move_on(coordinator, task_id)
+    assert town.status(task_id) == "TIMED_OUT"
+
+
+def test_there_is_nothing_to_move_on_from_once_somebody_comes(town: Neighbourhood, coordinator) -> None:
+    ali = town.student(10)
+    task_id = town.press()
+    town.matching.accept(ali, task_id)
+    with pytest.raises(NotAssigned):
+        town.matching.move_on(coordinator, task_id)
+    with pytest.raises(TaskNotFound):
+        town.matching.move_on(coordinator, uuid7())
+
+
+def test_releasing_searches_again_without_that_student_and_tells_everybody(town: Neighbourhood, coordinator) -> None:
+    elder, ali, banu = town.elder(), town.student(10, "Ahmet Çelik"), town.student(20)
+    task_id = town.press(elder)
+    town.matching.accept(ali, task_id)
+    town.matching.start(ali, task_id)
+    town.matching.release(coordinator, task_id)
+    assert town.states(task_id) == [(ali.id, "RELEASED", None), (banu.id, "PENDING", None)]
+    assert town.bodies(ali, "RELEASED") == ["Bu görev artık sizde değil."]
+    assert town.bodies(elder)[-1] == "Ahmet gelemiyor. Size başka bir öğrenci arıyoruz."
+    row = town.task(task_id)
+    assert (row.student_id, row.assigned_at, row.started_at) == (None, None, None)
+    with pytest.raises(OfferReleased):
+        town.matching.start(ali, task_id)
+    with pytest.raises(IllegalStep):
+        town.matching.release(coordinator, task_id)
+
+
+def test_a_coordinator_completes_what_the_student_forgot_to(town: Neighbourhood, coordinator) -> None:
+    ali = town.student(10)
+    task_id = town.press()
+    with pytest.raises(IllegalStep):
+        town.matching.complete(coordinator, task_id)
+    town.matching.accept(ali, task_id)
+    assert town.matching.complete(coordinator, task_id).status == "COMPLETED"
+    assert town.one("SELECT completed FROM students").completed == 1
+    assert town.task(task_id).started_at is not None
