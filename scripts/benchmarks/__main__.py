@@ -1,0 +1,56 @@
+"""Runs the measurements one after the other; started by `scripts/bench`, which brings the stores."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+from app.logs import configure_logs
+from benchmarks import MEASUREMENTS, candidates, deadlines, report
+from benchmarks.bench import Bench, load_average, say
+
+Measure = Callable[[Bench], report.Section]
+MEASURE: dict[str, Measure] = {
+    "candidates": candidates.measure,
+    "deadlines": deadlines.measure,
+}
+
+
+def main() -> int:
+    signal.signal(signal.SIGINT, _stop)
+    parser = argparse.ArgumentParser(prog="benchmarks")
+    parser.add_argument("--only", action="append", choices=MEASUREMENTS)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    configure_logs("ERROR", False)
+    bench = Bench(
+        os.environ["BENCH_DATABASE_URL"], os.environ["BENCH_REDIS_URL"], os.environ["BENCH_PGBENCH"], arguments.quick
+    )
+    about = report.about(*bench.versions(), arguments.quick)
+    sections: list[report.Section] = []
+    for name in arguments.only or MEASUREMENTS:
+        say(f"{name} …")
+        before = load_average()
+        section = MEASURE[name](bench)
+        sections.append(replace(section, load=(before, load_average())))
+        if arguments.json:
+            # After each of them, so that a run that is stopped keeps what it has.
+            report.write_json(arguments.json, sections, about)
+    print(report.table(sections, about))
+    return 0
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

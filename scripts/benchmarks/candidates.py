@@ -1,0 +1,107 @@
+"""Who may be asked: the first 50 of about 1,000 in the circle, in order."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from app.ids import uuid7
+from app.matching import candidates
+from app.matching.circle import Circle
+from app.users.models import LatLon
+from benchmarks import city
+from benchmarks.bench import TIME_ZONE, Bench, Connection, fetch, say
+from benchmarks.figures import in_turns, spread
+from benchmarks.report import Row, Section
+
+CAP = 50
+RIVAL_GOAL, FLOOR_GOAL = 10.0, 2.0
+
+RIVAL = """
+SELECT u.id
+FROM rival_users u
+CROSS JOIN LATERAL (
+    SELECT count(*) AS completed FROM rival_tasks t
+    WHERE t.student_id = u.id AND t.status = 'COMPLETED'
+      AND t.ended_at >= date_trunc('month', now() AT TIME ZONE %(time_zone)s) AT TIME ZONE %(time_zone)s
+) month
+WHERE u.is_active AND ST_DWithin(u.location, ST_SetSRID(ST_MakePoint(%(lon)s, %(lat)s), 4326)::geography, %(radius_m)s)
+  AND NOT EXISTS (SELECT FROM rival_tasks t WHERE t.student_id = u.id AND t.status IN ('ASSIGNED', 'STARTED'))
+ORDER BY month.completed, ST_Distance(u.location, ST_SetSRID(ST_MakePoint(%(lon)s, %(lat)s), 4326)::geography), u.id
+LIMIT %(cap)s
+"""
+
+FLOOR = """
+SELECT id FROM floor_students
+WHERE ST_DWithin(plane, ST_SetSRID(ST_MakePoint(%(x)s, %(y)s), 3395), %(outer)s)
+ORDER BY completed, ST_Distance(plane, ST_SetSRID(ST_MakePoint(%(x)s, %(y)s), 3395)) LIMIT %(cap)s
+"""
+
+TITLE = (
+    f"candidates: the first {CAP} for a new task, ms, p50 / p99; floor: unordered by eligibility, planar geometry on a"
+    " narrow clustered table; rival: geography on users, counts taken from tasks"
+)
+
+
+def measure(bench: Bench) -> Section:
+    sizes = [2_000, 10_000] if bench.quick else [10_000, 100_000, 1_000_000]
+    rows = [_measure_city(bench, students, largest=students == sizes[-1]) for students in sizes]
+    notes = [
+        "The same city with fewer students, warm; ours and rival gave the same ids in the same order for every spot.",
+    ]
+    return Section("candidates", TITLE, rows, notes)
+
+
+def _measure_city(bench: Bench, students: int, *, largest: bool) -> Row:
+    database = f"city_{students}"
+    built = city.build(bench, database, students)
+    with (
+        bench.database(database) as db,
+        bench.connect(database, autocommit=False) as plain,
+        db.transaction() as conn,
+    ):
+        spots = city.spots(plain, built, bench.size(40, 10))
+
+        def ours(spot: LatLon) -> candidates.Ranking:
+            return candidates.rank(conn, uuid7(), spot, radius_m=city.RADIUS_M, cap=CAP, time_zone=TIME_ZONE)
+
+        in_circle = _same_answers(spots, ours, lambda spot: rival(plain, spot))
+        say(f"candidates among {students:,} students, {in_circle:,} in the circle")
+        samples = in_turns(
+            {"ours": ours, "floor": lambda spot: floor(plain, spot), "rival": lambda spot: rival(plain, spot)},
+            spots,
+            bench.size(25, 2),
+        )
+    if not largest:
+        bench.drop(database)
+    found = {name: spread(values) for name, values in samples.items()}
+    row = Row(f"{students:,} students, {in_circle:,} in the circle", found["ours"], found["floor"], found["rival"])
+    if not largest:
+        return row
+    assert row.times_rival is not None and row.times_floor is not None, "both were measured"
+    met = None if bench.quick else row.times_rival >= RIVAL_GOAL and row.times_floor <= FLOOR_GOAL
+    return Row(row.name, row.ours, row.floor, row.rival, "rival ≥10x, floor ≤2x", met, {"spots": len(spots)})
+
+
+def _same_answers(
+    spots: Sequence[LatLon],
+    ours: Callable[[LatLon], candidates.Ranking],
+    theirs: Callable[[LatLon], list[int]],
+) -> int:
+    """How many there are in the middle circle; raises where the two disagree."""
+    eligible: list[int] = []
+    for spot in spots:
+        ranking = ours(spot)
+        mine = [item.student_id for item in ranking.candidates]
+        if mine != theirs(spot):
+            raise AssertionError(f"ours and the plain query disagree at {spot}: {mine} and {theirs(spot)}")
+        eligible.append(ranking.eligible)
+    return sorted(eligible)[len(eligible) // 2]
+
+
+def rival(conn: Connection, spot: LatLon) -> list[int]:
+    values = {"lat": spot.lat, "lon": spot.lon, "radius_m": city.RADIUS_M, "cap": CAP, "time_zone": TIME_ZONE}
+    return [row[0] for row in fetch(conn, RIVAL, values)]
+
+
+def floor(conn: Connection, spot: LatLon) -> list[Any]:
+    circle = Circle(spot.lat, spot.lon, city.RADIUS_M)
+    return fetch(conn, FLOOR, {"x": circle.x, "y": circle.y, "outer": circle.outer, "cap": CAP})

@@ -1,0 +1,170 @@
+"""Students and elders spread like people in a city: 400 neighbourhoods, dense in their middle.
+
+A smaller city is the same city with fewer students, so the circle around an elder holds fewer. One student in ten is
+off duty, one in fifty has a task, one in a hundred is being asked by somebody else, and one in ten was last counted
+in an earlier month. `rival_…` and `floor_…` are the tables of the other contestants, filled with the same people.
+"""
+
+import math
+from dataclasses import dataclass
+
+from app.users.models import LatLon
+from benchmarks.bench import Bench, Connection, fetch, run, say
+from benchmarks.loading import without_indexes
+
+RADIUS_M = 1000.0
+AT_FULL_SIZE = (1_000_000, 1_000)
+"""So many students, and about so many of them available in a circle."""
+
+
+@dataclass(frozen=True)
+class City:
+    """Ids: students from 1, then elders who are waiting for nothing, then those with an open task."""
+
+    students: int
+
+    @property
+    def free_elders(self) -> range:
+        first = self.students + 1
+        return range(first, first + max(self.students // 100, 1_000))
+
+    @property
+    def holding(self) -> int:
+        return self.students // 50
+
+    @property
+    def being_asked(self) -> int:
+        return self.students // 100
+
+    @property
+    def busy_elders(self) -> range:
+        first = self.free_elders.stop
+        return range(first, first + self.holding + self.being_asked)
+
+    @property
+    def wanted_in_circle(self) -> float:
+        students, in_circle = AT_FULL_SIZE
+        return self.students * in_circle / students
+
+
+PLACES = """
+CREATE TABLE bench_places AS
+SELECT row_number() OVER () AS id, ST_SetSRID(ST_MakePoint(
+           c.lon + (random() + random() + random() - 1.5) * 0.05,
+           c.lat + (random() + random() + random() - 1.5) * 0.04), 4326)::geography AS place
+FROM generate_series(1, {people}) g
+JOIN (SELECT i, 41.0 + (random() - 0.5) * 0.5 AS lat, 29.0 + (random() - 0.5) * 0.8 AS lon
+      FROM generate_series(0, 399) i) c ON c.i = g % 400
+"""
+
+PEOPLE = """
+INSERT INTO users (id, role, name, phone, home)
+SELECT id, CASE WHEN id <= {students} THEN 'STUDENT' ELSE 'ELDER' END, 'Person ' || id, '+90555' || id,
+       CASE WHEN id > {students} THEN place END
+FROM bench_places;
+
+INSERT INTO students (id, location, month, completed, on_duty, open_task_id)
+SELECT id, place,
+       (date_trunc('month', now() AT TIME ZONE '{zone}')
+        - CASE WHEN random() < 0.1 THEN interval '1 month' ELSE interval '0' END)::date,
+       floor(random() * 9)::int, random() < 0.9, CASE WHEN id % 50 = 0 THEN {held} END
+FROM bench_places WHERE id <= {students};
+"""
+
+# Every fiftieth student holds a task, and every hundredth, counted from another start, is being asked.
+TASKS = """
+INSERT INTO tasks (id, status, elder_id, student_id, location, created_at, updated_at, search_until, next_step_at,
+                   assigned_at, listed, asked)
+SELECT {held}, 'ASSIGNED', {first_busy} + id / 50 - 1, id, place, now, now, now + interval '1 hour',
+       now + interval '4 hours', now, 1, 1
+FROM bench_places, (SELECT clock_timestamp() AS now) clock WHERE id <= {students} AND id % 50 = 0;
+
+INSERT INTO tasks (id, status, elder_id, location, created_at, updated_at, search_until, next_step_at, listed, asked)
+SELECT {asking}, 'PENDING', {first_busy} + {holding} + id / 100, place, now, now, now + interval '1 day',
+       now + interval '10 hours', 50, 1
+FROM bench_places, (SELECT clock_timestamp() AS now) clock WHERE id <= {students} AND id % 100 = 1;
+
+INSERT INTO offers (task_id, student_id, state, rank, distance_m, offered_at, deadline, closed_at)
+SELECT CASE WHEN id % 50 = 0 THEN {held} ELSE {asking} END, id,
+       CASE WHEN id % 50 = 0 THEN 'ACCEPTED' ELSE 'PENDING' END, 1, 0, now, now + interval '10 hours',
+       CASE WHEN id % 50 = 0 THEN now END
+FROM bench_places, (SELECT clock_timestamp() AS now) clock WHERE id <= {students} AND (id % 50 = 0 OR id % 100 = 1);
+"""
+
+# What seed-like code would keep: people with a place, and tasks to be counted, with the indexes it needs.
+RIVAL = """
+CREATE TABLE rival_users AS
+SELECT u.id, u.role, u.name, u.phone, s.active AND s.on_duty AS is_active, s.location
+FROM users u JOIN students s ON s.id = u.id;
+ALTER TABLE rival_users ADD PRIMARY KEY (id);
+CREATE INDEX ON rival_users USING gist (location);
+
+CREATE TABLE rival_tasks AS
+SELECT s.id AS student_id, 'COMPLETED' AS status,
+       s.month::timestamp AT TIME ZONE '{zone}' + interval '1 minute' * one AS ended_at
+FROM students s CROSS JOIN LATERAL generate_series(1, s.completed) one
+UNION ALL SELECT id, 'ASSIGNED', NULL FROM students WHERE open_task_id IS NOT NULL;
+ALTER TABLE rival_tasks ADD COLUMN id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY;
+CREATE INDEX ON rival_tasks (student_id, ended_at) WHERE status = 'COMPLETED';
+CREATE INDEX ON rival_tasks (student_id) WHERE status IN ('ASSIGNED', 'STARTED');
+"""
+
+FLOOR = """
+CREATE TABLE floor_students AS SELECT id, completed, plane FROM students ORDER BY plane;
+CREATE INDEX ON floor_students USING gist (plane);
+"""
+
+
+def task_id_of(kind: str, column: str = "id") -> str:
+    """An id that grows with its row, as version 7 does: `kind` is a digit that tells generated tasks apart."""
+    return f"('0190000{kind}-0000-7000-8000-' || lpad(to_hex({column}), 12, '0'))::uuid"
+
+
+HELD = task_id_of("1")
+ASKING = task_id_of("2")
+
+
+def build(bench: Bench, database: str, students: int, *, contestants: bool = True) -> City:
+    city = City(students)
+    say(f"generating a city of {students:,} students")
+    bench.create(database)
+    values = {
+        "people": city.busy_elders.stop - 1,
+        "students": students,
+        "first_busy": city.busy_elders.start,
+        "holding": city.holding,
+        "zone": "Europe/Istanbul",
+        "held": HELD,
+        "asking": ASKING,
+    }
+    with bench.connect(database) as conn:
+        run(conn, "SELECT setseed(0.42)")
+        run(conn, PLACES.format(**values))
+        with without_indexes(conn, "users", "students"):
+            run(conn, PEOPLE.format(**values))
+        with without_indexes(conn, "tasks", "offers"):
+            run(conn, TASKS.format(**values))
+        run(conn, "DROP TABLE bench_places")
+        if contestants:
+            run(conn, RIVAL.format(**values))
+            run(conn, FLOOR)
+        run(conn, "SELECT setval(pg_get_serial_sequence('users', 'id'), %s)", [values["people"]])
+        run(conn, "VACUUM ANALYZE")
+    return city
+
+
+IN_CIRCLE = """
+SELECT ST_Y(s.home::geometry), ST_X(s.home::geometry),
+       (SELECT count(*) FROM students WHERE available
+           AND plane && ST_Expand(ST_Transform(s.home::geometry, 3395), 1.5 * %(radius_m)s)
+           AND ST_DWithin(location, s.home, %(radius_m)s))
+FROM users s WHERE s.id = ANY(%(elders)s)
+"""
+
+
+def spots(conn: Connection, city: City, how_many: int) -> list[LatLon]:
+    """Homes of elders around whom the city is as dense as the measurement says."""
+    elders = list(city.free_elders)[: 20 * how_many]
+    found = fetch(conn, IN_CIRCLE, {"radius_m": RADIUS_M, "elders": elders})
+    fitting = sorted(found, key=lambda row: abs(math.log(max(row[2], 0.5) / city.wanted_in_circle)))
+    return [LatLon(row[0], row[1]) for row in fitting[:how_many]]

@@ -1,0 +1,62 @@
+"""Samples and what is said about them."""
+
+import gc
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Milliseconds, unless the unit says otherwise. What never came within the time is infinitely late."""
+
+    p50: float
+    p99: float
+    most: float
+    samples: int
+
+    def shown(self) -> str:
+        return f"{number(self.p50)} / {number(self.p99)}"
+
+
+def spread(samples: Sequence[float]) -> Spread:
+    ordered = sorted(samples)
+    return Spread(percentile(ordered, 0.5), percentile(ordered, 0.99), ordered[-1], len(ordered))
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(max(math.ceil(len(ordered) * share) - 1, 0), len(ordered) - 1)]
+
+
+def number(value: float) -> str:
+    if math.isinf(value):
+        return "never"
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def in_turns(
+    contestants: Mapping[str, Callable[[Item], Any]], items: Sequence[Item], passes: int
+) -> dict[str, list[float]]:
+    """Everybody does each item before anybody does the next, so that all meet the same noise."""
+    samples: dict[str, list[float]] = {name: [] for name in contestants}
+    for item in items:
+        for act in contestants.values():
+            act(item)
+    gc.disable()
+    try:
+        for _ in range(passes):
+            for item in items:
+                for name, act in contestants.items():
+                    began = time.perf_counter()
+                    act(item)
+                    samples[name].append((time.perf_counter() - began) * 1e3)
+            gc.collect()
+    finally:
+        gc.enable()
+    return samples

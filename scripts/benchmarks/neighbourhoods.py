@@ -1,0 +1,97 @@
+"""Elders so far apart that no student is near two of them, each with an open task and its own few students.
+
+Student `n` of a task is the `n`th on its list. The first is being asked from the start.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.bench import Bench, fetch, run, say
+from benchmarks.city import task_id_of
+from benchmarks.loading import without_indexes
+
+CHUNK = 10_000
+
+
+@dataclass(frozen=True)
+class Neighbourhoods:
+    tasks: int
+    students_each: int
+
+    def student(self, task: int, place: int) -> int:
+        """Both counted from 1. Ids of students never meet those of elders, which are the numbers of their tasks."""
+        return self.tasks + (task - 1) * self.students_each + place
+
+
+# A grid with 3 km and more from one elder to the next; students live 60 m apart in a row to the north.
+PEOPLE = """
+CREATE TABLE bench_grid AS
+SELECT n, 30 + (n / 320) * 0.035 AS lat, 20 + (n % 320) * 0.05 AS lon FROM generate_series(1, {tasks}) n;
+
+INSERT INTO users (id, role, name, phone, home)
+SELECT n, 'ELDER', 'Elder ' || n, '+90555' || n, ST_SetSRID(ST_MakePoint(lon, lat), 4326)::geography FROM bench_grid;
+
+INSERT INTO users (id, role, name)
+SELECT {tasks} + (n - 1) * {each} + place, 'STUDENT', 'Student ' || n || '/' || place
+FROM bench_grid, generate_series(1, {each}) place;
+
+INSERT INTO students (id, location)
+SELECT {tasks} + (n - 1) * {each} + place,
+       ST_SetSRID(ST_MakePoint(lon, lat + place * 0.00055), 4326)::geography
+FROM bench_grid, generate_series(1, {each}) place;
+"""
+
+TASKS = """
+INSERT INTO tasks (id, status, elder_id, location, created_at, updated_at, search_until, next_step_at, listed, asked)
+SELECT {id}, 'PENDING', n, ST_SetSRID(ST_MakePoint(lon, lat), 4326)::geography, now, now - interval '1 hour',
+       now + interval '1 day', now + interval '10 hours', {each}, 1
+FROM bench_grid, (SELECT clock_timestamp() AS now) clock;
+
+INSERT INTO offers (task_id, student_id, state, rank, distance_m, offered_at, deadline)
+SELECT {id}, {tasks} + (n - 1) * {each} + 1, 'PENDING', 1, 61, now, now + interval '10 hours'
+FROM bench_grid, (SELECT clock_timestamp() AS now) clock;
+
+DROP TABLE bench_grid;
+"""
+
+
+def build(bench: Bench, database: str, tasks: int, students_each: int) -> Neighbourhoods:
+    say(f"generating {tasks:,} open tasks with {students_each} students each")
+    bench.create(database)
+    values = {"tasks": tasks, "each": students_each, "id": task_id_of("3", "n")}
+    with bench.connect(database) as conn:
+        with without_indexes(conn, "users", "students", "tasks", "offers"):
+            run(conn, PEOPLE.format(**values))
+            run(conn, TASKS.format(**values))
+        run(conn, "VACUUM ANALYZE")
+    return Neighbourhoods(tasks, students_each)
+
+
+# Who was never asked, in the order of ids, which here is the order of distance.
+LISTS = """
+SELECT t.id::text, array_agg(s.id ORDER BY s.id)
+FROM tasks t JOIN students s ON s.id > {tasks} + (t.elder_id - 1) * {each} AND s.id <= {tasks} + t.elder_id * {each}
+WHERE t.status = 'PENDING' AND NOT EXISTS (SELECT FROM offers o WHERE o.task_id = t.id AND o.student_id = s.id)
+GROUP BY t.id
+"""
+
+
+def fill_lists(bench: Bench, database: str, world: Neighbourhoods, client: Any) -> dict[str, list[int]]:
+    """The candidate lists as they stand, written to Redis."""
+    with bench.connect(database) as conn:
+        lists = dict(fetch(conn, LISTS.format(tasks=world.tasks, each=world.students_each)))
+    for chunk in _chunks(sorted(lists)):
+        pipe = client.pipeline(transaction=False)
+        for task_id in chunk:
+            key = f"task_candidates:{task_id}"
+            pipe.delete(key)
+            pipe.rpush(key, *lists[task_id])
+            pipe.expire(key, 36_000)
+        pipe.execute()
+    return lists
+
+
+def _chunks(items: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(items), CHUNK):
+        yield items[start : start + CHUNK]

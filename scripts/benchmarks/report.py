@@ -1,0 +1,122 @@
+"""One table for people, and the same figures for machines."""
+
+import json
+import math
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figures import Spread, number
+
+HEADINGS = ("measurement", "ours", "floor", "rival", "ours/floor", "rival/ours", "goal", "met")
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    ours: Spread | float
+    floor: Spread | float | None = None
+    rival: Spread | float | None = None
+    goal: str = ""
+    met: bool | None = None
+    facts: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Further figures, for machines."""
+
+    @property
+    def times_floor(self) -> float | None:
+        return None if self.floor is None else _middle(self.ours) / _middle(self.floor)
+
+    @property
+    def times_rival(self) -> float | None:
+        return None if self.rival is None else _middle(self.rival) / _middle(self.ours)
+
+
+@dataclass(frozen=True)
+class Section:
+    name: str
+    title: str
+    """What the columns mean here, and in which unit."""
+    rows: Sequence[Row]
+    notes: Sequence[str] = ()
+    load: tuple[float, float] = (0.0, 0.0)
+    """Load average before and after: on a busy machine the figures are pessimistic."""
+
+
+def _middle(value: Spread | float) -> float:
+    return value.p50 if isinstance(value, Spread) else value
+
+
+def table(sections: Sequence[Section], about: dict[str, Any]) -> str:
+    lines: list[tuple[str, ...] | str] = [HEADINGS]
+    for section in sections:
+        lines += ["", section.title]
+        lines += [_cells(row) for row in section.rows]
+        lines += [f"    {note}" for note in section.notes]
+        lines.append(f"    load average {section.load[0]:.1f} before, {section.load[1]:.1f} after")
+    rows = [line for line in lines if isinstance(line, tuple)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+    printed = [_aligned(line, widths) if isinstance(line, tuple) else line for line in lines]
+    described = ", ".join(f"{name} {value}" for name, value in about.items())
+    return "\n".join([described, "", printed[0], "-" * len(printed[0]), *printed[1:]])
+
+
+def _aligned(row: tuple[str, ...], widths: Sequence[int]) -> str:
+    numbers = [cell.rjust(width) for cell, width in zip(row[1:6], widths[1:6], strict=True)]
+    words = [cell.ljust(width) for cell, width in zip(row[6:], widths[6:], strict=True)]
+    return "  ".join([row[0].ljust(widths[0]), *numbers, *words]).rstrip()
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    met = "" if row.met is None else "yes" if row.met else "NO"
+    shown = [_shown(value) for value in (row.ours, row.floor, row.rival)]
+    return ("  " + row.name, *shown, _times(row.times_floor), _times(row.times_rival), row.goal, met)
+
+
+def _shown(value: Spread | float | None) -> str:
+    if value is None:
+        return "–"
+    return value.shown() if isinstance(value, Spread) else number(value)
+
+
+def _times(ratio: float | None) -> str:
+    return "" if ratio is None else "∞" if math.isinf(ratio) else f"{number(ratio)}x"
+
+
+def write_json(path: Path, sections: Sequence[Section], about: dict[str, Any]) -> None:
+    told = {"about": about, "sections": [_plain(section) for section in sections]}
+    path.write_text(json.dumps(_finite(told), indent=2, ensure_ascii=False) + "\n")
+
+
+def _plain(section: Section) -> dict[str, Any]:
+    ratios = [{"ours_by_floor": row.times_floor, "rival_by_ours": row.times_rival} for row in section.rows]
+    plain = asdict(section)
+    plain["rows"] = [row | more for row, more in zip(plain["rows"], ratios, strict=True)]
+    return plain
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: null stands for what never came."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def about(postgres: str, postgis: str, redis: str, quick: bool) -> dict[str, Any]:
+    return {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "cores": len(os.sched_getaffinity(0)),
+        "Python": platform.python_version(),
+        "PostgreSQL": postgres,
+        "PostGIS": postgis,
+        "Redis": redis,
+        "psycopg": version("psycopg"),
+        "SQLAlchemy": version("sqlalchemy"),
+        "sizes": "quick, which means nothing" if quick else "full",
+    }
