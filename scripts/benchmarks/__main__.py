@@ -4,19 +4,23 @@ import argparse
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
 from app.logs import configure_logs
-from benchmarks import MEASUREMENTS, candidates, deadlines, report
+from benchmarks import MEASUREMENTS, candidates, deadlines, flat, http, memory, report
 from benchmarks.bench import Bench, load_average, say
 
 Measure = Callable[[Bench], report.Section]
 MEASURE: dict[str, Measure] = {
     "candidates": candidates.measure,
     "deadlines": deadlines.measure,
+    "http": http.measure,
+    "memory": memory.measure,
+    "flat": flat.measure,
 }
 
 
@@ -35,9 +39,9 @@ def main() -> int:
     sections: list[report.Section] = []
     for name in arguments.only or MEASUREMENTS:
         say(f"{name} …")
-        before = load_average()
+        before, began = load_average(), time.monotonic()
         section = MEASURE[name](bench)
-        sections.append(replace(section, load=(before, load_average())))
+        sections.append(replace(section, load=(before, load_average()), took_s=time.monotonic() - began))
         if arguments.json:
             # After each of them, so that a run that is stopped keeps what it has.
             report.write_json(arguments.json, sections, about)

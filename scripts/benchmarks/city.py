@@ -153,8 +153,15 @@ def build(bench: Bench, database: str, students: int, *, contestants: bool = Tru
     return city
 
 
+def known_or_new(bench: Bench, database: str, students: int) -> City:
+    """The one that an earlier measurement left, or a new one."""
+    with bench.connect("maintenance") as conn:
+        known = fetch(conn, "SELECT FROM pg_database WHERE datname = %s", [database])
+    return City(students) if known else build(bench, database, students)
+
+
 IN_CIRCLE = """
-SELECT ST_Y(s.home::geometry), ST_X(s.home::geometry),
+SELECT s.id, ST_Y(s.home::geometry), ST_X(s.home::geometry),
        (SELECT count(*) FROM students WHERE available
            AND plane && ST_Expand(ST_Transform(s.home::geometry, 3395), 1.5 * %(radius_m)s)
            AND ST_DWithin(location, s.home, %(radius_m)s))
@@ -162,9 +169,19 @@ FROM users s WHERE s.id = ANY(%(elders)s)
 """
 
 
-def spots(conn: Connection, city: City, how_many: int) -> list[LatLon]:
-    """Homes of elders around whom the city is as dense as the measurement says."""
+@dataclass(frozen=True)
+class Home:
+    elder_id: int
+    spot: LatLon
+
+
+def homes(conn: Connection, city: City, how_many: int) -> list[Home]:
+    """Of free elders around whom the city is as dense as the measurement says."""
     elders = list(city.free_elders)[: 20 * how_many]
     found = fetch(conn, IN_CIRCLE, {"radius_m": RADIUS_M, "elders": elders})
-    fitting = sorted(found, key=lambda row: abs(math.log(max(row[2], 0.5) / city.wanted_in_circle)))
-    return [LatLon(row[0], row[1]) for row in fitting[:how_many]]
+    fitting = sorted(found, key=lambda row: abs(math.log(max(row[3], 0.1) / city.wanted_in_circle)))
+    return [Home(row[0], LatLon(row[1], row[2])) for row in fitting[:how_many]]
+
+
+def spots(conn: Connection, city: City, how_many: int) -> list[LatLon]:
+    return [home.spot for home in homes(conn, city, how_many)]

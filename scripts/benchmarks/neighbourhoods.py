@@ -64,6 +64,7 @@ def build(bench: Bench, database: str, tasks: int, students_each: int) -> Neighb
         with without_indexes(conn, "users", "students", "tasks", "offers"):
             run(conn, PEOPLE.format(**values))
             run(conn, TASKS.format(**values))
+        run(conn, "SELECT setval(pg_get_serial_sequence('users', 'id'), (SELECT max(id) FROM users))")
         run(conn, "VACUUM ANALYZE")
     return Neighbourhoods(tasks, students_each)
 

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import platform
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from typing import Any
 from benchmarks.figures import Spread, number
 
 HEADINGS = ("measurement", "ours", "floor", "rival", "ours/floor", "rival/ours", "goal", "met")
+TEXT_WIDTH = 120
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Section:
     notes: Sequence[str] = ()
     load: tuple[float, float] = (0.0, 0.0)
     """Load average before and after: on a busy machine the figures are pessimistic."""
+    took_s: float = 0.0
 
 
 def _middle(value: Spread | float) -> float:
@@ -54,15 +57,19 @@ def _middle(value: Spread | float) -> float:
 def table(sections: Sequence[Section], about: dict[str, Any]) -> str:
     lines: list[tuple[str, ...] | str] = [HEADINGS]
     for section in sections:
-        lines += ["", section.title]
+        lines += ["", *textwrap.wrap(section.title, TEXT_WIDTH)]
         lines += [_cells(row) for row in section.rows]
-        lines += [f"    {note}" for note in section.notes]
-        lines.append(f"    load average {section.load[0]:.1f} before, {section.load[1]:.1f} after")
+        load = f"Load average {section.load[0]:.1f} before, {section.load[1]:.1f} after; {section.took_s:.0f} s."
+        lines += [line for note in (*section.notes, load) for line in _paragraph(note)]
     rows = [line for line in lines if isinstance(line, tuple)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     printed = [_aligned(line, widths) if isinstance(line, tuple) else line for line in lines]
     described = ", ".join(f"{name} {value}" for name, value in about.items())
-    return "\n".join([described, "", printed[0], "-" * len(printed[0]), *printed[1:]])
+    return "\n".join([*textwrap.wrap(described, TEXT_WIDTH), "", printed[0], "-" * len(printed[0]), *printed[1:]])
+
+
+def _paragraph(text: str) -> list[str]:
+    return textwrap.wrap(text, TEXT_WIDTH, initial_indent="    ", subsequent_indent="      ")
 
 
 def _aligned(row: tuple[str, ...], widths: Sequence[int]) -> str:

@@ -83,3 +83,8 @@ def memory_mb(pid: int, field: str) -> float:
         found = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{member}/{file}").read_text(), re.MULTILINE)
         total_kb += int(found[1]) if found else 0
     return total_kb / 1024
+
+
+def kill_family(pid: int) -> None:
+    for member in family(pid):
+        os.kill(member, processes.signal.SIGKILL)

@@ -1,0 +1,162 @@
+"""The same work with ten thousand finished tasks behind it and with five million."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection as AppConnection
+
+from app.delivery import queue
+from app.delivery.models import NotificationType
+from app.ids import uuid7
+from app.matching import candidates, cascade, store
+from app.matching.rules import MatchingRules
+from app.users.models import LatLon
+from benchmarks import city, history
+from benchmarks.bench import TIME_ZONE, Bench, fetch, run, say
+from benchmarks.figures import in_turns, spread
+from benchmarks.report import Row, Section
+
+BATCH = 200
+GOAL = 1.5
+TITLE = (
+    "flat: ms, p50 / p99, with {many:,} finished tasks behind it; floor: the same with {few:,}. Each in a transaction"
+    " that is rolled back"
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A database with its history, and what is due in it."""
+
+    conn: AppConnection
+    due: Sequence[UUID]
+    lists: dict[UUID, list[int]]
+    busiest_elder: int
+    students: Sequence[int]
+
+
+def measure(bench: Bench) -> Section:
+    students = bench.size(1_000_000, 10_000)
+    few, many = bench.size(10_000, 100), bench.size(5_000_000, 20_000)
+    template = f"city_{students}"
+    built = city.known_or_new(bench, template, students)
+    with bench.connect(template) as conn:
+        spots = city.spots(conn, built, bench.size(40, 5))
+        due = _make_due(conn, bench.size(BATCH, 20))
+    for database, finished in (("flat_few", few), ("flat_many", many)):
+        bench.copy(template, database)
+        history.pile_up(bench, database, built, finished)
+    with (
+        bench.database("flat_few") as few_db,
+        bench.database("flat_many") as many_db,
+        few_db.engine.connect() as few_conn,
+        many_db.engine.connect() as many_conn,
+    ):
+        places = {"few": _place(few_conn, due), "many": _place(many_conn, due)}
+        rows = [
+            _row(bench, name, act, places, items, passes)
+            for name, act, items, passes in _works(spots, bench.size(25, 1))
+        ]
+    bench.drop("flat_few", "flat_many")
+    notes = ["With one and a half offers and two notifications for each finished task."]
+    return Section("flat", TITLE.format(few=few, many=many), rows, notes)
+
+
+Act = Callable[[Place, Any], Any]
+
+
+def _works(spots: Sequence[LatLon], passes: int) -> list[tuple[str, Act, Sequence[Any], int]]:
+    once = [None]
+    return [
+        ("candidates: the first 50", _candidates, spots, passes),
+        ("deadlines: 200 due offers settled", _settle, once, 2 * passes),
+        ("deadlines: the sweep for what is due", _sweep, once, 20 * passes),
+        ("counts: a student's month", _count_month, range(20), 2 * passes),
+        ("counts: an elder's newest requests", _count_newest, once, 40 * passes),
+        ("delivery: the next 200 notifications", _claim, once, 10 * passes),
+    ]
+
+
+def _row(bench: Bench, name: str, act: Act, places: dict[str, Place], items: Sequence[Any], passes: int) -> Row:
+    say(f"flat: {name}")
+
+    def on(place: Place) -> Callable[[Any], None]:
+        def once(item: Any) -> None:
+            act(place, item)
+            place.conn.rollback()
+
+        return once
+
+    samples = in_turns({key: on(place) for key, place in places.items()}, items, passes)
+    few, many = spread(samples["few"]), spread(samples["many"])
+    met = None if bench.quick else many.p50 <= GOAL * few.p50
+    return Row(name, many, few, goal=f"at most {GOAL:.1f}x", met=met)
+
+
+def _candidates(place: Place, spot: LatLon) -> None:
+    candidates.rank(place.conn, uuid7(), spot, radius_m=city.RADIUS_M, cap=50, time_zone=TIME_ZONE)
+
+
+def _settle(place: Place, _item: None) -> None:
+    settled = cascade.settle(place.conn, place.due, place.lists, RULES, skip_locked=True)
+    assert settled.offered == len(place.due), f"{settled.offered} offers for {len(place.due)} due tasks"
+
+
+def _sweep(place: Place, _item: None) -> None:
+    assert len(store.due_tasks(place.conn, 1_000)) == len(place.due)
+
+
+def _count_month(place: Place, turn: int) -> None:
+    store.count_completed(place.conn, place.students[turn], TIME_ZONE)
+
+
+def _count_newest(place: Place, _item: None) -> None:
+    store.count_recent_tasks(place.conn, place.busiest_elder, 60)
+
+
+def _claim(place: Place, _item: None) -> None:
+    assert len(queue.claim(place.conn, NotificationType.PUSH, 200, 30.0).taken) == 200
+
+
+RULES = MatchingRules()
+
+DUE = """
+SELECT t.id, ST_Y(t.location::geometry), ST_X(t.location::geometry) FROM tasks t
+WHERE t.status = 'PENDING' ORDER BY md5(t.id::text) LIMIT %s
+"""
+MAKE_DUE = """
+WITH over AS (UPDATE offers SET deadline = clock_timestamp() WHERE task_id = ANY(%(ids)s) AND state = 'PENDING')
+UPDATE tasks SET next_step_at = clock_timestamp() WHERE id = ANY(%(ids)s)
+"""
+NOTIFY = """
+INSERT INTO notifications (id, notification_type, recipient, recipient_user_id, subject, body)
+SELECT gen_random_uuid(), 'PUSH', 'user:' || id, id, '', '' FROM students WHERE id <= 400
+"""
+BUSIEST = "SELECT elder_id FROM tasks GROUP BY elder_id ORDER BY count(*) DESC LIMIT 1"
+
+
+def _make_due(conn: Any, how_many: int) -> list[tuple[UUID, LatLon]]:
+    found = fetch(conn, DUE, [how_many])
+    run(conn, MAKE_DUE, {"ids": [row[0] for row in found]})
+    run(conn, NOTIFY)
+    time.sleep(0.01)
+    return [(row[0], LatLon(row[1], row[2])) for row in found]
+
+
+def _place(conn: AppConnection, due: Sequence[tuple[UUID, LatLon]]) -> Place:
+    lists = {
+        task_id: [
+            item.student_id
+            for item in candidates.rank(
+                conn, task_id, spot, radius_m=city.RADIUS_M, cap=50, time_zone=TIME_ZONE
+            ).candidates
+        ]
+        for task_id, spot in due
+    }
+    busiest: Any = conn.exec_driver_sql(BUSIEST).scalar_one()
+    students = [row[0] for row in conn.exec_driver_sql("SELECT id FROM students ORDER BY md5(id::text) LIMIT 20")]
+    conn.rollback()
+    return Place(conn, sorted(task_id for task_id, _ in due), lists, busiest, students)
