@@ -4,6 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime
 
+import psycopg
 import sqlalchemy.exc
 from sqlalchemy import Connection, MetaData, create_engine, text
 from sqlalchemy.pool import QueuePool
@@ -62,21 +63,46 @@ class Database:
                 "connect_timeout": connect_timeout_s,
                 "options": options,
                 "application_name": application_name,
+                # A network path that is gone must not hold a thread for the quarter of an hour TCP would allow.
+                "keepalives_idle": 5,
+                "keepalives_interval": 2,
+                "keepalives_count": 3,
+                "tcp_user_timeout": 10_000,
             },
         )
+
+        self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @contextmanager
     def transaction(self) -> Generator[Connection]:
         """A READ COMMITTED transaction, committed at the end of the block and rolled back by any exception."""
-        try:
-            with self.engine.begin() as conn:
-                yield conn
-        except (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError, sqlalchemy.exc.TimeoutError) as error:
-            raise DatabaseUnavailable("The database does not answer.") from error
+        with _translated(), self.engine.begin() as conn:
+            yield conn
+
+    @contextmanager
+    def reading(self) -> Generator[Connection]:
+        """For reads that need no common snapshot: each statement by itself, without BEGIN and COMMIT around it."""
+        with _translated(), self._reader.connect() as conn:
+            yield conn
 
     def now(self) -> datetime:
-        with self.transaction() as conn:
+        with self.reading() as conn:
             return conn.execute(text("SELECT clock_timestamp()")).scalar_one()
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+@contextmanager
+def _translated() -> Generator[None]:
+    """Errors of the driver arrive bare where a hot query goes past SQLAlchemy."""
+    try:
+        yield
+    except (
+        sqlalchemy.exc.OperationalError,
+        sqlalchemy.exc.InterfaceError,
+        sqlalchemy.exc.TimeoutError,
+        psycopg.OperationalError,
+        psycopg.InterfaceError,
+    ) as error:
+        raise DatabaseUnavailable("The database does not answer.") from error

@@ -17,7 +17,12 @@ _BEARER = re.compile(r"(?i)bearer\s+\S+")
 _COORDINATES = re.compile(r"-?\d{1,3}\.\d{4,}")
 
 
+# PostgreSQL quotes whole rows here.
+_DATABASE_DETAIL = re.compile(r"(?:DETAIL|CONTEXT):.*?(?=\n\nThe above exception|\n\nDuring handling|\Z)", re.DOTALL)
+
+
 def mask_text(value: str) -> str:
+    value = _DATABASE_DETAIL.sub("DETAIL: ***", value)
     value = _URL_PASSWORD.sub("***@", value)
     value = _BEARER.sub("Bearer ***", value)
     value = _COORDINATES.sub("***", value)

@@ -5,7 +5,6 @@ import threading
 from types import FrameType
 
 import structlog
-from prometheus_client import start_http_server
 
 from app.clock import Clock, DatabaseClock
 from app.db import Database
@@ -13,6 +12,7 @@ from app.delivery.channels.base import Channel
 from app.delivery.channels.fcm import FcmChannel
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.worker import Dispatcher, DispatcherOptions
+from app.ops.metrics import serve_metrics
 from app.settings import PushMode, Settings
 
 log = structlog.get_logger(__name__)
@@ -32,9 +32,7 @@ def main(settings: Settings, argv: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, drain)
     # A claim, the records, the clock, and one for each thread where the channel writes to the database.
-    db = Database(
-        settings.database_url, pool_size=settings.delivery_threads + 3, application_name="yaninda-delivery"
-    )
+    db = Database(settings.database_url, pool_size=settings.delivery_threads + 3, application_name="yaninda-delivery")
     clock = DatabaseClock(db.now)
     try:
         channel = make_push_channel(settings, db, clock)
@@ -45,7 +43,7 @@ def main(settings: Settings, argv: list[str]) -> int:
         return WRONG_SETTINGS
     dispatcher = Dispatcher(db, clock, channel, database_url=settings.database_url, options=options(settings))
     if settings.delivery_metrics_port:
-        start_http_server(settings.delivery_metrics_port, addr=settings.host, registry=dispatcher.metrics.registry)
+        serve_metrics(settings, settings.delivery_metrics_port, dispatcher.metrics.registry)
     log.info("delivery_started", push=settings.push.value, threads=settings.delivery_threads)
     try:
         dispatcher.run(stop)

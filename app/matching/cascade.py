@@ -6,21 +6,24 @@ and requests can all call it, and whoever is first wins.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from sqlalchemy import Connection
 
-from app.matching import candidates, notices, store
+from app.matching import candidates, notices, offers, students, tasks
 from app.matching.choice import Walk, by_age, walk, walk_ranking
+from app.matching.offers import Pick
 from app.matching.rules import MatchingRules
 from app.matching.states import OPEN, TaskStatus
-from app.matching.store import Pick, Progress, Task
+from app.matching.tasks import Progress, Task
 from app.redis_store.contract import ListChange, TaskKeys
 
 LOOK_AHEAD = 4
 """So many of a list are looked at at first; nearly always one of them can be asked."""
+OUT_OF_REACH_PAUSE = timedelta(milliseconds=100)
+"""A student whose row somebody holds is tried again after this; the tasks that are due with it do not wait."""
 
 
 @dataclass
@@ -35,6 +38,8 @@ class Settled:
     """Students who can be asked again, perhaps by a task that waits for one."""
     lost: set[int] = field(default_factory=set[int])
     """Students who were being asked and cannot be asked now; a task that waits for one of them waits in vain."""
+    out_of_reach: set[int] = field(default_factory=set[int])
+    """Students whose rows are in other hands at this moment."""
     waiting: set[UUID] = field(default_factory=set[UUID])
     """Tasks that began to wait in this step. Whoever was freed while they decided so did not see them waiting."""
     late_s: list[float] = field(default_factory=list[float])
@@ -52,8 +57,8 @@ class Settled:
         self.offered += other.offered
         self.ended += other.ended
 
-    def drop_keys(self, task_id: UUID, next_step_at: datetime | None = None) -> None:
-        self.keys[task_id] = TaskKeys(task_id, next_step_at=next_step_at, list_change=ListChange.DROP)
+    def drop_keys(self, task_id: UUID, version: datetime | None = None, next_step_at: datetime | None = None) -> None:
+        self.keys[task_id] = TaskKeys(task_id, next_step_at=next_step_at, list_change=ListChange.DROP, version=version)
 
 
 def settle(
@@ -66,36 +71,40 @@ def settle(
 ) -> Settled:
     """`lists` are the candidate lists as Redis had them; a task without one is ranked anew."""
     settled = Settled()
-    locked = store.lock_tasks(conn, task_ids, skip_locked=skip_locked)
-    for task_id in store.unknown_tasks(conn, set(task_ids) - {task.id for task in locked}):
+    locked = tasks.lock_tasks(conn, task_ids, skip_locked=skip_locked)
+    for task_id in tasks.unknown_tasks(conn, set(task_ids) - {task.id for task in locked}):
         settled.drop_keys(task_id)
-    for expired in store.expire_offers(conn, [task.id for task in locked]):
+    for expired in offers.expire_offers(conn, [task.id for task in locked]):
         settled.freed.add(expired.student_id)
         settled.late_s.append(expired.late_s)
     pending = [task for task in locked if task.status is TaskStatus.PENDING]
-    live = store.live_offers(conn, [task.id for task in pending])
+    versions = {task.id: task.updated_at for task in pending}
+    live = offers.live_offers(conn, [task.id for task in pending])
     for task_id, offer in live.items():
-        settled.keys[task_id] = TaskKeys(task_id, offer.student_id, offer.deadline, offer.deadline)
+        version = versions[task_id]
+        settled.keys[task_id] = TaskKeys(task_id, offer.student_id, offer.deadline, offer.deadline, version=version)
     for task in locked:
         if task.is_held:
             _report_overdue(conn, task, rules, settled)
         elif task.status not in OPEN:
-            settled.drop_keys(task.id)
-    _seek(conn, by_age(task for task in pending if task.id not in live), lists, rules, settled)
+            settled.drop_keys(task.id, task.updated_at)
+    seekers = by_age(task for task in pending if task.id not in live)
+    if seekers:
+        _seek(conn, seekers, lists, rules, settled, skip_locked)
     return settled
 
 
 def _report_overdue(conn: Connection, task: Task, rules: MatchingRules, settled: Settled) -> None:
     """Tells the coordinators once about a task that was not started, and once about one not completed."""
-    next_step_at = task.next_step_at
+    next_step_at, version = task.next_step_at, task.updated_at
     if next_step_at is not None and next_step_at <= task.read_at:
         assert task.assigned_at is not None, "a held task was assigned"
         complete_by = task.assigned_at + rules.complete_limit
         not_started = task.status is TaskStatus.ASSIGNED and next_step_at < complete_by
         next_step_at = complete_by if not_started else None
-        store.move_task(conn, task, task.status, next_step_at=next_step_at)
+        version = tasks.move_task(conn, task, task.status, next_step_at=next_step_at).updated_at
         notices.overdue(conn, task, not_started=not_started)
-    settled.drop_keys(task.id, next_step_at)
+    settled.drop_keys(task.id, version, next_step_at)
 
 
 def _seek(
@@ -104,18 +113,19 @@ def _seek(
     lists: Mapping[UUID, Sequence[int]],
     rules: MatchingRules,
     settled: Settled,
+    skip_locked: bool,
 ) -> None:
-    if not seekers:
-        return
     steps = [Walk(task, lists.get(task.id, ()), listed=task.listed) for task in seekers if _may_search(task)]
     _choose(conn, steps, rules)
-    deadlines = _offer(conn, [step.pick for step in steps if step.pick is not None], rules)
+    deadlines = _offer(conn, [step.pick for step in steps if step.pick is not None], rules, settled, skip_locked)
     settled.offered += len(deadlines)
-    skipped = store.insert_skips(conn, [skip for step in steps for skip in step.skips])
+    skipped = offers.insert_skips(conn, [skip for step in steps for skip in step.skips])
     going_on = [step for step in steps if step.pick is not None or step.wait_until is not None]
-    store.save_progress(
+    versions = tasks.save_progress(
         conn, [_note(step, deadlines.get(step.task.id), skipped.count(step.task.id), settled) for step in going_on]
     )
+    for task_id, version in versions.items():
+        settled.keys[task_id] = replace(settled.keys[task_id], version=version)
     _end(conn, seekers, {step.task.id for step in going_on}, settled)
 
 
@@ -132,6 +142,8 @@ def _note(step: Walk, deadline: datetime | None, skipped: int, settled: Settled)
         next_step_at, waiting = min(step.wait_until, task.search_until), True
         if not task.waiting:
             settled.waiting.add(task.id)
+    elif step.pick.student_id in settled.out_of_reach:
+        next_step_at = task.read_at + OUT_OF_REACH_PAUSE
     elif deadline is None:
         # Another transaction was faster with this student; the row says that the next step is due at once.
         settled.again.add(task.id)
@@ -156,7 +168,7 @@ def _choose(conn: Connection, steps: Sequence[Walk], rules: MatchingRules) -> No
 
 def _walk_lists(conn: Connection, steps: Sequence[Walk], taken: set[int], rules: MatchingRules, part: slice) -> None:
     pairs = [(step.task.id, student_id) for step in steps for student_id in step.given[part]]
-    facts = store.facts(conn, pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
+    facts = offers.facts(conn, pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
     for step in steps:
         walk(step, step.given[part], facts, taken, step.task.read_at + rules.offer_ttl)
 
@@ -176,20 +188,25 @@ def rank(conn: Connection, task: Task, rules: MatchingRules, cap: int | None = N
     )
 
 
-def _offer(conn: Connection, picks: Sequence[Pick], rules: MatchingRules) -> dict[UUID, datetime]:
+def _offer(
+    conn: Connection, picks: Sequence[Pick], rules: MatchingRules, settled: Settled, skip_locked: bool
+) -> dict[UUID, datetime]:
     """Locks the students, reads again whether they may be asked, and offers."""
-    if not picks:
+    wanted = {pick.student_id for pick in picks}
+    if not wanted:
         return {}
-    store.lock_students(conn, [pick.student_id for pick in picks])
+    locked = students.lock_students(conn, wanted, skip_locked=skip_locked)
+    settled.out_of_reach |= wanted - locked
+    picks = [pick for pick in picks if pick.student_id in locked]
     pairs = [(pick.task_id, pick.student_id) for pick in picks]
-    facts = store.facts(conn, pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
+    facts = offers.facts(conn, pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
     good = [pick for pick in picks if _may_be_asked(facts[pick.task_id, pick.student_id])]
-    deadlines = store.insert_offers(conn, good, rules.offer_ttl)
+    deadlines = offers.insert_offers(conn, good, rules.offer_ttl)
     notices.offers(conn, good, deadlines, rules)
     return deadlines
 
 
-def _may_be_asked(fact: store.Fact) -> bool:
+def _may_be_asked(fact: offers.Fact) -> bool:
     return fact.obstacle is None and fact.busy_until is None and not fact.seen_before
 
 
@@ -197,8 +214,8 @@ def _end(conn: Connection, seekers: Sequence[Task], going_on: set[UUID], settled
     ending = [task.id for task in seekers if task.id not in going_on]
     if not ending:
         return
-    over = set(store.end_searches(conn, ending))
+    over = tasks.end_searches(conn, ending)
     notices.nobody_found(conn, [task for task in seekers if task.id in over])
     settled.ended += len(over)
-    for task_id in over:
-        settled.drop_keys(task_id)
+    for task_id, version in over.items():
+        settled.drop_keys(task_id, version)

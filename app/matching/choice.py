@@ -6,7 +6,8 @@ from datetime import datetime
 from uuid import UUID
 
 from app.matching.candidates import Ranking
-from app.matching.store import Fact, Pick, Skip, Task
+from app.matching.offers import Fact, Pick, Skip
+from app.matching.tasks import Task
 from app.redis_store.contract import ListChange, TaskKeys
 
 

@@ -5,10 +5,12 @@ from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
 
+import structlog
 from sqlalchemy import Connection
 
 from app.clock import Clock
 from app.db import Database
+from app.errors import Unavailable
 from app.matching import duty, reading, service
 from app.matching.cascade import Settled
 from app.matching.conductor import Conductor
@@ -23,6 +25,7 @@ TRIES = 5
 Lists = dict[UUID, list[int]]
 Step = Callable[[Connection], Settled]
 Result = TypeVar("Result")
+log = structlog.get_logger(__name__)
 
 
 class Matching:
@@ -38,9 +41,14 @@ class Matching:
         task_id = created.task_id
         if not created.created:
             return Pressed(self.task(caller, task_id), False)
-        view = self.conductor.first_offer(
-            task_id, created.candidates, lambda conn: reading.task_view(conn, caller, task_id)
-        )
+        try:
+            view = self.conductor.first_offer(
+                task_id, created.candidates, lambda conn: reading.task_view(conn, caller, task_id)
+            )
+        except Unavailable as error:
+            # The request is committed, and due: the matcher makes the first offer.
+            log.warning("first_offer_left_to_the_matcher", code=error.code)
+            view = self.task(caller, task_id)
         # The answer to a press is about the press; what came of it so fast is told by a message.
         return Pressed(_as_pressed(view), True)
 
@@ -80,34 +88,34 @@ class Matching:
     # ---- coming and going ----
 
     def set_availability(self, caller: Caller, on_duty: bool) -> None:
-        self.conductor.follow_up(self._try(lambda conn: duty.set_availability(conn, caller.id, on_duty)))
+        self._follow_up(self._try(lambda conn: duty.set_availability(conn, caller.id, on_duty)))
 
     def set_location(self, student_id: int, spot: LatLon) -> None:
-        self.conductor.follow_up(self._try(lambda conn: duty.set_location(conn, student_id, spot, self.rules)))
+        self._follow_up(self._try(lambda conn: duty.set_location(conn, student_id, spot, self.rules)))
 
     def set_active(self, user_id: int, active: bool) -> None:
-        self.conductor.follow_up(self._try(lambda conn: duty.set_active(conn, user_id, active, self.rules)))
+        self._follow_up(self._try(lambda conn: duty.set_active(conn, user_id, active, self.rules)))
 
     # ---- looking ----
 
     def task(self, caller: Caller, task_id: UUID) -> TaskView:
-        with self._db.transaction() as conn:
+        with self._db.reading() as conn:
             return reading.task_view(conn, caller, task_id)
 
     def tasks(self, caller: Caller, *, status: TaskStatus | None, cursor: str | None, limit: int) -> Page[TaskView]:
-        with self._db.transaction() as conn:
+        with self._db.reading() as conn:
             return reading.task_views(conn, caller, status, cursor, limit)
 
     def offers(self, caller: Caller, task_id: UUID) -> Sequence[OfferView]:
-        with self._db.transaction() as conn:
+        with self._db.reading() as conn:
             return reading.offer_views(conn, task_id)
 
     def current_offer(self, caller: Caller) -> MyOffer | None:
-        with self._db.transaction() as conn:
+        with self._db.reading() as conn:
             return reading.current_offer(conn, caller)
 
     def open_task(self, caller: Caller) -> TaskView | None:
-        with self._db.transaction() as conn:
+        with self._db.reading() as conn:
             return reading.open_task(conn, caller)
 
     # ---- pieces ----
@@ -117,8 +125,15 @@ class Matching:
             return step(conn), reading.task_view(conn, caller, task_id)
 
         settled, view = self._try(step_and_look)
-        self.conductor.follow_up(settled)
+        self._follow_up(settled)
         return self.task(caller, task_id) if task_id in settled.again else view
+
+    def _follow_up(self, settled: Settled) -> None:
+        try:
+            self.conductor.follow_up(settled)
+        except Unavailable as error:
+            # What the caller asked for is committed; what follows from it is due, and the matcher's work too.
+            log.warning("follow_up_left_to_the_matcher", code=error.code)
 
     def _try(self, step: Callable[[Connection], Result]) -> Result:
         """Rolls back and tries again when another transaction changed what `step` had read before its locks."""

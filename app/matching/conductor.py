@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from app.clock import Clock
 from app.db import Database
-from app.matching import store
+from app.matching import students
 from app.matching.cascade import Settled, settle
 from app.matching.rules import MatchingRules
 from app.redis_store.contract import Clockwork, ListChange, RedisUnavailable
@@ -62,17 +62,25 @@ class Conductor:
         after saying so; so one of the two sees the other, and nobody sleeps through.
         """
         total = Settled()
+        fruitless: set[UUID] = set()
         for _ in range(ROUNDS):
             self.show(settled)
             began_to_wait = settled.waiting - total.waiting
             total.merge(settled)
-            ids = settled.again | began_to_wait | self._waiting_for(settled)
+            if settled.offered:
+                fruitless.clear()
+            # All who were freed so far, not only those of this round: another process may have given the task that
+            # was meant for one of them to somebody else, and then there may be a next task.
+            ids = settled.again | began_to_wait | (self._waiting_for(total) - fruitless)
             if not ids:
                 break
+            fruitless |= ids
             lists = self.lists(sorted(ids))
             with self.db.transaction() as conn:
                 settled = settle(conn, sorted(ids), lists, self.rules, skip_locked=skip_locked)
         else:
+            self.show(settled)
+            total.merge(settled)
             log.warning("cascade_left_to_the_matcher", tasks=len(settled.again))
         return total
 
@@ -85,11 +93,11 @@ class Conductor:
     def _waiting_for(self, settled: Settled) -> set[UUID]:
         waiting: set[UUID] = set()
         if settled.freed or settled.lost:
-            with self.db.transaction() as conn:
+            with self.db.reading() as conn:
                 if settled.freed:
-                    waiting |= store.oldest_waiting_tasks(conn, settled.freed, self.rules.radius_m)
+                    waiting |= students.oldest_waiting_tasks(conn, settled.freed, self.rules.radius_m)
                 if settled.lost:
-                    waiting |= store.tasks_waiting_for(conn, settled.lost, self.rules.radius_m)
+                    waiting |= students.tasks_waiting_for(conn, settled.lost, self.rules.radius_m)
         return waiting
 
     def first_offer(self, task_id: UUID, candidates: Sequence[int], look: Callable[[Connection], Seen]) -> Seen:

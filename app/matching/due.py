@@ -23,6 +23,8 @@ SOON = timedelta(seconds=2)
 """An event can come a moment before the deadline, when Redis's clock is ahead; then we wait here for the rest."""
 LOCKED_RETRY_S = 0.2
 FAILED_RETRY_S = 0.5
+LONGEST_RETRY_S = 60.0
+SHORTEST_WAIT_S = 0.05
 
 
 class DueTasks:
@@ -34,15 +36,18 @@ class DueTasks:
         self._ready: dict[UUID, None] = {}  # a dict keeps the order in which they came
         self._in_hand: set[UUID] = set()
         self._later: dict[UUID, float] = {}  # when to look again, by the monotonic clock
+        self._failures: dict[UUID, int] = {}
         self._stopping = False
 
-    def add(self, task_ids: Iterable[UUID]) -> None:
+    def add(self, task_ids: Iterable[UUID]) -> int:
+        """How many of them are new here."""
         with self._changed:
-            for task_id in task_ids:
-                if task_id not in self._in_hand:
-                    self._ready[task_id] = None
-                    self._later.pop(task_id, None)
+            new = [task_id for task_id in task_ids if task_id not in self._in_hand and task_id not in self._ready]
+            for task_id in new:
+                self._ready[task_id] = None
+                self._later.pop(task_id, None)
             self._changed.notify()
+        return len(new)
 
     def backlog(self) -> int:
         with self._changed:
@@ -53,15 +58,29 @@ class DueTasks:
             ids = self._take()
             if ids is None:
                 return
-            try:
-                self._handle(ids)
-            except Exception as error:
-                # Whatever it was, these tasks are still due: they are tried again, here or by another matcher.
-                log.error("due_tasks_failed", tasks=len(ids), error=str(error), exc_info=not _expected(error))
-                self._put_off(ids, FAILED_RETRY_S)
-            finally:
-                with self._changed:
-                    self._in_hand.clear()
+            self._try(ids)
+            with self._changed:
+                self._in_hand.clear()
+
+    def _try(self, ids: list[UUID]) -> None:
+        """Whatever goes wrong, these tasks are still due and are tried again, here or by another matcher. One that
+        nobody can settle must not hold back those it is together with, so the rest is settled without it."""
+        try:
+            self._handle(ids)
+        except Unavailable as error:
+            log.warning("due_tasks_put_off", tasks=len(ids), code=error.code)
+            self._put_off(ids, FAILED_RETRY_S)
+        except Exception as error:
+            log.error("due_tasks_failed", tasks=len(ids), error_type=type(error).__name__, exc_info=len(ids) == 1)
+            if len(ids) == 1:
+                self._put_off(ids, self._ever_longer(ids[0]))
+            else:
+                self._try(ids[: len(ids) // 2])
+                self._try(ids[len(ids) // 2 :])
+
+    def _ever_longer(self, task_id: UUID) -> float:
+        self._failures[task_id] = failures = self._failures.get(task_id, 0) + 1
+        return min(FAILED_RETRY_S * 2**failures, LONGEST_RETRY_S)
 
     def stop(self) -> None:
         with self._changed:
@@ -94,6 +113,8 @@ class DueTasks:
     def _handle(self, ids: list[UUID]) -> None:
         settled = self._conductor.advance(ids, skip_locked=True)
         self._metrics.note(settled)
+        for task_id in ids:
+            self._failures.pop(task_id, None)
         self._put_off([task_id for task_id in ids if task_id not in settled.keys], LOCKED_RETRY_S)
         self._watch_the_nearly_due(ids, settled)
 
@@ -103,13 +124,10 @@ class DueTasks:
             for task_id in ids:
                 keys = settled.keys.get(task_id)
                 if keys is not None and keys.next_step_at is not None and keys.next_step_at - now < SOON:
-                    self._later[task_id] = time.monotonic() + (keys.next_step_at - now).total_seconds()
+                    wait_s = (keys.next_step_at - now).total_seconds()
+                    self._later[task_id] = time.monotonic() + max(wait_s, SHORTEST_WAIT_S)
 
     def _put_off(self, ids: list[UUID], delay_s: float) -> None:
         with self._changed:
             for task_id in ids:
                 self._later[task_id] = time.monotonic() + delay_s
-
-
-def _expected(error: Exception) -> bool:
-    return isinstance(error, Unavailable)

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from app.errors import NotFound
-from app.matching import service, store
+from app.matching import offers, service, students, tasks
 from app.matching.cascade import Settled
 from app.matching.errors import Overtaken
 from app.matching.rules import MatchingRules
@@ -20,7 +20,7 @@ from app.users.models import LatLon, Role
 
 def set_availability(conn: Connection, student_id: int, on_duty: bool) -> Settled:
     task = _lock_asking_task(conn, student_id)
-    store.lock_students(conn, [student_id])
+    students.lock_students(conn, [student_id])
     conn.execute(
         text("UPDATE students SET on_duty = :on_duty WHERE id = :id AND on_duty <> :on_duty"),
         {"id": student_id, "on_duty": on_duty},
@@ -55,7 +55,7 @@ def _strayed(conn: Connection, student_id: int, leash_m: float) -> bool:
 def set_active(conn: Connection, user_id: int, active: bool, rules: MatchingRules) -> Settled:
     """Who leaves the service leaves no request hanging: a student's task is searched for again, an elder's is
     cancelled."""
-    tasks = {task.id: task for task in store.lock_tasks(conn, _tasks_of(conn, user_id))}
+    locked = {task.id: task for task in tasks.lock_tasks(conn, _tasks_of(conn, user_id))}
     role = conn.execute(
         text("UPDATE users SET active = :active, updated_at = clock_timestamp() WHERE id = :id RETURNING role"),
         {"id": user_id, "active": active},
@@ -63,14 +63,14 @@ def set_active(conn: Connection, user_id: int, active: bool, rules: MatchingRule
     if role is None:
         raise NotFound("There is no such user.")
     if role == Role.STUDENT:
-        store.lock_students(conn, [user_id])
+        students.lock_students(conn, [user_id])
         conn.execute(text("UPDATE students SET active = :active WHERE id = :id"), {"id": user_id, "active": active})
     if active:
         return Settled(freed={user_id} if role == Role.STUDENT else set())
-    if any(task_id not in tasks for task_id in _tasks_of(conn, user_id)):
+    if any(task_id not in locked for task_id in _tasks_of(conn, user_id)):
         raise Overtaken
     settled = Settled()
-    for task in tasks.values():
+    for task in locked.values():
         _leave(conn, user_id, task, rules, settled)
     return settled
 
@@ -83,7 +83,7 @@ def _tasks_of(conn: Connection, user_id: int) -> list[UUID]:
     return [row.id for row in conn.execute(text(statement), {"id": user_id})]
 
 
-def _leave(conn: Connection, user_id: int, task: store.Task, rules: MatchingRules, settled: Settled) -> None:
+def _leave(conn: Connection, user_id: int, task: tasks.Task, rules: MatchingRules, settled: Settled) -> None:
     if task.elder_id == user_id and task.status in (TaskStatus.PENDING, *HELD):
         part = service.end_by_cancel(conn, task, tell_elder=False)
     elif task.student_id == user_id and task.is_held:
@@ -93,17 +93,17 @@ def _leave(conn: Connection, user_id: int, task: store.Task, rules: MatchingRule
     settled.merge(part)
 
 
-def _lock_asking_task(conn: Connection, student_id: int) -> store.Task | None:
-    task_id = store.live_task_of_students(conn, [student_id]).get(student_id)
-    return None if task_id is None else store.lock_task(conn, task_id)
+def _lock_asking_task(conn: Connection, student_id: int) -> tasks.Task | None:
+    task_id = offers.live_task_of_students(conn, [student_id]).get(student_id)
+    return None if task_id is None else tasks.lock_task(conn, task_id)
 
 
-def _stop_asking(conn: Connection, student_id: int, task: store.Task | None, reason: str) -> Settled:
-    asked_for = store.live_task_of_students(conn, [student_id]).get(student_id)
+def _stop_asking(conn: Connection, student_id: int, task: tasks.Task | None, reason: str) -> Settled:
+    asked_for = offers.live_task_of_students(conn, [student_id]).get(student_id)
     if asked_for is None:
         return Settled()
     if task is None or task.id != asked_for:
         raise Overtaken
     service.take_back_live_offer(conn, task, reason)
-    store.set_due(conn, task.id)
+    tasks.set_due(conn, task.id)
     return Settled(again={task.id}, lost={student_id})

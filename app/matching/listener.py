@@ -31,7 +31,9 @@ class Listener:
                         self._due.add(list(self._events.tasks(timeout_s=0.5)))
             except Unavailable as error:
                 log.warning("listener_lost_redis", code=error.code)
-                stop.wait(RECONNECT_S)
+            except Exception as error:
+                log.error("listener_failed", error_type=type(error).__name__, exc_info=True)
+            stop.wait(RECONNECT_S)
 
     def switch_on(self) -> None:
         try:

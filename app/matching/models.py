@@ -71,6 +71,7 @@ tasks = Table(
         postgresql_where=text("waiting AND status = 'PENDING'"),
     ),
     Index("tasks_elder_idx", "elder_id", "id"),
+    Index("tasks_open_idx", "id", postgresql_where=text(OPEN)),
     Index("tasks_status_idx", "status", "id"),
     Index("tasks_updated_idx", "updated_at"),
 )

@@ -10,8 +10,9 @@ from sqlalchemy import Connection, text
 from app.delivery.contract import NewNotification
 from app.delivery.models import Priority
 from app.delivery.service import cancel_waiting, enqueue
+from app.matching.offers import Pick
 from app.matching.rules import MatchingRules
-from app.matching.store import Pick, Task
+from app.matching.tasks import Task
 from app.matching.words import UNKNOWN_PHONE, Message, first_name, say, time_left
 
 

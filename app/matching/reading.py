@@ -126,7 +126,7 @@ def _seen_by(caller: Caller, row: Any) -> TaskView:
         id=row.id,
         status=status,
         created_at=row.created_at,
-        note=row.note if full or mine or being_asked else None,
+        note=row.note if full or being_asked else None,
         asked=row.asked,
         remaining=row.remaining,
         next_step_at=row.next_step_at,

@@ -7,14 +7,15 @@ from collections.abc import Callable
 from types import FrameType
 
 import structlog
-from prometheus_client import start_http_server
 
 from app.bootstrap import Services, build_services
 from app.matching.due import DueTasks
 from app.matching.listener import Listener
 from app.matching.metrics import MatcherMetrics
-from app.matching.reconciler import Reconciler
+from app.matching.mirror import Mirror
+from app.matching.reconciler import RARELY_S, Reconciler
 from app.matching.ticker import Ticker
+from app.ops.metrics import serve_metrics
 from app.redis_store.events import ExpiryEvents
 from app.settings import Settings
 
@@ -32,24 +33,25 @@ class Matcher:
         self.ticker = Ticker(services.clockwork, services.clock, self.due, settings.matcher_batch)
         self.reconciler = Reconciler(
             services.db,
-            services.clockwork,
-            services.clock,
-            matching.rules,
+            Mirror(services.db, services.clockwork, services.clock, matching.rules),
             self.due,
             self.metrics,
             batch=5 * settings.matcher_batch,
+            interval_s=settings.reconcile_interval_s if settings.matcher_reconciler else RARELY_S,
         )
         self.listener = Listener(self.events, self.due, on_connect=self.reconciler.sweep_soon)
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
         self._run("due", self.due.run)
+        self._run("reconciler", lambda: self.reconciler.run(self.stop_event))
         if self._settings.matcher_ticker:
             self._run("ticker", lambda: self.ticker.run(self.stop_event))
         if self._settings.matcher_listener:
             self._run("listener", lambda: self.listener.run(self.stop_event))
-        if self._settings.matcher_reconciler:
-            self._run("reconciler", lambda: self.reconciler.run(self.stop_event, self._settings.reconcile_interval_s))
+
+    def is_whole(self) -> bool:
+        return all(thread.is_alive() for thread in self._threads)
 
     def stop(self) -> None:
         """Finishes the batch in hand; what is left is in PostgreSQL for another matcher, or for the next start."""
@@ -79,10 +81,14 @@ def main(settings: Settings, _argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     if settings.matcher_metrics_port:
-        start_http_server(settings.matcher_metrics_port, registry=matcher.metrics.registry)
+        serve_metrics(settings, settings.matcher_metrics_port, matcher.metrics.registry)
     matcher.start()
     log.info("matcher_started")
-    told_to_stop.wait()
+    while not told_to_stop.wait(1):
+        if not matcher.is_whole():
+            # A matcher that lost a thread looks alive and does not match; the supervisor starts another.
+            log.critical("matcher_lost_a_thread")
+            return 1
     matcher.stop()
     services.close()
     log.info("matcher_stopped")

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 
 from app.errors import InvalidValue, TooManyRequests
 from app.ids import uuid7
-from app.matching import candidates, notices, store
+from app.matching import candidates, notices, offers, students, tasks
 from app.matching.cascade import Settled, settle
 from app.matching.contract import NewTask
 from app.matching.errors import (
@@ -24,9 +24,10 @@ from app.matching.errors import (
     TaskNotFound,
     too_late,
 )
+from app.matching.offers import Offer
 from app.matching.rules import MatchingRules
 from app.matching.states import OfferState, TaskStatus, check_task_step
-from app.matching.store import NOW, Offer, Task, in_the_future
+from app.matching.tasks import NOW, Moved, Task, in_the_future
 from app.matching.words import Message
 from app.users.models import Caller, LatLon, Role
 
@@ -50,7 +51,7 @@ def press(conn: Connection, new: NewTask, idempotency_key: str | None, rules: Ma
     known = _pressed_before(conn, new, idempotency_key)
     if known is not None:
         return Created(known.id, False)
-    if store.count_recent_tasks(conn, new.elder_id, rules.tasks_per_minute) >= rules.tasks_per_minute:
+    if tasks.count_recent_tasks(conn, new.elder_id, rules.tasks_per_minute) >= rules.tasks_per_minute:
         raise TooManyRequests("Too many new requests in a minute; wait a moment.", retry_after_s=60)
     created = _create(conn, new, new.location or home, idempotency_key, rules)
     if created is None:
@@ -69,12 +70,12 @@ def _home_of_elder(conn: Connection, elder_id: int) -> LatLon | None:
 
 def _pressed_before(conn: Connection, new: NewTask, idempotency_key: str | None) -> Task | None:
     if idempotency_key is not None:
-        known = store.find_task_by_key(conn, new.elder_id, idempotency_key)
+        known = tasks.find_task_by_key(conn, new.elder_id, idempotency_key)
         if known is not None:
             if known.note != new.note or (new.location is not None and known.spot != new.location):
                 raise IdempotencyKeyReused("This Idempotency-Key was used for a different request.")
             return known
-    return store.find_open_task(conn, new.elder_id)
+    return tasks.find_open_task(conn, new.elder_id)
 
 
 def _create(
@@ -84,7 +85,7 @@ def _create(
         raise InvalidValue("location", "is needed, because this elder has no home on file")
     task_id = uuid7()
     ranking = candidates.rank(conn, task_id, spot, radius_m=rules.radius_m, cap=rules.cap, time_zone=rules.time_zone)
-    inserted = store.insert_task(
+    inserted = tasks.insert_task(
         conn,
         task_id=task_id,
         elder_id=new.elder_id,
@@ -106,8 +107,8 @@ def accept(conn: Connection, caller: Caller, task_id: UUID, rules: MatchingRules
         return Settled()
     if offer.state is not OfferState.PENDING or offer.overdue:
         raise too_late(offer.state)
-    store.lock_students(conn, [caller.id])
-    if not store.accept_offer(conn, offer):
+    students.lock_students(conn, [caller.id])
+    if not offers.accept_offer(conn, offer):
         raise too_late(OfferState.EXPIRED)
     return _assign(conn, task, caller.id, rules)
 
@@ -118,7 +119,7 @@ def reject(conn: Connection, caller: Caller, task_id: UUID, lists: Lists, rules:
         return Settled()
     if offer.state is not OfferState.PENDING or offer.overdue:
         raise too_late(offer.state)
-    store.close_offer(conn, offer, OfferState.REJECTED)
+    offers.close_offer(conn, offer, OfferState.REJECTED)
     settled = settle(conn, [task.id], lists, rules)
     settled.freed.add(caller.id)
     return settled
@@ -142,11 +143,11 @@ def complete(conn: Connection, caller: Caller, task_id: UUID, rules: MatchingRul
         task = _locked(conn, task_id)
     check_task_step(task.status, TaskStatus.COMPLETED)
     student_id = _holder(task)
-    store.lock_students(conn, [student_id])
-    store.move_task(conn, task, TaskStatus.COMPLETED, ended_at=NOW, next_step_at=None)
-    store.count_completed(conn, student_id, rules.time_zone)
+    students.lock_students(conn, [student_id])
+    moved = tasks.move_task(conn, task, TaskStatus.COMPLETED, ended_at=NOW, next_step_at=None)
+    students.count_completed(conn, student_id, rules.time_zone)
     notices.to_elder(conn, task, Message.COMPLETED, student_id)
-    return _ended(task, freed={student_id})
+    return _ended(task, moved, freed={student_id})
 
 
 def withdraw(conn: Connection, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
@@ -178,15 +179,15 @@ def cancel(conn: Connection, caller: Caller, task_id: UUID) -> Settled:
 def end_by_cancel(conn: Connection, task: Task, *, tell_elder: bool) -> Settled:
     check_task_step(task.status, TaskStatus.CANCELLED)
     freed = take_back_live_offer(conn, task, "CANCELLED")
-    store.move_task(conn, task, TaskStatus.CANCELLED, ended_at=NOW, next_step_at=None)
+    moved = tasks.move_task(conn, task, TaskStatus.CANCELLED, ended_at=NOW, next_step_at=None)
     if task.student_id is not None:
-        store.lock_students(conn, [task.student_id])
-        store.free_student(conn, task.student_id)
+        students.lock_students(conn, [task.student_id])
+        students.free_student(conn, task.student_id)
         notices.to_student(conn, task, Message.CANCELLED, task.student_id)
         freed = {task.student_id}
     if tell_elder:
         notices.to_elder(conn, task, Message.CANCELLED)
-    return _ended(task, freed)
+    return _ended(task, moved, freed)
 
 
 def move_on(conn: Connection, task_id: UUID, lists: Lists, rules: MatchingRules) -> Settled:
@@ -210,23 +211,24 @@ def release(conn: Connection, task_id: UUID, rules: MatchingRules) -> Settled:
 def assign(conn: Connection, task_id: UUID, student_id: int, rules: MatchingRules) -> Settled:
     """By hand: the coordinator has talked to the student, so duty and distance do not matter. Whatever offers
     stand in the way are taken back."""
-    elsewhere = store.live_task_of_students(conn, [student_id]).get(student_id)
-    tasks = {task.id: task for task in store.lock_tasks(conn, {task_id} | ({elsewhere} if elsewhere else set()))}
-    task = tasks.get(task_id)
+    elsewhere = offers.live_task_of_students(conn, [student_id]).get(student_id)
+    wanted = {task_id} if elsewhere is None else {task_id, elsewhere}
+    locked = {task.id: task for task in tasks.lock_tasks(conn, wanted)}
+    task = locked.get(task_id)
     if task is None:
         raise TaskNotFound
     if task.is_held and task.student_id == student_id:
         return Settled()
     check_task_step(task.status, TaskStatus.ASSIGNED)
-    store.lock_students(conn, [student_id])
-    if not store.is_active_student(conn, student_id):
+    students.lock_students(conn, [student_id])
+    if not students.is_active_student(conn, student_id):
         raise InvalidValue("studentId", "is not the id of an active student")
     freed: set[int] = set()
-    own = store.offer_of(conn, task_id, student_id)
+    own = offers.offer_of(conn, task_id, student_id)
     if own is None or own.state is not OfferState.PENDING:
         freed = take_back_live_offer(conn, task, "ASSIGNED_BY_HAND")
-    again = _take_back_elsewhere(conn, student_id, task, tasks)
-    store.accept_by_hand(conn, task.id, student_id, rules.time_zone)
+    again = _take_back_elsewhere(conn, student_id, task, locked)
+    offers.accept_by_hand(conn, task.id, student_id, rules.time_zone)
     settled = _assign(conn, task, student_id, rules)
     notices.to_student(conn, task, Message.ASSIGNED_TO_YOU, student_id)
     settled.again |= again
@@ -234,15 +236,15 @@ def assign(conn: Connection, task_id: UUID, student_id: int, rules: MatchingRule
     return settled
 
 
-def _take_back_elsewhere(conn: Connection, student_id: int, task: Task, tasks: Mapping[UUID, Task]) -> set[UUID]:
+def _take_back_elsewhere(conn: Connection, student_id: int, task: Task, locked: Mapping[UUID, Task]) -> set[UUID]:
     """Read again under the student's lock: an offer that came meanwhile belongs to a task that is not locked."""
-    elsewhere = store.live_task_of_students(conn, [student_id]).get(student_id)
+    elsewhere = offers.live_task_of_students(conn, [student_id]).get(student_id)
     if elsewhere is None or elsewhere == task.id:
         return set()
-    if elsewhere not in tasks:
+    if elsewhere not in locked:
         raise Overtaken
-    take_back_live_offer(conn, tasks[elsewhere], "ASSIGNED_BY_HAND")
-    store.set_due(conn, elsewhere)
+    take_back_live_offer(conn, locked[elsewhere], "ASSIGNED_BY_HAND")
+    tasks.set_due(conn, elsewhere)
     return {elsewhere}
 
 
@@ -250,7 +252,7 @@ def _take_back_elsewhere(conn: Connection, student_id: int, task: Task, tasks: M
 
 
 def _locked(conn: Connection, task_id: UUID) -> Task:
-    task = store.lock_task(conn, task_id)
+    task = tasks.lock_task(conn, task_id)
     if task is None:
         raise TaskNotFound
     return task
@@ -259,7 +261,7 @@ def _locked(conn: Connection, task_id: UUID) -> Task:
 def _asked(conn: Connection, caller: Caller, task_id: UUID) -> tuple[Task, Offer]:
     """The task and the caller's offer for it. Who was never asked does not learn that the task exists."""
     task = _locked(conn, task_id)
-    offer = store.offer_of(conn, task_id, caller.id)
+    offer = offers.offer_of(conn, task_id, caller.id)
     if offer is None or offer.state is OfferState.SKIPPED:
         raise TaskNotFound
     return task, offer
@@ -280,9 +282,9 @@ def _holder(task: Task) -> int:
 
 
 def _assign(conn: Connection, task: Task, student_id: int, rules: MatchingRules) -> Settled:
-    if not store.take_student(conn, student_id, task.id):
+    if not students.take_student(conn, student_id, task.id):
         raise StudentUnavailable("This student has another task, or is not active.")
-    next_step_at = store.move_task(
+    moved = tasks.move_task(
         conn,
         task,
         TaskStatus.ASSIGNED,
@@ -293,7 +295,7 @@ def _assign(conn: Connection, task: Task, student_id: int, rules: MatchingRules)
     )
     notices.to_elder(conn, task, Message.ON_THE_WAY, student_id)
     settled = Settled(lost={student_id})
-    settled.drop_keys(task.id, next_step_at)
+    settled.drop_keys(task.id, moved.updated_at, moved.next_step_at)
     return settled
 
 
@@ -302,22 +304,22 @@ def _start(conn: Connection, task: Task, rules: MatchingRules) -> Settled:
     assert task.assigned_at is not None, "a held task was assigned"
     # Where no step is left, it was reported as not completed before it even started; once is enough.
     complete_by = None if task.next_step_at is None else task.assigned_at + rules.complete_limit
-    next_step_at = store.move_task(conn, task, TaskStatus.STARTED, started_at=NOW, next_step_at=complete_by)
+    moved = tasks.move_task(conn, task, TaskStatus.STARTED, started_at=NOW, next_step_at=complete_by)
     notices.to_elder(conn, task, Message.STARTED, task.student_id)
     settled = Settled()
-    settled.drop_keys(task.id, next_step_at)
+    settled.drop_keys(task.id, moved.updated_at, moved.next_step_at)
     return settled
 
 
 def give_back(conn: Connection, task: Task, rules: MatchingRules) -> Settled:
     """ASSIGNED or STARTED to PENDING: the search begins again, without the student who had the task."""
     student_id = _holder(task)
-    store.lock_students(conn, [student_id])
-    accepted = store.offer_of(conn, task.id, student_id)
+    students.lock_students(conn, [student_id])
+    accepted = offers.offer_of(conn, task.id, student_id)
     assert accepted is not None, "whoever holds a task has accepted an offer for it"
-    store.close_offer(conn, accepted, OfferState.RELEASED)
-    store.free_student(conn, student_id)
-    store.move_task(
+    offers.close_offer(conn, accepted, OfferState.RELEASED)
+    students.free_student(conn, student_id)
+    tasks.move_task(
         conn,
         task,
         TaskStatus.PENDING,
@@ -333,15 +335,15 @@ def give_back(conn: Connection, task: Task, rules: MatchingRules) -> Settled:
 
 def take_back_live_offer(conn: Connection, task: Task, reason: str) -> set[int]:
     """The students, one or none, who were being asked and now are not."""
-    live = store.live_offers(conn, [task.id]).get(task.id)
+    live = offers.live_offers(conn, [task.id]).get(task.id)
     if live is None:
         return set()
-    store.close_offer(conn, live, OfferState.WITHDRAWN, reason)
+    offers.close_offer(conn, live, OfferState.WITHDRAWN, reason)
     notices.offer_taken_back(conn, task.id, live.student_id)
     return {live.student_id}
 
 
-def _ended(task: Task, freed: set[int]) -> Settled:
+def _ended(task: Task, moved: Moved, freed: set[int]) -> Settled:
     settled = Settled(freed=freed)
-    settled.drop_keys(task.id)
+    settled.drop_keys(task.id, moved.updated_at)
     return settled

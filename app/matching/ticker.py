@@ -32,6 +32,9 @@ class Ticker:
             except Unavailable as error:
                 log.warning("ticker_cannot_tick", code=error.code)
                 nap_s = DOWN_NAP_S
+            except Exception as error:
+                log.error("ticker_failed", error_type=type(error).__name__, exc_info=True)
+                nap_s = DOWN_NAP_S
             stop.wait(nap_s)
 
     def tick(self) -> float:

@@ -12,6 +12,7 @@ from app.redis_store.contract import RedisUnavailable
 
 NEEDED_FLAGS = "Ex"
 HEALTH_CHECK_S = 5
+MOST_AT_ONCE = 1000
 
 
 class EventsForbidden(Exception):
@@ -25,6 +26,8 @@ class ExpiryEvents:
         self._client: Any = redis.Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
             redis_url,
             decode_responses=True,
+            # Keys of others may be any bytes; only ours are read.
+            encoding_errors="replace",
             socket_connect_timeout=2,
             socket_timeout=HEALTH_CHECK_S,
             health_check_interval=HEALTH_CHECK_S,
@@ -51,8 +54,8 @@ class ExpiryEvents:
         try:
             self._pubsub = self._client.pubsub(ignore_subscribe_messages=True)
             self._pubsub.subscribe(self._channel)
-        except (redis.ConnectionError, redis.TimeoutError) as error:
-            raise RedisUnavailable("Redis does not answer.") from error
+        except redis.RedisError as error:
+            raise RedisUnavailable("Redis does not let us subscribe.") from error
         return self
 
     def __exit__(
@@ -61,14 +64,16 @@ class ExpiryEvents:
         self._pubsub.close()
 
     def tasks(self, timeout_s: float) -> Iterator[UUID]:
-        """The task of the next event, if there is one within `timeout_s`, and of those already received."""
+        """The task of the next event, if there is one within `timeout_s`, and of those already received. Other
+        people's keys expire as well, perhaps without end, so there is a limit to one call."""
         try:
-            message = self._pubsub.get_message(timeout=timeout_s)
-            while message is not None:
+            for number in range(MOST_AT_ONCE):
+                message = self._pubsub.get_message(timeout=0 if number else timeout_s)
+                if message is None:
+                    return
                 task_id = keys.task_of_pending_key(str(message["data"]))
                 if task_id is not None:
                     yield task_id
-                message = self._pubsub.get_message(timeout=0)
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise RedisUnavailable("The subscription broke.") from error
 

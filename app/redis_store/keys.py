@@ -5,6 +5,7 @@
 | `task_candidates:<task id>`     | list       | ids of candidates, next first            | 1 hour                |
 | `pending_assignment:<task id>`  | string     | id of the student who is being asked     | as long as the offer  |
 | `offer_deadlines`               | sorted set | task id by the time of its next step, ms | always                |
+| `task_version:<task id>`        | string     | when PostgreSQL said what was last told  | 15 minutes            |
 | `clockwork_complete`            | string     | "1"; anything else means that something  | always                |
 |                                 |            | is missing here and has to be rebuilt    |                       |
 """
@@ -12,6 +13,8 @@
 from uuid import UUID
 
 CANDIDATES_TTL_S = 3600
+VERSION_TTL_S = 900
+"""A process would have to be stopped for longer than this for its late word to be taken."""
 DEADLINES = "offer_deadlines"
 SENTINEL = "clockwork_complete"
 PENDING_PREFIX = "pending_assignment:"
@@ -25,15 +28,21 @@ def pending(task_id: UUID) -> str:
     return f"{PENDING_PREFIX}{task_id}"
 
 
+def version(task_id: UUID) -> str:
+    return f"task_version:{task_id}"
+
+
 def expired_channel(database: int) -> str:
     return f"__keyevent@{database}__:expired"
 
 
 def task_of_pending_key(key: str) -> UUID | None:
     """The task whose pending key this is; None for any other key, whoever wrote it."""
-    if not key.startswith(PENDING_PREFIX):
-        return None
+    return parse_task_id(key.removeprefix(PENDING_PREFIX)) if key.startswith(PENDING_PREFIX) else None
+
+
+def parse_task_id(text: str) -> UUID | None:
     try:
-        return UUID(key.removeprefix(PENDING_PREFIX))
+        return UUID(text)
     except ValueError:
         return None

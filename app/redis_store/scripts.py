@@ -3,20 +3,28 @@
 # Brings the keys of one task to what PostgreSQL says. Only the ids that were dealt with leave the list, so a
 # list that another process has renewed meanwhile loses nothing else.
 #
-# KEYS 1 task_candidates:<id>  2 pending_assignment:<id>  3 offer_deadlines
+# KEYS 1 task_candidates:<id>  2 pending_assignment:<id>  3 offer_deadlines  4 task_version:<id>
 # ARGV 1 task id
 #      2 student being asked, or ""          3 milliseconds the student has left
 #      4 time of the next step in ms, or ""  5 "keep" | "drop" | "replace": what becomes of the list
-#      6 lifetime of the list in seconds     7… ids dealt with (keep), or the new list (replace)
+#      6 lifetime of the list in seconds     7 version in µs, or 0 to be believed in any case
+#      8 lifetime of the version in seconds  9… ids dealt with (keep), or the new list (replace)
 SET_TASK = """
+if ARGV[7] ~= '0' then
+  local known = redis.call('GET', KEYS[4])
+  if known and tonumber(known) > tonumber(ARGV[7]) then
+    return
+  end
+  redis.call('SET', KEYS[4], ARGV[7], 'EX', ARGV[8])
+end
 if ARGV[5] ~= 'keep' then
   redis.call('DEL', KEYS[1])
 end
-if ARGV[5] == 'replace' and #ARGV > 6 then
-  redis.call('RPUSH', KEYS[1], unpack(ARGV, 7))
+if ARGV[5] == 'replace' and #ARGV > 8 then
+  redis.call('RPUSH', KEYS[1], unpack(ARGV, 9))
   redis.call('EXPIRE', KEYS[1], ARGV[6])
 elseif ARGV[5] == 'keep' then
-  for i = 7, #ARGV do
+  for i = 9, #ARGV do
     redis.call('LREM', KEYS[1], 1, ARGV[i])
   end
 end
@@ -50,13 +58,17 @@ table.insert(due, 1, first[2] or '')
 return due
 """
 
-# A list that was lost and made again, unless somebody else has made it meanwhile.
+# A list that was lost and made again, unless somebody else has made it, or the task has gone on, meanwhile.
 #
-# KEYS 1 task_candidates:<id>
-# ARGV 1 lifetime in seconds  2… ids in order
+# KEYS 1 task_candidates:<id>  2 task_version:<id>
+# ARGV 1 lifetime in seconds  2 version in µs  3… ids in order
 FILL_LIST = """
+local known = redis.call('GET', KEYS[2])
+if known and tonumber(known) > tonumber(ARGV[2]) then
+  return
+end
 if redis.call('EXISTS', KEYS[1]) == 0 then
-  redis.call('RPUSH', KEYS[1], unpack(ARGV, 2))
+  redis.call('RPUSH', KEYS[1], unpack(ARGV, 3))
   redis.call('EXPIRE', KEYS[1], ARGV[1])
 end
 """

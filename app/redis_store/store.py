@@ -55,7 +55,7 @@ class RedisClockwork:
                     pipe.delete(keys.SENTINEL)
                 for change in changes:
                     self._set_task(
-                        keys=[keys.candidates(change.task_id), keys.pending(change.task_id), keys.DEADLINES],
+                        keys=_keys(change.task_id),
                         args=_arguments(change, now),
                         client=pipe,
                     )
@@ -82,7 +82,15 @@ class RedisClockwork:
             first, *ids = self._claim_due(
                 keys=[keys.DEADLINES], args=[now_ms, most, now_ms + CLAIM_MS, keys.PENDING_PREFIX]
             )
-        return Due([UUID(item) for item in ids], from_ms(first) if first else None)
+        tasks = {item: task_id for item in ids if (task_id := keys.parse_task_id(item)) is not None}
+        self._forget(set(ids) - tasks.keys())
+        return Due(list(tasks.values()), from_ms(first) if first else None)
+
+    def _forget(self, strangers: set[str]) -> None:
+        """What is no task id was put there by somebody else, and would stay at the head for ever."""
+        if strangers:
+            with self._reachable():
+                self._client.zrem(keys.DEADLINES, *strangers)
 
     def shown(self, task_ids: Sequence[UUID]) -> dict[UUID, Shown]:
         if not task_ids:
@@ -98,9 +106,12 @@ class RedisClockwork:
             for task_id, student, score in zip(task_ids, answers[0::2], answers[1::2], strict=True)
         }
 
-    def fill_list(self, task_id: UUID, ids: Sequence[int]) -> None:
+    def fill_list(self, task_id: UUID, ids: Sequence[int], version: datetime) -> None:
         with self._reachable():
-            self._fill_list(keys=[keys.candidates(task_id)], args=[keys.CANDIDATES_TTL_S, *ids])
+            self._fill_list(
+                keys=[keys.candidates(task_id), keys.version(task_id)],
+                args=[keys.CANDIDATES_TTL_S, _version(version), *ids],
+            )
 
     def is_complete(self) -> bool:
         with self._reachable():
@@ -158,6 +169,14 @@ class _Reachable:
             raise RedisUnavailable("Redis refused a command.") from error
 
 
+def _keys(task_id: UUID) -> list[str]:
+    return [keys.candidates(task_id), keys.pending(task_id), keys.DEADLINES, keys.version(task_id)]
+
+
+def _version(moment: datetime | None) -> int:
+    return 0 if moment is None else int(moment.timestamp() * 1_000_000)
+
+
 def _arguments(change: TaskKeys, now: datetime) -> list[str | int]:
     left_ms = 0
     if change.student_id is not None and change.deadline is not None:
@@ -172,5 +191,7 @@ def _arguments(change: TaskKeys, now: datetime) -> list[str | int]:
         next_step,
         change.list_change.value,
         keys.CANDIDATES_TTL_S,
+        _version(change.version),
+        keys.VERSION_TTL_S,
         *change.ids,
     ]

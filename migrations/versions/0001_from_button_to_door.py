@@ -94,6 +94,7 @@ CREATE INDEX tasks_next_step_idx ON tasks (next_step_at)
     WHERE next_step_at IS NOT NULL AND status IN ('PENDING', 'ASSIGNED', 'STARTED');
 CREATE INDEX tasks_waiting_idx ON tasks USING gist (location) WHERE waiting AND status = 'PENDING';
 CREATE INDEX tasks_elder_idx ON tasks (elder_id, id);
+CREATE INDEX tasks_open_idx ON tasks (id) WHERE status IN ('PENDING', 'ASSIGNED', 'STARTED');
 CREATE INDEX tasks_status_idx ON tasks (status, id);
 CREATE INDEX tasks_updated_idx ON tasks (updated_at);
 

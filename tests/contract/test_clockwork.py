@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ import redis
 
 from app.ids import uuid7
 from app.redis_store.contract import Clockwork, Due, ListChange, RedisUnavailable, Shown, TaskKeys
+from app.redis_store.keys import DEADLINES
 from app.redis_store.store import RedisClockwork, connect
 
 TTL = timedelta(seconds=600)
@@ -183,10 +185,10 @@ def test_two_who_claim_at_once_get_different_tasks(client: Any, clockwork: Clock
     assert sorted(claimed) == sorted(keys.task_id for keys in several)
 
 
-def test_a_lost_list_is_filled_in_and_a_newer_one_left_alone(client: Any, clockwork: Clockwork):
+def test_a_lost_list_is_filled_in_and_a_newer_one_left_alone(client: Any, clockwork: Clockwork, now: datetime):
     task_id = uuid7()
-    clockwork.fill_list(task_id, [4, 2])
-    clockwork.fill_list(task_id, [9])
+    clockwork.fill_list(task_id, [4, 2], now)
+    clockwork.fill_list(task_id, [9], now)
     assert candidates(client, task_id) == [4, 2]
     assert 0 < client.ttl(f"task_candidates:{task_id}") <= HOUR_S
 
@@ -235,6 +237,29 @@ def breakable(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Clockwork]:
     return server, RedisClockwork(fakeredis.FakeRedis(server=server, decode_responses=True))
 
 
+def test_a_late_word_is_not_believed(client: Any, clockwork: Clockwork, now: datetime):
+    """A process that was stopped between its commit and its hint wakes up after the task has gone on."""
+    task_id = uuid7()
+    newer, older = now + timedelta(seconds=7), now
+    clockwork.apply([replace(asking(9, now, task_id=task_id, ids=[4]), version=newer)], now)
+    clockwork.apply([replace(asking(3, now, task_id=task_id, ids=[9, 4]), version=older)], now)
+    assert clockwork.shown([task_id])[task_id].student_id == 9
+    assert clockwork.peek([task_id], 10)[task_id] == [4]
+    clockwork.apply([TaskKeys(task_id, list_change=ListChange.DROP, version=newer + timedelta(seconds=1))], now)
+    clockwork.fill_list(task_id, [4], newer)
+    clockwork.apply([replace(asking(9, now, task_id=task_id, ids=[4]), version=newer)], now)
+    assert clockwork.shown([task_id])[task_id] == Shown(None, None)
+    assert clockwork.peek([task_id], 10)[task_id] == []
+
+
+def test_strangers_in_the_deadlines_are_removed(client: Any, clockwork: Clockwork, now: datetime):
+    client.zadd(DEADLINES, {"not a task": 1, "\u00ff": 2})
+    due = TaskKeys(uuid7(), next_step_at=now - timedelta(seconds=1))
+    clockwork.apply([due], now)
+    assert clockwork.claim_due(now, 10).task_ids == [due.task_id]
+    assert client.zcard(DEADLINES) == 1
+
+
 def test_while_redis_is_down_every_call_says_so(breakable: tuple[Any, Clockwork], now: datetime):
     server, clockwork = breakable
     server.connected = False
@@ -244,7 +269,7 @@ def test_while_redis_is_down_every_call_says_so(breakable: tuple[Any, Clockwork]
         lambda: clockwork.peek([keys.task_id], 1),
         lambda: clockwork.claim_due(now, 1),
         lambda: clockwork.shown([keys.task_id]),
-        lambda: clockwork.fill_list(keys.task_id, [1]),
+        lambda: clockwork.fill_list(keys.task_id, [1], now),
         clockwork.is_complete,
         clockwork.begin_rebuild,
         lambda: clockwork.finish_rebuild("token"),

@@ -1,0 +1,114 @@
+"""Keeps Redis true to PostgreSQL: fills it when it was emptied, and finds what it was not told."""
+
+from collections import deque
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+
+from app.clock import Clock
+from app.db import Database
+from app.matching import sweep, tasks
+from app.matching.cascade import rank
+from app.matching.rules import MatchingRules
+from app.matching.states import TaskStatus
+from app.matching.sweep import Standing
+from app.redis_store.contract import Clockwork, ListChange, Shown, TaskKeys, to_ms
+
+log = structlog.get_logger(__name__)
+
+CHUNK = 500
+LISTS_AT_ONCE = 100
+CHECK_AFTER = timedelta(seconds=2)
+"""What changed is compared with Redis once, this long afterwards: by then whoever made the change has told it, or has
+died before it could. It is longer than any transaction waits for a lock."""
+LOOK_BACK = timedelta(seconds=10)
+
+
+class Mirror:
+    def __init__(self, db: Database, clockwork: Clockwork, clock: Clock, rules: MatchingRules) -> None:
+        self._db = db
+        self._clockwork = clockwork
+        self._clock = clock
+        self._rules = rules
+        self._compared_until: datetime | None = None
+        self._without_list: deque[UUID] = deque()
+
+    def refresh(self) -> None:
+        if not self._clockwork.is_complete():
+            self.restore()
+        self.compare()
+        self.restore_lists(LISTS_AT_ONCE)
+
+    def restore(self) -> None:
+        """Redis was emptied, or missed something: deadlines and offers are written again. Lists follow bit by bit;
+        whoever needs one before gets it from PostgreSQL."""
+        log.info("redis_is_being_rebuilt")
+        token = self._clockwork.begin_rebuild()
+        self._without_list.clear()
+        count, last = 0, UUID(int=0)
+        while chunk := self._open_after(last):
+            self._show(chunk)
+            self._without_list.extend(item.task_id for item in chunk if item.student_id is not None)
+            count += len(chunk)
+            last = chunk[-1].task_id
+        self._clockwork.finish_rebuild(token)
+        log.info("redis_was_rebuilt", tasks=count)
+
+    def restore_lists(self, most: int) -> None:
+        ids = [self._without_list.popleft() for _ in range(min(most, len(self._without_list)))]
+        missing = [task_id for task_id, listed in self._clockwork.peek(ids, 1).items() if not listed]
+        if missing:
+            with self._db.reading() as conn:
+                for task in tasks.read_tasks(conn, missing):
+                    self._fill(conn, task)
+
+    def compare(self) -> None:
+        """Every change is looked at once, in the order of time."""
+        until = self._clock.now() - CHECK_AFTER
+        since = self._compared_until or until - LOOK_BACK
+        while changed := self._changed(since, until):
+            shown = self._clockwork.shown([item.task_id for item in changed])
+            wrong = [item for item in changed if not _agree(item, shown[item.task_id], until)]
+            if wrong:
+                log.warning("redis_disagreed", tasks=len(wrong))
+                self._show(wrong)
+            since = changed[-1].updated_at
+        self._compared_until = until
+
+    def _open_after(self, last: UUID) -> Sequence[Standing]:
+        with self._db.reading() as conn:
+            return sweep.open_standings(conn, last, CHUNK)
+
+    def _changed(self, since: datetime, until: datetime) -> Sequence[Standing]:
+        with self._db.reading() as conn:
+            return sweep.standings_changed(conn, since, until, CHUNK)
+
+    def _fill(self, conn: Connection, task: tasks.Task) -> None:
+        ids = [item.student_id for item in rank(conn, task, self._rules).candidates]
+        if ids and task.status is TaskStatus.PENDING:
+            self._clockwork.fill_list(task.id, ids, task.updated_at)
+
+    def _show(self, standings: Sequence[Standing]) -> None:
+        self._clockwork.apply([_keys(standing) for standing in standings], self._clock.now())
+
+
+def _keys(standing: Standing) -> TaskKeys:
+    return TaskKeys(
+        standing.task_id,
+        standing.student_id,
+        standing.deadline,
+        standing.next_step_at,
+        ListChange.KEEP if standing.status is TaskStatus.PENDING else ListChange.DROP,
+        version=standing.updated_at,
+    )
+
+
+def _agree(standing: Standing, shown: Shown, now: datetime) -> bool:
+    if standing.next_step_at is not None and standing.next_step_at <= now:
+        return True  # Due: whoever has claimed it has moved it ahead for a moment.
+    expected_step = None if standing.next_step_at is None else to_ms(standing.next_step_at)
+    shown_step = None if shown.next_step_at is None else to_ms(shown.next_step_at)
+    return expected_step == shown_step and standing.student_id == shown.student_id
