@@ -79,14 +79,10 @@ class Courier:
 
 
 def _parcel(claimed: Claimed, device: Device | None) -> Parcel:
-    return Parcel(
-        claimed.id, claimed.user_id, claimed.subject, claimed.body, claimed.data, claimed.expires_at, device
-    )
+    return Parcel(claimed.id, claimed.user_id, claimed.subject, claimed.body, claimed.data, claimed.expires_at, device)
 
 
-def judge(
-    policy: RetryPolicy, claimed: Claimed, tries: Sequence[Try], wanted: int, now: datetime, rng: Rng
-) -> Verdict:
+def judge(policy: RetryPolicy, claimed: Claimed, tries: Sequence[Try], wanted: int, now: datetime, rng: Rng) -> Verdict:
     """`wanted` is how many devices were to be tried. One that took it is enough; one that still may is tried again."""
     results = [one.result for one in tries]
     arrived = Outcome.SENT in claimed.settled.values() or any(one.outcome is Outcome.SENT for one in results)

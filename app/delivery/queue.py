@@ -88,9 +88,7 @@ def claim(conn: Connection, notification_type: NotificationType, limit: int, lea
     return Claim([_claimed(row, devices, settled) for row in taken], len(rows) - len(taken))
 
 
-def _claimed(
-    row: Any, devices: dict[int, list[Device]], settled: dict[UUID, dict[str | None, Outcome]]
-) -> Claimed:
+def _claimed(row: Any, devices: dict[int, list[Device]], settled: dict[UUID, dict[str | None, Outcome]]) -> Claimed:
     return Claimed(
         id=row.id,
         user_id=row.recipient_user_id,
