@@ -77,7 +77,7 @@ FindCaller = Callable[[Identity], Caller | None]
 
 def find_in(db: Database) -> FindCaller:
     def find(identity: Identity) -> Caller | None:
-        with db.transaction() as conn:
+        with db.reading() as conn:
             if isinstance(identity, UserId):
                 return users.find_caller(conn, identity.value)
             return users.find_caller_by_firebase_uid(conn, identity.value)

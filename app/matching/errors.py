@@ -5,6 +5,8 @@ from app.matching.states import OfferState
 
 
 class TaskNotFound(NotFound):
+    """There is no such task, or it does not concern the caller."""
+
     code = "task_not_found"
 
     def __init__(self) -> None:
@@ -12,34 +14,50 @@ class TaskNotFound(NotFound):
 
 
 class OfferExpired(Conflict):
+    """The time to answer is over."""
+
     code = "offer_expired"
 
 
 class OfferRejected(Conflict):
+    """The caller rejected this request before."""
+
     code = "offer_rejected"
 
 
 class OfferWithdrawn(Conflict):
+    """The request was taken back: cancelled, given to somebody else, or the student went off duty."""
+
     code = "offer_withdrawn"
 
 
 class OfferReleased(Conflict):
+    """The student gave this task back, or a coordinator did."""
+
     code = "offer_released"
 
 
 class OfferAccepted(Conflict):
+    """The caller accepted this task before; withdraw instead."""
+
     code = "offer_accepted"
 
 
 class NotAssigned(Conflict):
+    """The task has not been accepted, so there is nothing to start, complete or move on."""
+
     code = "not_assigned"
 
 
 class StudentUnavailable(Conflict):
+    """This student has another task, or is not active."""
+
     code = "student_unavailable"
 
 
 class IdempotencyKeyReused(Conflict):
+    """The same Idempotency-Key came with a different request."""
+
     code = "idempotency_key_reused"
 
 

@@ -52,6 +52,8 @@ OFFER_STEPS: dict[OfferState, frozenset[OfferState]] = {
 
 
 class IllegalStep(Conflict):
+    """The task is not in a state from which this step leads on."""
+
     code = "illegal_step"
 
 

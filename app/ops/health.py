@@ -41,7 +41,7 @@ class Readiness:
     def _schema_is_newest(self) -> bool:
         # The newest revision cannot change while this code runs.
         self._head = self._head or head_revision()
-        with self._db.transaction() as conn:
+        with self._db.reading() as conn:
             return current_revision(conn) == self._head
 
     def _redis_answers(self) -> bool:

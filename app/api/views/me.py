@@ -21,7 +21,7 @@ def me(call: Call) -> MeJson:
     is_student = caller.role is Role.STUDENT
     on_duty = None
     if is_student:
-        with call.services.db.transaction() as conn:
+        with call.services.db.reading() as conn:
             on_duty = users.is_on_duty(conn, caller.id)
     open_task = matching.open_task(caller) if is_student or caller.role is Role.ELDER else None
     offer = matching.current_offer(caller) if is_student else None

@@ -16,7 +16,7 @@ routes = Routes("Notifications")
 )
 def list_notifications(call: Call, query: NotificationsQuery) -> PageJson[NotificationJson]:
     """List notifications, newest first."""
-    with call.services.db.transaction() as conn:
+    with call.services.db.reading() as conn:
         page = delivery.list_notifications(
             conn,
             recipient_user_id=query.recipient_user_id,
@@ -37,5 +37,5 @@ def list_notifications(call: Call, query: NotificationsQuery) -> PageJson[Notifi
 )
 def get_notification(call: Call, notification_id: UUID) -> NotificationInFullJson:
     """Show one notification with every attempt to send it."""
-    with call.services.db.transaction() as conn:
+    with call.services.db.reading() as conn:
         return NotificationInFullJson.model_validate(delivery.get_notification(conn, notification_id))

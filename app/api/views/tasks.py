@@ -39,6 +39,7 @@ STEP_ERRORS: tuple[type[AppError], ...] = (
     OfferReleased,
     OfferWithdrawn,
     Overtaken,
+    StudentUnavailable,
 )
 
 
@@ -157,7 +158,7 @@ def cancel(call: Call, task_id: UUID) -> TaskJson:
     "/tasks/{taskId}/assign",
     who=COORDINATORS,
     answers={200: TaskJson},
-    errors=(*STEP_ERRORS, InvalidValue, StudentUnavailable),
+    errors=(*STEP_ERRORS, InvalidValue),
 )
 def assign(call: Call, task_id: UUID, body: AssignBody) -> TaskJson:
     """Give the task to a student you have talked to."""

@@ -47,7 +47,7 @@ def _tell_matching(call: Call, student_id: int, place: LatLon) -> None:
 @routes.add("GET", "/users", who=ADMIN, answers={200: PageJson[UserJson]}, errors=(InvalidValue,))
 def list_users(call: Call, query: UsersQuery) -> PageJson[UserJson]:
     """List users, newest first."""
-    with call.services.db.transaction() as conn:
+    with call.services.db.reading() as conn:
         page = users.list_users(conn, role=query.role, cursor=query.cursor, limit=query.limit)
     return PageJson[UserJson].model_validate(page)
 
@@ -55,7 +55,7 @@ def list_users(call: Call, query: UsersQuery) -> PageJson[UserJson]:
 @routes.add("GET", "/users/{userId}", who=ADMIN, answers={200: UserJson}, errors=(UserNotFound,))
 def get_user(call: Call, user_id: PathIdentifier) -> UserJson:
     """Show one user."""
-    with call.services.db.transaction() as conn:
+    with call.services.db.reading() as conn:
         return UserJson.model_validate(users.get_user(conn, user_id))
 
 
