@@ -53,9 +53,10 @@ def live_task_of_students(conn: Connection, student_ids: Iterable[int]) -> dict[
 
 
 def close_offer(conn: Connection, offer: Offer, state: OfferState, reason: str | None = None) -> bool:
-    """True when it was this call that took the offer from the state it was read in."""
+    """True when it was this call that took the offer from the state it was read in. Without a new reason the old one
+    stays: that a coordinator had assigned a task by hand is still worth knowing after its release."""
     statement = """
-    UPDATE offers SET state = :state, reason = :reason, closed_at = clock_timestamp()
+    UPDATE offers SET state = :state, reason = coalesce(CAST(:reason AS text), reason), closed_at = clock_timestamp()
     WHERE id = :id AND state = :from_state RETURNING id"""
     row = conn.execute(
         text(statement), {"id": offer.id, "state": state, "from_state": offer.state, "reason": reason}

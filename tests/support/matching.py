@@ -2,15 +2,17 @@
 
 import itertools
 import socket
+import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
+import machine.redis
 import redis
 from sqlalchemy import Connection, text
 
@@ -157,14 +159,21 @@ class Neighbourhood:
         self.matching.conductor.advance(task_ids)
 
     def make_overdue(self, *task_ids: UUID) -> None:
-        """As if the time to answer had passed."""
-        self.run(
-            """
-            WITH past AS MATERIALIZED (SELECT clock_timestamp() - interval '1 ms' AS moment), overdue AS (
-                UPDATE offers SET deadline = moment FROM past WHERE task_id = ANY(:ids) AND state = 'PENDING')
-            UPDATE tasks SET next_step_at = moment FROM past WHERE id = ANY(:ids)""",
-            ids=list(task_ids),
-        )
+        """As if the time to answer had passed, for those that search."""
+        with self.db.transaction() as conn:
+            found = conn.execute(
+                text(
+                    "SELECT id, clock_timestamp() - interval '1 ms' AS past FROM tasks"
+                    " WHERE id = ANY(:ids) AND status = 'PENDING' ORDER BY id FOR NO KEY UPDATE"
+                ),
+                {"ids": list(task_ids)},
+            )
+            for id_, past in found.all():
+                for statement in (
+                    "UPDATE offers SET deadline = :past WHERE task_id = :id AND state = 'PENDING'",
+                    "UPDATE tasks SET next_step_at = :past WHERE id = :id",
+                ):
+                    conn.execute(text(statement), {"id": id_, "past": past})
 
     def expire(self, *task_ids: UUID) -> None:
         """Nobody answers in time, and a matcher notices."""
@@ -300,9 +309,9 @@ BROKEN_PROMISES = {
         SELECT id FROM offers WHERE (state = 'PENDING') <> (closed_at IS NULL)""",
     "an offer nobody was told about": """
         SELECT o.id FROM offers o
-        WHERE o.offered_at IS NOT NULL AND o.reason IS DISTINCT FROM 'ASSIGNED_BY_HAND' AND NOT EXISTS (
+        WHERE o.offered_at IS NOT NULL AND NOT EXISTS (
             SELECT FROM notifications n WHERE n.task_id = o.task_id AND n.recipient_user_id = o.student_id
-              AND n.metadata -> 'data' ->> 'type' = 'OFFER')""",
+              AND n.metadata -> 'data' ->> 'type' IN ('OFFER', 'ASSIGNED_TO_YOU'))""",
     "an offer told about twice": """
         SELECT task_id, recipient_user_id FROM notifications WHERE metadata -> 'data' ->> 'type' = 'OFFER'
         GROUP BY task_id, recipient_user_id HAVING count(*) > 1""",
@@ -360,6 +369,32 @@ def at_once(*steps: Callable[[], Any]) -> list[Any]:
 
 def _is_refusal(error: Exception) -> bool:
     return isinstance(error, AppError) and error.code not in ("database_unavailable", "try_again")
+
+
+@contextmanager
+def own_redis(*options: str) -> Iterator[str]:
+    """The address of a Redis that no other test shares, started with these options."""
+    with socket.create_server(("127.0.0.1", 0)) as chosen:
+        port = chosen.getsockname()[1]
+    program = machine.redis.server()
+    assert program is not None, "scripts/test installs Redis"
+    fixed = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+    process = subprocess.Popen([program, *fixed, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    url = f"redis://127.0.0.1:{port}/0"
+    client: Any = redis.Redis.from_url(url)
+
+    def answers() -> bool:
+        with suppress(redis.ConnectionError):
+            return client.ping()
+        return False
+
+    try:
+        eventually(answers, "Redis answers")
+        yield url
+    finally:
+        client.close()
+        process.terminate()
+        process.wait(timeout=10)
 
 
 class Gate:

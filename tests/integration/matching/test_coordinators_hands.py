@@ -141,6 +141,15 @@ def test_what_somebody_has_is_released_before_it_is_assigned_again(town: Neighbo
     assert town.matching.open_task(ali) is None
 
 
+def test_that_it_was_assigned_by_hand_is_still_known_after_the_release(town: Neighbourhood, coordinator) -> None:
+    ali, banu = town.students(10, 20)
+    task_id = town.press()
+    town.matching.assign(coordinator, task_id, banu.id)
+    town.matching.release(coordinator, task_id)
+    assert (banu.id, "RELEASED", "ASSIGNED_BY_HAND") in town.states(task_id)
+    assert (ali.id, "WITHDRAWN", "ASSIGNED_BY_HAND") in town.states(task_id)
+
+
 def test_what_has_ended_cannot_be_assigned(town: Neighbourhood, coordinator) -> None:
     task_id = town.press()
     ali = town.student(10)

@@ -1,0 +1,82 @@
+"""Redis's own events: switching them on without taking anything away, and where CONFIG is forbidden."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+import redis
+
+from app.bootstrap import Services, build_services
+from app.matching.contract import NewTask
+from app.matching.role import Matcher
+from app.redis_store.events import EventsForbidden, ExpiryEvents
+from tests.support.matching import Neighbourhood, eventually, own_redis
+
+FLAG = "notify-keyspace-events"
+
+
+def flags(url: str) -> set[str]:
+    client: Any = redis.Redis.from_url(url, decode_responses=True)
+    found = client.config_get(FLAG)[FLAG]
+    client.close()
+    return set(found)
+
+
+@pytest.mark.parametrize(
+    ("before", "added"),
+    [("", True), ("Kg", True), ("Ex", False), ("KEA", False), ("KA", True), ("E", True), ("xK", True)],
+)
+def test_what_is_set_is_added_to_and_nothing_is_taken_away(before: str, added: bool) -> None:
+    with own_redis(f"--{FLAG}", before) as url:
+        set_before = flags(url)
+        events = ExpiryEvents(url)
+        assert events.switch_on() is added
+        assert flags(url) >= set_before | {"E"}
+        assert flags(url) & {"x", "A"}
+        assert events.switch_on() is False
+        events.close()
+
+
+def test_an_expired_pending_key_tells_its_task_and_other_keys_tell_nothing() -> None:
+    with own_redis() as url:
+        client: Any = redis.Redis.from_url(url)
+        events = ExpiryEvents(url)
+        events.switch_on()
+        with events:
+            for key in ("other", "pending_assignment:nonsense", f"pending_assignment:{UUID(int=7)}"):
+                client.set(key, "1", px=1)
+            heard: list[UUID] = []
+            eventually(lambda: heard.extend(events.tasks(timeout_s=0.1)) or heard, "the event")
+            assert heard == [UUID(int=7)]
+        events.close()
+        client.close()
+
+
+def test_where_config_is_forbidden_that_is_said() -> None:
+    with own_redis("--rename-command", "CONFIG", "") as url:
+        events = ExpiryEvents(url)
+        with pytest.raises(EventsForbidden):
+            events.switch_on()
+        events.close()
+
+
+@pytest.mark.parametrize("environ", [{"offer_ttl_s": 1, "matcher_ticker": False, "matcher_reconciler": False}])
+def test_events_an_operator_has_switched_on_are_followed(
+    services: Services, town: Neighbourhood, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with own_redis("--rename-command", "CONFIG", "", f"--{FLAG}", "Ex") as url:
+        own = build_services(services.settings.model_copy(update={"redis_url": url}), role="matcher", pool_size=4)
+        matcher = Matcher(own)
+        matcher.start()
+        client: Any = redis.Redis.from_url(url)
+        eventually(lambda: client.pubsub_numsub("__keyevent@0__:expired")[0][1], "the listener follows the events")
+        town.students(10, 20)
+        elder = town.elder()
+        task_id = own.matching.press(elder, NewTask(elder.id), None).task.id
+        eventually(lambda: town.status(task_id) == "TIMED_OUT", "both students were asked, in vain")
+        matcher.stop()
+        client.close()
+        own.close()
+    said = capsys.readouterr()
+    assert "expiry_events_need_an_operator" in said.out + said.err
+    assert "notify-keyspace-events Ex" in said.out + said.err

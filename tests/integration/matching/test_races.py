@@ -1,0 +1,394 @@
+"""Real threads on real connections, started together, many rounds."""
+
+import random
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import text
+
+from app.matching.contract import NewTask, TaskView
+from app.matching.errors import OfferExpired, TaskNotFound
+from app.users.models import Caller
+from tests.support.matching import Neighbourhood, at_once, broken_promises, eventually
+
+
+def assert_promises(town: Neighbourhood) -> None:
+    with town.db.transaction() as conn:
+        assert broken_promises(conn) == {}
+
+
+def end_all(town: Neighbourhood) -> None:
+    """Clears the stage for the next round."""
+    coordinator = Caller(0, town.coordinator().role, "", "tr", None)
+    for row in town.all("SELECT id FROM tasks WHERE status IN ('PENDING', 'ASSIGNED', 'STARTED') ORDER BY id"):
+        town.matching.cancel(coordinator, row.id)
+
+
+def refused(outcomes: list[Any]) -> list[str]:
+    return sorted(type(outcome).__name__ for outcome in outcomes if isinstance(outcome, Exception))
+
+
+def test_the_asked_student_accepts_fifty_times_while_49_others_try(town: Neighbourhood) -> None:
+    ali, *others = town.students(*range(10, 510, 10))
+    elder = town.elder()
+    task_id = town.press(elder)
+    steps = [lambda: town.matching.accept(ali, task_id)] * 50
+    steps += [lambda other=other: town.matching.accept(other, task_id) for other in others]
+    random.Random(1).shuffle(steps)
+    outcomes = at_once(*steps)
+    fine = [outcome for outcome in outcomes if isinstance(outcome, TaskView)]
+    assert len(fine) == 50
+    assert {view.status for view in fine} == {"ASSIGNED"}
+    assert refused(outcomes) == ["TaskNotFound"] * 49
+    assert town.states(task_id) == [(ali.id, "ACCEPTED", None)]
+    assert len(town.told(elder)) == 1
+    assert town.keys(task_id).asked is None
+
+
+def test_accepting_at_the_very_instant_of_expiry_has_one_outcome(town: Neighbourhood) -> None:
+    elder, ali = town.elder(), town.student(10, "Ahmet Çelik")
+    seen = set()
+    for number in range(60):
+        task_id = town.press(elder)
+        row = town.one(
+            """
+            WITH soon AS MATERIALIZED (SELECT clock_timestamp() + make_interval(secs => :ahead) AS moment),
+                 live AS (UPDATE offers SET deadline = moment FROM soon WHERE task_id = :id RETURNING deadline)
+            UPDATE tasks SET next_step_at = moment FROM soon WHERE id = :id RETURNING next_step_at""",
+            id=task_id,
+            ahead=0.002 + 0.0001 * number,
+        )
+
+        def until_due(deadline=row.next_step_at, task_id=task_id) -> None:
+            while town.status(task_id) == "PENDING" and town.db.now() < deadline:
+                pass
+            town.advance(task_id)
+
+        accepted, *_ = at_once(lambda: town.matching.accept(ali, task_id), until_due, until_due)  # noqa: B023
+        town.advance(task_id)
+        [(_, state, _)] = town.states(task_id)
+        if isinstance(accepted, TaskView):
+            assert (accepted.status, state, town.status(task_id)) == ("ASSIGNED", "ACCEPTED", "ASSIGNED")
+            assert [row.kind for row in town.told(elder, task_id=task_id)] == ["ON_THE_WAY"]
+            town.matching.cancel(elder, task_id)
+        else:
+            assert isinstance(accepted, OfferExpired)
+            assert (state, town.status(task_id)) == ("EXPIRED", "TIMED_OUT")
+            assert [row.kind for row in town.told(elder, task_id=task_id)] == ["NOBODY_FOUND"]
+        seen.add(state)
+    assert_promises(town)
+    assert seen <= {"ACCEPTED", "EXPIRED"}
+
+
+def test_both_outcomes_of_that_race_do_occur(town: Neighbourhood) -> None:
+    """Holds the lock that both want until both wait for it, with the deadline on either side."""
+    elder, ali = town.elder(), town.student(10)
+    for overdue in (False, True):
+        task_id = town.press(elder)
+        with town.db.transaction() as conn:
+            conn.execute(text("SELECT 1 FROM tasks WHERE id = :id FOR NO KEY UPDATE"), {"id": task_id})
+            outcomes: list[Any] = []
+            racers = threading.Thread(
+                target=lambda task_id=task_id, outcomes=outcomes: outcomes.extend(
+                    at_once(lambda: town.matching.accept(ali, task_id), lambda: town.advance(task_id))
+                )
+            )
+            racers.start()
+            eventually(lambda: waiting_for_locks(town) == 2, "both wait for the task")
+            if overdue:
+                conn.execute(
+                    text("UPDATE offers SET deadline = clock_timestamp() WHERE task_id = :id"), {"id": task_id}
+                )
+        racers.join(timeout=10)
+        assert refused(outcomes) == (["OfferExpired"] if overdue else [])
+        town.advance(task_id)
+        assert town.status(task_id) == ("TIMED_OUT" if overdue else "ASSIGNED")
+        end_all(town)
+
+
+def waiting_for_locks(town: Neighbourhood) -> int:
+    return town.one(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    ).count
+
+
+def test_one_student_first_in_twenty_tasks_gets_one_live_offer(town: Neighbourhood) -> None:
+    ali = town.student(10)
+    elders = town.elders(20)
+    for _ in range(5):
+        tasks = at_once(*(lambda elder=elder: town.press(elder) for elder in elders))
+        assert len(set(tasks)) == 20
+        assert [row.student_id for row in town.all("SELECT student_id FROM offers WHERE state = 'PENDING'")] == [ali.id]
+        assert len(town.told(ali, "OFFER")) == town.one("SELECT count(*) FROM offers WHERE state <> 'SKIPPED'").count
+        waiting = town.all("SELECT waiting, next_step_at FROM tasks WHERE status = 'PENDING'")
+        assert sum(row.waiting for row in waiting) == 19
+        assert len({row.next_step_at for row in waiting}) == 1
+        assert_promises(town)
+        end_all(town)
+
+
+def test_twenty_tasks_pressed_at_once_share_five_students(town: Neighbourhood) -> None:
+    students = town.students(10, 20, 30, 40, 50)
+    elders = town.elders(20)
+    for _ in range(5):
+        at_once(*(lambda elder=elder: town.press(elder) for elder in elders))
+        live = town.all("SELECT student_id FROM offers WHERE state = 'PENDING'")
+        assert sorted(row.student_id for row in live) == [student.id for student in students]
+        assert_promises(town)
+        end_all(town)
+
+
+def test_an_elder_who_presses_ten_times_at_once_makes_one_request(town: Neighbourhood) -> None:
+    town.student(10)
+    for number in range(10):
+        elder = town.elder(f"Elder{number}")
+        key = f"key-{number}" if number % 2 else None
+        outcomes = at_once(*([lambda e=elder, k=key: town.matching.press(e, NewTask(e.id, "Ekmek"), k)] * 10))
+        assert sum(pressed.created for pressed in outcomes) == 1
+        assert len({pressed.task.id for pressed in outcomes}) == 1
+        assert town.one("SELECT count(*) FROM tasks WHERE elder_id = :id", id=elder.id).count == 1
+    assert_promises(town)
+
+
+def test_going_off_duty_beside_an_offer_leaves_no_live_offer_behind(town: Neighbourhood) -> None:
+    elder, ali = town.elder(), town.student(10)
+    for _ in range(30):
+        town.matching.set_availability(ali, True)
+        task_id, _ = at_once(lambda: town.press(elder), lambda: town.matching.set_availability(ali, False))
+        town.advance(task_id)
+        assert town.asked(task_id) is None
+        assert town.status(task_id) == "TIMED_OUT"
+        assert town.matching.current_offer(ali) is None
+    assert_promises(town)
+
+
+def test_going_off_duty_while_offers_go_round(town: Neighbourhood) -> None:
+    """Many tasks, all students coming and going, and a matcher in between."""
+    students = town.students(10, 20, 30, 40)
+    elders = town.elders(6)
+    for number in range(8):
+        tasks = [town.press(elder) for elder in elders]
+        at_once(
+            *(lambda s=s: town.matching.set_availability(s, False) for s in students[:2]),
+            *(lambda s=s: town.matching.set_location(s.id, town.spot_at(5000)) for s in students[2:3]),
+            *(lambda t=t: town.expire(t) for t in tasks[:3]),
+            lambda: town.matching.set_active(students[3].id, False),
+        )
+        assert_promises(town)
+        for s in students:
+            town.matching.set_availability(s, True)
+            town.matching.set_location(s.id, town.spot_at(10 + number))
+            town.matching.set_active(s.id, True)
+        assert_promises(town)
+        end_all(town)
+
+
+def race(town: Neighbourhood, rounds: int, stage: Callable[[int], list[Callable[[], Any]]]) -> list[list[Any]]:
+    every = []
+    for number in range(rounds):
+        every.append(at_once(*stage(number)))
+        assert_promises(town)
+        end_all(town)
+    return every
+
+
+def test_reject_beside_cancel(town: Neighbourhood) -> None:
+    elder, (ali, _) = town.elder(), town.students(10, 20)
+
+    def stage(_: int) -> list[Callable[[], Any]]:
+        task_id = town.press(elder)
+        return [lambda: town.matching.reject(ali, task_id), lambda: town.matching.cancel(elder, task_id)]
+
+    for rejected, cancelled in race(town, 15, stage):
+        assert cancelled.status == "CANCELLED"
+        assert isinstance(rejected, TaskView) or rejected.code == "offer_withdrawn"
+        assert town.keys(cancelled.id).nothing
+
+
+def test_accept_beside_cancel(town: Neighbourhood) -> None:
+    elder, ali = town.elder(), town.student(10)
+
+    def stage(_: int) -> list[Callable[[], Any]]:
+        task_id = town.press(elder)
+        return [lambda: town.matching.accept(ali, task_id), lambda: town.matching.cancel(elder, task_id)]
+
+    for accepted, cancelled in race(town, 20, stage):
+        assert cancelled.status == "CANCELLED"
+        if isinstance(accepted, TaskView):
+            assert town.told(ali, "CANCELLED", cancelled.id) != []
+        else:
+            assert accepted.code == "offer_withdrawn"
+        assert town.keys(cancelled.id).nothing
+    assert town.matching.open_task(ali) is None
+
+
+def test_withdraw_beside_assign(town: Neighbourhood) -> None:
+    elder, coordinator = town.elder(), town.coordinator()
+    ali, banu, _ = town.students(10, 20, 30)
+
+    def stage(_: int) -> list[Callable[[], Any]]:
+        task_id = town.press(elder)
+        asked = ali if town.asked(task_id) == ali.id else banu
+        other = banu if asked is ali else ali
+        town.matching.accept(asked, task_id)
+        return [
+            lambda: town.matching.withdraw(asked, task_id),
+            lambda: town.matching.assign(coordinator, task_id, other.id),
+        ]
+
+    for withdrawn, assigned in race(town, 15, stage):
+        assert isinstance(withdrawn, TaskView)
+        assert isinstance(assigned, TaskView) or assigned.code == "illegal_step"
+
+
+def test_two_coordinators_assign_at_once(town: Neighbourhood) -> None:
+    elder, coordinator = town.elder(), town.coordinator()
+    students = town.students(10, 20, 30, 40)
+
+    def stage(_: int) -> list[Callable[[], Any]]:
+        task_id = town.press(elder)
+        return [lambda s=s: town.matching.assign(coordinator, task_id, s.id) for s in students]
+
+    for outcomes in race(town, 15, stage):
+        assert refused(outcomes) == ["IllegalStep"] * 3
+
+
+def test_two_coordinators_want_the_same_student(town: Neighbourhood) -> None:
+    coordinator = town.coordinator()
+    elders = town.elders(4)
+    ali, *_ = town.students(10, 20, 30, 40)
+
+    def stage(_: int) -> list[Callable[[], Any]]:
+        tasks = [town.press(elder) for elder in elders]
+        return [lambda t=t: town.matching.assign(coordinator, t, ali.id) for t in tasks]
+
+    for outcomes in race(town, 15, stage):
+        assert refused(outcomes) == ["StudentUnavailable"] * 3
+
+
+def test_assigning_by_hand_beside_accepting_elsewhere(town: Neighbourhood) -> None:
+    coordinator = town.coordinator()
+    one, two = town.elders(2)
+    ali = town.student(10)
+
+    def stage(_: int) -> list[Callable[[], Any]]:
+        first, second = town.press(one), town.press(two)
+        return [
+            lambda: town.matching.accept(ali, first),
+            lambda: town.matching.assign(coordinator, second, ali.id),
+        ]
+
+    for outcomes in race(town, 15, stage):
+        assert len(refused(outcomes)) == 1
+
+
+def test_deactivation_beside_accept(town: Neighbourhood) -> None:
+    elder, ali, banu = town.elder(), town.student(10), town.student(500)
+
+    def stage(_: int) -> list[Callable[[], Any]]:
+        town.matching.set_active(ali.id, True)
+        task_id = town.press(elder)
+        return [
+            lambda: town.matching.accept(ali, task_id),
+            lambda: town.matching.set_active(ali.id, False),
+            lambda: task_id,
+        ]
+
+    for number in range(20):
+        accepted, _, task_id = at_once(*stage(number))
+        assert isinstance(accepted, TaskView) or accepted.code == "offer_withdrawn"
+        assert town.asked(task_id) == banu.id, "either way the search goes on"
+        assert town.matching.open_task(ali) is None
+        assert_promises(town)
+        end_all(town)
+
+
+def test_an_elder_is_deactivated_while_pressing(town: Neighbourhood) -> None:
+    town.student(10)
+    for number in range(20):
+        elder = town.elder(f"Elder{number}")
+        at_once(lambda e=elder: town.press(e), lambda e=elder: town.matching.set_active(e.id, False))
+        left = town.all("SELECT id FROM tasks WHERE elder_id = :id AND status = 'PENDING'", id=elder.id)
+        assert left == [], "nobody waits for a request of somebody who has left"
+
+
+def test_answers_expiry_and_hands_all_at_once(town: Neighbourhood) -> None:
+    """Whatever meets whatever: nothing deadlocks, nothing hangs, every promise holds."""
+    rng, matching = random.Random(3), town.matching
+    coordinator = town.coordinator()
+    students = town.students(*range(10, 90, 10))
+    elders = town.elders(8)
+    for _ in range(12):
+        tasks = [town.press(elder) for elder in elders]
+        steps: list[Callable[[], Any]] = []
+        for _ in range(24):
+            t, s, elder = rng.choice(tasks), rng.choice(students), rng.choice(elders)
+            steps.append(
+                rng.choice(
+                    [
+                        lambda t=t, s=s: matching.accept(s, t),
+                        lambda t=t, s=s: matching.reject(s, t),
+                        lambda t=t: town.expire(t),
+                        lambda t=t, s=s: matching.assign(coordinator, t, s.id),
+                        lambda t=t: matching.move_on(coordinator, t),
+                        lambda t=t: matching.release(coordinator, t),
+                        lambda t=t: matching.cancel(coordinator, t),
+                        lambda s=s: matching.set_availability(s, rng.random() < 0.5),
+                        lambda s=s: matching.set_location(s.id, town.spot_at(rng.choice([10, 800, 3000]))),
+                        lambda s=s: matching.set_active(s.id, True),
+                        lambda s=s: matching.set_active(s.id, False),
+                        lambda e=elder: town.press(e),
+                        lambda: town.advance(*tasks),  # noqa: B023
+                    ]
+                )
+            )
+        at_once(*steps)
+        assert_promises(town)
+        end_all(town)
+        for student in students:
+            town.matching.set_active(student.id, True)
+            town.matching.set_availability(student, True)
+            town.matching.set_location(student.id, town.spot_at(50))
+
+
+def test_batches_in_different_order_do_not_deadlock(town: Neighbourhood) -> None:
+    """Two matchers with overlapping batches, each of whose tasks prefers the students the other way round."""
+    west, east = town.spot_at(300, 270), town.spot_at(300, 90)
+    for number in range(12):
+        town.student(number * 50, bearing=90, at=west)
+    elders = town.elders(10, west) + [town.elder(f"Doğu{number}", east) for number in range(10)]
+    for number in range(8):
+        tasks = [town.press(elder) for elder in elders]
+        shuffled = random.Random(number).sample(tasks, len(tasks))
+        town.make_overdue(*tasks)
+        at_once(
+            lambda: town.advance(*tasks),  # noqa: B023
+            lambda: town.advance(*reversed(tasks)),  # noqa: B023
+            lambda: town.advance(*shuffled[:12]),  # noqa: B023
+            lambda: town.matching.conductor.advance(shuffled[5:], skip_locked=True),  # noqa: B023
+        )
+        town.advance(*tasks)
+        assert_promises(town)
+        live = town.one("SELECT count(*) FROM offers WHERE state = 'PENDING'").count
+        assert live > 0
+        end_all(town)
+
+
+def test_nobody_is_asked_twice_for_a_task_by_matchers_side_by_side(town: Neighbourhood) -> None:
+    students = town.students(*range(10, 110, 10))
+    tasks = [town.press(elder) for elder in town.elders(10)]
+    for _ in range(len(students)):
+        town.make_overdue(*tasks)
+        at_once(*([lambda: town.advance(*tasks)] * 4))
+    for task_id in tasks:
+        asked = town.asked_in_order(task_id)
+        assert len(asked) == len(set(asked))
+
+
+def test_a_stranger_learns_nothing_however_often_they_try(town: Neighbourhood) -> None:
+    town.student(10)
+    stranger = town.student(5000)
+    task_id = town.press()
+    outcomes = at_once(*([lambda: town.matching.accept(stranger, task_id)] * 10))
+    assert all(isinstance(outcome, TaskNotFound) for outcome in outcomes)

@@ -1,0 +1,106 @@
+"""Rows that are held, requests that cannot be written, students who are freed together: nobody else has to wait."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import text
+
+from app.matching.cascade import Settled
+from app.matching.due import DueTasks
+from app.matching.metrics import MatcherMetrics
+from tests.support.matching import Neighbourhood
+
+
+@contextmanager
+def held(town: Neighbourhood, student_id: int) -> Iterator[None]:
+    """Somebody else's transaction holds the row of this student."""
+    with town.db.engine.begin() as conn:
+        conn.execute(text("SELECT id FROM students WHERE id = :id FOR UPDATE"), {"id": student_id})
+        yield
+
+
+@pytest.fixture
+def due(town: Neighbourhood) -> Iterator[DueTasks]:
+    tasks = DueTasks(town.matching.conductor, MatcherMetrics(), batch=100)
+    thread = threading.Thread(target=tasks.run)
+    thread.start()
+    yield tasks
+    tasks.stop()
+    thread.join()
+
+
+def test_a_student_whose_row_is_held_does_not_hold_up_the_others(town: Neighbourhood) -> None:
+    elders = town.elders(3)
+    town.students(10, 20, 30)
+    later = town.student(400)
+    tasks = [town.press(elder) for elder in elders]
+    free = [town.student(500 + number) for number in range(2)]
+    with held(town, later.id):
+        town.make_overdue(*tasks)
+        settled = town.matching.conductor.advance(tasks, skip_locked=True)
+        assert settled.offered >= 2, "those whose student can be had are asked"
+        assert len(settled.late_s) == 3, "every offer is over on time"
+    town.advance(*tasks)
+    asked = {town.asked(task) for task in tasks}
+    assert None not in asked and len(asked) == 3
+    assert {later.id, *(student.id for student in free)} & asked
+
+
+def test_a_task_that_cannot_be_settled_leaves_its_neighbours_alone(town: Neighbourhood, due: DueTasks) -> None:
+    """For example because of a row that violates a constraint; here because a trigger says so."""
+    elders = town.elders(6)
+    town.students(*range(10, 130, 10))
+    tasks = [town.press(elder) for elder in elders]
+    town.run(f"""
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF NEW.task_id = '{tasks[2]}' AND NEW.state = 'EXPIRED' THEN RAISE EXCEPTION 'no'; END IF;
+        RETURN NEW;
+    END $$""")
+    town.run("CREATE TRIGGER refuse BEFORE UPDATE ON offers FOR EACH ROW EXECUTE FUNCTION refuse()")
+    try:
+        town.make_overdue(*tasks)
+        due.add(tasks)
+        done = threading.Event()
+        for _ in range(500):
+            if town.one("SELECT count(*) AS n FROM offers WHERE state = 'EXPIRED'").n == 5:
+                done.set()
+                break
+            done.wait(0.02)
+        assert done.is_set(), "the five others go on"
+    finally:
+        town.run("DROP TRIGGER refuse ON offers")
+        town.run("DROP FUNCTION refuse")
+    town.advance(*tasks)
+
+
+def test_two_students_freed_together_serve_two_waiting_tasks(town: Neighbourhood) -> None:
+    """One look for the oldest waiting task finds the same task for both."""
+    first, second, third, fourth = town.elders(4)
+    ali, banu = town.students(10, 20)
+    busy = [town.press(first), town.press(second)]
+    waiting = [town.press(third), town.press(fourth)]
+    assert [town.asked(task) for task in waiting] == [None, None]
+    with town.db.transaction() as conn:
+        for task in busy:
+            conn.execute(
+                text("UPDATE offers SET state = 'REJECTED', closed_at = now() WHERE task_id = :t"), {"t": task}
+            )
+            conn.execute(
+                text("UPDATE tasks SET status = 'CANCELLED', next_step_at = NULL, ended_at = now() WHERE id = :t"),
+                {"t": task},
+            )
+    town.matching.conductor.follow_up(Settled(freed={ali.id, banu.id}))
+    assert {town.asked(task) for task in waiting} == {ali.id, banu.id}
+
+
+def test_a_press_is_taken_while_the_first_student_is_in_other_hands(town: Neighbourhood) -> None:
+    ali = town.student(10)
+    elder = town.elder()
+    with held(town, ali.id):
+        task_id = town.press(elder)
+        assert town.status(task_id) == "PENDING"
+    town.advance(task_id)
+    assert town.asked(task_id) == ali.id

@@ -1,0 +1,55 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.matching.circle import A, Circle, stretch
+
+
+def test_at_the_equator_the_map_is_true_and_towards_the_poles_it_stretches() -> None:
+    assert stretch(0) == 1
+    assert stretch(60) == pytest.approx(2, rel=0.003)
+    assert stretch(-41) == stretch(41)
+
+
+def test_within_a_kilometre_of_kadikoy_the_map_is_in_doubt_about_27_centimetres() -> None:
+    circle = Circle(40.987, 29.028, 1000)
+    doubtful_m = (circle.outer - circle.inner) / stretch(40.987)
+    assert 0.2 < doubtful_m < 0.3
+
+
+def test_the_corners_of_the_map() -> None:
+    assert Circle(0, 0, 1).x == Circle(0, 0, 1).y == 0
+    assert Circle(0, 180, 1).x == pytest.approx(math.pi * A)
+    assert Circle(40.987, 29.028, 1).y == pytest.approx(4_980_000, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("lat", "lon", "radius_m", "on_the_map"),
+    [
+        (40.987, 29.028, 1000, True),
+        (-77.85, 166.67, 1000, True),
+        (83.98, 0, 1000, True),
+        (83.999, 0, 1000, False),
+        (-83.999, 0, 1000, False),
+        (90, 0, 1, False),
+        (0, 179.99, 1000, True),
+        (0, 179.999, 1000, False),
+        (0, -180, 1, False),
+        (-17.7, 178.1, 100_000, True),
+        (-17.7, 179.1, 100_000, False),
+        (83, 0, 100_000, True),
+        (83.2, 0, 100_000, False),
+    ],
+)
+def test_where_the_map_tears(lat: float, lon: float, radius_m: float, on_the_map: bool) -> None:
+    assert Circle(lat, lon, radius_m).on_the_map is on_the_map
+
+
+@given(st.floats(-83, 83), st.floats(-178, 178), st.sampled_from([1.0, 50.0, 1000.0, 100_000.0]))
+def test_inside_is_inside_outside_and_bounds_are_bounds(lat: float, lon: float, radius_m: float) -> None:
+    circle = Circle(lat, lon, radius_m)
+    assert 0 < circle.inner < circle.outer
+    assert circle.inner / stretch(lat) <= radius_m <= circle.outer / stretch(lat)
+    assert circle.least_ground(circle.outer) <= radius_m * (1 + 1e-12)
