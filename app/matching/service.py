@@ -134,11 +134,12 @@ def start(conn: Connection, caller: Caller, task_id: UUID, rules: MatchingRules)
 
 
 def complete(conn: Connection, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
-    """Who completes what was not said to have started takes the task through both steps."""
+    """The student starts before completing. A coordinator who completes what the student forgot to start takes the
+    task through both steps."""
     task = _locked(conn, task_id) if caller.is_coordinator else _own(conn, caller, task_id)
     if task.status is TaskStatus.COMPLETED:
         return Settled()
-    if task.status is TaskStatus.ASSIGNED:
+    if caller.is_coordinator and task.status is TaskStatus.ASSIGNED:
         _start(conn, task, rules)
         task = _locked(conn, task_id)
     check_task_step(task.status, TaskStatus.COMPLETED)
