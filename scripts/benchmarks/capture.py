@@ -15,6 +15,8 @@ COMMIT = "COMMIT"
 class Sent:
     statement: str
     values: Mapping[str, Any]
+    alone: bool = False
+    """Outside of any transaction."""
 
 
 @contextmanager
@@ -27,11 +29,11 @@ def captured() -> Iterator[list[Sent]]:
 
     def execute_and_note(self: Any, query: Any, params: Any = None, **options: Any) -> Any:
         if threading.get_ident() == thread and isinstance(query, str) and params:
-            taken.append(Sent(query, dict(params)))
+            taken.append(Sent(query, dict(params), self.connection.autocommit))
         return execute(self, query, params, **options)
 
     def commit_and_note(self: Any) -> None:
-        if threading.get_ident() == thread and taken and taken[-1].statement != COMMIT:
+        if threading.get_ident() == thread and taken and taken[-1].statement != COMMIT and not taken[-1].alone:
             taken.append(Sent(COMMIT, {}))
         commit(self)
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection as AppConnection
 from app.delivery import queue
 from app.delivery.models import NotificationType
 from app.ids import uuid7
-from app.matching import candidates, cascade, store
+from app.matching import candidates, cascade, students, sweep, tasks
 from app.matching.rules import MatchingRules
 from app.users.models import LatLon
 from benchmarks import city, history
@@ -39,10 +39,10 @@ class Place:
 
 
 def measure(bench: Bench) -> Section:
-    students = bench.size(1_000_000, 10_000)
+    size = bench.size(1_000_000, 10_000)
     few, many = bench.size(10_000, 100), bench.size(5_000_000, 20_000)
-    template = f"city_{students}"
-    built = city.known_or_new(bench, template, students)
+    template = f"city_{size}"
+    built = city.known_or_new(bench, template, size)
     with bench.connect(template) as conn:
         spots = city.spots(conn, built, bench.size(40, 5))
         due = _make_due(conn, bench.size(BATCH, 20))
@@ -106,15 +106,15 @@ def _settle(place: Place, _item: None) -> None:
 
 
 def _sweep(place: Place, _item: None) -> None:
-    assert len(store.due_tasks(place.conn, 1_000)) == len(place.due)
+    assert len(sweep.due_tasks(place.conn, 1_000)) == len(place.due)
 
 
 def _count_month(place: Place, turn: int) -> None:
-    store.count_completed(place.conn, place.students[turn], TIME_ZONE)
+    students.count_completed(place.conn, place.students[turn], TIME_ZONE)
 
 
 def _count_newest(place: Place, _item: None) -> None:
-    store.count_recent_tasks(place.conn, place.busiest_elder, 60)
+    tasks.count_recent_tasks(place.conn, place.busiest_elder, 60)
 
 
 def _claim(place: Place, _item: None) -> None:
@@ -157,6 +157,6 @@ def _place(conn: AppConnection, due: Sequence[tuple[UUID, LatLon]]) -> Place:
         for task_id, spot in due
     }
     busiest: Any = conn.exec_driver_sql(BUSIEST).scalar_one()
-    students = [row[0] for row in conn.exec_driver_sql("SELECT id FROM students ORDER BY md5(id::text) LIMIT 20")]
+    some = [row[0] for row in conn.exec_driver_sql("SELECT id FROM students ORDER BY md5(id::text) LIMIT 20")]
     conn.rollback()
-    return Place(conn, sorted(task_id for task_id, _ in due), lists, busiest, students)
+    return Place(conn, sorted(task_id for task_id, _ in due), lists, busiest, some)

@@ -15,7 +15,7 @@ SELECT {id}, (ARRAY['COMPLETED', 'COMPLETED', 'COMPLETED', 'COMPLETED', 'COMPLET
        CASE WHEN n % 7 < 6 THEN at + interval '5 minutes' END, CASE WHEN n % 7 < 6 THEN at + interval '20 minutes' END,
        at + interval '1 hour'
 FROM (SELECT n, now() - interval '1 day' - (1 - n::float8 / {finished}) * interval '5 years' AS at
-      FROM generate_series(1, {finished}) n) finished
+      FROM generate_series(1, {finished}::bigint) n) finished
 """
 
 OFFERS = """
@@ -25,7 +25,7 @@ SELECT {id}, CASE WHEN place = last THEN {student} ELSE 1 + mod(n * 6151, {stude
        CASE WHEN place < last THEN 'EXPIRED' WHEN n % 7 < 6 THEN 'ACCEPTED' ELSE 'WITHDRAWN' END, place, n % 5,
        n % 1000, at, at + interval '10 minutes', at + interval '5 minutes', at
 FROM (SELECT n, 1 + n % 2 AS last, now() - interval '1 day' - (1 - n::float8 / {finished}) * interval '5 years' AS at
-      FROM generate_series(1, {finished}) n) finished, generate_series(1, last) place
+      FROM generate_series(1, {finished}::bigint) n) finished, generate_series(1, last) place
 ON CONFLICT DO NOTHING
 """
 
@@ -40,7 +40,7 @@ SELECT {notification}, 'PUSH', 'user:' || recipient, recipient, 'Yeni talep',
 FROM (SELECT n, one, 2 * n + one AS m,
              CASE WHEN one = 0 THEN {student} ELSE {first_elder} + mod(n * 7919, {elders}) END AS recipient,
              now() - interval '1 day' - (1 - n::float8 / {finished}) * interval '5 years' AS at
-      FROM generate_series(1, {finished}) n, generate_series(0, 1) one) finished
+      FROM generate_series(1, {finished}::bigint) n, generate_series(0, 1) one) finished
 """
 
 

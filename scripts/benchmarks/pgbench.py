@@ -43,12 +43,15 @@ def write_script(bench: Bench, conn: Connection, name: str, captured: Sequence[S
         raise AssertionError(f"the application sends too many different statements for {name}")
     statements: list[str] = []
     columns: dict[str, list[Any]] = {}
+    in_transaction = False
     for place, first in enumerate(requests[0]):
         if first.statement == COMMIT:
             statements.append(COMMIT)
+            in_transaction = False
             continue
-        if not statements or statements[-1] == COMMIT:
+        if not first.alone and not in_transaction:
             statements.append("BEGIN")
+        in_transaction = not first.alone
         statements.append(_with_variables(first.statement, place, requests, columns))
     _write_values(conn, name, columns, len(requests))
     script = Script(name, statements, list(columns), len(requests))
@@ -58,7 +61,7 @@ def write_script(bench: Bench, conn: Connection, name: str, captured: Sequence[S
 
 def _of_one_kind(captured: Sequence[Sequence[Sent]]) -> list[Sequence[Sent]]:
     """A few requests need a statement more, such as a second look at the list; these are left to the application."""
-    kinds = [tuple(one.statement for one in sent) for sent in captured]
+    kinds = [tuple((one.statement, one.alone) for one in sent) for sent in captured]
     usual = Counter(kinds).most_common(1)[0][0]
     return [sent for kind, sent in zip(kinds, captured, strict=True) if kind == usual]
 

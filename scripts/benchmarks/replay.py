@@ -28,12 +28,13 @@ class Template:
     sent: Sequence[Sent]
     model: Due
 
-    def run(self, conn: Connection, batch: Sequence[Due], deadline: datetime) -> None:
+    def run(self, conn: Connection, alone: Connection, batch: Sequence[Due], deadline: datetime) -> None:
+        """`alone` commits by itself."""
         for one in self.sent:
             if one.statement == COMMIT:
                 conn.commit()
             else:
-                run(conn, one.statement, self._fill(one.values, batch, deadline))
+                run(alone if one.alone else conn, one.statement, self._fill(one.values, batch, deadline))
 
     def _fill(self, values: Mapping[str, Any], batch: Sequence[Due], deadline: datetime) -> dict[str, Any]:
         return {name: self._value(value, batch, deadline) for name, value in values.items()}

@@ -85,6 +85,11 @@ def memory_mb(pid: int, field: str) -> float:
     return total_kb / 1024
 
 
+def processor_s(pid: int) -> float:
+    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
 def kill_family(pid: int) -> None:
     for member in family(pid):
         os.kill(member, processes.signal.SIGKILL)
