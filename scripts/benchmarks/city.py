@@ -110,8 +110,24 @@ CREATE INDEX ON rival_tasks (student_id) WHERE status IN ('ASSIGNED', 'STARTED')
 """
 
 FLOOR = """
-CREATE TABLE floor_students AS SELECT id, completed, plane FROM students ORDER BY plane;
+CREATE TABLE floor_students AS
+SELECT id, completed, ST_Transform(location::geometry, 3395) AS plane FROM students ORDER BY plane;
 CREATE INDEX ON floor_students USING gist (plane);
+"""
+
+
+# Some students walk a few metres: PostgreSQL then has to look whether what an index says is still true, until the next
+# VACUUM. All contestants get the same walks.
+STOP_AUTOVACUUM = """
+ALTER TABLE students SET (autovacuum_enabled = false);
+ALTER TABLE rival_users SET (autovacuum_enabled = false);
+ALTER TABLE floor_students SET (autovacuum_enabled = false);
+"""
+WALK = """
+UPDATE students SET location = ST_Project(location, 20, random() * 6) WHERE id % {every} = 0;
+UPDATE rival_users u SET location = s.location FROM students s WHERE s.id = u.id AND s.id % {every} = 0;
+UPDATE floor_students f SET plane = ST_Transform(s.location::geometry, 3395)
+FROM students s WHERE s.id = f.id AND s.id % {every} = 0;
 """
 
 
@@ -124,7 +140,7 @@ HELD = task_id_of("1")
 ASKING = task_id_of("2")
 
 
-def build(bench: Bench, database: str, students: int, *, contestants: bool = True) -> City:
+def build(bench: Bench, database: str, students: int) -> City:
     city = City(students)
     say(f"generating a city of {students:,} students")
     bench.create(database)
@@ -145,12 +161,18 @@ def build(bench: Bench, database: str, students: int, *, contestants: bool = Tru
         with without_indexes(conn, "tasks", "offers"):
             run(conn, TASKS.format(**values))
         run(conn, "DROP TABLE bench_places")
-        if contestants:
-            run(conn, RIVAL.format(**values))
-            run(conn, FLOOR)
+        run(conn, RIVAL.format(**values))
+        run(conn, FLOOR)
         run(conn, "SELECT setval(pg_get_serial_sequence('users', 'id'), %s)", [values["people"]])
         run(conn, "VACUUM ANALYZE")
     return city
+
+
+def walk(bench: Bench, database: str, *, every: int) -> None:
+    say(f"every {every}th student walks a few metres")
+    with bench.connect(database) as conn:
+        run(conn, STOP_AUTOVACUUM)
+        run(conn, WALK.format(every=every))
 
 
 def known_or_new(bench: Bench, database: str, students: int) -> City:
@@ -161,11 +183,10 @@ def known_or_new(bench: Bench, database: str, students: int) -> City:
 
 
 IN_CIRCLE = """
-SELECT s.id, ST_Y(s.home::geometry), ST_X(s.home::geometry),
-       (SELECT count(*) FROM students WHERE available
-           AND plane && ST_Expand(ST_Transform(s.home::geometry, 3395), 1.5 * %(radius_m)s)
-           AND ST_DWithin(location, s.home, %(radius_m)s))
-FROM users s WHERE s.id = ANY(%(elders)s)
+SELECT e.id, ST_Y(e.home::geometry), ST_X(e.home::geometry),
+       (SELECT count(*) FROM rival_users u WHERE u.is_active AND ST_DWithin(u.location, e.home, %(radius_m)s)
+           AND NOT EXISTS (SELECT FROM rival_tasks t WHERE t.student_id = u.id AND t.status = 'ASSIGNED'))
+FROM users e WHERE e.id = ANY(%(elders)s)
 """
 
 

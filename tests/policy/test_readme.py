@@ -1,4 +1,4 @@
-"""The table of settings in the README is the one in the code. `python tests/policy/test_readme.py --write` renews it."""
+"""The README tells the truth about the settings. `python tests/policy/test_readme.py --write` renews its table."""
 
 import re
 import sys

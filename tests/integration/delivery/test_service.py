@@ -25,7 +25,7 @@ def test_what_was_put_in_can_be_read(db: Database) -> None:
     new = NewNotification(
         user_id,
         "Yeni talep",
-        "Ayşe Teyze'nin \"yakınında\"",
+        'Ayşe Teyze\'nin "yakınında"',
         {"type": "offer", "taskId": str(task_id)},
         task_id,
         Priority.URGENT,

@@ -4,9 +4,11 @@ import random
 import threading
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import text
 
+from app.matching import service
 from app.matching.contract import NewTask, TaskView
 from app.matching.errors import OfferExpired, TaskNotFound
 from app.users.models import Caller
@@ -373,6 +375,32 @@ def test_batches_in_different_order_do_not_deadlock(town: Neighbourhood) -> None
         live = town.one("SELECT count(*) FROM offers WHERE state = 'PENDING'").count
         assert live > 0
         end_all(town)
+
+
+def test_two_batches_that_want_the_same_students_in_opposite_order_do_not_deadlock(town: Neighbourhood) -> None:
+    """A student in the middle is held until both batches wait for somebody, each with some students in hand."""
+    west, east = town.spot_at(300, 270), town.spot_at(300, 90)
+    students = [town.student(number * 50, bearing=90, at=west) for number in range(12)]
+    sides = [town.elders(10, spot) for spot in (west, east)]
+    for _ in range(6):
+        batches = [[press_without_asking(town, elder) for elder in elders] for elders in sides]
+        steps = [lambda batch=batch: town.advance(*batch) for batch in batches]
+        both = threading.Thread(target=at_once, args=steps)
+        with town.db.transaction() as conn:
+            conn.execute(text("SELECT FROM students WHERE id = :id FOR NO KEY UPDATE"), {"id": students[6].id})
+            both.start()
+            eventually(lambda: waiting_for_locks(town) == 2, "both batches wait")
+        both.join(timeout=10)
+        assert_promises(town)
+        town.advance(*batches[0], *batches[1])
+        assert town.one("SELECT count(*) FROM offers WHERE state = 'PENDING'").count == 12, "everybody is asked"
+        end_all(town)
+
+
+def press_without_asking(town: Neighbourhood, elder: Caller) -> UUID:
+    """As when the process dies between the two commits of a press."""
+    with town.db.transaction() as conn:
+        return service.press(conn, NewTask(elder.id), None, town.matching.rules).task_id
 
 
 def test_nobody_is_asked_twice_for_a_task_by_matchers_side_by_side(town: Neighbourhood) -> None:
