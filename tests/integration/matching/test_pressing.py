@@ -19,6 +19,7 @@ def test_a_second_press_is_not_a_second_request(town: Neighbourhood) -> None:
     town.matching.accept(ali, first.task.id)
     third = town.matching.press(elder, NewTask(elder.id), None)
     assert (third.created, third.task.id, third.task.status) == (False, first.task.id, "ASSIGNED")
+    town.matching.start(ali, first.task.id)
     town.matching.complete(ali, first.task.id)
     assert town.matching.press(elder, NewTask(elder.id), None).created
 

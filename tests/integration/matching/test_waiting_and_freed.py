@@ -102,6 +102,7 @@ def test_who_no_longer_has_a_task_goes_to_the_waiting_task(town: Neighbourhood, 
     assert town.task(waiting).waiting
     match how:
         case "complete":
+            town.matching.start(ali, first)
             town.matching.complete(ali, first)
         case "cancel":
             town.matching.cancel(elder, first)

@@ -91,6 +91,7 @@ def test_after_the_end_address_and_phone_are_private_again(town: Neighbourhood, 
     task_id = town.press(elder, "Ekmek")
     town.matching.accept(ahmet, task_id)
     if end == "complete":
+        town.matching.start(ahmet, task_id)
         town.matching.complete(ahmet, task_id)
     else:
         town.matching.cancel(elder, task_id)
