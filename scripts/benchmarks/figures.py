@@ -49,6 +49,7 @@ def in_turns(
         for act in contestants.values():
             act(item)
     gc.disable()
+    collected = time.monotonic()
     try:
         for _ in range(passes):
             for item in items:
@@ -56,7 +57,9 @@ def in_turns(
                     began = time.perf_counter()
                     act(item)
                     samples[name].append((time.perf_counter() - began) * 1e3)
-            gc.collect()
+            if time.monotonic() - collected > 1:
+                gc.collect()
+                collected = time.monotonic()
     finally:
         gc.enable()
     return samples
