@@ -40,15 +40,17 @@ CREATE TABLE students (
     open_task_id uuid,
     location geography(point, 4326),
     location_at timestamptz,
-    plane geometry(point, 3395) GENERATED ALWAYS AS (
-        ST_Transform(ST_SetSRID(ST_MakePoint(ST_X(location::geometry),
-            greatest(-85::float8, least(85::float8, ST_Y(location::geometry)))), 4326), 3395)
-    ) STORED,
+    plane point GENERATED ALWAYS AS (point(
+        ST_X(ST_Transform(ST_SetSRID(ST_MakePoint(ST_X(location::geometry),
+            greatest(-85::float8, least(85::float8, ST_Y(location::geometry)))), 4326), 3395)),
+        ST_Y(ST_Transform(ST_SetSRID(ST_MakePoint(ST_X(location::geometry),
+            greatest(-85::float8, least(85::float8, ST_Y(location::geometry)))), 4326), 3395))
+    )) STORED,
     available boolean GENERATED ALWAYS AS (
         active AND on_duty AND open_task_id IS NULL AND location IS NOT NULL
     ) STORED
-);
-CREATE INDEX students_available_idx ON students USING gist (plane) WHERE available;
+) WITH (autovacuum_vacuum_scale_factor = 0.02);
+CREATE INDEX students_available_idx ON students USING gist (plane) INCLUDE (id, month, completed) WHERE available;
 
 CREATE TABLE devices (
     device_id text PRIMARY KEY,
