@@ -20,7 +20,7 @@ from app.matching.states import OPEN, TaskStatus
 from app.matching.tasks import Progress, Task
 from app.redis_store.contract import ListChange, TaskKeys
 
-LOOK_AHEAD = 4
+LOOK_AHEAD = 2
 """So many of a list are looked at at first; nearly always one of them can be asked."""
 OUT_OF_REACH_PAUSE = timedelta(milliseconds=100)
 """A student whose row somebody holds is tried again after this; the tasks that are due with it do not wait."""
@@ -74,23 +74,24 @@ def settle(
     locked = tasks.lock_tasks(conn, task_ids, skip_locked=skip_locked)
     for task_id in tasks.unknown_tasks(conn, set(task_ids) - {task.id for task in locked}):
         settled.drop_keys(task_id)
-    for expired in offers.expire_offers(conn, [task.id for task in locked]):
-        settled.freed.add(expired.student_id)
-        settled.late_s.append(expired.late_s)
-    pending = [task for task in locked if task.status is TaskStatus.PENDING]
-    versions = {task.id: task.updated_at for task in pending}
-    live = offers.live_offers(conn, [task.id for task in pending])
-    for task_id, offer in live.items():
-        version = versions[task_id]
-        settled.keys[task_id] = TaskKeys(task_id, offer.student_id, offer.deadline, offer.deadline, version=version)
+    expired, live = offers.expire_offers(conn, [task.id for task in locked]) if locked else ([], {})
+    settled.freed.update(item.student_id for item in expired)
+    settled.late_s.extend(item.late_s for item in expired)
+    seekers: list[Task] = []
     for task in locked:
         if task.is_held:
             _report_overdue(conn, task, rules, settled)
         elif task.status not in OPEN:
             settled.drop_keys(task.id, task.updated_at)
-    seekers = by_age(task for task in pending if task.id not in live)
+        elif task.id in live:
+            offer = live[task.id]
+            settled.keys[task.id] = TaskKeys(
+                task.id, offer.student_id, offer.deadline, offer.deadline, version=task.updated_at
+            )
+        else:
+            seekers.append(task)
     if seekers:
-        _seek(conn, seekers, lists, rules, settled, skip_locked)
+        _seek(conn, by_age(seekers), lists, rules, settled, skip_locked)
     return settled
 
 
@@ -202,7 +203,7 @@ def _offer(
     facts = offers.facts(conn, pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
     good = [pick for pick in picks if _may_be_asked(facts[pick.task_id, pick.student_id])]
     deadlines = offers.insert_offers(conn, good, rules.offer_ttl)
-    notices.offers(conn, good, deadlines, rules)
+    notices.offers(conn, [facts[pick.task_id, pick.student_id] for pick in good], deadlines, rules)
     return deadlines
 
 

@@ -15,7 +15,7 @@ from app.matching.cascade import rank
 from app.matching.rules import MatchingRules
 from app.matching.states import TaskStatus
 from app.matching.sweep import Standing
-from app.redis_store.contract import Clockwork, ListChange, Shown, TaskKeys, to_ms
+from app.redis_store.contract import Clockwork, ListChange, TaskKeys
 
 log = structlog.get_logger(__name__)
 
@@ -66,25 +66,29 @@ class Mirror:
                     self._fill(conn, task)
 
     def compare(self) -> None:
-        """Every change is looked at once, in the order of time."""
+        """Every change is looked at once, in the order of time: has Redis been told of it?"""
         until = self._clock.now() - CHECK_AFTER
         since = self._compared_until or until - LOOK_BACK
         while changed := self._changed(since, until):
-            shown = self._clockwork.shown([item.task_id for item in changed])
-            wrong = [item for item in changed if not _agree(item, shown[item.task_id], until)]
-            if wrong:
-                log.warning("redis_disagreed", tasks=len(wrong))
-                self._show(wrong)
-            since = changed[-1].updated_at
+            told = self._clockwork.versions(list(changed))
+            missed = [task_id for task_id, version in changed.items() if told[task_id] < version]
+            if missed:
+                log.warning("redis_was_not_told", tasks=len(missed))
+                self._show(self._standings(missed))
+            since = max(changed.values())
         self._compared_until = until
 
     def _open_after(self, last: UUID) -> Sequence[Standing]:
         with self._db.reading() as conn:
             return sweep.open_standings(conn, last, CHUNK)
 
-    def _changed(self, since: datetime, until: datetime) -> Sequence[Standing]:
+    def _changed(self, since: datetime, until: datetime) -> dict[UUID, datetime]:
         with self._db.reading() as conn:
-            return sweep.standings_changed(conn, since, until, CHUNK)
+            return sweep.changed_tasks(conn, since, until, CHUNK)
+
+    def _standings(self, task_ids: Sequence[UUID]) -> Sequence[Standing]:
+        with self._db.reading() as conn:
+            return sweep.standings(conn, task_ids)
 
     def _fill(self, conn: Connection, task: tasks.Task) -> None:
         ids = [item.student_id for item in rank(conn, task, self._rules).candidates]
@@ -104,11 +108,3 @@ def _keys(standing: Standing) -> TaskKeys:
         ListChange.KEEP if standing.status is TaskStatus.PENDING else ListChange.DROP,
         version=standing.updated_at,
     )
-
-
-def _agree(standing: Standing, shown: Shown, now: datetime) -> bool:
-    if standing.next_step_at is not None and standing.next_step_at <= now:
-        return True  # Due: whoever has claimed it has moved it ahead for a moment.
-    expected_step = None if standing.next_step_at is None else to_ms(standing.next_step_at)
-    shown_step = None if shown.next_step_at is None else to_ms(shown.next_step_at)
-    return expected_step == shown_step and standing.student_id == shown.student_id

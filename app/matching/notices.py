@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 from app.delivery.contract import NewNotification
 from app.delivery.models import Priority
 from app.delivery.service import cancel_waiting, enqueue
-from app.matching.offers import Pick
+from app.matching.offers import Fact
 from app.matching.rules import MatchingRules
 from app.matching.tasks import Task
 from app.matching.words import UNKNOWN_PHONE, Message, first_name, say, time_left
@@ -50,20 +50,18 @@ def _to(
     )
 
 
-def offers(conn: Connection, picks: Sequence[Pick], deadlines: Mapping[UUID, datetime], rules: MatchingRules) -> None:
-    made = [pick for pick in picks if pick.task_id in deadlines]
-    students = readers(conn, [pick.student_id for pick in made])
-    enqueue(conn, [_offer(students[pick.student_id], pick.task_id, deadlines[pick.task_id], rules) for pick in made])
+def offers(conn: Connection, asked: Sequence[Fact], deadlines: Mapping[UUID, datetime], rules: MatchingRules) -> None:
+    enqueue(conn, [_offer(fact, deadlines[fact.task_id], rules) for fact in asked if fact.task_id in deadlines])
 
 
-def _offer(student: Reader, task_id: UUID, deadline: datetime, rules: MatchingRules) -> NewNotification:
-    words = say(Message.OFFER, student.locale, time_left=time_left(rules.offer_ttl, student.locale))
+def _offer(asked: Fact, deadline: datetime, rules: MatchingRules) -> NewNotification:
+    words = say(Message.OFFER, asked.locale, time_left=time_left(rules.offer_ttl, asked.locale))
     return NewNotification(
-        recipient_user_id=student.id,
+        recipient_user_id=asked.student_id,
         subject=words.subject,
         body=words.body,
-        data=_data(Message.OFFER, task_id, deadline),
-        task_id=task_id,
+        data=_data(Message.OFFER, asked.task_id, deadline),
+        task_id=asked.task_id,
         priority=Priority.URGENT,
         expires_at=deadline,
     )

@@ -97,14 +97,27 @@ class Expired:
     late_s: float
 
 
-def expire_offers(conn: Connection, task_ids: Sequence[UUID]) -> list[Expired]:
-    """Closes what is overdue among these tasks."""
-    statement = """
+# Both halves go by one reading of the clock, so that no offer falls between them.
+EXPIRE_OFFERS = text("""
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now), expired AS (
     UPDATE offers SET state = 'EXPIRED', closed_at = clock_timestamp()
-    WHERE task_id = ANY(:ids) AND state = 'PENDING' AND deadline <= clock_timestamp()
-    RETURNING task_id, student_id, extract(epoch FROM clock_timestamp() - deadline)::float8 AS late_s"""
-    rows = conn.execute(text(statement), {"ids": list(task_ids)})
-    return [Expired(row.task_id, row.student_id, row.late_s) for row in rows]
+    WHERE task_id = ANY(:ids) AND state = 'PENDING' AND deadline <= (SELECT now FROM clock)
+    RETURNING id, task_id, student_id, state, deadline
+)
+SELECT id, task_id, student_id, state, deadline, true AS overdue,
+       extract(epoch FROM (SELECT now FROM clock) - deadline)::float8 AS late_s
+FROM expired
+UNION ALL
+SELECT id, task_id, student_id, state, deadline, false, 0
+FROM offers WHERE task_id = ANY(:ids) AND state = 'PENDING' AND deadline > (SELECT now FROM clock)
+""")
+
+
+def expire_offers(conn: Connection, task_ids: Sequence[UUID]) -> tuple[list[Expired], dict[UUID, Offer]]:
+    """Closes what is overdue among these tasks; tells that, and the offers that are still live."""
+    rows = conn.execute(EXPIRE_OFFERS, {"ids": list(task_ids)}).all()
+    expired = [Expired(row.task_id, row.student_id, row.late_s) for row in rows if row.overdue]
+    return expired, {row.task_id: _offer(row) for row in rows if not row.overdue}
 
 
 @dataclass(frozen=True)
@@ -119,6 +132,7 @@ class Fact:
     busy_until: datetime | None
     completed: int
     distance_m: float | None
+    locale: str = "tr"
 
 
 FACTS = text(f"""
@@ -128,10 +142,12 @@ SELECT c.task_id, c.student_id, o.id IS NOT NULL AS seen_before, live.deadline A
             WHEN NOT s.on_duty THEN 'OFF_DUTY'
             WHEN s.location IS NULL THEN 'NO_LOCATION'
             WHEN s.open_task_id IS NOT NULL THEN 'HAS_A_TASK'
-            WHEN spot.distance_m > :radius_m THEN 'TOO_FAR' END AS obstacle
+            WHEN spot.distance_m > :radius_m THEN 'TOO_FAR' END AS obstacle,
+       coalesce(u.locale, 'tr') AS locale
 FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[])) AS c (task_id, student_id)
 JOIN tasks t ON t.id = c.task_id
 LEFT JOIN students s ON s.id = c.student_id
+LEFT JOIN users u ON u.id = c.student_id
 LEFT JOIN offers o ON o.task_id = c.task_id AND o.student_id = c.student_id
 LEFT JOIN offers live ON live.student_id = c.student_id AND live.state = 'PENDING'
 CROSS JOIN LATERAL (SELECT ST_Distance(s.location, t.location) AS distance_m) spot
@@ -161,6 +177,7 @@ def facts(
             row.busy_until,
             row.completed,
             row.distance_m,
+            row.locale,
         )
         for row in rows
     }

@@ -1,6 +1,6 @@
 """What the reconciler reads: what is due, and what Redis should hold."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -52,7 +52,14 @@ def open_standings(conn: Connection, after: UUID, most: int) -> list[Standing]:
     return _standings(conn, where, {"after": after, "most": most})
 
 
-def standings_changed(conn: Connection, since: datetime, until: datetime, most: int) -> list[Standing]:
-    """The first `most` that changed in this time, in order, so that the last of them tells where to go on."""
-    where = "WHERE t.updated_at > :since AND t.updated_at <= :until ORDER BY t.updated_at LIMIT :most"
-    return _standings(conn, where, {"since": since, "until": until, "most": most})
+def standings(conn: Connection, task_ids: Sequence[UUID]) -> list[Standing]:
+    return _standings(conn, "WHERE t.id = ANY(:ids)", {"ids": list(task_ids)})
+
+
+def changed_tasks(conn: Connection, since: datetime, until: datetime, most: int) -> dict[UUID, datetime]:
+    """The versions of the first `most` that changed in this time, in order, so that the last tells where to go on."""
+    statement = """
+    SELECT id, updated_at FROM tasks WHERE updated_at > :since AND updated_at <= :until
+    ORDER BY updated_at LIMIT :most"""
+    rows = conn.execute(text(statement), {"since": since, "until": until, "most": most})
+    return {row.id: row.updated_at for row in rows}

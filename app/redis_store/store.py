@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -12,7 +12,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from app.redis_store import keys, scripts
-from app.redis_store.contract import Due, RedisUnavailable, Shown, TaskKeys, from_ms, to_ms
+from app.redis_store.contract import Due, RedisUnavailable, TaskKeys, from_ms, to_ms
 
 CLAIM_MS = 1000
 DOWN_PAUSE_S = 1.0
@@ -92,19 +92,13 @@ class RedisClockwork:
             with self._reachable():
                 self._client.zrem(keys.DEADLINES, *strangers)
 
-    def shown(self, task_ids: Sequence[UUID]) -> dict[UUID, Shown]:
+    def versions(self, task_ids: Sequence[UUID]) -> dict[UUID, datetime]:
+        """What Redis was last told of each of them; the beginning of time where it was told nothing."""
         if not task_ids:
             return {}
         with self._reachable():
-            pipe = self._client.pipeline(transaction=False)
-            for task_id in task_ids:
-                pipe.get(keys.pending(task_id))
-                pipe.zscore(keys.DEADLINES, str(task_id))
-            answers: list[Any] = pipe.execute()
-        return {
-            task_id: Shown(int(student) if student else None, from_ms(score) if score is not None else None)
-            for task_id, student, score in zip(task_ids, answers[0::2], answers[1::2], strict=True)
-        }
+            told: list[str | None] = self._client.mget([keys.version(task_id) for task_id in task_ids])
+        return {task_id: _moment(item) for task_id, item in zip(task_ids, told, strict=True)}
 
     def fill_list(self, task_id: UUID, ids: Sequence[int], version: datetime) -> None:
         with self._reachable():
@@ -173,8 +167,16 @@ def _keys(task_id: UUID) -> list[str]:
     return [keys.candidates(task_id), keys.pending(task_id), keys.DEADLINES, keys.version(task_id)]
 
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
 def _version(moment: datetime | None) -> int:
-    return 0 if moment is None else int(moment.timestamp() * 1_000_000)
+    return 0 if moment is None else (moment - EPOCH) // MICROSECOND
+
+
+def _moment(version: str | None) -> datetime:
+    return EPOCH + int(version or 0) * MICROSECOND
 
 
 def _arguments(change: TaskKeys, now: datetime) -> list[str | int]:

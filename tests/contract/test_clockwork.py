@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from app.ids import uuid7
-from app.redis_store.contract import Clockwork, Due, ListChange, RedisUnavailable, Shown, TaskKeys
+from app.redis_store.contract import Clockwork, Due, ListChange, RedisUnavailable, TaskKeys, from_ms
 from app.redis_store.keys import DEADLINES
 from app.redis_store.store import RedisClockwork, connect
 
@@ -47,6 +47,13 @@ def now() -> datetime:
 def asking(student_id: int, now: datetime, *, ids: list[int], task_id: UUID | None = None) -> TaskKeys:
     deadline = now + TTL
     return TaskKeys(task_id or uuid7(), student_id, deadline, deadline, ListChange.REPLACE, ids)
+
+
+def shown(client: Any, task_id: UUID) -> tuple[int | None, datetime | None]:
+    """Who is being asked, and when the next step is due."""
+    student = client.get(f"pending_assignment:{task_id}")
+    score = client.zscore(DEADLINES, str(task_id))
+    return int(student) if student else None, None if score is None else from_ms(score)
 
 
 def candidates(client: Any, task_id: UUID) -> list[int]:
@@ -95,7 +102,7 @@ def test_a_task_nobody_is_asked_for_keeps_its_list_and_its_next_step(client: Any
     clockwork.apply([keys], now)
     clockwork.apply([TaskKeys(keys.task_id, next_step_at=now + TTL)], now)
     assert candidates(client, keys.task_id) == [1, 5]
-    assert clockwork.shown([keys.task_id]) == {keys.task_id: Shown(None, now + TTL)}
+    assert shown(client, keys.task_id) == (None, now + TTL)
 
 
 def test_a_task_that_has_ended_leaves_nothing(client: Any, clockwork: Clockwork, now: datetime):
@@ -108,18 +115,17 @@ def test_a_task_that_has_ended_leaves_nothing(client: Any, clockwork: Clockwork,
 def test_an_offer_whose_time_is_over_is_not_shown_as_pending(client: Any, clockwork: Clockwork, now: datetime):
     keys = TaskKeys(uuid7(), 3, now - timedelta(seconds=1), now - timedelta(seconds=1))
     clockwork.apply([keys], now)
-    assert clockwork.shown([keys.task_id]) == {keys.task_id: Shown(None, now - timedelta(seconds=1))}
+    assert shown(client, keys.task_id) == (None, now - timedelta(seconds=1))
 
 
-def test_many_tasks_are_told_and_read_at_once(clockwork: Clockwork, now: datetime):
+def test_many_tasks_are_told_and_read_at_once(client: Any, clockwork: Clockwork, now: datetime):
     several = [asking(number, now, ids=[number * 10, number * 10 + 1]) for number in range(1, 300)]
     clockwork.apply(several, now)
     ids = [keys.task_id for keys in several]
     unknown = uuid7()
     lists = clockwork.peek([*ids, unknown], 1)
     assert lists == {keys.task_id: [keys.ids[0]] for keys in several} | {unknown: []}
-    shown = clockwork.shown([*ids, unknown])
-    assert shown == {keys.task_id: Shown(keys.student_id, now + TTL) for keys in several} | {unknown: Shown(None, None)}
+    assert [shown(client, keys.task_id) for keys in several] == [(keys.student_id, now + TTL) for keys in several]
 
 
 def test_a_list_as_long_as_may_be(client: Any, clockwork: Clockwork, now: datetime):
@@ -130,7 +136,7 @@ def test_a_list_as_long_as_may_be(client: Any, clockwork: Clockwork, now: dateti
 
 def test_nothing_to_tell_and_nothing_to_read(clockwork: Clockwork, now: datetime):
     clockwork.apply([], now)
-    assert clockwork.peek([], 5) == clockwork.shown([]) == {}
+    assert clockwork.peek([], 5) == clockwork.versions([]) == {}
 
 
 def test_what_is_due_is_handed_out_once_the_longest_overdue_first(clockwork: Clockwork, now: datetime):
@@ -243,13 +249,18 @@ def test_a_late_word_is_not_believed(client: Any, clockwork: Clockwork, now: dat
     newer, older = now + timedelta(seconds=7), now
     clockwork.apply([replace(asking(9, now, task_id=task_id, ids=[4]), version=newer)], now)
     clockwork.apply([replace(asking(3, now, task_id=task_id, ids=[9, 4]), version=older)], now)
-    assert clockwork.shown([task_id])[task_id].student_id == 9
+    assert shown(client, task_id)[0] == 9
+    assert clockwork.versions([task_id]) == {task_id: newer}
     assert clockwork.peek([task_id], 10)[task_id] == [4]
     clockwork.apply([TaskKeys(task_id, list_change=ListChange.DROP, version=newer + timedelta(seconds=1))], now)
     clockwork.fill_list(task_id, [4], newer)
     clockwork.apply([replace(asking(9, now, task_id=task_id, ids=[4]), version=newer)], now)
-    assert clockwork.shown([task_id])[task_id] == Shown(None, None)
+    assert shown(client, task_id) == (None, None)
     assert clockwork.peek([task_id], 10)[task_id] == []
+
+
+def test_what_redis_was_told_of_a_task_nobody_knows_is_as_old_as_can_be(clockwork: Clockwork, now: datetime):
+    assert clockwork.versions([uuid7()]).popitem()[1] < now - timedelta(days=365)
 
 
 def test_strangers_in_the_deadlines_are_removed(client: Any, clockwork: Clockwork, now: datetime):
@@ -268,7 +279,7 @@ def test_while_redis_is_down_every_call_says_so(breakable: tuple[Any, Clockwork]
         lambda: clockwork.apply([keys], now),
         lambda: clockwork.peek([keys.task_id], 1),
         lambda: clockwork.claim_due(now, 1),
-        lambda: clockwork.shown([keys.task_id]),
+        lambda: clockwork.versions([keys.task_id]),
         lambda: clockwork.fill_list(keys.task_id, [1], now),
         clockwork.is_complete,
         clockwork.begin_rebuild,

@@ -48,6 +48,7 @@ def test_an_empty_database_is_brought_to_the_head_and_back(empty_database: Engin
         assert current_revision(conn) == head_revision()
 
 
+@pytest.mark.filterwarnings("ignore:Did not recognize type 'point'")
 def test_models_and_migrations_agree(empty_database: Engine) -> None:
     upgrade(empty_database)
     with empty_database.connect() as conn:

@@ -272,16 +272,19 @@ def test_a_forged_event_expires_nothing(town: Neighbourhood, start: Start) -> No
 
 
 @pytest.mark.parametrize("environ", [LONG])
-def test_what_redis_was_told_wrongly_is_put_right(town: Neighbourhood, start: Start) -> None:
+def test_what_redis_was_never_told_is_told(town: Neighbourhood, start: Start) -> None:
+    """A process that died between its commit and its hint."""
+    clockwork = town.services.clockwork
+    clockwork.finish_rebuild(clockwork.begin_rebuild())
     ali, _ = town.students(10, 20)
     task_id = town.press()
-    start(matcher_ticker=False, matcher_listener=False)
-    town.redis.set(f"pending_assignment:{task_id}", "999")
+    town.redis.delete(f"pending_assignment:{task_id}", f"task_version:{task_id}")
     town.redis.zadd("offer_deadlines", {str(task_id): 10**14})
     right = to_ms(town.task(task_id).next_step_at)
+    start(matcher_ticker=False, matcher_listener=False)
 
-    def put_right() -> bool:
+    def told() -> bool:
         keys = town.keys(task_id)
         return (keys.asked, keys.score_ms) == (ali.id, right)
 
-    eventually(put_right, "Redis agrees with PostgreSQL")
+    eventually(told, "Redis agrees with PostgreSQL")
