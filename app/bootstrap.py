@@ -31,6 +31,7 @@ def build_services(settings: Settings, *, role: str = "app", pool_size: int | No
         settings.database_url,
         pool_size=pool_size or settings.api_threads,
         statement_timeout_ms=settings.request_timeout_s * 1000,
+        call_limit_s=settings.request_timeout_s,
         application_name=f"yaninda-{role}",
     )
     clock = DatabaseClock(db.now)

@@ -1,15 +1,22 @@
 """PostgreSQL: one engine for each process, transactions opened by entry points only."""
 
+import math
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Any
 
 import psycopg
 import sqlalchemy.exc
-from sqlalchemy import Connection, MetaData, create_engine, text
+from sqlalchemy import Connection, Engine, MetaData, create_engine, event, text
 from sqlalchemy.pool import QueuePool
 
 from app.errors import Unavailable
+from app.watchdog import OutOfTime, Watchdog
+
+PING_AFTER_S = 1.0
+PING_LIMIT_S = 2.0
 
 metadata = MetaData(
     naming_convention={
@@ -44,6 +51,7 @@ class Database:
         pool_timeout_s: float = 3,
         statement_timeout_ms: int = 5_000,
         lock_timeout_ms: int = 3_000,
+        call_limit_s: float = 30,
         application_name: str = "yaninda",
     ) -> None:
         options = (
@@ -58,7 +66,6 @@ class Database:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=pool_timeout_s,
-            pool_pre_ping=True,
             connect_args={
                 "connect_timeout": connect_timeout_s,
                 "options": options,
@@ -71,18 +78,20 @@ class Database:
             },
         )
 
+        self._watchdog = Watchdog(call_limit_s)
+        _ping_after_rest(self.engine, self._watchdog)
         self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @contextmanager
     def transaction(self) -> Generator[Connection]:
         """A READ COMMITTED transaction, committed at the end of the block and rolled back by any exception."""
-        with _translated(), self.engine.begin() as conn:
+        with _translated(), self.engine.connect() as conn, self._watchdog.guard(driver(conn)), conn.begin():
             yield conn
 
     @contextmanager
     def reading(self) -> Generator[Connection]:
         """For reads that need no common snapshot: each statement by itself, without BEGIN and COMMIT around it."""
-        with _translated(), self._reader.connect() as conn:
+        with _translated(), self._reader.connect() as conn, self._watchdog.guard(driver(conn)):
             yield conn
 
     def now(self) -> datetime:
@@ -91,6 +100,31 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+def driver(conn: Connection) -> Any:
+    return conn.connection.driver_connection
+
+
+def _ping_after_rest(engine: Engine, watchdog: Watchdog) -> None:
+    """A connection that has been idle for a while may have died meanwhile, so it is tried before it is handed out.
+    SQLAlchemy's own ping does so every time, and waits without end for a server that does not answer."""
+
+    def rest(_connection: Any, record: Any) -> None:
+        record.info["idle_since"] = time.monotonic()
+
+    def ping(connection: Any, record: Any, _proxy: Any) -> None:
+        if time.monotonic() - record.info.get("idle_since", math.inf) < PING_AFTER_S:
+            return
+        try:
+            with watchdog.guard(connection, PING_LIMIT_S):
+                connection.execute("SELECT 1")
+                connection.rollback()
+        except psycopg.Error as error:
+            raise sqlalchemy.exc.DisconnectionError from error
+
+    event.listen(engine, "checkin", rest)
+    event.listen(engine, "checkout", ping)
 
 
 @contextmanager
@@ -104,5 +138,6 @@ def _translated() -> Generator[None]:
         sqlalchemy.exc.TimeoutError,
         psycopg.OperationalError,
         psycopg.InterfaceError,
+        OutOfTime,
     ) as error:
         raise DatabaseUnavailable("The database does not answer.") from error

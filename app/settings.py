@@ -11,6 +11,8 @@ from zoneinfo import available_timezones
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from app import failpoints as places
+
 DEFAULT_SECRETS = frozenset({"", "secret", "changeme", "change-me", "development", "test"})
 
 
@@ -50,7 +52,9 @@ class Settings(BaseModel):
     port: int = Field(8080, ge=1, le=65535, description="Port the API listens on.")
     api_workers: PositiveInt = Field(2, description="Processes of the API.")
     api_threads: PositiveInt = Field(8, description="Threads in each process of the API.")
-    request_timeout_s: PositiveInt = Field(10, description="Longest time a statement of a request may take.")
+    request_timeout_s: PositiveInt = Field(10, description="Longest time a request may take; then it is 503.")
+    queue_limit_s: PositiveFloat = Field(1.0, description="A request that waited longer for a thread is 503 at once.")
+    late_after_s: PositiveFloat = Field(5.0, description="A step overdue for so long makes `/readyz` say degraded.")
     max_body_bytes: PositiveInt = Field(65_536, description="Largest request body.")
     drain_s: PositiveInt = Field(40, description="Time a role has to finish its work after SIGTERM.")
     log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR.")
@@ -87,6 +91,8 @@ class Settings(BaseModel):
     delivery_poll_s: PositiveFloat = Field(1.0, description="Longest wait for a notification nobody announced.")
     delivery_metrics_port: int = Field(0, ge=0, le=65535, description="Port of delivery's `/metrics`; 0 is off.")
 
+    failpoints: str = Field("", description="Where a test lets processes die or pause; never in production.")
+
     @field_validator("time_zone")
     @classmethod
     def _known_time_zone(cls, value: str) -> str:
@@ -101,9 +107,15 @@ class Settings(BaseModel):
             raise ValueError("must be DEBUG, INFO, WARNING or ERROR")
         return value.upper()
 
+    @field_validator("failpoints")
+    @classmethod
+    def _readable_failpoints(cls, value: str) -> str:
+        places.parse(value)
+        return value
+
     @model_validator(mode="after")
     def _safe_together(self) -> "Settings":
-        problems = list(self._auth_problems()) + list(self._push_problems())
+        problems = self._auth_problems() + self._push_problems() + self._failpoint_problems()
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -129,6 +141,11 @@ class Settings(BaseModel):
         if self.push is PushMode.RECORDING and self.environment is Environment.PRODUCTION:
             problems.append("PUSH=recording reaches no phone and is refused in production; use fcm")
         return problems
+
+    def _failpoint_problems(self) -> list[str]:
+        if self.failpoints and self.environment is Environment.PRODUCTION:
+            return ["FAILPOINTS kills processes on purpose and is refused in production"]
+        return []
 
 
 def load_settings(environ: Mapping[str, str] | None = None) -> Settings:

@@ -1,5 +1,6 @@
 """The Flask application: the routes of the catalogue, hung up in Werkzeug's map, and what every response gets."""
 
+import math
 import re
 import secrets
 import time
@@ -16,6 +17,7 @@ from app.api.dispatch import handler
 from app.api.docs import render
 from app.api.errors import problem, problem_of_fault, problem_of_http_error
 from app.api.limits import PerUserLimit
+from app.api.load import admit
 from app.api.openapi import describe, to_bytes
 from app.api.routing import Route
 from app.api.site import Site
@@ -55,7 +57,7 @@ def create_app(
         services=services,
         doorkeeper=doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db)),
         location_limit=PerUserLimit("location", settings.locations_per_minute, settings.redis_url),
-        readiness=Readiness(services.db, services.clockwork),
+        readiness=Readiness(services.db, services.clockwork, settings.late_after_s),
         metrics=HttpMetrics(metrics_directory),
         pages={DOCUMENT: to_bytes(document), RENDERED: render(document)},
     )
@@ -72,6 +74,7 @@ def create_app(
             provide_automatic_options=False,
         )
     _observe(app, site.metrics)
+    app.before_request(lambda: _admit(settings))
     app.register_error_handler(AppError, problem)
     app.register_error_handler(HTTPException, problem_of_http_error)
     app.register_error_handler(Exception, problem_of_fault)
@@ -89,6 +92,12 @@ def token_verifier(settings: Settings) -> TokenVerifier:
         return FirebaseTokens(settings.firebase_project_id, emulator=emulator)
     assert settings.auth_secret is not None, "checked when the settings were read"
     return LocalTokens(settings.auth_secret)
+
+
+def _admit(settings: Settings) -> None:
+    # Whoever watches over an overloaded copy is answered all the same.
+    queue_limit_s = math.inf if request.path in QUIET_ROUTES else settings.queue_limit_s
+    admit(queue_limit_s, settings.request_timeout_s)
 
 
 def _observe(app: Flask, metrics: HttpMetrics) -> None:

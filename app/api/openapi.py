@@ -30,6 +30,7 @@ from app.api.errors import (
     WrongMethod,
     status_of,
 )
+from app.api.load import Overloaded
 from app.api.routing import Route
 from app.db import DatabaseUnavailable
 from app.errors import AppError, Unavailable
@@ -54,6 +55,7 @@ SIGNED_IN: tuple[type[AppError], ...] = (
     UserDeactivated,
     DatabaseUnavailable,
     VerifierUnavailable,
+    Overloaded,
     Unavailable,
 )
 NOWHERE_IN_PARTICULAR: tuple[type[AppError], ...] = (RouteUnknown, WrongMethod)

@@ -254,12 +254,13 @@ class ChecksJson(Response):
     database: Health
     migrations: Health
     redis: Health
+    matcher: Annotated[Health, Field(description="`failed`: steps are overdue that no matcher has taken.")]
 
 
 class ReadyJson(Response):
     status: Annotated[
         Literal["ready", "degraded", "unready"],
-        Field(description="`degraded`: Redis is away; presses and answers still work, from PostgreSQL."),
+        Field(description="`degraded`: Redis is away, or the matchers lag behind; presses and answers still work."),
     ]
     checks: ChecksJson
 

@@ -1,8 +1,11 @@
-"""Gunicorn's thread worker, which leaves nobody standing in the queue when it stops."""
+"""Gunicorn's thread worker, which knows how long a request has waited, and leaves nobody standing when it stops."""
 
+import time
 from typing import Any, cast
 
 from gunicorn.workers.gthread import ThreadWorker  # pyright: ignore[reportMissingTypeStubs]
+
+from app.api import load
 
 _ThreadWorker = cast(Any, ThreadWorker)
 
@@ -16,6 +19,14 @@ class DrainingWorker(_ThreadWorker):
     alive: bool
     nr_conns: int
     sockets: list[Any]
+
+    def enqueue_req(self, conn: Any) -> None:
+        conn.queued_at = time.monotonic()
+        super().enqueue_req(conn)  # pyright: ignore[reportUnknownMemberType]
+
+    def handle(self, conn: Any) -> Any:
+        load.waited_s.set(time.monotonic() - conn.queued_at)
+        return super().handle(conn)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
     def set_accept_enabled(self, enabled: bool) -> None:
         if not self.alive:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from app.db import Database
 from app.errors import AppError
+from app.matching.lateness import is_late
 from app.ops.migrate import current_revision, head_revision
 from app.redis_store.contract import Clockwork
 
@@ -17,12 +18,14 @@ class Health(StrEnum):
 
 class Readiness:
     """Database and schema are needed for everything. Redis is not: presses and answers go on without it, so a copy
-    that lost it says so and keeps its place behind the load balancer.
+    that lost it says so and keeps its place behind the load balancer. So does one whose matchers lag behind: what is
+    overdue is no reason to turn away who presses now.
     """
 
-    def __init__(self, db: Database, clockwork: Clockwork) -> None:
+    def __init__(self, db: Database, clockwork: Clockwork, late_after_s: float) -> None:
         self._db = db
         self._clockwork = clockwork
+        self._late_after_s = late_after_s
         self._head: str | None = None
 
     def look(self) -> "Report":
@@ -32,6 +35,7 @@ class Readiness:
             # Not asked again where there was no answer: each try waits for a timeout.
             migrations=_health(self._schema_is_newest) if database is Health.OK else database,
             redis=_health(self._redis_answers),
+            matcher=_health(self._nothing_is_late) if database is Health.OK else database,
         )
 
     def _database_answers(self) -> bool:
@@ -44,6 +48,10 @@ class Readiness:
         with self._db.reading() as conn:
             return current_revision(conn) == self._head
 
+    def _nothing_is_late(self) -> bool:
+        with self._db.reading() as conn:
+            return not is_late(conn, self._late_after_s)
+
     def _redis_answers(self) -> bool:
         self._clockwork.ping()
         return True
@@ -54,6 +62,7 @@ class Report:
     database: Health
     migrations: Health
     redis: Health
+    matcher: Health
 
     @property
     def ready(self) -> bool:
@@ -61,7 +70,7 @@ class Report:
 
     @property
     def degraded(self) -> bool:
-        return self.ready and self.redis is not Health.OK
+        return self.ready and Health.FAILED in (self.redis, self.matcher)
 
 
 def _health(check: Callable[[], bool]) -> Health:

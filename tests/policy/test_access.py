@@ -61,7 +61,7 @@ IMPOSTORS = {
     "deactivated": (403, "user_deactivated"),
 }
 
-AFTER_ACCEPTANCE = {"start", "complete", "withdraw", "release"}
+AFTER_ACCEPTANCE = {"start", "withdraw", "release"}
 OPEN_TO_ANYONE = {"GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /docs"}
 
 
@@ -107,8 +107,9 @@ def _call(client: Any, services: Services, route: Route, world: World, who: str)
 @pytest.mark.parametrize("route", ROUTES, ids=[route.name for route in ROUTES])
 def test_only_those_who_may_call_it_can(client: Any, services: Services, route: Route):
     assert route.name in TABLE, "a new route: say in the table who may call it"
-    assigned = route.path.rpartition("/")[2] in AFTER_ACCEPTANCE
-    world = settle_world(services, assigned=assigned)
+    step = route.path.rpartition("/")[2]
+    before = {"assigned": step in AFTER_ACCEPTANCE, "started": step == "complete"}
+    world = settle_world(services, **before)
     is_open = route.name in OPEN_TO_ANYONE
     for who, (status, code) in IMPOSTORS.items():
         response = _call(client, services, route, world, who)
@@ -121,7 +122,7 @@ def test_only_those_who_may_call_it_can(client: Any, services: Services, route: 
     for who, status in zip(WHO, TABLE[route.name], strict=True):
         if not untouched:
             empty_stores(services)
-            world = settle_world(services, assigned=assigned)
+            world = settle_world(services, **before)
         response = _call(client, services, route, world, who)
         assert response.status_code == status, (who, response.get_data(as_text=True))
         if status >= 400:

@@ -14,7 +14,7 @@ FEATURES = ("matching", "delivery", "users", "redis_store")
 # Who may look behind whose door. Everything else goes through a service function, a contract or a table.
 DOORS = {
     "delivery": {"contract", "models", "service"},
-    "matching": {"commands", "contract", "rules", "states", "models", "errors"},
+    "matching": {"commands", "contract", "rules", "states", "models", "errors", "lateness"},
 }
 
 

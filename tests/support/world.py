@@ -48,8 +48,8 @@ def empty_stores(services: Services) -> None:
     client.close()
 
 
-def settle_world(services: Services, *, assigned: bool = False) -> World:
-    """The elder has pressed; the student nearby is being asked, or has accepted. Nobody else is concerned."""
+def settle_world(services: Services, *, assigned: bool = False, started: bool = False) -> World:
+    """The elder has pressed; the student nearby is being asked, has accepted, or has started. Nobody else is there."""
     ids: dict[str, int] = {}
     with services.db.transaction() as conn:
         for key, (role, name, location) in PEOPLE.items():
@@ -60,8 +60,10 @@ def settle_world(services: Services, *, assigned: bool = False) -> World:
         student = users.find_caller(conn, ids["student"])
     assert elder and student
     task_id = services.matching.press(elder, NewTask(elder.id, "Ekmek"), None).task.id
-    if assigned:
+    if assigned or started:
         services.matching.accept(student, task_id)
+    if started:
+        services.matching.start(student, task_id)
     with services.db.transaction() as conn:
         notification_id = conn.execute(text("SELECT id FROM notifications ORDER BY id LIMIT 1")).scalar_one()
     return World(ids, task_id, notification_id)

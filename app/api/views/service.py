@@ -23,12 +23,14 @@ def healthz(call: Call) -> AliveJson:
 def readyz(call: Call) -> Reply:
     """Tell whether this copy is fit to serve.
 
-    503 when the database does not answer or its schema is not the newest. Without Redis the copy is `degraded` and
-    answers 200, because presses and answers still work.
+    503 when the database does not answer or its schema is not the newest. Without Redis, or while steps that are due
+    are not taken by any matcher, the copy is `degraded` and answers 200, because presses and answers still work.
     """
     report = call.site.readiness.look()
     status = "degraded" if report.degraded else "ready" if report.ready else "unready"
-    checks = ChecksJson(database=report.database, migrations=report.migrations, redis=report.redis)
+    checks = ChecksJson(
+        database=report.database, migrations=report.migrations, redis=report.redis, matcher=report.matcher
+    )
     return Reply(ReadyJson(status=status, checks=checks), 200 if report.ready else 503)
 
 

@@ -39,7 +39,7 @@ def _ready(services: Services) -> tuple[int, Any]:
 
 
 def test_ready_when_everything_is(services: Services):
-    checks = {"database": "ok", "migrations": "ok", "redis": "ok"}
+    checks = {"database": "ok", "migrations": "ok", "redis": "ok", "matcher": "ok"}
     assert _ready(services) == (200, {"status": "ready", "checks": checks})
 
 
@@ -48,7 +48,7 @@ def test_without_redis_degraded_but_in_service(services: Services, monkeypatch: 
     from app.bootstrap import build_services
 
     without = build_services(lonely, role="test", pool_size=4)
-    checks = {"database": "ok", "migrations": "ok", "redis": "failed"}
+    checks = {"database": "ok", "migrations": "ok", "redis": "failed", "matcher": "ok"}
     assert _ready(without) == (200, {"status": "degraded", "checks": checks})
     world = settle_world(without)
     app = create_app(without)
@@ -58,6 +58,17 @@ def test_without_redis_degraded_but_in_service(services: Services, monkeypatch: 
     )
     assert (press.status_code, here.status_code) == (201, 204)
     without.close()
+
+
+def test_degraded_while_nobody_takes_what_is_due(services: Services):
+    world = settle_world(services)
+    with services.db.transaction() as conn:
+        conn.execute(
+            text("UPDATE tasks SET next_step_at = clock_timestamp() - interval '6 s' WHERE id = :id"),
+            {"id": world.task_id},
+        )
+    status, body = _ready(services)
+    assert (status, body["status"], body["checks"]["matcher"]) == (200, "degraded", "failed")
 
 
 def test_unready_with_an_old_schema(services: Services):

@@ -1,0 +1,31 @@
+"""What a request may cost, and what is turned away.
+
+More requests than the threads can answer wait in a queue. Answering one that has waited long helps nobody: its sender
+has given up or asks again, and everybody behind waits longer. So it is turned away at once, which costs next to
+nothing, and the others are answered in time.
+"""
+
+import time
+from contextvars import ContextVar
+
+from app.errors import Unavailable
+from app.watchdog import answer_by
+
+waited_s: ContextVar[float] = ContextVar("waited_s", default=0.0)
+
+
+class Overloaded(Unavailable):
+    """More requests are coming in than can be answered; try again in a moment."""
+
+    code = "overloaded"
+    retry_after_s = 1
+
+
+def admit(queue_limit_s: float, request_timeout_s: float) -> None:
+    """Starts the clock of this request, or turns it away."""
+    waited = waited_s.get()
+    # Of a kept connection only the first request has waited for a thread.
+    waited_s.set(0.0)
+    answer_by.set(time.monotonic() + request_timeout_s)
+    if waited > queue_limit_s:
+        raise Overloaded("Too many requests at this moment.")

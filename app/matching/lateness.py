@@ -1,0 +1,13 @@
+"""Do the matchers keep up? Told by what is due, so it is true whoever asks and however many matchers there are."""
+
+from sqlalchemy import Connection, text
+
+
+def is_late(conn: Connection, after_s: float) -> bool:
+    """Whether a step has been due for longer than this and nobody has taken it."""
+    statement = """
+    SELECT EXISTS (
+        SELECT FROM tasks
+        WHERE next_step_at < (SELECT clock_timestamp() - make_interval(secs => :after_s))
+          AND next_step_at IS NOT NULL AND status IN ('PENDING', 'ASSIGNED', 'STARTED'))"""
+    return bool(conn.execute(text(statement), {"after_s": after_s}).scalar_one())
