@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
+from app import failpoints
 from app.logs import configure_logs
 from app.settings import Settings, SettingsError, load_settings
 
@@ -40,6 +41,7 @@ def main(argv: list[str]) -> int:
         print(f"These settings need attention:\n{error}", file=sys.stderr)
         return 78
     configure_logs(settings.log_level, settings.log_json)
+    failpoints.arm(failpoints.parse(settings.failpoints or ""))
     command: Callable[[Settings, list[str]], int] = import_module(COMMANDS[name][0]).main
     return command(settings, rest)
 

@@ -14,6 +14,7 @@ from app.delivery.models import NotificationStatus, Outcome
 from app.delivery.queue import Claimed, Report, Try, Verdict
 from app.delivery.retry import RETRYABLE, DeadLetter, Result, RetryAt, RetryPolicy, Rng, TooLate, decide_retry
 from app.errors import Unavailable
+from app.failpoints import failpoint
 
 log = structlog.get_logger(__name__)
 
@@ -66,7 +67,9 @@ class Courier:
         if not parcels:
             return []
         try:
-            return self._channel.send(parcels)
+            results = self._channel.send(parcels)
+            failpoint("delivery.sent")
+            return results
         except Unavailable:
             return []
         except Exception as error:

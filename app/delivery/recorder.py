@@ -13,6 +13,7 @@ from app.delivery.metrics import DeliveryMetrics
 from app.delivery.models import NotificationType
 from app.delivery.queue import Report, record
 from app.errors import Unavailable
+from app.failpoints import failpoint
 
 log = structlog.get_logger(__name__)
 
@@ -59,6 +60,7 @@ class Recorder:
     def write(self, reports: list[Report]) -> None:
         with self._db.transaction() as conn:
             recorded = record(conn, reports)
+            failpoint("delivery.recording")
         self._metrics.count_recorded(self._type, recorded)
         if len(recorded) < len(reports):
             log.warning("delivery_records_refused", count=len(reports) - len(recorded))

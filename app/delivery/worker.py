@@ -19,6 +19,7 @@ from app.delivery.recorder import Recorder
 from app.delivery.service import WAKE_CHANNEL
 from app.delivery.wake import Waker
 from app.errors import Unavailable
+from app.failpoints import failpoint
 
 log = structlog.get_logger(__name__)
 
@@ -128,6 +129,7 @@ class Dispatcher:
     def _claim(self, limit: int) -> tuple[list[Claimed], int]:
         with self._db.transaction() as conn:
             found = claim(conn, self._type, limit, self._options.lease_s)
+        failpoint("delivery.claimed")
         if found.expired:
             self.metrics.count_expired(self._type, found.expired)
         return found.taken, found.size

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from app.clock import Clock
 from app.db import Database
 from app.errors import Unavailable
+from app.failpoints import failpoint
 from app.matching import duty, reading, service
 from app.matching.cascade import Settled
 from app.matching.conductor import Conductor
@@ -41,6 +42,7 @@ class Matching:
         task_id = created.task_id
         if not created.created:
             return Pressed(self.task(caller, task_id), False)
+        failpoint("press.committed")
         try:
             view = self.conductor.first_offer(
                 task_id, created.candidates, lambda conn: reading.task_view(conn, caller, task_id)
@@ -130,6 +132,7 @@ class Matching:
 
     def _follow_up(self, settled: Settled) -> None:
         try:
+            failpoint("step.committed")
             self.conductor.follow_up(settled)
         except Unavailable as error:
             # What the caller asked for is committed; what follows from it is due, and the matcher's work too.
@@ -140,7 +143,9 @@ class Matching:
         for left in reversed(range(TRIES)):
             try:
                 with self._db.transaction() as conn:
-                    return step(conn)
+                    result = step(conn)
+                    failpoint("step.before_commit")
+                    return result
             except Overtaken:
                 if left == 0:
                     raise

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 
 from app.clock import Clock
 from app.db import Database
+from app.failpoints import failpoint
 from app.matching import students
 from app.matching.cascade import Settled, settle
 from app.matching.rules import MatchingRules
@@ -50,8 +51,11 @@ class Conductor:
             return Settled()
         if lists is None:
             lists = self.lists(ids)
+        failpoint("advance.listed")
         with self.db.transaction() as conn:
             settled = settle(conn, ids, lists, self.rules, skip_locked=skip_locked)
+            failpoint("advance.before_commit")
+        failpoint("advance.committed")
         return self.follow_up(settled, skip_locked=skip_locked)
 
     def follow_up(self, settled: Settled, *, skip_locked: bool = False) -> Settled:
@@ -65,6 +69,7 @@ class Conductor:
         fruitless: set[UUID] = set()
         for _ in range(ROUNDS):
             self.show(settled)
+            failpoint("follow_up.shown")
             began_to_wait = settled.waiting - total.waiting
             total.merge(settled)
             if settled.offered:
@@ -78,6 +83,8 @@ class Conductor:
             lists = self.lists(sorted(ids))
             with self.db.transaction() as conn:
                 settled = settle(conn, sorted(ids), lists, self.rules, skip_locked=skip_locked)
+                failpoint("follow_up.before_commit")
+            failpoint("follow_up.committed")
         else:
             self.show(settled)
             total.merge(settled)
@@ -105,10 +112,12 @@ class Conductor:
         `look` reads what the offer's transaction left."""
         with self.db.transaction() as conn:
             settled = settle(conn, [task_id], {task_id: candidates}, self.rules)
+            failpoint("first_offer.before_commit")
             seen = look(conn)
         keys = settled.keys.get(task_id)
         if keys is not None and keys.list_change is ListChange.KEEP:
             left = [item for item in candidates if item not in keys.ids and item != keys.student_id]
             settled.keys[task_id] = replace(keys, list_change=ListChange.REPLACE, ids=left)
+        failpoint("first_offer.committed")
         self.follow_up(settled)
         return seen

@@ -13,6 +13,7 @@ from uuid import UUID
 import structlog
 
 from app.errors import Unavailable
+from app.failpoints import failpoint
 from app.matching.cascade import Settled
 from app.matching.conductor import Conductor
 from app.matching.metrics import MatcherMetrics
@@ -111,6 +112,7 @@ class DueTasks:
         return max(min(self._later.values()) - time.monotonic(), 0) if self._later else None
 
     def _handle(self, ids: list[UUID]) -> None:
+        failpoint("due.taken")
         settled = self._conductor.advance(ids, skip_locked=True)
         self._metrics.note(settled)
         for task_id in ids:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from app.clock import Clock
 from app.db import Database
+from app.failpoints import failpoint
 from app.matching import sweep, tasks
 from app.matching.cascade import rank
 from app.matching.rules import MatchingRules
@@ -47,6 +48,7 @@ class Mirror:
         whoever needs one before gets it from PostgreSQL."""
         log.info("redis_is_being_rebuilt")
         token = self._clockwork.begin_rebuild()
+        failpoint("rebuild.begun")
         self._without_list.clear()
         count, last = 0, UUID(int=0)
         while chunk := self._open_after(last):
@@ -54,6 +56,7 @@ class Mirror:
             self._without_list.extend(item.task_id for item in chunk if item.student_id is not None)
             count += len(chunk)
             last = chunk[-1].task_id
+        failpoint("rebuild.unfinished")
         self._clockwork.finish_rebuild(token)
         log.info("redis_was_rebuilt", tasks=count)
 
@@ -74,6 +77,7 @@ class Mirror:
             missed = [task_id for task_id, version in changed.items() if told[task_id] < version]
             if missed:
                 log.warning("redis_was_not_told", tasks=len(missed))
+                failpoint("compare.missed")
                 self._show(self._standings(missed))
             since = max(changed.values())
         self._compared_until = until

@@ -11,6 +11,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from app.failpoints import failpoint
 from app.redis_store import keys, scripts
 from app.redis_store.contract import Due, RedisUnavailable, TaskKeys, from_ms, to_ms
 
@@ -59,11 +60,13 @@ class RedisClockwork:
                         args=_arguments(change, now),
                         client=pipe,
                     )
+                failpoint("redis.untold")
                 pipe.execute()
         except RedisUnavailable:
             with self._counting:
                 self._missed += 1
             raise
+        failpoint("redis.told")
         self._made_up_for(missed)
 
     def peek(self, task_ids: Sequence[UUID], most: int) -> dict[UUID, list[int]]:

@@ -1,0 +1,74 @@
+"""Places where tests let a process die: they do what they are told to, and nothing where nobody told them."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from app import failpoints
+from app.failpoints import Act, Fault, act_at, failpoint, parse
+from app.settings import SettingsError, load_settings
+from tests.unit.test_settings import GOOD, PRODUCTION
+
+
+@pytest.fixture(autouse=True)
+def disarmed() -> Iterator[None]:
+    yield
+    failpoints.arm({})
+
+
+def test_places_are_read_with_what_happens_there() -> None:
+    assert parse("press.committed=kill:0.02, send.sent=pause:1:0.5") == {
+        "press.committed": Fault(Act.KILL, 0.02),
+        "send.sent": Fault(Act.PAUSE, 1.0, 0.5),
+    }
+    assert parse("") == {}
+
+
+@pytest.mark.parametrize("text", ["press", "press=kill", "press=die:1", "press=pause:1", "press=kill:often"])
+def test_what_cannot_be_read_ends_the_start(text: str) -> None:
+    with pytest.raises(SettingsError, match="FAILPOINTS"):
+        load_settings(GOOD | {"FAILPOINTS": text})
+
+
+def test_production_refuses_failpoints() -> None:
+    with pytest.raises(SettingsError, match="FAILPOINTS"):
+        load_settings(PRODUCTION | {"FAILPOINTS": "press.committed=kill:1"})
+
+
+@pytest.mark.parametrize(("chance", "deaths"), [(0.19, 1), (0.2, 0), (0.9, 0)])
+def test_a_process_dies_as_often_as_it_was_told_to(chance: float, deaths: int) -> None:
+    died: list[str] = []
+    armed = {"here": Fault(Act.KILL, 0.2)}
+    act_at("here", armed, chance=lambda: chance, die=lambda: died.append("here"))
+    assert len(died) == deaths
+
+
+def test_a_thread_stands_still_at_its_own_place_only() -> None:
+    naps: list[float] = []
+    armed = {"here": Fault(Act.PAUSE, 1.0, 3.0)}
+    act_at("there", armed, chance=lambda: 0.0, pause=naps.append)
+    assert naps == []
+    act_at("here", armed, chance=lambda: 0.0, pause=naps.append)
+    assert naps == [3.0]
+
+
+def test_armed_places_act_and_disarmed_ones_do_not(capfd: pytest.CaptureFixture[str]) -> None:
+    failpoints.arm(parse("here=pause:1:0"))
+    failpoint("here")
+    failpoints.arm({})
+    failpoint("here")
+    assert capfd.readouterr().err == "failpoint pause here\n"
+
+
+def test_an_unarmed_place_costs_nothing_one_could_measure() -> None:
+    """A transaction takes a thousand times as long as the hundred passages allowed for here."""
+    best_s = min(_time_s(1000) for _ in range(20)) / 1000
+    assert best_s < 1e-6
+
+
+def _time_s(passages: int) -> float:
+    began = time.perf_counter()
+    for _ in range(passages):
+        failpoint("here")
+    return time.perf_counter() - began
