@@ -151,9 +151,10 @@ class Stage:
         """The event itself, as a bare subscriber hears it; the transaction would come on top. A matcher will not do
         here: it sweeps now and then whatever is switched off."""
         self._client.config_set("notify-keyspace-events", "Ex")
+        # Before anybody listens: what is left of earlier rounds makes its events while it is written over.
+        armed = self._arm(self._sizes.rival_tasks, RIVAL_PER_SECOND, warm_up=False)
         with self._client.pubsub(ignore_subscribe_messages=True) as events:
             events.subscribe(keys.expired_channel(0))
-            armed = self._arm(self._sizes.rival_tasks, RIVAL_PER_SECOND, warm_up=False)
             heard = _hear(events, armed.until + timedelta(seconds=self._sizes.rival_patience_s))
         return [
             (heard[task_id] - deadline.timestamp()) * 1e3 if task_id in heard else math.inf
