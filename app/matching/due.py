@@ -47,8 +47,14 @@ class DueTasks:
             for task_id in new:
                 self._ready[task_id] = None
                 self._later.pop(task_id, None)
-            self._changed.notify()
+            self._changed.notify_all()
         return len(new)
+
+    def wait_until_idle(self, timeout_s: float) -> bool:
+        """Whether everything that came so far has been handled. What is due meanwhile is taken together next time:
+        two threads that work at once would only take the interpreter from each other."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._stopping or not (self._ready or self._in_hand), timeout_s)
 
     def backlog(self) -> int:
         with self._changed:
@@ -62,6 +68,7 @@ class DueTasks:
             self._try(ids)
             with self._changed:
                 self._in_hand.clear()
+                self._changed.notify_all()
 
     def _try(self, ids: list[UUID]) -> None:
         """Whatever goes wrong, these tasks are still due and are tried again, here or by another matcher. One that
@@ -86,7 +93,7 @@ class DueTasks:
     def stop(self) -> None:
         with self._changed:
             self._stopping = True
-            self._changed.notify()
+            self._changed.notify_all()
 
     def _take(self) -> list[UUID] | None:
         with self._changed:

@@ -28,7 +28,7 @@ class Listener:
                 with self._events:
                     self._on_connect()
                     while not stop.is_set():
-                        self._due.add(list(self._events.tasks(timeout_s=0.5)))
+                        self._due.add(self._events.tasks(timeout_s=0.5))
             except Unavailable as error:
                 log.warning("listener_lost_redis", code=error.code)
             except Exception as error:

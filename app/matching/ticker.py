@@ -6,7 +6,6 @@ import structlog
 
 from app.clock import Clock
 from app.errors import Unavailable
-from app.failpoints import failpoint
 from app.matching.due import DueTasks
 from app.redis_store.contract import Clockwork
 
@@ -40,14 +39,13 @@ class Ticker:
 
     def tick(self) -> float:
         """Collects what is due, and tells how long to sleep."""
-        if self._due.backlog() >= 2 * self._batch:
+        if not self._due.wait_until_idle(LONGEST_NAP_S):
             # Claimed deadlines come up again in a second; more of them than can be handled would only go round.
-            return 0.005
+            return 0
         due = self._clockwork.claim_due(self._clock.now(), self._batch)
         if due.task_ids:
-            failpoint("ticker.claimed")
             self._due.add(due.task_ids)
-            return 0 if len(due.task_ids) == self._batch else SHORTEST_NAP_S
+            return 0
         if due.next_at is None:
             return LONGEST_NAP_S
         until_next_s = (due.next_at - self._clock.now()).total_seconds()

@@ -1,6 +1,6 @@
 """Redis's own word that a pending key has run out. It may be late or missing; it is never the only one to tell."""
 
-from collections.abc import Iterator
+import time
 from types import TracebackType
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,6 @@ from app.redis_store import keys
 from app.redis_store.contract import RedisUnavailable
 
 NEEDED_FLAGS = "Ex"
-HEALTH_CHECK_S = 5
 MOST_AT_ONCE = 1000
 
 
@@ -22,20 +21,21 @@ class EventsForbidden(Exception):
 class ExpiryEvents:
     """A connection of its own: a blocking read does not fit the short timeouts of everything else."""
 
-    def __init__(self, redis_url: str) -> None:
+    def __init__(self, redis_url: str, health_check_s: float = 5.0) -> None:
+        self._health_check_s = health_check_s
         self._client: Any = redis.Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
             redis_url,
             decode_responses=True,
             # Keys of others may be any bytes; only ours are read.
             encoding_errors="replace",
             socket_connect_timeout=2,
-            socket_timeout=HEALTH_CHECK_S,
-            health_check_interval=HEALTH_CHECK_S,
+            socket_timeout=health_check_s,
             socket_keepalive=True,
         )
         database = int(self._client.connection_pool.connection_kwargs.get("db") or 0)
         self._channel = keys.expired_channel(database)
         self._pubsub: Any = None
+        self._heard_at = self._asked_at = 0.0
 
     def switch_on(self) -> bool:
         """Adds what is needed to what is set; True when something had to be added."""
@@ -54,6 +54,7 @@ class ExpiryEvents:
         try:
             self._pubsub = self._client.pubsub(ignore_subscribe_messages=True)
             self._pubsub.subscribe(self._channel)
+            self._heard_at = self._asked_at = time.monotonic()
         except redis.RedisError as error:
             raise RedisUnavailable("Redis does not let us subscribe.") from error
         return self
@@ -63,19 +64,35 @@ class ExpiryEvents:
     ) -> None:
         self._pubsub.close()
 
-    def tasks(self, timeout_s: float) -> Iterator[UUID]:
-        """The task of the next event, if there is one within `timeout_s`, and of those already received. Other
-        people's keys expire as well, perhaps without end, so there is a limit to one call."""
+    def tasks(self, timeout_s: float) -> list[UUID]:
+        """The tasks of the events that have come, after waiting for the first up to `timeout_s`. Other people's keys
+        expire as well, perhaps without end, so there is a limit to one call."""
         try:
+            # Without the ceremony that redis-py makes of each message: a thousand may come in a second.
+            connection = self._pubsub.connection
+            self._ask_for_a_sign_of_life(connection)
+            found: list[UUID] = []
             for number in range(MOST_AT_ONCE):
-                message = self._pubsub.get_message(timeout=0 if number else timeout_s)
-                if message is None:
-                    return
-                task_id = keys.task_of_pending_key(str(message["data"]))
+                if not connection.can_read(timeout=0 if number else timeout_s):
+                    break
+                reply: Any = connection.read_response(push_request=True)
+                self._heard_at = time.monotonic()
+                # Besides messages there are confirmations of the subscription, and PONG.
+                task_id = keys.task_of_pending_key(reply[2]) if reply[0] == "message" else None
                 if task_id is not None:
-                    yield task_id
+                    found.append(task_id)
+            return found
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise RedisUnavailable("The subscription broke.") from error
+
+    def _ask_for_a_sign_of_life(self, connection: Any) -> None:
+        """Silence is what a working subscription sounds like, and a broken one too."""
+        silent_s = time.monotonic() - self._heard_at
+        if silent_s > 2 * self._health_check_s:
+            raise RedisUnavailable("The subscription has fallen silent.")
+        if silent_s > self._health_check_s and self._asked_at <= self._heard_at:
+            self._asked_at = time.monotonic()
+            connection.send_command("PING", check_health=False)
 
     def close(self) -> None:
         self._client.close()

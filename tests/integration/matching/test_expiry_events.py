@@ -1,6 +1,8 @@
 """Redis's own events: switching them on without taking anything away, and where CONFIG is forbidden."""
 
+import time
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import pytest
@@ -9,8 +11,10 @@ import redis
 from app.bootstrap import Services, build_services
 from app.matching.contract import NewTask
 from app.matching.role import Matcher
+from app.redis_store.contract import RedisUnavailable
 from app.redis_store.events import EventsForbidden, ExpiryEvents
 from tests.support.matching import Neighbourhood, eventually, own_redis
+from tests.support.silent_gate import silent_gate
 
 FLAG = "notify-keyspace-events"
 
@@ -80,3 +84,21 @@ def test_events_an_operator_has_switched_on_are_followed(
     said = capsys.readouterr()
     assert "expiry_events_need_an_operator" in said.out + said.err
     assert "notify-keyspace-events Ex" in said.out + said.err
+
+
+def test_a_connection_that_has_fallen_silent_is_given_up(redis_url: str) -> None:
+    """Nothing comes, as on a quiet day, but the other end is gone."""
+    there = urlsplit(redis_url)
+    with silent_gate(there.hostname or "127.0.0.1", there.port or 6379) as gate:
+        through = there._replace(netloc=f":{there.password or ''}@127.0.0.1:{gate.port}").geturl()
+        events = ExpiryEvents(through, health_check_s=0.2)
+        with events:
+            give_up = time.monotonic() + 3
+            while time.monotonic() < give_up:
+                assert events.tasks(timeout_s=0.05) == [], "a quiet day"
+            gate.fall_silent()
+            with pytest.raises(RedisUnavailable):
+                while time.monotonic() < give_up + 20:
+                    events.tasks(timeout_s=0.05)
+            gate.speak()
+        events.close()
