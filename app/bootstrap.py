@@ -7,6 +7,7 @@ from app.db import Database
 from app.logs import configure_logs
 from app.matching.commands import Matching
 from app.matching.rules import MatchingRules
+from app.matching.store.postgres import PostgresStores
 from app.redis_store.contract import Clockwork
 from app.redis_store.store import connect
 from app.settings import Settings
@@ -36,5 +37,5 @@ def build_services(settings: Settings, *, role: str = "app", pool_size: int | No
     )
     clock = DatabaseClock(db.now)
     clockwork = connect(settings.redis_url)
-    matching = Matching(db, clockwork, clock, MatchingRules.from_settings(settings))
+    matching = Matching(PostgresStores(db), clockwork, clock, MatchingRules.from_settings(settings))
     return Services(settings, db, clock, clockwork, matching)

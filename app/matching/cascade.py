@@ -10,14 +10,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection
-
-from app.matching import candidates, notices, offers, students, tasks
+from app.matching import notices
 from app.matching.choice import Walk, by_age, walk, walk_ranking
-from app.matching.offers import Pick
 from app.matching.rules import MatchingRules
 from app.matching.states import OPEN, TaskStatus
-from app.matching.tasks import Progress, Task
+from app.matching.store.port import Store
+from app.matching.store.records import Fact, Pick, Progress, Ranking, Task
 from app.redis_store.contract import ListChange, TaskKeys
 
 LOOK_AHEAD = 2
@@ -62,7 +60,7 @@ class Settled:
 
 
 def settle(
-    conn: Connection,
+    store: Store,
     task_ids: Sequence[UUID],
     lists: Mapping[UUID, Sequence[int]],
     rules: MatchingRules,
@@ -71,16 +69,16 @@ def settle(
 ) -> Settled:
     """`lists` are the candidate lists as Redis had them; a task without one is ranked anew."""
     settled = Settled()
-    locked = tasks.lock_tasks(conn, task_ids, skip_locked=skip_locked)
-    for task_id in tasks.unknown_tasks(conn, set(task_ids) - {task.id for task in locked}):
+    locked = store.lock_tasks(task_ids, skip_locked=skip_locked)
+    for task_id in store.unknown_tasks(set(task_ids) - {task.id for task in locked}):
         settled.drop_keys(task_id)
-    expired, live = offers.expire_offers(conn, [task.id for task in locked]) if locked else ([], {})
+    expired, live = store.expire_offers([task.id for task in locked]) if locked else ([], {})
     settled.freed.update(item.student_id for item in expired)
     settled.late_s.extend(item.late_s for item in expired)
     seekers: list[Task] = []
     for task in locked:
         if task.is_held:
-            _report_overdue(conn, task, rules, settled)
+            _report_overdue(store, task, rules, settled)
         elif task.status not in OPEN:
             settled.drop_keys(task.id, task.updated_at)
         elif task.id in live:
@@ -91,11 +89,11 @@ def settle(
         else:
             seekers.append(task)
     if seekers:
-        _seek(conn, by_age(seekers), lists, rules, settled, skip_locked)
+        _seek(store, by_age(seekers), lists, rules, settled, skip_locked)
     return settled
 
 
-def _report_overdue(conn: Connection, task: Task, rules: MatchingRules, settled: Settled) -> None:
+def _report_overdue(store: Store, task: Task, rules: MatchingRules, settled: Settled) -> None:
     """Tells the coordinators once about a task that was not started, and once about one not completed."""
     next_step_at, version = task.next_step_at, task.updated_at
     if next_step_at is not None and next_step_at <= task.read_at:
@@ -103,13 +101,13 @@ def _report_overdue(conn: Connection, task: Task, rules: MatchingRules, settled:
         complete_by = task.assigned_at + rules.complete_limit
         not_started = task.status is TaskStatus.ASSIGNED and next_step_at < complete_by
         next_step_at = complete_by if not_started else None
-        version = tasks.move_task(conn, task, task.status, next_step_at=next_step_at).updated_at
-        notices.overdue(conn, task, not_started=not_started)
+        version = store.move_task(task, task.status, next_step_at=next_step_at).updated_at
+        notices.overdue(store, task, not_started=not_started)
     settled.drop_keys(task.id, version, next_step_at)
 
 
 def _seek(
-    conn: Connection,
+    store: Store,
     seekers: Sequence[Task],
     lists: Mapping[UUID, Sequence[int]],
     rules: MatchingRules,
@@ -117,17 +115,17 @@ def _seek(
     skip_locked: bool,
 ) -> None:
     steps = [Walk(task, lists.get(task.id, ()), listed=task.listed) for task in seekers if _may_search(task)]
-    _choose(conn, steps, rules)
-    deadlines = _offer(conn, [step.pick for step in steps if step.pick is not None], rules, settled, skip_locked)
+    _choose(store, steps, rules)
+    deadlines = _offer(store, [step.pick for step in steps if step.pick is not None], rules, settled, skip_locked)
     settled.offered += len(deadlines)
-    skipped = offers.insert_skips(conn, [skip for step in steps for skip in step.skips])
+    skipped = store.insert_skips([skip for step in steps for skip in step.skips])
     going_on = [step for step in steps if step.pick is not None or step.wait_until is not None]
-    versions = tasks.save_progress(
-        conn, [_note(step, deadlines.get(step.task.id), skipped.count(step.task.id), settled) for step in going_on]
+    versions = store.save_progress(
+        [_note(step, deadlines.get(step.task.id), skipped.count(step.task.id), settled) for step in going_on]
     )
     for task_id, version in versions.items():
         settled.keys[task_id] = replace(settled.keys[task_id], version=version)
-    _end(conn, seekers, {step.task.id for step in going_on}, settled)
+    _end(store, seekers, {step.task.id for step in going_on}, settled)
 
 
 def _may_search(task: Task) -> bool:
@@ -156,67 +154,65 @@ def _note(step: Walk, deadline: datetime | None, skipped: int, settled: Settled)
     return Progress(task.id, next_step_at, waiting, asked, task.skipped + skipped, step.listed)
 
 
-def _choose(conn: Connection, steps: Sequence[Walk], rules: MatchingRules) -> None:
+def _choose(store: Store, steps: Sequence[Walk], rules: MatchingRules) -> None:
     """First a look at the heads of all lists in one statement, then at the whole lists of the few that need it;
     for a task whose list holds nobody to ask, PostgreSQL makes a new one."""
     taken: set[int] = set()
-    _walk_lists(conn, steps, taken, rules, slice(0, LOOK_AHEAD))
-    _walk_lists(conn, [step for step in steps if step.pick is None], taken, rules, slice(LOOK_AHEAD, None))
+    _walk_lists(store, steps, taken, rules, slice(0, LOOK_AHEAD))
+    _walk_lists(store, [step for step in steps if step.pick is None], taken, rules, slice(LOOK_AHEAD, None))
     for step in steps:
         if step.pick is None:
-            _rank_anew(conn, step, taken, rules)
+            _rank_anew(store, step, taken, rules)
 
 
-def _walk_lists(conn: Connection, steps: Sequence[Walk], taken: set[int], rules: MatchingRules, part: slice) -> None:
+def _walk_lists(store: Store, steps: Sequence[Walk], taken: set[int], rules: MatchingRules, part: slice) -> None:
     pairs = [(step.task.id, student_id) for step in steps for student_id in step.given[part]]
-    facts = offers.facts(conn, pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
+    facts = store.facts(pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
     for step in steps:
         walk(step, step.given[part], facts, taken, step.task.read_at + rules.offer_ttl)
 
 
-def _rank_anew(conn: Connection, step: Walk, taken: set[int], rules: MatchingRules) -> None:
+def _rank_anew(store: Store, step: Walk, taken: set[int], rules: MatchingRules) -> None:
     """Asks for those never asked. Where the first of them are all busy, the rest is looked at as well."""
     task, taken_until = step.task, step.task.read_at + rules.offer_ttl
-    ranking = rank(conn, task, rules)
+    ranking = rank(store, task, rules)
     walk_ranking(step, ranking, taken, taken_until, rules.cap)
     if step.pick is None and ranking.eligible > len(ranking.candidates):
-        walk_ranking(step, rank(conn, task, rules, cap=ranking.eligible), taken, taken_until, rules.cap)
+        walk_ranking(step, rank(store, task, rules, cap=ranking.eligible), taken, taken_until, rules.cap)
 
 
-def rank(conn: Connection, task: Task, rules: MatchingRules, cap: int | None = None) -> candidates.Ranking:
-    return candidates.rank(
-        conn, task.id, task.spot, radius_m=rules.radius_m, cap=cap or rules.cap, time_zone=rules.time_zone
-    )
+def rank(store: Store, task: Task, rules: MatchingRules, cap: int | None = None) -> Ranking:
+    return store.rank(task.id, task.spot, radius_m=rules.radius_m, cap=cap or rules.cap, time_zone=rules.time_zone)
 
 
 def _offer(
-    conn: Connection, picks: Sequence[Pick], rules: MatchingRules, settled: Settled, skip_locked: bool
+    store: Store, picks: Sequence[Pick], rules: MatchingRules, settled: Settled, skip_locked: bool
 ) -> dict[UUID, datetime]:
     """Locks the students, reads again whether they may be asked, and offers."""
     wanted = {pick.student_id for pick in picks}
     if not wanted:
         return {}
-    locked = students.lock_students(conn, wanted, skip_locked=skip_locked)
+    locked = store.lock_students(wanted, skip_locked=skip_locked)
     settled.out_of_reach |= wanted - locked
     picks = [pick for pick in picks if pick.student_id in locked]
     pairs = [(pick.task_id, pick.student_id) for pick in picks]
-    facts = offers.facts(conn, pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
+    facts = store.facts(pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
     good = [pick for pick in picks if _may_be_asked(facts[pick.task_id, pick.student_id])]
-    deadlines = offers.insert_offers(conn, good, rules.offer_ttl)
-    notices.offers(conn, [facts[pick.task_id, pick.student_id] for pick in good], deadlines, rules)
+    deadlines = store.insert_offers(good, rules.offer_ttl)
+    notices.offers(store, [facts[pick.task_id, pick.student_id] for pick in good], deadlines, rules)
     return deadlines
 
 
-def _may_be_asked(fact: offers.Fact) -> bool:
+def _may_be_asked(fact: Fact) -> bool:
     return fact.obstacle is None and fact.busy_until is None and not fact.seen_before
 
 
-def _end(conn: Connection, seekers: Sequence[Task], going_on: set[UUID], settled: Settled) -> None:
+def _end(store: Store, seekers: Sequence[Task], going_on: set[UUID], settled: Settled) -> None:
     ending = [task.id for task in seekers if task.id not in going_on]
     if not ending:
         return
-    over = tasks.end_searches(conn, ending)
-    notices.nobody_found(conn, [task for task in seekers if task.id in over])
+    over = store.end_searches(ending)
+    notices.nobody_found(store, [task for task in seekers if task.id in over])
     settled.ended += len(over)
     for task_id, version in over.items():
         settled.drop_keys(task_id, version)

@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from app.matching.candidates import Ranking
-from app.matching.offers import Fact, Pick, Skip
-from app.matching.tasks import Task
+from app.matching.store.records import Fact, Pick, Ranking, Skip, Task
 from app.redis_store.contract import ListChange, TaskKeys
 
 

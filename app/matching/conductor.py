@@ -10,14 +10,12 @@ from typing import TypeVar
 from uuid import UUID
 
 import structlog
-from sqlalchemy import Connection
 
 from app.clock import Clock
-from app.db import Database
 from app.failpoints import failpoint
-from app.matching import students
 from app.matching.cascade import Settled, settle
 from app.matching.rules import MatchingRules
+from app.matching.store.port import Store, Stores
 from app.redis_store.contract import Clockwork, ListChange, RedisUnavailable
 
 log = structlog.get_logger(__name__)
@@ -28,8 +26,8 @@ ROUNDS = 20
 
 
 class Conductor:
-    def __init__(self, db: Database, clockwork: Clockwork, clock: Clock, rules: MatchingRules) -> None:
-        self.db = db
+    def __init__(self, stores: Stores, clockwork: Clockwork, clock: Clock, rules: MatchingRules) -> None:
+        self.stores = stores
         self.clockwork = clockwork
         self.clock = clock
         self.rules = rules
@@ -52,8 +50,8 @@ class Conductor:
         if lists is None:
             lists = self.lists(ids)
         failpoint("advance.listed")
-        with self.db.transaction() as conn:
-            settled = settle(conn, ids, lists, self.rules, skip_locked=skip_locked)
+        with self.stores.transaction() as store:
+            settled = settle(store, ids, lists, self.rules, skip_locked=skip_locked)
             failpoint("advance.before_commit")
         failpoint("advance.committed")
         return self.follow_up(settled, skip_locked=skip_locked)
@@ -81,8 +79,8 @@ class Conductor:
                 break
             fruitless |= ids
             lists = self.lists(sorted(ids))
-            with self.db.transaction() as conn:
-                settled = settle(conn, sorted(ids), lists, self.rules, skip_locked=skip_locked)
+            with self.stores.transaction() as store:
+                settled = settle(store, sorted(ids), lists, self.rules, skip_locked=skip_locked)
                 failpoint("follow_up.before_commit")
             failpoint("follow_up.committed")
         else:
@@ -100,20 +98,20 @@ class Conductor:
     def _waiting_for(self, settled: Settled) -> set[UUID]:
         waiting: set[UUID] = set()
         if settled.freed or settled.lost:
-            with self.db.reading() as conn:
+            with self.stores.reading() as store:
                 if settled.freed:
-                    waiting |= students.oldest_waiting_tasks(conn, settled.freed, self.rules.radius_m)
+                    waiting |= store.oldest_waiting_tasks(settled.freed, self.rules.radius_m)
                 if settled.lost:
-                    waiting |= students.tasks_waiting_for(conn, settled.lost, self.rules.radius_m)
+                    waiting |= store.tasks_waiting_for(settled.lost, self.rules.radius_m)
         return waiting
 
-    def first_offer(self, task_id: UUID, candidates: Sequence[int], look: Callable[[Connection], Seen]) -> Seen:
+    def first_offer(self, task_id: UUID, candidates: Sequence[int], look: Callable[[Store], Seen]) -> Seen:
         """The list has just been made and is not in Redis yet, so what remains of it is written there whole.
         `look` reads what the offer's transaction left."""
-        with self.db.transaction() as conn:
-            settled = settle(conn, [task_id], {task_id: candidates}, self.rules)
+        with self.stores.transaction() as store:
+            settled = settle(store, [task_id], {task_id: candidates}, self.rules)
             failpoint("first_offer.before_commit")
-            seen = look(conn)
+            seen = look(store)
         keys = settled.keys.get(task_id)
         if keys is not None and keys.list_change is ListChange.KEEP:
             left = [item for item in candidates if item not in keys.ids and item != keys.student_id]

@@ -6,16 +6,14 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 import structlog
-from sqlalchemy import Connection
 
 from app.clock import Clock
-from app.db import Database
 from app.failpoints import failpoint
-from app.matching import sweep, tasks
 from app.matching.cascade import rank
 from app.matching.rules import MatchingRules
 from app.matching.states import TaskStatus
-from app.matching.sweep import Standing
+from app.matching.store.port import Store, Stores
+from app.matching.store.records import Standing, Task
 from app.redis_store.contract import Clockwork, ListChange, TaskKeys
 
 log = structlog.get_logger(__name__)
@@ -29,8 +27,8 @@ LOOK_BACK = timedelta(seconds=10)
 
 
 class Mirror:
-    def __init__(self, db: Database, clockwork: Clockwork, clock: Clock, rules: MatchingRules) -> None:
-        self._db = db
+    def __init__(self, stores: Stores, clockwork: Clockwork, clock: Clock, rules: MatchingRules) -> None:
+        self._stores = stores
         self._clockwork = clockwork
         self._clock = clock
         self._rules = rules
@@ -64,9 +62,9 @@ class Mirror:
         ids = [self._without_list.popleft() for _ in range(min(most, len(self._without_list)))]
         missing = [task_id for task_id, listed in self._clockwork.peek(ids, 1).items() if not listed]
         if missing:
-            with self._db.reading() as conn:
-                for task in tasks.read_tasks(conn, missing):
-                    self._fill(conn, task)
+            with self._stores.reading() as store:
+                for task in store.read_tasks(missing):
+                    self._fill(store, task)
 
     def compare(self) -> None:
         """Every change is looked at once, in the order of time: has Redis been told of it?"""
@@ -83,19 +81,19 @@ class Mirror:
         self._compared_until = until
 
     def _open_after(self, last: UUID) -> Sequence[Standing]:
-        with self._db.reading() as conn:
-            return sweep.open_standings(conn, last, CHUNK)
+        with self._stores.reading() as store:
+            return store.open_standings(last, CHUNK)
 
     def _changed(self, since: datetime, until: datetime) -> dict[UUID, datetime]:
-        with self._db.reading() as conn:
-            return sweep.changed_tasks(conn, since, until, CHUNK)
+        with self._stores.reading() as store:
+            return store.changed_tasks(since, until, CHUNK)
 
     def _standings(self, task_ids: Sequence[UUID]) -> Sequence[Standing]:
-        with self._db.reading() as conn:
-            return sweep.standings(conn, task_ids)
+        with self._stores.reading() as store:
+            return store.standings(task_ids)
 
-    def _fill(self, conn: Connection, task: tasks.Task) -> None:
-        ids = [item.student_id for item in rank(conn, task, self._rules).candidates]
+    def _fill(self, store: Store, task: Task) -> None:
+        ids = [item.student_id for item in rank(store, task, self._rules).candidates]
         if ids and task.status is TaskStatus.PENDING:
             self._clockwork.fill_list(task.id, ids, task.updated_at)
 

@@ -4,12 +4,11 @@ import threading
 
 import structlog
 
-from app.db import Database
 from app.errors import Unavailable
-from app.matching import sweep
 from app.matching.due import DueTasks
 from app.matching.metrics import MatcherMetrics
 from app.matching.mirror import Mirror
+from app.matching.store.port import Stores
 
 log = structlog.get_logger(__name__)
 
@@ -20,9 +19,9 @@ search that waits for somebody, have no key of their own whose end Redis could t
 
 class Reconciler:
     def __init__(
-        self, db: Database, mirror: Mirror, due: DueTasks, metrics: MatcherMetrics, *, batch: int, interval_s: float
+        self, stores: Stores, mirror: Mirror, due: DueTasks, metrics: MatcherMetrics, *, batch: int, interval_s: float
     ) -> None:
-        self._db = db
+        self._stores = stores
         self._mirror = mirror
         self._due = due
         self._metrics = metrics
@@ -49,7 +48,7 @@ class Reconciler:
         self._mirror.refresh()
 
     def collect_due(self) -> None:
-        with self._db.reading() as conn:
-            due = sweep.due_tasks(conn, self._batch)
+        with self._stores.reading() as store:
+            due = store.due_tasks(self._batch)
         self._metrics.backlog.set(self._due.backlog())
         self._metrics.found_by_sweep.inc(self._due.add(due))

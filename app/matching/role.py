@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 class Matcher:
     def __init__(self, services: Services) -> None:
-        settings, matching = services.settings, services.matching
+        settings, matching, stores = services.settings, services.matching, services.matching.stores
         self.metrics = MatcherMetrics()
         self.stop_event = threading.Event()
         self._settings = settings
@@ -32,8 +32,8 @@ class Matcher:
         self.events = ExpiryEvents(settings.redis_url)
         self.ticker = Ticker(services.clockwork, services.clock, self.due, settings.matcher_batch)
         self.reconciler = Reconciler(
-            services.db,
-            Mirror(services.db, services.clockwork, services.clock, matching.rules),
+            stores,
+            Mirror(stores, services.clockwork, services.clock, matching.rules),
             self.due,
             self.metrics,
             batch=5 * settings.matcher_batch,

@@ -1,19 +1,17 @@
 """What people do to a task: press, accept, reject, start, complete, withdraw, cancel, and the coordinator's hands.
 
-Each function runs in the caller's transaction, takes the locks in the order `store.py` states, and returns what has
-to follow the commit. A step that frees a student leaves the next offer to a transaction of its own, because
-students are locked once in a transaction; the row says meanwhile that the next step is due.
+Each function runs in the caller's transaction, takes the locks in the order `store/port.py` states, and returns
+what has to follow the commit. A step that frees a student leaves the next offer to a transaction of its own,
+because students are locked once in a transaction; the row says meanwhile that the next step is due.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import Connection, text
-
 from app.errors import InvalidValue, TooManyRequests
 from app.ids import uuid7
-from app.matching import candidates, notices, offers, students, tasks
+from app.matching import notices
 from app.matching.cascade import Settled, settle
 from app.matching.contract import NewTask
 from app.matching.errors import (
@@ -24,10 +22,10 @@ from app.matching.errors import (
     TaskNotFound,
     too_late,
 )
-from app.matching.offers import Offer
 from app.matching.rules import MatchingRules
 from app.matching.states import OfferState, TaskStatus, check_task_step
-from app.matching.tasks import NOW, Moved, Task, in_the_future
+from app.matching.store.port import Store
+from app.matching.store.records import NOW, FromNow, Moved, Offer, Task
 from app.matching.words import Message
 from app.users.models import Caller, LatLon, Role
 
@@ -44,49 +42,46 @@ class Created:
 # ---- the elder ----
 
 
-def press(conn: Connection, new: NewTask, idempotency_key: str | None, rules: MatchingRules) -> Created:
+def press(store: Store, new: NewTask, idempotency_key: str | None, rules: MatchingRules) -> Created:
     """A second press finds the task of the first one, also when both arrive at the same instant. The elder's row is
     held until the task is there, so that whoever deactivates the elder meanwhile finds it."""
-    home = _home_of_elder(conn, new.elder_id)
-    known = _pressed_before(conn, new, idempotency_key)
+    home = _home_of_elder(store, new.elder_id)
+    known = _pressed_before(store, new, idempotency_key)
     if known is not None:
         return Created(known.id, False)
-    if tasks.count_recent_tasks(conn, new.elder_id, rules.tasks_per_minute) >= rules.tasks_per_minute:
+    if store.count_recent_tasks(new.elder_id, rules.tasks_per_minute) >= rules.tasks_per_minute:
         raise TooManyRequests("Too many new requests in a minute; wait a moment.", retry_after_s=60)
-    created = _create(conn, new, new.location or home, idempotency_key, rules)
+    created = _create(store, new, new.location or home, idempotency_key, rules)
     if created is None:
         raise Overtaken
     return created
 
 
-def _home_of_elder(conn: Connection, elder_id: int) -> LatLon | None:
-    statement = """
-    SELECT role, active, ST_Y(home::geometry) AS lat, ST_X(home::geometry) AS lon FROM users WHERE id = :id FOR SHARE"""
-    row = conn.execute(text(statement), {"id": elder_id}).one_or_none()
-    if row is None or row.role != Role.ELDER or not row.active:
+def _home_of_elder(store: Store, elder_id: int) -> LatLon | None:
+    elder = store.hold_elder(elder_id)
+    if elder is None or elder.role is not Role.ELDER or not elder.active:
         raise InvalidValue("elderId", "is not the id of an active elder")
-    return None if row.lat is None else LatLon(row.lat, row.lon)
+    return elder.home
 
 
-def _pressed_before(conn: Connection, new: NewTask, idempotency_key: str | None) -> Task | None:
+def _pressed_before(store: Store, new: NewTask, idempotency_key: str | None) -> Task | None:
     if idempotency_key is not None:
-        known = tasks.find_task_by_key(conn, new.elder_id, idempotency_key)
+        known = store.find_task_by_key(new.elder_id, idempotency_key)
         if known is not None:
             if known.note != new.note or (new.location is not None and known.spot != new.location):
                 raise IdempotencyKeyReused("This Idempotency-Key was used for a different request.")
             return known
-    return tasks.find_open_task(conn, new.elder_id)
+    return store.find_open_task(new.elder_id)
 
 
 def _create(
-    conn: Connection, new: NewTask, spot: LatLon | None, idempotency_key: str | None, rules: MatchingRules
+    store: Store, new: NewTask, spot: LatLon | None, idempotency_key: str | None, rules: MatchingRules
 ) -> Created | None:
     if spot is None:
         raise InvalidValue("location", "is needed, because this elder has no home on file")
     task_id = uuid7()
-    ranking = candidates.rank(conn, task_id, spot, radius_m=rules.radius_m, cap=rules.cap, time_zone=rules.time_zone)
-    inserted = tasks.insert_task(
-        conn,
+    ranking = store.rank(task_id, spot, radius_m=rules.radius_m, cap=rules.cap, time_zone=rules.time_zone)
+    inserted = store.insert_task(
         task_id=task_id,
         elder_id=new.elder_id,
         note=new.note,
@@ -101,26 +96,26 @@ def _create(
 # ---- the student who is being asked ----
 
 
-def accept(conn: Connection, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
-    task, offer = _asked(conn, caller, task_id)
+def accept(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
+    task, offer = _asked(store, caller, task_id)
     if offer.state is OfferState.ACCEPTED:
         return Settled()
     if offer.state is not OfferState.PENDING or offer.overdue:
         raise too_late(offer.state)
-    students.lock_students(conn, [caller.id])
-    if not offers.accept_offer(conn, offer):
+    store.lock_students([caller.id])
+    if not store.accept_offer(offer):
         raise too_late(OfferState.EXPIRED)
-    return _assign(conn, task, caller.id, rules)
+    return _assign(store, task, caller.id, rules)
 
 
-def reject(conn: Connection, caller: Caller, task_id: UUID, lists: Lists, rules: MatchingRules) -> Settled:
-    task, offer = _asked(conn, caller, task_id)
+def reject(store: Store, caller: Caller, task_id: UUID, lists: Lists, rules: MatchingRules) -> Settled:
+    task, offer = _asked(store, caller, task_id)
     if offer.state is OfferState.REJECTED:
         return Settled()
     if offer.state is not OfferState.PENDING or offer.overdue:
         raise too_late(offer.state)
-    offers.close_offer(conn, offer, OfferState.REJECTED)
-    settled = settle(conn, [task.id], lists, rules)
+    store.close_offer(offer, OfferState.REJECTED)
+    settled = settle(store, [task.id], lists, rules)
     settled.freed.add(caller.id)
     return settled
 
@@ -128,31 +123,31 @@ def reject(conn: Connection, caller: Caller, task_id: UUID, lists: Lists, rules:
 # ---- the student who has the task ----
 
 
-def start(conn: Connection, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
-    task = _own(conn, caller, task_id)
-    return Settled() if task.status is TaskStatus.STARTED else _start(conn, task, rules)
+def start(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
+    task = _own(store, caller, task_id)
+    return Settled() if task.status is TaskStatus.STARTED else _start(store, task, rules)
 
 
-def complete(conn: Connection, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
+def complete(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
     """The student starts before completing. A coordinator who completes what the student forgot to start takes the
     task through both steps."""
-    task = _locked(conn, task_id) if caller.is_coordinator else _own(conn, caller, task_id)
+    task = _locked(store, task_id) if caller.is_coordinator else _own(store, caller, task_id)
     if task.status is TaskStatus.COMPLETED:
         return Settled()
     if caller.is_coordinator and task.status is TaskStatus.ASSIGNED:
-        _start(conn, task, rules)
-        task = _locked(conn, task_id)
+        _start(store, task, rules)
+        task = _locked(store, task_id)
     check_task_step(task.status, TaskStatus.COMPLETED)
     student_id = _holder(task)
-    students.lock_students(conn, [student_id])
-    moved = tasks.move_task(conn, task, TaskStatus.COMPLETED, ended_at=NOW, next_step_at=None)
-    students.count_completed(conn, student_id, rules.time_zone)
-    notices.to_elder(conn, task, Message.COMPLETED, student_id)
+    store.lock_students([student_id])
+    moved = store.move_task(task, TaskStatus.COMPLETED, ended_at=NOW, next_step_at=None)
+    store.count_completed(student_id, rules.time_zone)
+    notices.to_elder(store, task, Message.COMPLETED, student_id)
     return _ended(task, moved, freed={student_id})
 
 
-def withdraw(conn: Connection, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
-    task, offer = _asked(conn, caller, task_id)
+def withdraw(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
+    task, offer = _asked(store, caller, task_id)
     if offer.state is OfferState.RELEASED:
         return Settled()
     if task.student_id != caller.id:
@@ -162,114 +157,114 @@ def withdraw(conn: Connection, caller: Caller, task_id: UUID, rules: MatchingRul
             else NotAssigned("You have not accepted this task; reject it instead.")
         )
     check_task_step(task.status, TaskStatus.PENDING)
-    return give_back(conn, task, rules)
+    return give_back(store, task, rules)
 
 
 # ---- either side, and the coordinator ----
 
 
-def cancel(conn: Connection, caller: Caller, task_id: UUID) -> Settled:
-    task = _locked(conn, task_id)
+def cancel(store: Store, caller: Caller, task_id: UUID) -> Settled:
+    task = _locked(store, task_id)
     if not caller.is_coordinator and task.elder_id != caller.id:
         raise TaskNotFound
     if task.status is TaskStatus.CANCELLED:
         return Settled()
-    return end_by_cancel(conn, task, tell_elder=caller.id != task.elder_id)
+    return end_by_cancel(store, task, tell_elder=caller.id != task.elder_id)
 
 
-def end_by_cancel(conn: Connection, task: Task, *, tell_elder: bool) -> Settled:
+def end_by_cancel(store: Store, task: Task, *, tell_elder: bool) -> Settled:
     check_task_step(task.status, TaskStatus.CANCELLED)
-    freed = take_back_live_offer(conn, task, "CANCELLED")
-    moved = tasks.move_task(conn, task, TaskStatus.CANCELLED, ended_at=NOW, next_step_at=None)
+    freed = take_back_live_offer(store, task, "CANCELLED")
+    moved = store.move_task(task, TaskStatus.CANCELLED, ended_at=NOW, next_step_at=None)
     if task.student_id is not None:
-        students.lock_students(conn, [task.student_id])
-        students.free_student(conn, task.student_id)
-        notices.to_student(conn, task, Message.CANCELLED, task.student_id)
+        store.lock_students([task.student_id])
+        store.free_student(task.student_id)
+        notices.to_student(store, task, Message.CANCELLED, task.student_id)
         freed = {task.student_id}
     if tell_elder:
-        notices.to_elder(conn, task, Message.CANCELLED)
+        notices.to_elder(store, task, Message.CANCELLED)
     return _ended(task, moved, freed)
 
 
-def move_on(conn: Connection, task_id: UUID, lists: Lists, rules: MatchingRules) -> Settled:
-    task = _locked(conn, task_id)
+def move_on(store: Store, task_id: UUID, lists: Lists, rules: MatchingRules) -> Settled:
+    task = _locked(store, task_id)
     if task.status is not TaskStatus.PENDING:
         raise NotAssigned(f"A task that is {task.status} is not asking anybody.")
-    freed = take_back_live_offer(conn, task, "MOVED_ON")
-    settled = settle(conn, [task.id], lists, rules)
+    freed = take_back_live_offer(store, task, "MOVED_ON")
+    settled = settle(store, [task.id], lists, rules)
     settled.freed |= freed
     return settled
 
 
-def release(conn: Connection, task_id: UUID, rules: MatchingRules) -> Settled:
-    task = _locked(conn, task_id)
+def release(store: Store, task_id: UUID, rules: MatchingRules) -> Settled:
+    task = _locked(store, task_id)
     check_task_step(task.status, TaskStatus.PENDING)
-    settled = give_back(conn, task, rules)
-    notices.to_student(conn, task, Message.RELEASED, _holder(task))
+    settled = give_back(store, task, rules)
+    notices.to_student(store, task, Message.RELEASED, _holder(task))
     return settled
 
 
-def assign(conn: Connection, task_id: UUID, student_id: int, rules: MatchingRules) -> Settled:
+def assign(store: Store, task_id: UUID, student_id: int, rules: MatchingRules) -> Settled:
     """By hand: the coordinator has talked to the student, so duty and distance do not matter. Whatever offers
     stand in the way are taken back."""
-    elsewhere = offers.live_task_of_students(conn, [student_id]).get(student_id)
+    elsewhere = store.live_task_of_students([student_id]).get(student_id)
     wanted = {task_id} if elsewhere is None else {task_id, elsewhere}
-    locked = {task.id: task for task in tasks.lock_tasks(conn, wanted)}
+    locked = {task.id: task for task in store.lock_tasks(wanted)}
     task = locked.get(task_id)
     if task is None:
         raise TaskNotFound
     if task.is_held and task.student_id == student_id:
         return Settled()
     check_task_step(task.status, TaskStatus.ASSIGNED)
-    students.lock_students(conn, [student_id])
-    if not students.is_active_student(conn, student_id):
+    store.lock_students([student_id])
+    if not store.is_active_student(student_id):
         raise InvalidValue("studentId", "is not the id of an active student")
     freed: set[int] = set()
-    own = offers.offer_of(conn, task_id, student_id)
+    own = store.offer_of(task_id, student_id)
     if own is None or own.state is not OfferState.PENDING:
-        freed = take_back_live_offer(conn, task, "ASSIGNED_BY_HAND")
-    again = _take_back_elsewhere(conn, student_id, task, locked)
-    offers.accept_by_hand(conn, task.id, student_id, rules.time_zone)
-    settled = _assign(conn, task, student_id, rules)
-    notices.to_student(conn, task, Message.ASSIGNED_TO_YOU, student_id)
+        freed = take_back_live_offer(store, task, "ASSIGNED_BY_HAND")
+    again = _take_back_elsewhere(store, student_id, task, locked)
+    store.accept_by_hand(task.id, student_id, rules.time_zone)
+    settled = _assign(store, task, student_id, rules)
+    notices.to_student(store, task, Message.ASSIGNED_TO_YOU, student_id)
     settled.again |= again
     settled.freed |= freed
     return settled
 
 
-def _take_back_elsewhere(conn: Connection, student_id: int, task: Task, locked: Mapping[UUID, Task]) -> set[UUID]:
+def _take_back_elsewhere(store: Store, student_id: int, task: Task, locked: Mapping[UUID, Task]) -> set[UUID]:
     """Read again under the student's lock: an offer that came meanwhile belongs to a task that is not locked."""
-    elsewhere = offers.live_task_of_students(conn, [student_id]).get(student_id)
+    elsewhere = store.live_task_of_students([student_id]).get(student_id)
     if elsewhere is None or elsewhere == task.id:
         return set()
     if elsewhere not in locked:
         raise Overtaken
-    take_back_live_offer(conn, locked[elsewhere], "ASSIGNED_BY_HAND")
-    tasks.set_due(conn, elsewhere)
+    take_back_live_offer(store, locked[elsewhere], "ASSIGNED_BY_HAND")
+    store.set_due(elsewhere)
     return {elsewhere}
 
 
 # ---- pieces ----
 
 
-def _locked(conn: Connection, task_id: UUID) -> Task:
-    task = tasks.lock_task(conn, task_id)
+def _locked(store: Store, task_id: UUID) -> Task:
+    task = store.lock_task(task_id)
     if task is None:
         raise TaskNotFound
     return task
 
 
-def _asked(conn: Connection, caller: Caller, task_id: UUID) -> tuple[Task, Offer]:
+def _asked(store: Store, caller: Caller, task_id: UUID) -> tuple[Task, Offer]:
     """The task and the caller's offer for it. Who was never asked does not learn that the task exists."""
-    task = _locked(conn, task_id)
-    offer = offers.offer_of(conn, task_id, caller.id)
+    task = _locked(store, task_id)
+    offer = store.offer_of(task_id, caller.id)
     if offer is None or offer.state is OfferState.SKIPPED:
         raise TaskNotFound
     return task, offer
 
 
-def _own(conn: Connection, caller: Caller, task_id: UUID) -> Task:
-    task, offer = _asked(conn, caller, task_id)
+def _own(store: Store, caller: Caller, task_id: UUID) -> Task:
+    task, offer = _asked(store, caller, task_id)
     if task.student_id != caller.id:
         if offer.state is OfferState.PENDING:
             raise NotAssigned("You have not accepted this task yet.")
@@ -282,65 +277,63 @@ def _holder(task: Task) -> int:
     return task.student_id
 
 
-def _assign(conn: Connection, task: Task, student_id: int, rules: MatchingRules) -> Settled:
-    if not students.take_student(conn, student_id, task.id):
+def _assign(store: Store, task: Task, student_id: int, rules: MatchingRules) -> Settled:
+    if not store.take_student(student_id, task.id):
         raise StudentUnavailable("This student has another task, or is not active.")
-    moved = tasks.move_task(
-        conn,
+    moved = store.move_task(
         task,
         TaskStatus.ASSIGNED,
         student_id=student_id,
         assigned_at=NOW,
         waiting=False,
-        next_step_at=in_the_future("start_limit", rules.start_limit),
+        next_step_at=FromNow(rules.start_limit),
     )
-    notices.to_elder(conn, task, Message.ON_THE_WAY, student_id)
+    notices.to_elder(store, task, Message.ON_THE_WAY, student_id)
     settled = Settled(lost={student_id})
     settled.drop_keys(task.id, moved.updated_at, moved.next_step_at)
     return settled
 
 
-def _start(conn: Connection, task: Task, rules: MatchingRules) -> Settled:
+def _start(store: Store, task: Task, rules: MatchingRules) -> Settled:
     check_task_step(task.status, TaskStatus.STARTED)
     assert task.assigned_at is not None, "a held task was assigned"
     # Where no step is left, it was reported as not completed before it even started; once is enough.
     complete_by = None if task.next_step_at is None else task.assigned_at + rules.complete_limit
-    moved = tasks.move_task(conn, task, TaskStatus.STARTED, started_at=NOW, next_step_at=complete_by)
-    notices.to_elder(conn, task, Message.STARTED, task.student_id)
+    moved = store.move_task(task, TaskStatus.STARTED, started_at=NOW, next_step_at=complete_by)
+    notices.to_elder(store, task, Message.STARTED, task.student_id)
     settled = Settled()
     settled.drop_keys(task.id, moved.updated_at, moved.next_step_at)
     return settled
 
 
-def give_back(conn: Connection, task: Task, rules: MatchingRules) -> Settled:
+def give_back(store: Store, task: Task, rules: MatchingRules) -> Settled:
     """ASSIGNED or STARTED to PENDING: the search begins again, without the student who had the task."""
     student_id = _holder(task)
-    students.lock_students(conn, [student_id])
-    accepted = offers.offer_of(conn, task.id, student_id)
+    store.lock_students([student_id])
+    accepted = store.offer_of(task.id, student_id)
     assert accepted is not None, "whoever holds a task has accepted an offer for it"
-    offers.close_offer(conn, accepted, OfferState.RELEASED)
-    students.free_student(conn, student_id)
-    tasks.move_task(
-        conn,
+    store.close_offer(accepted, OfferState.RELEASED)
+    store.free_student(student_id)
+    store.move_task(
         task,
         TaskStatus.PENDING,
         student_id=None,
         assigned_at=None,
         started_at=None,
-        search_until=in_the_future("search_limit", rules.search_limit),
+        search_until=FromNow(rules.search_limit),
         next_step_at=NOW,
     )
-    notices.to_elder(conn, task, Message.SEARCHING_AGAIN, student_id)
+    notices.to_elder(store, task, Message.SEARCHING_AGAIN, student_id)
     return Settled(again={task.id}, freed={student_id})
 
 
-def take_back_live_offer(conn: Connection, task: Task, reason: str) -> set[int]:
+def take_back_live_offer(store: Store, task: Task, reason: str) -> set[int]:
     """The students, one or none, who were being asked and now are not."""
-    live = offers.live_offers(conn, [task.id]).get(task.id)
+    live = store.live_offers([task.id]).get(task.id)
     if live is None:
         return set()
-    offers.close_offer(conn, live, OfferState.WITHDRAWN, reason)
-    notices.offer_taken_back(conn, task.id, live.student_id)
+    store.close_offer(live, OfferState.WITHDRAWN, reason)
+    notices.offer_taken_back(store, task.id, live.student_id)
     return {live.student_id}
 
 

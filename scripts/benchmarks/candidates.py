@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from app.ids import uuid7
-from app.matching import candidates
 from app.matching.circle import Circle
+from app.matching.store.postgres import PostgresStore
+from app.matching.store.records import Ranking
 from app.users.models import LatLon
 from benchmarks import city
 from benchmarks.bench import TIME_ZONE, Bench, Connection, fetch, say
@@ -74,8 +75,8 @@ def _measure_city(bench: Bench, database: str, built: City, state: str, *, goal:
     ):
         spots = city.spots(plain, built, bench.size(40, 10))
 
-        def ours(spot: LatLon) -> candidates.Ranking:
-            return candidates.rank(conn, uuid7(), spot, radius_m=city.RADIUS_M, cap=CAP, time_zone=TIME_ZONE)
+        def ours(spot: LatLon) -> Ranking:
+            return PostgresStore(conn).rank(uuid7(), spot, radius_m=city.RADIUS_M, cap=CAP, time_zone=TIME_ZONE)
 
         in_circle = _same_answers(spots, ours, lambda spot: rival(plain, spot))
         name = f"{built.students:,} students, {in_circle:,} in the circle{state}"
@@ -95,7 +96,7 @@ def _measure_city(bench: Bench, database: str, built: City, state: str, *, goal:
 
 def _same_answers(
     spots: Sequence[LatLon],
-    ours: Callable[[LatLon], candidates.Ranking],
+    ours: Callable[[LatLon], Ranking],
     theirs: Callable[[LatLon], list[int]],
 ) -> int:
     """How many there are in the middle circle; raises where the two disagree."""

@@ -11,8 +11,9 @@ from sqlalchemy import Connection as AppConnection
 from app.delivery import queue
 from app.delivery.models import NotificationType
 from app.ids import uuid7
-from app.matching import candidates, cascade, students, sweep, tasks
+from app.matching import cascade
 from app.matching.rules import MatchingRules
+from app.matching.store.postgres import PostgresStore
 from app.users.models import LatLon
 from benchmarks import city, history
 from benchmarks.bench import TIME_ZONE, Bench, fetch, run, say
@@ -36,6 +37,10 @@ class Place:
     lists: dict[UUID, list[int]]
     busiest_elder: int
     students: Sequence[int]
+
+    @property
+    def store(self) -> PostgresStore:
+        return PostgresStore(self.conn)
 
 
 def measure(bench: Bench) -> Section:
@@ -97,24 +102,24 @@ def _row(bench: Bench, name: str, act: Act, places: dict[str, Place], items: Seq
 
 
 def _candidates(place: Place, spot: LatLon) -> None:
-    candidates.rank(place.conn, uuid7(), spot, radius_m=city.RADIUS_M, cap=50, time_zone=TIME_ZONE)
+    place.store.rank(uuid7(), spot, radius_m=city.RADIUS_M, cap=50, time_zone=TIME_ZONE)
 
 
 def _settle(place: Place, _item: None) -> None:
-    settled = cascade.settle(place.conn, place.due, place.lists, RULES, skip_locked=True)
+    settled = cascade.settle(place.store, place.due, place.lists, RULES, skip_locked=True)
     assert settled.offered == len(place.due), f"{settled.offered} offers for {len(place.due)} due tasks"
 
 
 def _sweep(place: Place, _item: None) -> None:
-    assert len(sweep.due_tasks(place.conn, 1_000)) == len(place.due)
+    assert len(place.store.due_tasks(1_000)) == len(place.due)
 
 
 def _count_month(place: Place, turn: int) -> None:
-    students.count_completed(place.conn, place.students[turn], TIME_ZONE)
+    place.store.count_completed(place.students[turn], TIME_ZONE)
 
 
 def _count_newest(place: Place, _item: None) -> None:
-    tasks.count_recent_tasks(place.conn, place.busiest_elder, 60)
+    place.store.count_recent_tasks(place.busiest_elder, 60)
 
 
 def _claim(place: Place, _item: None) -> None:
@@ -150,9 +155,9 @@ def _place(conn: AppConnection, due: Sequence[tuple[UUID, LatLon]]) -> Place:
     lists = {
         task_id: [
             item.student_id
-            for item in candidates.rank(
-                conn, task_id, spot, radius_m=city.RADIUS_M, cap=50, time_zone=TIME_ZONE
-            ).candidates
+            for item in PostgresStore(conn)
+            .rank(task_id, spot, radius_m=city.RADIUS_M, cap=50, time_zone=TIME_ZONE)
+            .candidates
         ]
         for task_id, spot in due
     }

@@ -11,7 +11,9 @@ from sqlalchemy import Connection, text
 
 from app.db import Database
 from app.ids import uuid7
-from app.matching.candidates import THIS_MONTH, Ranking, rank
+from app.matching.store.candidates import THIS_MONTH
+from app.matching.store.postgres import PostgresStore
+from app.matching.store.records import Ranking
 from app.users.models import LatLon
 from tests.support.matching import SPOT, Neighbourhood
 
@@ -20,7 +22,7 @@ ISTANBUL = "Europe/Istanbul"
 
 def ranked(town: Neighbourhood, *, radius_m: float = 1000.0, cap: int = 50, exact: bool = False) -> Ranking:
     with town.db.transaction() as conn:
-        return rank(conn, uuid7(), SPOT, radius_m=radius_m, cap=cap, time_zone=ISTANBUL, exact=exact)
+        return PostgresStore(conn).rank(uuid7(), SPOT, radius_m=radius_m, cap=cap, time_zone=ISTANBUL, exact=exact)
 
 
 def ids(ranking: Ranking) -> list[int]:
@@ -142,7 +144,7 @@ def test_who_was_asked_or_skipped_before_is_not_ranked_again(town: Neighbourhood
     asked, other = town.students(10, 20)
     task_id = town.press()
     with town.db.transaction() as conn:
-        found = rank(conn, task_id, SPOT, radius_m=1000, cap=50, time_zone=ISTANBUL)
+        found = PostgresStore(conn).rank(task_id, SPOT, radius_m=1000, cap=50, time_zone=ISTANBUL)
     assert (ids(found), town.asked(task_id)) == ([other.id], asked.id)
 
 
@@ -219,7 +221,7 @@ def fast_and_exact(
     with scratch.engine.connect() as conn, conn.begin() as transaction:
         build_city(conn, spot, radius_m, size, random.Random(seed))
         answers = [
-            rank(conn, uuid7(), spot, radius_m=radius_m, cap=cap, time_zone=ISTANBUL, exact=exact)
+            PostgresStore(conn).rank(uuid7(), spot, radius_m=radius_m, cap=cap, time_zone=ISTANBUL, exact=exact)
             for exact in (False, True)
         ]
         transaction.rollback()

@@ -399,8 +399,8 @@ def test_two_batches_that_want_the_same_students_in_opposite_order_do_not_deadlo
 
 def press_without_asking(town: Neighbourhood, elder: Caller) -> UUID:
     """As when the process dies between the two commits of a press."""
-    with town.db.transaction() as conn:
-        return service.press(conn, NewTask(elder.id), None, town.matching.rules).task_id
+    with town.matching.stores.transaction() as store:
+        return service.press(store, NewTask(elder.id), None, town.matching.rules).task_id
 
 
 def test_nobody_is_asked_twice_for_a_task_by_matchers_side_by_side(town: Neighbourhood) -> None:

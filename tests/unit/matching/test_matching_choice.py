@@ -5,11 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from app.matching.candidates import Candidate, Ranking
 from app.matching.choice import Walk, by_age, walk, walk_ranking
-from app.matching.offers import Fact
 from app.matching.states import TaskStatus
-from app.matching.tasks import Task
+from app.matching.store.records import Candidate, Fact, Ranking, Task
 from app.redis_store.contract import ListChange, TaskKeys
 from app.users.models import LatLon
 

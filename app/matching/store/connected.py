@@ -1,0 +1,8 @@
+"""What all statements need."""
+
+from sqlalchemy import Connection
+
+
+class Connected:
+    def __init__(self, conn: Connection) -> None:
+        self.conn = conn

@@ -1,0 +1,201 @@
+"""Offers in PostgreSQL: who was asked, who is being asked, and who was passed by."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+
+from app.matching.states import OfferState
+from app.matching.store.candidates import THIS_MONTH
+from app.matching.store.connected import Connected
+from app.matching.store.records import Expired, Fact, Offer, Pick, Skip
+from app.matching.store.tasks import COUNTED
+
+MONTH = THIS_MONTH.format(zone=":time_zone")
+
+OFFER_COLUMNS = """
+id, task_id, student_id, state, deadline,
+(state = 'PENDING' AND deadline <= clock_timestamp()) AS overdue
+"""
+
+
+def _offer(row: Any) -> Offer:
+    return Offer(row.id, row.task_id, row.student_id, OfferState(row.state), row.deadline, row.overdue)
+
+
+# Both halves go by one reading of the clock, so that no offer falls between them.
+EXPIRE_OFFERS = text("""
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now), expired AS (
+    UPDATE offers SET state = 'EXPIRED', closed_at = clock_timestamp()
+    WHERE task_id = ANY(:ids) AND state = 'PENDING' AND deadline <= (SELECT now FROM clock)
+    RETURNING id, task_id, student_id, state, deadline
+)
+SELECT id, task_id, student_id, state, deadline, true AS overdue,
+       extract(epoch FROM (SELECT now FROM clock) - deadline)::float8 AS late_s
+FROM expired
+UNION ALL
+SELECT id, task_id, student_id, state, deadline, false, 0
+FROM offers WHERE task_id = ANY(:ids) AND state = 'PENDING' AND deadline > (SELECT now FROM clock)
+""")
+
+FACTS = text(f"""
+SELECT c.task_id, c.student_id, o.id IS NOT NULL AS seen_before, live.deadline AS busy_until,
+       CASE WHEN s.month = {MONTH} THEN s.completed ELSE 0 END AS completed, spot.distance_m,
+       CASE WHEN s.id IS NULL OR NOT s.active THEN 'INACTIVE'
+            WHEN NOT s.on_duty THEN 'OFF_DUTY'
+            WHEN s.location IS NULL THEN 'NO_LOCATION'
+            WHEN s.open_task_id IS NOT NULL THEN 'HAS_A_TASK'
+            WHEN spot.distance_m > :radius_m THEN 'TOO_FAR' END AS obstacle,
+       coalesce(u.locale, 'tr') AS locale
+FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[])) AS c (task_id, student_id)
+JOIN tasks t ON t.id = c.task_id
+LEFT JOIN students s ON s.id = c.student_id
+LEFT JOIN users u ON u.id = c.student_id
+LEFT JOIN offers o ON o.task_id = c.task_id AND o.student_id = c.student_id
+LEFT JOIN offers live ON live.student_id = c.student_id AND live.state = 'PENDING'
+CROSS JOIN LATERAL (SELECT ST_Distance(s.location, t.location) AS distance_m) spot
+""")
+
+INSERT_OFFERS = text("""
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
+INSERT INTO offers (task_id, student_id, state, rank, completed_this_month, distance_m, offered_at, deadline)
+SELECT p.task_id, p.student_id, 'PENDING', p.rank, p.completed, p.distance_m, clock.now, clock.now + :ttl
+FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[]), CAST(:ranks AS int[]),
+            CAST(:completed AS int[]), CAST(:distances AS float8[]))
+     AS p (task_id, student_id, rank, completed, distance_m), clock
+ORDER BY p.student_id
+ON CONFLICT DO NOTHING
+RETURNING task_id, deadline
+""")
+
+INSERT_SKIPS = text("""
+INSERT INTO offers (task_id, student_id, state, reason, completed_this_month, distance_m, closed_at)
+SELECT p.task_id, p.student_id, 'SKIPPED', p.reason, p.completed, p.distance_m, clock_timestamp()
+FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[]), CAST(:reasons AS text[]),
+            CAST(:completed AS int[]), CAST(:distances AS float8[]))
+     AS p (task_id, student_id, reason, completed, distance_m)
+JOIN students s ON s.id = p.student_id
+ORDER BY p.student_id
+ON CONFLICT DO NOTHING
+RETURNING task_id
+""")
+
+
+class PostgresOffers(Connected):
+    def offer_of(self, task_id: UUID, student_id: int) -> Offer | None:
+        statement = f"SELECT {OFFER_COLUMNS} FROM offers WHERE task_id = :task_id AND student_id = :student_id"
+        row = self.conn.execute(text(statement), {"task_id": task_id, "student_id": student_id}).one_or_none()
+        return None if row is None else _offer(row)
+
+    def live_offers(self, task_ids: Iterable[UUID]) -> dict[UUID, Offer]:
+        statement = f"SELECT {OFFER_COLUMNS} FROM offers WHERE task_id = ANY(:ids) AND state = 'PENDING'"
+        return {row.task_id: _offer(row) for row in self.conn.execute(text(statement), {"ids": list(task_ids)})}
+
+    def live_task_of_students(self, student_ids: Iterable[int]) -> dict[int, UUID]:
+        """Which task each student is being asked for; unlocked, so read it again under the task's lock."""
+        statement = "SELECT student_id, task_id FROM offers WHERE student_id = ANY(:ids) AND state = 'PENDING'"
+        return {row.student_id: row.task_id for row in self.conn.execute(text(statement), {"ids": list(student_ids)})}
+
+    def close_offer(self, offer: Offer, state: OfferState, reason: str | None = None) -> bool:
+        """True when it was this call that took the offer from the state it was read in. Without a new reason the old
+        one stays: that a coordinator had assigned a task by hand is still worth knowing after its release."""
+        statement = """
+        UPDATE offers SET state = :state, reason = coalesce(CAST(:reason AS text), reason),
+                          closed_at = clock_timestamp()
+        WHERE id = :id AND state = :from_state RETURNING id"""
+        row = self.conn.execute(
+            text(statement), {"id": offer.id, "state": state, "from_state": offer.state, "reason": reason}
+        ).one_or_none()
+        return row is not None
+
+    def accept_offer(self, offer: Offer) -> bool:
+        statement = """
+        UPDATE offers SET state = 'ACCEPTED', closed_at = clock_timestamp()
+        WHERE id = :id AND state = 'PENDING' AND deadline > clock_timestamp() RETURNING id"""
+        return self.conn.execute(text(statement), {"id": offer.id}).one_or_none() is not None
+
+    def accept_by_hand(self, task_id: UUID, student_id: int, time_zone: str) -> None:
+        """Whatever became of an earlier offer, and also where there was none."""
+        statement = f"""
+        INSERT INTO offers AS o (task_id, student_id, state, reason, rank, completed_this_month, distance_m, offered_at,
+                                 closed_at)
+        SELECT t.id, s.id, 'ACCEPTED', 'ASSIGNED_BY_HAND', t.asked + t.skipped + 1,
+               CASE WHEN s.month = {MONTH} THEN s.completed ELSE 0 END, ST_Distance(t.location, s.location),
+               clock_timestamp(), clock_timestamp()
+        FROM tasks t, students s WHERE t.id = :task_id AND s.id = :student_id
+        ON CONFLICT (task_id, student_id) DO UPDATE
+        SET state = 'ACCEPTED', reason = 'ASSIGNED_BY_HAND', closed_at = clock_timestamp(),
+            offered_at = coalesce(o.offered_at, excluded.offered_at), rank = coalesce(o.rank, excluded.rank)"""
+        self.conn.execute(text(statement), {"task_id": task_id, "student_id": student_id, "time_zone": time_zone})
+        self.conn.execute(
+            text(f"UPDATE tasks SET {COUNTED} WHERE id = :task_id"),
+            {"task_id": task_id},
+        )
+
+    def expire_offers(self, task_ids: Sequence[UUID]) -> tuple[list[Expired], dict[UUID, Offer]]:
+        """Closes what is overdue among these tasks; tells that, and the offers that are still live."""
+        rows = self.conn.execute(EXPIRE_OFFERS, {"ids": list(task_ids)}).all()
+        expired = [Expired(row.task_id, row.student_id, row.late_s) for row in rows if row.overdue]
+        return expired, {row.task_id: _offer(row) for row in rows if not row.overdue}
+
+    def facts(
+        self, pairs: Sequence[tuple[UUID, int]], *, radius_m: float, time_zone: str
+    ) -> dict[tuple[UUID, int], Fact]:
+        if not pairs:
+            return {}
+        rows = self.conn.execute(
+            FACTS,
+            {
+                "task_ids": [task_id for task_id, _ in pairs],
+                "student_ids": [student_id for _, student_id in pairs],
+                "radius_m": radius_m,
+                "time_zone": time_zone,
+            },
+        )
+        return {
+            (row.task_id, row.student_id): Fact(
+                row.task_id,
+                row.student_id,
+                row.obstacle,
+                row.seen_before,
+                row.busy_until,
+                row.completed,
+                row.distance_m,
+                row.locale,
+            )
+            for row in rows
+        }
+
+    def insert_offers(self, picks: Sequence[Pick], ttl: timedelta) -> dict[UUID, datetime]:
+        """The deadline of each offer that came to be."""
+        if not picks:
+            return {}
+        rows = self.conn.execute(
+            INSERT_OFFERS,
+            {
+                "task_ids": [pick.task_id for pick in picks],
+                "student_ids": [pick.student_id for pick in picks],
+                "ranks": [pick.rank for pick in picks],
+                "completed": [pick.completed for pick in picks],
+                "distances": [pick.distance_m for pick in picks],
+                "ttl": ttl,
+            },
+        )
+        return {row.task_id: row.deadline for row in rows}
+
+    def insert_skips(self, skips: Sequence[Skip]) -> list[UUID]:
+        if not skips:
+            return []
+        rows = self.conn.execute(
+            INSERT_SKIPS,
+            {
+                "task_ids": [skip.task_id for skip in skips],
+                "student_ids": [skip.student_id for skip in skips],
+                "reasons": [skip.reason for skip in skips],
+                "completed": [skip.completed for skip in skips],
+                "distances": [skip.distance_m for skip in skips],
+            },
+        )
+        return [row.task_id for row in rows]

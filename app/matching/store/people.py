@@ -1,0 +1,68 @@
+"""What matching asks about people of any role, and tells them."""
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from sqlalchemy import text
+
+from app.delivery import service as delivery
+from app.delivery.contract import NewNotification
+from app.matching.store.connected import Connected
+from app.matching.store.records import Elder, Reader
+from app.users.models import LatLon, Role
+
+# The elder's own institution first. Where it has nobody, or the elder belongs to none, all coordinators are told,
+# and where there are none at all, the admins: a request that failed must not end unseen.
+COORDINATORS = text("""
+WITH staff AS (
+    SELECT id, name, phone, locale,
+           CASE WHEN role = 'ADMIN' THEN 3
+                WHEN institution_id = (SELECT institution_id FROM users WHERE id = :elder_id) THEN 1
+                ELSE 2 END AS circle
+    FROM users WHERE role IN ('COORDINATOR', 'ADMIN') AND active
+)
+SELECT id, name, phone, locale FROM staff WHERE circle = (SELECT min(circle) FROM staff) ORDER BY id
+""")
+
+
+class PostgresPeople(Connected):
+    def hold_elder(self, elder_id: int) -> Elder | None:
+        """Whoever changes this person waits until the transaction is over."""
+        statement = """
+        SELECT role, active, ST_Y(home::geometry) AS lat, ST_X(home::geometry) AS lon
+        FROM users WHERE id = :id FOR SHARE"""
+        row = self.conn.execute(text(statement), {"id": elder_id}).one_or_none()
+        if row is None:
+            return None
+        return Elder(Role(row.role), row.active, None if row.lat is None else LatLon(row.lat, row.lon))
+
+    def set_active_user(self, user_id: int, active: bool) -> Role | None:
+        """The user's role; None when there is no such user."""
+        role = self.conn.execute(
+            text("UPDATE users SET active = :active, updated_at = clock_timestamp() WHERE id = :id RETURNING role"),
+            {"id": user_id, "active": active},
+        ).scalar_one_or_none()
+        return None if role is None else Role(role)
+
+    def tasks_of(self, user_id: int) -> list[UUID]:
+        """The open tasks that hang on this person."""
+        statement = """
+        SELECT id FROM tasks WHERE elder_id = :id AND status IN ('PENDING', 'ASSIGNED', 'STARTED')
+        UNION SELECT id FROM tasks WHERE student_id = :id AND status IN ('ASSIGNED', 'STARTED')
+        UNION SELECT task_id FROM offers WHERE student_id = :id AND state = 'PENDING'"""
+        return [row.id for row in self.conn.execute(text(statement), {"id": user_id})]
+
+    def readers(self, ids: Iterable[int]) -> dict[int, Reader]:
+        statement = "SELECT id, name, phone, locale FROM users WHERE id = ANY(:ids)"
+        rows = self.conn.execute(text(statement), {"ids": list(ids)})
+        return {row.id: Reader(row.id, row.name, row.phone, row.locale) for row in rows}
+
+    def coordinators(self, elder_id: int) -> list[Reader]:
+        rows = self.conn.execute(COORDINATORS, {"elder_id": elder_id})
+        return [Reader(row.id, row.name, row.phone, row.locale) for row in rows]
+
+    def enqueue(self, new: Sequence[NewNotification]) -> None:
+        delivery.enqueue(self.conn, new)
+
+    def cancel_waiting(self, task_id: UUID, recipients: Sequence[int], message_type: str) -> None:
+        delivery.cancel_waiting(self.conn, task_id, recipients, message_type)

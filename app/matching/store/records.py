@@ -1,0 +1,159 @@
+"""What the store gives and takes: rows of tasks and offers, and decisions to be written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from app.matching.states import HELD, OfferState, TaskStatus
+from app.users.models import LatLon, Role
+
+
+@dataclass(frozen=True)
+class Task:
+    id: UUID
+    status: TaskStatus
+    elder_id: int
+    student_id: int | None
+    note: str | None
+    spot: LatLon
+    created_at: datetime
+    search_until: datetime
+    next_step_at: datetime | None
+    waiting: bool
+    listed: int
+    asked: int
+    skipped: int
+    assigned_at: datetime | None
+    idempotency_key: str | None
+    updated_at: datetime
+    """Grows with every change, so it is the version of the row."""
+    read_at: datetime
+    """The database's time when this was read."""
+
+    @property
+    def is_held(self) -> bool:
+        return self.status in HELD
+
+
+@dataclass(frozen=True)
+class FromNow:
+    """A moment that the store's own clock fixes when it writes it."""
+
+    by: timedelta
+
+
+NOW = FromNow(timedelta(0))
+
+
+@dataclass(frozen=True)
+class Moved:
+    next_step_at: datetime | None
+    updated_at: datetime
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a step of the cascade leaves in the row of a task that goes on searching."""
+
+    task_id: UUID
+    next_step_at: datetime
+    waiting: bool
+    asked: int
+    skipped: int
+    listed: int
+
+
+@dataclass(frozen=True)
+class Offer:
+    id: int
+    task_id: UUID
+    student_id: int
+    state: OfferState
+    deadline: datetime | None
+    overdue: bool
+
+
+@dataclass(frozen=True)
+class Expired:
+    task_id: UUID
+    student_id: int
+    late_s: float
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What a candidate looks like when their turn comes."""
+
+    task_id: UUID
+    student_id: int
+    obstacle: str | None
+    """Why this student is passed by for good; None when they may be asked."""
+    seen_before: bool
+    busy_until: datetime | None
+    completed: int
+    distance_m: float | None
+    locale: str = "tr"
+
+
+@dataclass(frozen=True)
+class Pick:
+    task_id: UUID
+    student_id: int
+    rank: int
+    completed: int
+    distance_m: float
+
+
+@dataclass(frozen=True)
+class Skip:
+    task_id: UUID
+    student_id: int
+    reason: str
+    completed: int
+    distance_m: float | None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    student_id: int
+    completed: int
+    distance_m: float
+    busy_until: datetime | None
+    """Deadline of the offer this student is considering elsewhere."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    candidates: Sequence[Candidate]
+    eligible: int
+    """How many there are altogether, the list being cut at its cap."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What Redis should hold for a task, as PostgreSQL has it."""
+
+    task_id: UUID
+    status: TaskStatus
+    student_id: int | None
+    deadline: datetime | None
+    next_step_at: datetime | None
+    updated_at: datetime
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Somebody who is told something."""
+
+    id: int
+    name: str
+    phone: str | None
+    locale: str
+
+
+@dataclass(frozen=True)
+class Elder:
+    role: Role
+    active: bool
+    home: LatLon | None

@@ -1,0 +1,51 @@
+"""What the reconciler reads: what is due, and what Redis should hold."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+
+from app.matching.states import TaskStatus
+from app.matching.store.connected import Connected
+from app.matching.store.records import Standing
+
+STANDINGS = """
+SELECT t.id, t.status, t.next_step_at, t.updated_at, o.student_id, o.deadline
+FROM tasks t LEFT JOIN offers o ON o.task_id = t.id AND o.state = 'PENDING'
+"""
+
+
+class PostgresSweep(Connected):
+    def due_tasks(self, most: int) -> list[UUID]:
+        """Whose next step is due, the longest overdue first. The time is a subselect, read once: a volatile function
+        would keep the index from being used."""
+        statement = """
+        SELECT id FROM tasks
+        WHERE next_step_at <= (SELECT clock_timestamp()) AND next_step_at IS NOT NULL
+          AND status IN ('PENDING', 'ASSIGNED', 'STARTED')
+        ORDER BY next_step_at LIMIT :most"""
+        return [row.id for row in self.conn.execute(text(statement), {"most": most})]
+
+    def _standings(self, where: str, values: Mapping[str, Any]) -> list[Standing]:
+        return [
+            Standing(row.id, TaskStatus(row.status), row.student_id, row.deadline, row.next_step_at, row.updated_at)
+            for row in self.conn.execute(text(STANDINGS + where), values)
+        ]
+
+    def open_standings(self, after: UUID, most: int) -> list[Standing]:
+        where = "WHERE t.id > :after AND t.status IN ('PENDING', 'ASSIGNED', 'STARTED') ORDER BY t.id LIMIT :most"
+        return self._standings(where, {"after": after, "most": most})
+
+    def standings(self, task_ids: Sequence[UUID]) -> list[Standing]:
+        return self._standings("WHERE t.id = ANY(:ids)", {"ids": list(task_ids)})
+
+    def changed_tasks(self, since: datetime, until: datetime, most: int) -> dict[UUID, datetime]:
+        """The versions of the first `most` that changed in this time, in order, so that the last tells where to go
+        on."""
+        statement = """
+        SELECT id, updated_at FROM tasks WHERE updated_at > :since AND updated_at <= :until
+        ORDER BY updated_at LIMIT :most"""
+        rows = self.conn.execute(text(statement), {"since": since, "until": until, "most": most})
+        return {row.id: row.updated_at for row in rows}

@@ -1,0 +1,196 @@
+"""Tasks in PostgreSQL, statement by statement.
+
+Lock order, everywhere: tasks by id, then students by id, then whatever was decided is read again. Every write that
+decides something is conditional, and the rows it returns are what happened.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+
+from app.matching.errors import Overtaken
+from app.matching.states import TaskStatus
+from app.matching.store.connected import Connected
+from app.matching.store.records import NOW, FromNow, Moved, Progress, Task
+from app.users.models import LatLon
+
+TASK_COLUMNS = """
+t.id, t.status, t.elder_id, t.student_id, t.note, t.created_at, t.search_until, t.next_step_at, t.waiting, t.listed,
+t.updated_at, t.asked, t.skipped, t.assigned_at, t.idempotency_key, ST_Y(t.location::geometry) AS lat,
+ST_X(t.location::geometry) AS lon,
+clock_timestamp() AS read_at
+"""
+
+CHANGED = "updated_at = greatest(clock_timestamp(), tasks.updated_at + interval '1 microsecond')"
+
+
+def _task(row: Any) -> Task:
+    return Task(
+        id=row.id,
+        status=TaskStatus(row.status),
+        elder_id=row.elder_id,
+        student_id=row.student_id,
+        note=row.note,
+        spot=LatLon(row.lat, row.lon),
+        created_at=row.created_at,
+        search_until=row.search_until,
+        next_step_at=row.next_step_at,
+        waiting=row.waiting,
+        listed=row.listed,
+        asked=row.asked,
+        skipped=row.skipped,
+        assigned_at=row.assigned_at,
+        idempotency_key=row.idempotency_key,
+        updated_at=row.updated_at,
+        read_at=row.read_at,
+    )
+
+
+LOCK_TASKS = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.id = ANY(:ids) ORDER BY t.id FOR NO KEY UPDATE"
+
+# Offers tell who was asked; the row keeps the counts, so that showing progress reads one row.
+COUNTED = (
+    "(asked, skipped) = (SELECT count(offered_at), count(*) - count(offered_at) FROM offers WHERE task_id = tasks.id)"
+)
+
+INSERT_TASK = text("""
+INSERT INTO tasks (id, status, elder_id, note, location, created_at, updated_at, search_until, next_step_at,
+                   listed, idempotency_key)
+SELECT :id, 'PENDING', :elder_id, CAST(:note AS text), ST_SetSRID(ST_MakePoint(:lon, :lat), 4326)::geography, now,
+       now, now + :search_limit, now, :listed, CAST(:idempotency_key AS text)
+FROM (SELECT clock_timestamp() AS now) clock
+ON CONFLICT DO NOTHING
+RETURNING id
+""")
+
+
+class PostgresTasks(Connected):
+    def lock_tasks(self, ids: Iterable[UUID], *, skip_locked: bool = False) -> list[Task]:
+        statement = text(LOCK_TASKS + (" SKIP LOCKED" if skip_locked else ""))
+        return [_task(row) for row in self.conn.execute(statement, {"ids": sorted(ids)})]
+
+    def lock_task(self, task_id: UUID) -> Task | None:
+        return next(iter(self.lock_tasks([task_id])), None)
+
+    def read_tasks(self, ids: Iterable[UUID]) -> list[Task]:
+        statement = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.id = ANY(:ids) ORDER BY t.id"
+        return [_task(row) for row in self.conn.execute(text(statement), {"ids": list(ids)})]
+
+    def unknown_tasks(self, ids: set[UUID]) -> set[UUID]:
+        """Those that do not exist, rather than being locked by somebody."""
+        if not ids:
+            return ids
+        rows = self.conn.execute(text("SELECT id FROM tasks WHERE id = ANY(:ids)"), {"ids": list(ids)})
+        return ids - {row.id for row in rows}
+
+    def insert_task(
+        self,
+        *,
+        task_id: UUID,
+        elder_id: int,
+        note: str | None,
+        spot: LatLon,
+        listed: int,
+        search_limit: timedelta,
+        idempotency_key: str | None,
+    ) -> bool:
+        """False when the elder has an open task already, or used this idempotency key before."""
+        row = self.conn.execute(
+            INSERT_TASK,
+            {
+                "id": task_id,
+                "elder_id": elder_id,
+                "note": note,
+                "lat": spot.lat,
+                "lon": spot.lon,
+                "listed": listed,
+                "search_limit": search_limit,
+                "idempotency_key": idempotency_key,
+            },
+        ).one_or_none()
+        return row is not None
+
+    def find_open_task(self, elder_id: int) -> Task | None:
+        statement = f"""
+        SELECT {TASK_COLUMNS} FROM tasks t
+        WHERE t.elder_id = :elder_id AND t.status IN ('PENDING', 'ASSIGNED', 'STARTED')"""
+        row = self.conn.execute(text(statement), {"elder_id": elder_id}).one_or_none()
+        return None if row is None else _task(row)
+
+    def find_task_by_key(self, elder_id: int, key: str) -> Task | None:
+        statement = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.elder_id = :elder_id AND t.idempotency_key = :key"
+        row = self.conn.execute(text(statement), {"elder_id": elder_id, "key": key}).one_or_none()
+        return None if row is None else _task(row)
+
+    def count_recent_tasks(self, elder_id: int, most: int) -> int:
+        """How many of an elder's newest tasks are less than a minute old; looks at `most` and no further."""
+        statement = """
+        SELECT count(*)
+        FROM (SELECT created_at FROM tasks WHERE elder_id = :elder_id ORDER BY id DESC LIMIT :most) newest
+        WHERE created_at > clock_timestamp() - interval '1 minute'"""
+        return self.conn.execute(text(statement), {"elder_id": elder_id, "most": most}).scalar_one()
+
+    def move_task(self, task: Task, target: TaskStatus, **changes: Any) -> Moved:
+        """Takes a locked task from the status it was read in to `target`.
+
+        `changes` are further columns.
+        """
+        sets = ["status = :target", CHANGED]
+        values: dict[str, Any] = {"id": task.id, "target": target, "current": task.status}
+        for column, value in changes.items():
+            if value == NOW:
+                sets.append(f"{column} = clock_timestamp()")
+            elif isinstance(value, FromNow):
+                sets.append(f"{column} = clock_timestamp() + :{column}")
+                values[column] = value.by
+            else:
+                sets.append(f"{column} = :{column}")
+                values[column] = value
+        statement = f"""
+        UPDATE tasks SET {", ".join(sets)} WHERE id = :id AND status = :current
+        RETURNING next_step_at, updated_at"""
+        row = self.conn.execute(text(statement), values).one_or_none()
+        if row is None:
+            raise Overtaken
+        return Moved(row.next_step_at, row.updated_at)
+
+    def save_progress(self, progress: Sequence[Progress]) -> dict[UUID, datetime]:
+        """The new version of each of these tasks."""
+        if not progress:
+            return {}
+        statement = f"""
+        UPDATE tasks SET next_step_at = p.next_step_at, waiting = p.waiting, asked = p.asked,
+                           skipped = p.skipped, listed = p.listed, {CHANGED}
+        FROM unnest(CAST(:ids AS uuid[]), CAST(:next_steps AS timestamptz[]), CAST(:waiting AS bool[]),
+                    CAST(:asked AS int[]), CAST(:skipped AS int[]), CAST(:listed AS int[]))
+             AS p (id, next_step_at, waiting, asked, skipped, listed)
+        WHERE tasks.id = p.id RETURNING tasks.id, tasks.updated_at"""
+        rows = self.conn.execute(
+            text(statement),
+            {
+                "ids": [item.task_id for item in progress],
+                "next_steps": [item.next_step_at for item in progress],
+                "waiting": [item.waiting for item in progress],
+                "asked": [item.asked for item in progress],
+                "skipped": [item.skipped for item in progress],
+                "listed": [item.listed for item in progress],
+            },
+        )
+        return {row.id: row.updated_at for row in rows}
+
+    def set_due(self, task_id: UUID) -> None:
+        """The next step of a search is due now: covers the hint that follows the commit."""
+        self.conn.execute(
+            text(f"UPDATE tasks SET next_step_at = clock_timestamp(), {CHANGED} WHERE id = :id AND status = 'PENDING'"),
+            {"id": task_id},
+        )
+
+    def end_searches(self, task_ids: Sequence[UUID]) -> dict[UUID, datetime]:
+        """The new version of each task that ended by this call."""
+        statement = f"""
+        UPDATE tasks SET status = 'TIMED_OUT', next_step_at = NULL, ended_at = clock_timestamp(), {CHANGED}, {COUNTED}
+        WHERE id = ANY(:ids) AND status = 'PENDING' RETURNING id, updated_at"""
+        return {row.id: row.updated_at for row in self.conn.execute(text(statement), {"ids": list(task_ids)})}
