@@ -1,0 +1,37 @@
+"""A short torture from end to end, with a seed that stays the same; `scripts/torture` runs for as long as one likes."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CALLER = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "USER") if name in os.environ}
+
+
+def torture(temporary: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [str(ROOT / "scripts" / "torture"), *arguments],
+        env={**CALLER, "TMPDIR": str(temporary)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def test_no_promise_is_broken_in_a_short_torture_and_nothing_is_left(tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    temporary.chmod(0o711)
+    file = tmp_path / "report.json"
+    done = torture(temporary, "--quick", "--minutes=0.25", "--seed=7", "--overdue=40", f"--json={file}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(file.read_text())
+    assert report["violations"] == []
+    assert report["notes"] == [], "everything that was planned was broken"
+    assert sum(report["faults"].values()) > 5
+    assert sum(report["tasks"].values()) > 40
+    assert report["downtime"]["overdue"] == 40
+    assert list(temporary.iterdir()) == []

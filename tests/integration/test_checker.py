@@ -1,0 +1,369 @@
+"""The checker of the torture catches every broken promise when it is planted, and nothing when all is well.
+
+The world is made by the service itself, in a database of its own without any constraint, so that what PostgreSQL
+would refuse can be planted there too. Each plant is rolled back.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+import redis
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+
+from app.bootstrap import build_services
+from app.db import psycopg_url
+from app.delivery.channels.recording import RecordingChannel
+from app.delivery.worker import Dispatcher
+from app.ops.migrate import upgrade
+from app.settings import Settings
+from app.users.models import LatLon
+from tests.conftest import SECRET
+from tests.support.matching import BROKEN_PROMISES, Neighbourhood
+from tests.torture import checker, order
+from tests.torture.ledger import Ledger
+from tests.torture.people import Person, Place
+from tests.torture.rules import AT_REST
+from tests.torture.saboteur import Window
+
+Conn = psycopg.Connection[Any]
+NOWHERE = LatLon(0, 0)
+
+
+@dataclass(frozen=True)
+class Town:
+    """`done` was completed by Ali, who is nearest; for `over`, Banu said no and Ali let the time pass."""
+
+    url: str
+    ids: dict[str, Any]
+    redis_url: str
+
+    def place(self, *students: str) -> Place:
+        def person(name: str) -> Person:
+            return Person(self.ids[name], "", NOWHERE)
+
+        return Place(NOWHERE, [person("hatice")], [person(name) for name in students])
+
+
+@pytest.fixture(scope="module")
+def town(database_url: str, redis_url: str) -> Iterator[Town]:
+    server = make_url(psycopg_url(database_url))
+    name = f"{server.database}_loose"
+    maintenance = create_engine(server, isolation_level="AUTOCOMMIT")
+    with maintenance.connect() as conn:
+        conn.execute(text(f'CREATE DATABASE "{name}" TEMPLATE template0'))
+    url = server.set(database=name, drivername="postgresql").render_as_string(hide_password=False)
+    engine = create_engine(psycopg_url(url))
+    upgrade(engine)
+    engine.dispose()
+    with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute(order.DIARY)
+    yield Town(url, _live_a_day(url, redis_url), redis_url)
+    with maintenance.connect() as conn:
+        conn.execute(text(f'DROP DATABASE "{name}" WITH (FORCE)'))
+    maintenance.dispose()
+
+
+def _live_a_day(url: str, redis_url: str) -> dict[str, Any]:
+    services = build_services(Settings(database_url=url, redis_url=redis_url, auth_secret=SECRET), pool_size=4)
+    post = Dispatcher(services.db, services.clock, RecordingChannel(services.db), database_url=url)
+    there = Neighbourhood(services)
+    zeynep, ayse, hatice = there.coordinator(), there.elder(), there.elder("Hatice Demir")
+    ali, banu = there.students(100, 200)
+    done = there.press(ayse)
+    for word in (there.matching.accept, there.matching.start, there.matching.complete):
+        word(ali, done)
+    over = there.press(hatice)
+    post.run_once()
+    there.matching.reject(banu, over)
+    post.run_once()
+    there.expire(over)
+    post.run_once()
+    there.close()
+    services.close()
+    with psycopg.connect(url, autocommit=True) as conn:
+        for statement in _constraints(conn):
+            conn.execute(statement)
+    people = {"zeynep": zeynep, "ayse": ayse, "hatice": hatice, "ali": ali, "banu": banu}
+    return {"done": done, "over": over} | {name: person.id for name, person in people.items()}
+
+
+def _constraints(conn: Conn) -> list[Any]:
+    """Statements that take away whatever keeps nonsense out of the tables."""
+    checks = """
+    SELECT format('ALTER TABLE %s DROP CONSTRAINT %I CASCADE', conrelid::regclass, conname) FROM pg_constraint
+    WHERE connamespace = 'public'::regnamespace AND contype IN ('c', 'f', 'u') AND conrelid <> 0
+      AND conrelid::regclass::text <> 'spatial_ref_sys'"""
+    found = [row[0] for row in conn.execute(checks)]
+    indexes = """
+    SELECT format('DROP INDEX IF EXISTS %s', indexrelid::regclass) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+    WHERE c.relnamespace = 'public'::regnamespace AND i.indisunique AND NOT i.indisprimary"""
+    return [*found, *(row[0] for row in conn.execute(indexes))]
+
+
+@pytest.fixture
+def conn(town: Town) -> Iterator[Conn]:
+    with psycopg.connect(town.url) as connected:
+        connected.execute("SET session_replication_role = replica")  # so that the diary does not hear of plants
+        yield connected
+        connected.rollback()
+
+
+@pytest.fixture
+def client(town: Town) -> Iterator[Any]:
+    connected = redis.Redis.from_url(town.redis_url, decode_responses=True)
+    connected.flushdb()
+    connected.set("clockwork_complete", "1")
+    yield connected
+    connected.flushdb()
+    connected.close()
+
+
+def at_rest(conn: Conn, client: Any, ledger: Ledger | None = None, *windows: Window) -> set[str]:
+    found = checker.check_at_rest(conn, client, checker.Evidence(ledger or Ledger(), windows))
+    return {violation.promise for violation in found}
+
+
+def test_all_is_well_where_nothing_is_planted(conn: Conn, client: Any, town: Town) -> None:
+    assert checker.check_at_rest(conn, client, checker.Evidence()) == []
+    assert order.check_order(conn, [town.place("banu", "ali")], 1000) == []
+
+
+LIVE = "UPDATE offers SET state = 'PENDING', closed_at = NULL, deadline = clock_timestamp() + interval '1 h'"
+COPY = """
+INSERT INTO notifications (id, notification_type, recipient, recipient_user_id, subject, body, priority, status,
+                           metadata, task_id, created_at, expires_at, due_at, attempts, failures, finished_at)
+SELECT gen_random_uuid(), notification_type, recipient, recipient_user_id, subject, body, priority, status, metadata,
+       task_id, created_at, expires_at, due_at, attempts, failures, finished_at
+FROM notifications WHERE metadata -> 'data' ->> 'type' = '{kind}'"""
+KIND = "metadata -> 'data' ->> 'type'"
+FORGET = "DELETE FROM notifications WHERE " + KIND + " = '{kind}'"
+BOTH_OF_OVER = "task_id = %(over)s AND offered_at IS NOT NULL"
+
+PLANTS = {
+    # at any moment
+    "two live offers for one student": f"{LIVE} WHERE student_id = %(ali)s",
+    "two live offers for one task": f"{LIVE} WHERE {BOTH_OF_OVER}",
+    "two open tasks for one student": "UPDATE tasks SET status = 'ASSIGNED', student_id = %(ali)s",
+    "two open tasks for one elder": "UPDATE tasks SET status = 'PENDING', elder_id = %(ayse)s",
+    "open_task_id that is not the student's open task": "UPDATE students SET open_task_id = %(done)s",
+    "a live offer of a task that searches for nobody": f"{LIVE} WHERE task_id = %(over)s AND student_id = %(ali)s",
+    "a live offer to a student who cannot take it": f"{LIVE} WHERE student_id = %(ali)s;"
+    "UPDATE students SET on_duty = false WHERE id = %(ali)s",
+    "a held task whose student has not accepted": "UPDATE tasks SET status = 'STARTED', student_id = %(banu)s",
+    "an accepted offer of a task that somebody else has, or nobody": "UPDATE offers SET state = 'ACCEPTED'",
+    "counts of asked and skipped that are not those of the offers": "UPDATE tasks SET asked = asked + 1",
+    "a search without a next step": "UPDATE tasks SET status = 'PENDING', next_step_at = NULL",
+    "a next step later than the live offer's deadline": f"{LIVE} WHERE task_id = %(over)s AND student_id = %(ali)s;"
+    "UPDATE tasks SET status = 'PENDING', next_step_at = clock_timestamp() + interval '2 h' WHERE id = %(over)s",
+    "a next step of a task that has ended": "UPDATE tasks SET next_step_at = clock_timestamp()",
+    "an end without its time, or the time without the end": "UPDATE tasks SET ended_at = NULL WHERE id = %(done)s",
+    "an offer that is closed without its time, or live with one": "UPDATE offers SET closed_at = NULL",
+    "an offer nobody was told about": FORGET.format(kind="OFFER"),
+    "an offer told about twice": COPY.format(kind="OFFER"),
+    "a search that ended without a word to the elder, or with two": COPY.format(kind="NOBODY_FOUND"),
+    # at rest
+    "a request that has not ended": "UPDATE tasks SET status = 'STARTED' WHERE id = %(done)s",
+    "an offer that is still live": f"{LIVE} WHERE task_id = %(over)s AND student_id = %(ali)s",
+    "two accepted for one task": "UPDATE offers SET state = 'ACCEPTED' WHERE task_id = %(over)s",
+    "asked twice for one task": """
+        INSERT INTO offers (task_id, student_id, state, offered_at, deadline, closed_at)
+        SELECT task_id, student_id, state, offered_at, deadline, closed_at FROM offers""",
+    "an offer that ended before its deadline": "UPDATE offers SET deadline = closed_at + interval '1 ms'",
+    "an offer accepted after its deadline": "UPDATE offers SET closed_at = deadline + interval '1 s'",
+    "an offer made after the search was over": "UPDATE tasks SET search_until = created_at - interval '1 min'",
+    "two offers alive at the same time for one task": """
+        UPDATE offers SET closed_at = closed_at + interval '1 min' WHERE task_id = %(over)s""",
+    "two offers alive at the same time for one student": """
+        UPDATE offers SET state = 'EXPIRED', closed_at = closed_at + interval '1 min' WHERE task_id = %(done)s""",
+    "a notification that is still on its way": "UPDATE notifications SET status = 'SENDING'",
+    "a notification that was given up": "UPDATE notifications SET status = 'EXPIRED'",
+    "an offer that was not pushed while it was live": """
+        UPDATE offers SET deadline = deadline + interval '1 min', closed_at = closed_at + interval '1 min';
+        UPDATE notifications SET status = 'EXPIRED'""",
+    "an offer called back that had not been withdrawn": "UPDATE notifications SET status = 'CANCELLED'",
+    "a notification that counts as sent and was shown nowhere": "DELETE FROM recorded_pushes",
+    "a notification that missed one of the phones": """
+        INSERT INTO devices (device_id, user_id, token, platform) VALUES ('new', %(ayse)s, 'new', 'ANDROID')""",
+    "a push of something nobody wrote": "UPDATE recorded_pushes SET notification_id = gen_random_uuid()",
+    "shown twice on one phone": """
+        INSERT INTO recorded_pushes (notification_id, user_id, device_id, data)
+        SELECT notification_id, user_id, device_id, data FROM recorded_pushes""",
+    "sent twice to one phone within a lease": """
+        INSERT INTO notification_attempts (notification_id, attempt, device_id, outcome)
+        SELECT notification_id, attempt + 1, device_id, outcome FROM notification_attempts""",
+    "an elder who was not told once that the search was over": FORGET.format(kind="NOBODY_FOUND"),
+    "a coordinator who was not told once that nobody was found": COPY.format(kind="NOBODY_FOUND_FOR"),
+    "an elder who was not told once that the task is done": COPY.format(kind="COMPLETED"),
+    "a count of completed tasks that is not that of the tasks": "UPDATE students SET completed = completed + 1",
+}
+
+
+@pytest.mark.parametrize("promise", PLANTS)
+def test_a_planted_violation_is_caught(conn: Conn, client: Any, town: Town, promise: str) -> None:
+    for statement in PLANTS[promise].split(";"):
+        conn.execute(statement, town.ids)
+    assert promise in at_rest(conn, client)
+
+
+def test_every_question_has_been_seen_to_find_something() -> None:
+    assert set(PLANTS) == set(BROKEN_PROMISES) | set(AT_REST)
+
+
+# ---- words ----
+
+
+def words(town: Town, word: str, task: str, student: str) -> Ledger:
+    ledger = Ledger()
+    ledger.yes(word, str(town.ids[task]), town.ids[student])
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("word", "task", "student"),
+    [("accept", "done", "ali"), ("complete", "done", "ali"), ("reject", "over", "banu")],
+)
+def test_a_word_that_was_kept_is_no_violation(conn: Conn, client: Any, town: Town, word: str, task: str, student: str):
+    assert at_rest(conn, client, words(town, word, task, student)) == set()
+
+
+@pytest.mark.parametrize(
+    ("word", "task", "student"),
+    [
+        ("accept", "over", "ali"),
+        ("accept", "done", "banu"),
+        ("reject", "over", "ali"),
+        ("withdraw", "over", "ali"),
+        ("assign", "over", "banu"),
+        ("complete", "over", "ali"),
+        ("cancel", "done", "ayse"),
+    ],
+)
+def test_a_yes_that_did_not_last_is_caught(conn: Conn, client: Any, town: Town, word: str, task: str, student: str):
+    found = at_rest(conn, client, words(town, word, task, student))
+    assert found == {f"{word} was answered with 200 and did not last"}
+
+
+def test_a_request_that_got_201_and_is_lost_is_caught(conn: Conn, client: Any) -> None:
+    ledger = Ledger()
+    ledger.pressed(201, "0190d5a1-0000-7000-8000-000000000000", None)
+    assert at_rest(conn, client, ledger) == {"a request that was answered with 201 and is not there"}
+
+
+def test_two_tasks_for_one_key_are_caught(conn: Conn, client: Any) -> None:
+    ledger = Ledger()
+    ledger.pressed(200, "one", "key")
+    ledger.pressed(200, "two", "key")
+    assert at_rest(conn, client, ledger) == {"two tasks for one Idempotency-Key"}
+
+
+@pytest.mark.parametrize("status", [400, 401, 500])
+def test_an_answer_that_must_not_be_given_is_caught(conn: Conn, client: Any, status: int) -> None:
+    ledger = Ledger()
+    ledger.answered("PUT /tasks/1/accept", status, {"code": "internal_error"})
+    assert at_rest(conn, client, ledger) == {"an answer that must not be given"}
+
+
+# ---- time ----
+
+LATE = "an offer that outlived its deadline"
+OUTLIVED = "UPDATE offers SET closed_at = deadline + interval '20 s' WHERE state = 'EXPIRED'"
+
+
+def test_an_offer_that_outlived_its_deadline_is_caught(conn: Conn, client: Any) -> None:
+    conn.execute(OUTLIVED)
+    assert LATE in at_rest(conn, client)
+
+
+@pytest.mark.parametrize(("broken_s", "excused"), [(2.0, False), (13.0, True)])
+def test_what_was_broken_meanwhile_is_not_counted(conn: Conn, client: Any, broken_s: float, excused: bool) -> None:
+    conn.execute(OUTLIVED)
+    row = conn.execute("SELECT extract(epoch FROM deadline)::float8 FROM offers WHERE state = 'EXPIRED'").fetchone()
+    assert row is not None
+    window = Window("postgres killed", row[0] + 1, row[0] + 1 + broken_s)
+    assert (LATE not in at_rest(conn, client, None, window)) == excused
+
+
+def test_windows_that_overlap_are_counted_once() -> None:
+    windows = [Window("a", 10, 12), Window("b", 11, 13), Window("c", 40, 41)]
+    assert checker.broken_s(windows, 0, 30) == 13 + checker.AFTERMATH_S - 10
+
+
+def test_an_offer_shown_after_its_deadline_is_caught(conn: Conn, client: Any) -> None:
+    conn.execute("UPDATE recorded_pushes SET shown_at = shown_at + interval '1 h'")
+    assert "an offer that was shown after its deadline" in at_rest(conn, client)
+
+
+def test_a_step_that_nobody_takes_is_caught(conn: Conn, client: Any) -> None:
+    conn.execute("UPDATE tasks SET status = 'PENDING', next_step_at = clock_timestamp() - interval '10 s'")
+    assert "a next step that nobody takes" in at_rest(conn, client)
+
+
+# ---- order ----
+
+
+def test_a_calm_place_asked_in_another_order_is_caught(conn: Conn, town: Town) -> None:
+    found = order.check_order(conn, [town.place("ali", "banu")], 1000)
+    assert {violation.promise for violation in found} == {"a calm place where the order was not that of the distance"}
+
+
+def test_a_calm_place_where_somebody_was_left_out_is_caught(conn: Conn, town: Town) -> None:
+    conn.execute("DELETE FROM offers WHERE task_id = %(over)s AND student_id = %(ali)s", town.ids)
+    assert len(order.calm_disorder(conn, [town.place("banu", "ali")])) == 1
+
+
+def test_a_student_who_was_passed_over_is_caught(conn: Conn, town: Town) -> None:
+    """Ali had helped once and was asked last; had he not, he would have been passed over."""
+    conn.execute("UPDATE offers SET completed_this_month = 0")
+    conn.execute("UPDATE student_diary SET at = at - interval '1 h'")
+    conn.execute("DELETE FROM offers WHERE task_id = %(done)s", town.ids)
+    found = order.check_order(conn, [], 1000)
+    assert [violation.promise for violation in found] == ["a student who was passed over"]
+
+
+def test_a_student_who_was_busy_elsewhere_was_not_passed_over(conn: Conn, town: Town) -> None:
+    conn.execute("UPDATE offers SET completed_this_month = 0")
+    conn.execute("UPDATE student_diary SET at = at - interval '1 h'")
+    conn.execute(
+        "UPDATE offers SET closed_at = clock_timestamp() WHERE task_id = %(done)s AND student_id = %(ali)s", town.ids
+    )
+    assert order.check_order(conn, [], 1000) == []
+
+
+def test_a_student_who_was_forgotten_is_caught(conn: Conn, town: Town) -> None:
+    conn.execute("UPDATE student_diary SET at = at - interval '1 h'")
+    conn.execute("DELETE FROM offers WHERE task_id = %(over)s AND student_id = %(ali)s", town.ids)
+    found = order.check_order(conn, [], 1000)
+    assert [violation.promise for violation in found] == ["a student who was forgotten"]
+    assert order.check_order(conn, [], 50) == []
+
+
+# ---- Redis ----
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        ("SET", "pending_assignment:{over}", "1"),
+        ("RPUSH", "task_candidates:{over}", "1"),
+        ("ZADD", "offer_deadlines", "1", "{over}"),
+        ("SET", "clockwork_complete", "rebuild 1"),
+    ],
+)
+def test_what_redis_should_not_hold_at_rest_is_caught(client: Any, town: Town, plant: tuple[str, ...]) -> None:
+    client.execute_command(*[word.format(**town.ids) for word in plant])
+    assert len(checker.check_redis_is_empty(client)) == 1
+
+
+def test_redis_and_postgres_that_disagree_are_caught(conn: Conn, client: Any, town: Town) -> None:
+    conn.execute(
+        "UPDATE tasks SET status = 'ASSIGNED', updated_at = clock_timestamp() - interval '1 h',"
+        " next_step_at = '2030-01-01' WHERE id = %(done)s",
+        town.ids,
+    )
+    assert len(checker.check_redis_agrees(conn, client, patience_s=0)) == 1
+    client.zadd("offer_deadlines", {str(town.ids["done"]): 1893456000000})
+    assert checker.check_redis_agrees(conn, client, patience_s=0) == []

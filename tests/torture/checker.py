@@ -1,0 +1,198 @@
+"""Reads PostgreSQL, Redis, the recorded pushes and what people were told, and names whatever broke a promise."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from app.redis_store import keys
+from app.redis_store.contract import to_ms
+from tests.support.matching import BROKEN_PROMISES
+from tests.torture.ledger import Ledger
+from tests.torture.rules import AT_REST
+from tests.torture.saboteur import Window
+
+SHOWN = 5
+"""So many of a kind are told one by one."""
+LATE_S = 8.0
+"""The bound on lateness while nothing is broken. Failpoints let a thread that holds a task's row sleep for up to 4 s,
+and a role that died takes seconds to start on a busy machine."""
+AFTERMATH_S = 4.0
+"""What was broken may be felt for so long after it was mended."""
+AGREED_AFTER_S = 6.0
+"""Redis has heard of whatever is older than this: the mirror compares after 2 s, every second."""
+
+Conn = psycopg.Connection[Any]
+
+
+@dataclass(frozen=True)
+class Violation:
+    promise: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    ledger: Ledger = field(default_factory=Ledger)
+    windows: Sequence[Window] = ()
+
+
+def check_always(conn: Conn) -> list[Violation]:
+    """What holds at any moment, where the connection sees one moment only."""
+    return _ask(conn, BROKEN_PROMISES)
+
+
+def check_at_rest(conn: Conn, client: Any, evidence: Evidence) -> list[Violation]:
+    return [
+        *check_always(conn),
+        *_ask(conn, AT_REST),
+        *check_words(conn, evidence.ledger),
+        *check_lateness(conn, evidence.windows),
+        *check_redis_is_empty(client),
+    ]
+
+
+def _ask(conn: Conn, questions: dict[str, str]) -> list[Violation]:
+    found: list[Violation] = []
+    for promise, question in questions.items():
+        found += some(promise, [str(row) for row in conn.execute(question).fetchall()])
+    return found
+
+
+def some(promise: str, details: Sequence[str]) -> list[Violation]:
+    shown = [Violation(promise, detail) for detail in details[:SHOWN]]
+    left = len(details) - len(shown)
+    return [*shown, Violation(promise, f"and {left} more")] if left > 0 else shown
+
+
+# ---- what people were told ----
+
+# (task, student) that were answered with 200: what must be true of the offer, or of the task, ever after. A
+# coordinator's hand may make an accepted offer of any other later on.
+KEPT_WORDS = {
+    "accept": ("state", {"ACCEPTED", "RELEASED"}),
+    "reject": ("state", {"REJECTED", "ACCEPTED", "RELEASED"}),
+    "withdraw": ("state", {"RELEASED", "ACCEPTED"}),
+    "assign": ("state", {"ACCEPTED", "RELEASED"}),
+    "complete": ("status", {"COMPLETED"}),
+    "cancel": ("status", {"CANCELLED"}),
+}
+
+
+def check_words(conn: Conn, ledger: Ledger) -> list[Violation]:
+    statuses = {str(row[0]): row[1] for row in conn.execute("SELECT id, status FROM tasks")}
+    states = {(str(row[0]), row[1]): row[2] for row in conn.execute("SELECT task_id, student_id, state FROM offers")}
+    lost = sorted(ledger.created - statuses.keys())
+    twice = sorted(f"{key}: {sorted(ids)}" for key, ids in ledger.by_key.items() if len(ids) > 1)
+    found = some("a request that was answered with 201 and is not there", lost)
+    found += some("two tasks for one Idempotency-Key", twice)
+    for word, (about, allowed) in KEPT_WORDS.items():
+        for task_id, student_id in sorted(ledger.said_yes.get(word, ())):
+            now = statuses.get(task_id) if about == "status" else states.get((task_id, student_id))
+            if now not in allowed:
+                found.append(Violation(f"{word} was answered with 200 and did not last", f"{task_id} {now}"))
+    return found + some("an answer that must not be given", ledger.faults)
+
+
+# ---- time ----
+
+
+def check_lateness(conn: Conn, windows: Sequence[Window]) -> list[Violation]:
+    """Offers that were over for longer than the bound, and pushes of offers that were over, not counting the time in
+    which something was broken."""
+    late = """
+    SELECT id, extract(epoch FROM deadline), extract(epoch FROM closed_at) FROM offers
+    WHERE state = 'EXPIRED' AND closed_at > deadline"""
+    shown = """
+    SELECT p.id, extract(epoch FROM o.deadline), extract(epoch FROM p.shown_at) FROM recorded_pushes p
+    JOIN offers o ON o.student_id = p.user_id AND o.task_id = (p.data ->> 'taskId')::uuid
+    WHERE p.data ->> 'type' = 'OFFER' AND p.shown_at > o.deadline"""
+    waiting = """
+    SELECT id, extract(epoch FROM next_step_at), extract(epoch FROM clock_timestamp()) FROM tasks
+    WHERE next_step_at < clock_timestamp()"""
+    return [
+        *_late("an offer that outlived its deadline", conn.execute(late), windows, LATE_S),
+        *_late("an offer that was shown after its deadline", conn.execute(shown), windows, 1.5),
+        *_late("a next step that nobody takes", conn.execute(waiting), windows, LATE_S),
+    ]
+
+
+def _late(promise: str, rows: Iterable[Any], windows: Sequence[Window], bound_s: float) -> list[Violation]:
+    details: list[str] = []
+    for id_, due, done in rows:
+        excused = broken_s(windows, float(due), float(done))
+        if float(done) - float(due) - excused > bound_s:
+            details.append(f"{id_}: {float(done) - float(due):.1f} s late, of which {excused:.1f} s excused")
+    return some(promise, details)
+
+
+def broken_s(windows: Sequence[Window], since: float, until: float) -> float:
+    """For how long of this time anything was broken, or had just been mended."""
+    spans = sorted((max(one.began, since), min(one.ended + AFTERMATH_S, until)) for one in windows)
+    total, reached = 0.0, since
+    for began, ended in spans:
+        if ended > max(began, reached):
+            total += ended - max(began, reached)
+            reached = ended
+    return total
+
+
+def worst_lateness_s(conn: Conn, windows: Sequence[Window]) -> float:
+    """Of the offers that ran out while nothing was broken, nor had just been."""
+    rows = conn.execute(
+        "SELECT extract(epoch FROM deadline), extract(epoch FROM closed_at) FROM offers WHERE state = 'EXPIRED'"
+    )
+    calm = [float(done) - float(due) for due, done in rows if broken_s(windows, float(due), float(done)) == 0]
+    return max(calm, default=0.0)
+
+
+# ---- Redis ----
+
+
+def check_redis_is_empty(client: Any) -> list[Violation]:
+    left = [key for prefix in ("pending_assignment:*", "task_candidates:*") for key in client.scan_iter(prefix)]
+    left += client.zrange(keys.DEADLINES, 0, -1)
+    found = some("something in Redis about a task that has ended", sorted(left))
+    if client.get(keys.SENTINEL) != "1":
+        found.append(Violation("Redis does not know that it is complete", str(client.get(keys.SENTINEL))))
+    return found
+
+
+def check_redis_agrees(conn: Conn, client: Any, patience_s: float = 20.0) -> list[Violation]:
+    """For tasks that go on. Rows that change while one looks are looked at again, and so is a deadline that a matcher
+    holds at this moment: what counts is what does not go away."""
+    until = time.monotonic() + patience_s
+    while True:
+        found = _disagreements(conn, client)
+        if not found or time.monotonic() > until:
+            return found
+        time.sleep(0.5)
+
+
+STANDING = """
+SELECT t.id, t.updated_at, t.next_step_at, o.student_id FROM tasks t
+LEFT JOIN offers o ON o.task_id = t.id AND o.state = 'PENDING'
+WHERE t.status IN ('PENDING', 'ASSIGNED', 'STARTED') AND t.updated_at < clock_timestamp() - make_interval(secs => %s)
+"""
+
+
+def _disagreements(conn: Conn, client: Any) -> list[Violation]:
+    before = conn.execute(STANDING, [AGREED_AFTER_S]).fetchall()
+    held = {row[0]: _in_redis(client, row[0]) for row in before}
+    after = set(conn.execute(STANDING, [AGREED_AFTER_S]).fetchall())
+    details = [
+        f"{row[0]}: Redis has {held[row[0]]}, PostgreSQL {wanted}"
+        for row in before
+        if row in after and held[row[0]] != (wanted := (row[3], to_ms(row[2]) if row[2] else None))
+    ]
+    if client.get(keys.SENTINEL) != "1":
+        details.append("Redis is not complete")
+    return some("Redis and PostgreSQL disagree about a task that goes on", details)
+
+
+def _in_redis(client: Any, task_id: UUID) -> tuple[int | None, int | None]:
+    asked, score = client.get(keys.pending(task_id)), client.zscore(keys.DEADLINES, str(task_id))
+    return int(asked) if asked else None, int(score) if score is not None else None

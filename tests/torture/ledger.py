@@ -1,0 +1,42 @@
+"""What the service has said to people: whoever got a yes may rely on it, whatever is killed afterwards."""
+
+import threading
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Ledger:
+    created: set[str] = field(default_factory=set)
+    by_key: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Tasks that were answered to presses with the same Idempotency-Key."""
+    said_yes: dict[str, set[tuple[str, int]]] = field(default_factory=lambda: defaultdict(set))
+    """(task, student) by the word that was answered with 200."""
+    faults: list[str] = field(default_factory=list)
+    """Answers that must not be given at all."""
+    statuses: Counter[int] = field(default_factory=Counter)
+    slow: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def pressed(self, status: int, task_id: str, key: str | None) -> None:
+        with self._lock:
+            if status == 201:
+                self.created.add(task_id)
+            if key is not None:
+                self.by_key[key].add(task_id)
+
+    def yes(self, word: str, task_id: str, student_id: int) -> None:
+        with self._lock:
+            self.said_yes[word].add((task_id, student_id))
+
+    def answered(self, request: str, status: int, body: Any) -> None:
+        with self._lock:
+            self.statuses[status] += 1
+            if status in (400, 401, 500) or (status == 503 and not isinstance(body, dict)):
+                code = body.get("code") if isinstance(body, dict) else None
+                self.faults.append(f"{request} was answered with {status} {code}")
+
+    def unanswered(self) -> None:
+        with self._lock:
+            self.statuses[0] += 1

@@ -1,0 +1,87 @@
+"""Were candidates asked in the order that the rules give?
+
+In calm places the answer is exact: nobody there moves, accepts or is wanted by others, so every search asks the same
+students, nearest first, whatever happens to lists on the way. In lively places a diary of the students, kept by a
+trigger, tells who was free all the time; whoever was may not have been passed by, in a list or at its end.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tests.torture.checker import Conn, Violation, some
+from tests.torture.people import Place
+
+DIARY = """
+CREATE TABLE student_diary (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, student_id bigint NOT NULL, at timestamptz NOT NULL,
+    available boolean NOT NULL, measured boolean NOT NULL, location geography);
+CREATE INDEX ON student_diary (student_id, at);
+CREATE FUNCTION keep_student_diary() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO student_diary (student_id, at, available, measured, location)
+    VALUES (NEW.id, clock_timestamp(), NEW.available,
+            TG_OP = 'INSERT' OR (OLD.completed, OLD.month) IS DISTINCT FROM (NEW.completed, NEW.month)
+            OR OLD.location::text IS DISTINCT FROM NEW.location::text, NEW.location);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER student_diary AFTER INSERT OR UPDATE ON students FOR EACH ROW EXECUTE FUNCTION keep_student_diary();
+"""
+
+# The diary is written before the commit, which may have to wait for a lock.
+SLACK = "interval '4 s'"
+
+# Asked later although ranked before, and neither changed, nor was asked by anybody else at the time.
+PASSED_OVER = f"""
+SELECT x.task_id, x.student_id, y.student_id FROM offers x
+JOIN offers y ON y.task_id = x.task_id AND y.offered_at > x.offered_at JOIN tasks t ON t.id = x.task_id
+WHERE x.deadline IS NOT NULL AND y.deadline IS NOT NULL
+  AND x.reason IS DISTINCT FROM 'ASSIGNED_BY_HAND' AND y.reason IS DISTINCT FROM 'ASSIGNED_BY_HAND'
+  AND (y.completed_this_month, y.distance_m, y.student_id) < (x.completed_this_month, x.distance_m, x.student_id)
+  AND NOT EXISTS (SELECT FROM student_diary d WHERE d.student_id = y.student_id
+                  AND d.at BETWEEN t.created_at - {SLACK} AND y.offered_at)
+  AND NOT EXISTS (SELECT FROM student_diary d WHERE d.student_id = x.student_id AND d.measured
+                  AND d.at BETWEEN t.created_at - {SLACK} AND y.offered_at)
+  AND NOT EXISTS (SELECT FROM offers o WHERE o.student_id = y.student_id AND o.task_id <> y.task_id
+                  AND o.offered_at < x.offered_at + interval '1 s' AND o.closed_at > x.offered_at - interval '1 s')
+"""
+
+# Never asked although the search ended, with time left, because nobody was left to ask.
+FORGOTTEN = f"""
+SELECT t.id, s.id FROM tasks t CROSS JOIN students s
+JOIN LATERAL (SELECT * FROM student_diary d WHERE d.student_id = s.id AND d.at <= t.ended_at
+              ORDER BY d.at DESC, d.id DESC LIMIT 1) last ON true
+WHERE t.status = 'TIMED_OUT' AND t.ended_at < t.search_until - interval '0.5 s'
+  AND last.available AND ST_DWithin(last.location, t.location, %s - 1.0)
+  AND NOT EXISTS (SELECT FROM student_diary d WHERE d.student_id = s.id
+                  AND d.at BETWEEN t.ended_at - {SLACK} AND t.ended_at + interval '1 s')
+  AND NOT EXISTS (SELECT FROM offers o WHERE o.task_id = t.id AND o.student_id = s.id)
+"""
+
+CALM_SEARCHES = """
+SELECT t.id, t.status, t.ended_at < t.search_until - interval '0.5 s', t.skipped,
+       array(SELECT o.student_id FROM offers o WHERE o.task_id = t.id AND o.offered_at IS NOT NULL
+             ORDER BY o.offered_at, o.id)
+FROM tasks t WHERE t.elder_id = ANY(%s)
+"""
+
+
+def check_order(conn: Conn, calm: Sequence[Place], radius_m: float) -> list[Violation]:
+    passed_over = [str(row) for row in conn.execute(PASSED_OVER).fetchall()]
+    forgotten = [str(row) for row in conn.execute(FORGOTTEN, [radius_m]).fetchall()]
+    return [
+        *some("a student who was passed over", passed_over),
+        *some("a student who was forgotten", forgotten),
+        *some("a calm place where the order was not that of the distance", calm_disorder(conn, calm)),
+    ]
+
+
+def calm_disorder(conn: Conn, calm: Sequence[Place]) -> list[str]:
+    found: list[str] = []
+    for place in calm:
+        nearest_first = [student.id for student in place.students]
+        rows: list[Any] = conn.execute(CALM_SEARCHES, [[elder.id for elder in place.elders]]).fetchall()
+        for task_id, status, ended_early, skipped, asked in rows:
+            wanted = nearest_first if status == "TIMED_OUT" and ended_early else nearest_first[: len(asked)]
+            if asked != wanted or skipped:
+                found.append(f"{task_id}: asked {asked} instead of {wanted}, skipped {skipped}")
+    return found

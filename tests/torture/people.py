@@ -1,0 +1,86 @@
+"""Who lives here: lively places whose circles overlap, and calm ones where nothing but asking ever happens."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from app.api.tokens import LocalTokens
+from app.db import Database
+from app.users import service as users
+from app.users.models import LatLon, Platform, Role
+
+METRE = 1 / 111_000
+SECRET = "the-key-of-a-run-that-is-thrown-away-afterwards"
+# Issued a while ago, so that a host whose clock is behind does not take the token for one from the future.
+ISSUED_EARLIER_S = 1800
+
+
+@dataclass(frozen=True)
+class Person:
+    id: int
+    token: str = field(repr=False)
+    home: LatLon
+
+
+@dataclass(frozen=True)
+class Place:
+    spot: LatLon
+    elders: Sequence[Person]
+    students: Sequence[Person]
+
+
+@dataclass(frozen=True)
+class People:
+    lively: Sequence[Place]
+    calm: Sequence[Place]
+    coordinators: Sequence[Person]
+    admin: Person
+
+    @property
+    def places(self) -> Sequence[Place]:
+        return [*self.lively, *self.calm]
+
+
+def north(spot: LatLon, metres: float) -> LatLon:
+    return LatLon(spot.lat + metres * METRE, spot.lon)
+
+
+SPOT = LatLon(40.9870, 29.0280)
+
+
+class Settler:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._tokens = LocalTokens(SECRET, now=lambda: time.time() - ISSUED_EARLIER_S)
+        self._number = 0
+
+    def settle(self, *, lively: int, elders: int, students: int, calm: int, calm_students: int) -> People:
+        """Lively places are 700 m apart, so that their students are within reach of each other's elders."""
+        return People(
+            [self._place(north(SPOT, 700 * number), elders, students) for number in range(lively)],
+            [self._place(north(SPOT, 20_000 * (number + 1)), 1, calm_students) for number in range(calm)],
+            [self._person(Role.COORDINATOR, SPOT) for _ in range(2)],
+            self._person(Role.ADMIN, SPOT),
+        )
+
+    def couples(self, number: int, students: int) -> list[Place]:
+        """Elders far from each other, each with students of their own."""
+        return [self._place(LatLon(36 + index * 0.02, 34.0), 1, students) for index in range(number)]
+
+    def _place(self, spot: LatLon, elders: int, students: int) -> Place:
+        return Place(
+            spot,
+            [self._person(Role.ELDER, north(spot, 3 * index)) for index in range(elders)],
+            [self._person(Role.STUDENT, north(spot, 60 + 70 * index)) for index in range(students)],
+        )
+
+    def _person(self, role: Role, home: LatLon) -> Person:
+        self._number += 1
+        new = users.NewUser(role, f"{role.title()}{self._number} Yılmaz", f"+90555{self._number:07}", location=home)
+        with self._db.transaction() as conn:
+            id_ = users.create_user(conn, new).id
+            # A third have no phone that we know of, a third one, a third two.
+            for phone in range(self._number % 3):
+                device = users.Device(f"phone-{id_}-{phone}", f"token-{id_}-{phone}", Platform.ANDROID)
+                users.put_device(conn, id_, device)
+        return Person(id_, self._tokens.issue(id_), home)

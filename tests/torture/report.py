@@ -1,0 +1,62 @@
+"""What a run tells at its end."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests.torture.checker import Violation
+from tests.torture.downtime import Downtime
+
+
+@dataclass(frozen=True)
+class Report:
+    seed: int
+    minutes: float
+    copies: str
+    faults: Mapping[str, int]
+    deaths: int
+    tasks: Mapping[str, int]
+    offers: Mapping[str, int]
+    answers: Mapping[str, int]
+    pushes: int
+    worst_lateness_s: float
+    downtime: Downtime | None
+    violations: Sequence[Violation]
+    notes: Sequence[str]
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self), indent=2, ensure_ascii=False, default=str) + "\n")
+
+    def table(self) -> str:
+        rows = [
+            ("seed", str(self.seed)),
+            ("minutes", f"{self.minutes:.1f}"),
+            ("roles", self.copies),
+            ("faults injected", f"{sum(self.faults.values())}"),
+            *((f"  {kind}", str(count)) for kind, count in sorted(self.faults.items())),
+            ("roles started again", str(self.deaths)),
+            ("tasks ended", f"{sum(self.tasks.values())}: {_counts(self.tasks)}"),
+            ("offers", f"{sum(self.offers.values())}: {_counts(self.offers)}"),
+            ("answers to requests", _counts(self.answers)),
+            ("pushes", str(self.pushes)),
+            ("latest end of an offer while nothing was broken", f"{self.worst_lateness_s:.3f} s"),
+        ]
+        if self.downtime is not None:
+            down = self.downtime
+            rows.append(
+                (
+                    "after two hours down",
+                    f"{down.overdue} overdue, caught up {down.caught_up_s:.1f} s after the start of the roles,"
+                    f" {down.per_s:.0f}/s, out of turn by {down.displaced} at most",
+                )
+            )
+        rows += [("note", note) for note in self.notes]
+        rows.append(("violations", str(len(self.violations))))
+        width = max(len(name) for name, _ in rows)
+        lines = [f"{name:<{width}}  {value}" for name, value in rows]
+        return "\n".join([*lines, *(f"  {one.promise}: {one.detail}" for one in self.violations)])
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))

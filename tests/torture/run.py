@@ -1,0 +1,257 @@
+"""One run: settle people, start the roles, drive and break, mend, wait for the rules to end it all, judge."""
+
+import random
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from machine import processes
+from machine.steps import interrupts
+from sqlalchemy import create_engine
+
+from app.db import Database, psycopg_url
+from app.ops.migrate import upgrade
+from tests.torture import checker, downtime, order
+from tests.torture.crew import Crew, Member, is_ready
+from tests.torture.drivers import Drivers
+from tests.torture.ledger import Ledger
+from tests.torture.people import SECRET, People, Settler
+from tests.torture.proxy import Proxy
+from tests.torture.report import Report
+from tests.torture.saboteur import Saboteur
+from tests.torture.stores import MARK, Skew, Stores
+
+RADIUS_M = 1000.0
+BEHIND_S = -300
+LEASE_S = 30.0
+TELL_EVERY_S = 10.0
+
+
+@dataclass(frozen=True)
+class Options:
+    minutes: float
+    seed: int
+    apis: int = 2
+    matchers: int = 3
+    deliveries: int = 2
+    overdue: int = 300
+    quick: bool = False
+    """Fewer people and shorter times, for a run of well under a minute."""
+
+    @property
+    def search_limit_s(self) -> int:
+        return 8 if self.quick else 20
+
+
+class Run:
+    def __init__(self, stores: Stores, options: Options, tell: Any = print) -> None:
+        self.options = options
+        self.rng = random.Random(options.seed)
+        self.stores = stores
+        self.tell = tell
+        self.ledger = Ledger()
+        self.proxy = Proxy(stores.redis_port)
+        self.host_clock = Skew(stores.folder, "host")
+        self.ports = [processes.free_port() for _ in range(options.apis)]
+        self.crew = Crew(self._members(), random.Random(options.seed + 1))
+        self.saboteur = Saboteur(
+            stores, self.crew, self.proxy, random.Random(options.seed + 2), pace=0.4 if options.quick else 1.0
+        )
+        self.violations: list[checker.Violation] = []
+        self.notes: list[str] = [] if self.host_clock.works else ["no C compiler, so no clock was put wrong"]
+
+    # ---- setting up ----
+
+    def _members(self) -> list[Member]:
+        # One of them without a ticker, one without a listener: the others make up for it.
+        without: list[dict[str, str]] = [{}, {"MATCHER_TICKER": "false"}, {"MATCHER_LISTENER": "false"}]
+        matchers = [
+            self._member("matcher", index, **without[index % len(without)]) for index in range(self.options.matchers)
+        ]
+        apis = [self._member("api", index, PORT=str(port)) for index, port in enumerate(self.ports)]
+        return [*apis, *matchers, *[self._member("delivery", index) for index in range(self.options.deliveries)]]
+
+    def _member(self, role: str, index: int, **extra: str) -> Member:
+        environ = {
+            "PATH": "/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "DATABASE_URL": self.stores.database_url,
+            # The matchers go through a wire that can fall silent.
+            "REDIS_URL": self.stores.redis_url(self.proxy.port if role == "matcher" else None),
+            "AUTH_SECRET": SECRET,
+            "API_WORKERS": "1",
+            "DELIVERY_THREADS": "4",
+            "OFFER_TTL_S": "2",
+            "SEARCH_LIMIT_S": str(self.options.search_limit_s),
+            "START_LIMIT_S": "4",
+            "COMPLETE_LIMIT_S": "8",
+            "RECONCILE_INTERVAL_S": "1",
+            "CANDIDATE_CAP": str(random.Random(self.options.seed).choice((2, 3, 50))),
+            "MATCHER_BATCH": "50",
+            "TASKS_PER_MINUTE": "1000",
+            "LOCATIONS_PER_MINUTE": "1000",
+            MARK: str(self.stores.folder),
+            **extra,
+        }
+        # The last of each role lives on a host whose clock is behind.
+        if index == {"api": self.options.apis, "matcher": self.options.matchers}.get(role, 0) - 1:
+            environ |= self.host_clock.environment
+        name = f"{role}-{index + 1}"
+        return Member(role, name, environ, self.stores.folder / f"{name}.log")
+
+    def _settle(self) -> tuple[People, Settler]:
+        engine = create_engine(psycopg_url(self.stores.database_url))
+        upgrade(engine)
+        engine.dispose()
+        with self.stores.connect() as conn:
+            conn.execute(order.DIARY)
+        settler = Settler(Database(self.stores.database_url, pool_size=2))
+        if self.options.quick:
+            return settler.settle(lively=1, elders=4, students=5, calm=1, calm_students=3), settler
+        return settler.settle(lively=3, elders=4, students=5, calm=2, calm_students=4), settler
+
+    # ---- the run ----
+
+    def run(self) -> Report:
+        began = time.monotonic()
+        people, settler = self._settle()
+        self.host_clock.put(BEHIND_S)
+        tending = threading.Thread(target=self.crew.run, daemon=True)
+        self.crew.armed = False
+        self.crew.all_up()
+        self._until(lambda: all(is_ready(port) for port in self.ports), 60)
+        self.crew.armed = True
+        tending.start()
+        down = None
+        try:
+            drivers = Drivers(people, self.ports, self.ledger, self.options.seed)
+            drivers.start()
+            self._break_things()
+            self.tell("mending")
+            self.saboteur.heal((self.host_clock,))
+            self.crew.disarm()
+            drivers.stop()
+            self._come_to_rest(drivers, people)
+            if self.options.overdue and not self.violations:
+                down = self._be_down(settler)
+            return self._report(time.monotonic() - began, down)
+        finally:
+            self.crew.stop()
+            self.proxy.close()
+
+    def _break_things(self) -> None:
+        seconds = self.options.minutes * 60
+        until = time.monotonic() + seconds
+        breaking = threading.Thread(target=self.saboteur.run, args=(until,), daemon=True)
+        breaking.start()
+        next_line = time.monotonic() + TELL_EVERY_S
+        while breaking.is_alive() or time.monotonic() < until:
+            if interrupts.count:
+                self.saboteur.stop()
+                interrupts.check()
+            if self.options.quick and until - time.monotonic() < seconds * 0.6:
+                # A killed delivery is waited for as long as its lease, which a short run has no time for.
+                self.crew.delivery_armed = False
+            if time.monotonic() > next_line:
+                next_line += TELL_EVERY_S
+                self._tell_progress(until)
+            self._look()
+            time.sleep(0.5)
+
+    def _look(self) -> None:
+        """The promises that hold at any moment, in the middle of it all; PostgreSQL may be away."""
+        try:
+            with self.stores.connect(patience_s=0) as conn:
+                conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+                with conn.transaction():
+                    found = checker.check_always(conn)
+        except psycopg.Error:
+            return
+        self.violations += [violation for violation in found if violation not in self.violations]
+
+    def _tell_progress(self, until: float) -> None:
+        faults = sum(self.saboteur.diary.counts.values())
+        answers = sum(count for status, count in self.ledger.statuses.items() if status)
+        self.tell(
+            f"{max(until - time.monotonic(), 0):5.0f} s left, {faults} faults, {self.crew.deaths} restarts,"
+            f" {len(self.ledger.created)} requests, {answers} answers, {len(self.violations)} violations"
+        )
+
+    def _come_to_rest(self, drivers: Drivers, people: People) -> None:
+        with self.stores.connect() as conn, self.stores.redis_client() as client:
+            # Nothing is driven now, so that what goes on does so by the rules alone.
+            time.sleep(checker.AGREED_AFTER_S)
+            self.violations += checker.check_redis_agrees(conn, client)
+            drivers.finish(lambda: _held(conn))
+            if not self._until(lambda: _open(conn) == 0, self.options.search_limit_s + 15):
+                drivers.finish(lambda: _held(conn))
+            self._until(lambda: _open(conn) == 0, 10)
+            self._until(lambda: _on_their_way(conn) == 0, LEASE_S + 10)
+            self._until(lambda: not checker.check_redis_is_empty(client), 10)
+            evidence = checker.Evidence(self.ledger, self.saboteur.diary.windows)
+            self.violations += checker.check_at_rest(conn, client, evidence)
+            self.violations += order.check_order(conn, people.calm, RADIUS_M)
+
+    def _be_down(self, settler: Settler) -> downtime.Downtime:
+        self.tell(f"down for two hours with {self.options.overdue} offers due")
+        couples = settler.couples(self.options.overdue, 2)
+        with self.stores.connect() as conn:
+            down = downtime.be_down(conn, self.crew, couples, self.ports, self.ledger, batch=50)
+            self._until(lambda: _on_their_way(conn) == 0, LEASE_S + 30)
+            self.violations += down.violations
+            self.violations += checker.check_always(conn)
+        return down
+
+    def _until(self, what: Any, patience_s: float) -> bool:
+        until = time.monotonic() + patience_s
+        while not what():
+            interrupts.check()
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.1)
+        return True
+
+    def _report(self, seconds: float, down: downtime.Downtime | None) -> Report:
+        hit = self.crew.failpoints_hit()
+        with self.stores.connect() as conn:
+            return Report(
+                seed=self.options.seed,
+                minutes=seconds / 60,
+                copies=f"{self.options.apis} api, {self.options.matchers} matcher, {self.options.deliveries} delivery",
+                faults={**self.saboteur.diary.counts, **hit},
+                deaths=self.crew.deaths,
+                tasks=_counted(conn, "SELECT status, count(*) FROM tasks GROUP BY status"),
+                offers=_counted(conn, "SELECT state, count(*) FROM offers GROUP BY state"),
+                answers={str(status or "none"): count for status, count in self.ledger.statuses.items()},
+                pushes=_counted(conn, "SELECT 'all', count(*) FROM recorded_pushes")["all"],
+                worst_lateness_s=checker.worst_lateness_s(conn, self.saboteur.diary.windows),
+                downtime=down,
+                violations=self.violations,
+                notes=[*self.notes, *(f"not injected: {text}" for text in self.saboteur.failed)],
+            )
+
+
+def _held(conn: checker.Conn) -> Sequence[tuple[str, str, int]]:
+    rows = conn.execute("SELECT id, status, student_id FROM tasks WHERE status IN ('ASSIGNED', 'STARTED')")
+    return [(str(row[0]), row[1], row[2]) for row in rows.fetchall()]
+
+
+def _open(conn: checker.Conn) -> int:
+    return _one(conn, "SELECT count(*) FROM tasks WHERE status IN ('PENDING', 'ASSIGNED', 'STARTED')")
+
+
+def _on_their_way(conn: checker.Conn) -> int:
+    return _one(conn, "SELECT count(*) FROM notifications WHERE status IN ('ACCEPTED', 'SENDING', 'RETRYING')")
+
+
+def _one(conn: checker.Conn, question: str) -> int:
+    row = conn.execute(question).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def _counted(conn: checker.Conn, question: str) -> dict[str, int]:
+    return {row[0]: row[1] for row in conn.execute(question).fetchall()}

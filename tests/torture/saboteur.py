@@ -1,0 +1,241 @@
+"""Breaks things, one at a time and several at once, and keeps a diary of it."""
+
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import psycopg
+
+from tests.torture.crew import Crew, Member
+from tests.torture.proxy import Proxy
+from tests.torture.stores import Skew, Stores
+
+AHEAD_S = 900
+
+
+@dataclass(frozen=True)
+class Window:
+    """A time in which something was broken, by the wall clock, which is also PostgreSQL's."""
+
+    kind: str
+    began: float
+    ended: float
+
+
+@dataclass
+class Diary:
+    windows: list[Window] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @contextmanager
+    def note(self, kind: str) -> Iterator[None]:
+        self.counts[kind] += 1
+        began = time.time()
+        try:
+            yield
+        finally:
+            self.windows.append(Window(kind, began, time.time()))
+
+
+class Saboteur:
+    def __init__(self, stores: Stores, crew: Crew, proxy: Proxy, rng: random.Random, pace: float = 1.0) -> None:
+        self.diary = Diary()
+        self._stores = stores
+        self._crew = crew
+        self._proxy = proxy
+        self._rng = rng
+        self._pace = pace
+        """Less than 1 makes everything shorter."""
+        self._stop = threading.Event()
+        self._redis_lock, self._postgres_lock = threading.Lock(), threading.Lock()
+        self._failed: list[str] = []
+        self.faults: dict[str, Callable[[], None]] = {
+            "role killed": self.kill_roles,
+            "process killed": self.kill_process,
+            "matcher stopped": self.stop_matcher,
+            "role stopped": self.stop_role,
+            "everything killed": self.kill_everything,
+            "redis killed, file kept": lambda: self.kill_redis(empty=False),
+            "redis killed, back empty": lambda: self.kill_redis(empty=True),
+            "redis flushed": self.flush_redis,
+            "redis events off": self.switch_events_off,
+            "redis half-open": self.half_open,
+            "redis silent": self.pause_redis,
+            "redis clock ahead": self.put_redis_clock_ahead,
+            "postgres killed": self.kill_postgres,
+            "postgres backend killed": self.kill_backend,
+            "postgres connections cut": self.cut_connections,
+            "postgres rows locked": self.lock_rows,
+        }
+        if not stores.redis_clock.works:
+            del self.faults["redis clock ahead"]
+
+    def run(self, until: float) -> None:
+        """Goes through all kinds in an order of its own, again and again, one to three at a time."""
+        deck: list[str] = []
+        while time.monotonic() < until and not self._stop.is_set():
+            together = self._rng.choice((1, 1, 2, 3))
+            while len(deck) < together:
+                deck += self._rng.sample(list(self.faults), len(self.faults))
+            kinds, deck = deck[:together], deck[together:]
+            threads = [threading.Thread(target=self._do, args=(kind,), daemon=True) for kind in kinds]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self._stop.wait(self._draw(0.3, 3))
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    @property
+    def failed(self) -> Sequence[str]:
+        """Faults that could not be injected: a run without them proves less than it says."""
+        return self._failed
+
+    def _do(self, kind: str) -> None:
+        try:
+            self.faults[kind]()
+        except Exception as error:
+            self._failed.append(f"{kind}: {type(error).__name__}: {error}")
+
+    def _draw(self, least: float, most: float) -> float:
+        return self._rng.uniform(least, most) * self._pace
+
+    # ---- roles ----
+
+    def kill_roles(self) -> None:
+        for member in self._rng.sample(list(self._crew.members), self._rng.randint(1, 3)):
+            with self.diary.note(f"{member.role} killed"):
+                member.send(signal.SIGKILL)
+
+    def kill_process(self) -> None:
+        """Only one of a family, as the kernel does when memory is short."""
+        family = self._rng.choice(self._crew.of("api")).family()
+        if family:
+            with self.diary.note("api process killed"), suppress(ProcessLookupError):
+                os.kill(self._rng.choice(family), signal.SIGKILL)
+
+    def stop_matcher(self) -> None:
+        matchers = self._crew.of("matcher")
+        chosen = self._rng.sample(matchers, self._rng.choice((1, 1, len(matchers))))
+        with self.diary.note("matcher stopped"):
+            self._stopped(chosen, self._draw(3, 8))
+
+    def stop_role(self) -> None:
+        member = self._rng.choice(self._crew.of("api", "delivery"))
+        with self.diary.note(f"{member.role} stopped"):
+            self._stopped([member], self._draw(1, 4))
+
+    def _stopped(self, members: Sequence[Member], seconds: float) -> None:
+        for member in members:
+            member.send(signal.SIGSTOP)
+        self._stop.wait(seconds)
+        for member in members:
+            member.send(signal.SIGCONT)
+
+    def kill_everything(self) -> None:
+        with self.diary.note("everything killed"):
+            self._crew.all_down()
+            self._stop.wait(self._draw(1, 6))
+            self._crew.all_up()
+
+    # ---- Redis ----
+
+    def kill_redis(self, *, empty: bool) -> None:
+        with self._redis_lock, self.diary.note(f"redis killed, {'back empty' if empty else 'file kept'}"):
+            self._stores.kill_redis()
+            self._stop.wait(self._draw(0, 5))
+            self._stores.start_redis(empty=empty)
+
+    def flush_redis(self) -> None:
+        with self._redis_lock, self.diary.note("redis flushed"):
+            self._redis("FLUSHALL")
+
+    def switch_events_off(self) -> None:
+        with self._redis_lock, self.diary.note("redis events off"):
+            self._redis("CONFIG", "SET", "notify-keyspace-events", "")
+
+    def half_open(self) -> None:
+        with self.diary.note("redis half-open"):
+            self._proxy.fall_silent()
+
+    def pause_redis(self) -> None:
+        seconds = self._draw(3, 10)
+        with self._redis_lock, self.diary.note("redis silent"):
+            process = self._stores.redis.process
+            if self._rng.random() < 0.5 or process is None:
+                self._redis("CLIENT", "PAUSE", int(seconds * 1000), "ALL")
+                self._stop.wait(seconds)
+            else:
+                process.send_signal(signal.SIGSTOP)
+                self._stop.wait(seconds)
+                process.send_signal(signal.SIGCONT)
+
+    def put_redis_clock_ahead(self) -> None:
+        with self._redis_lock, self.diary.note("redis clock ahead"):
+            self._stores.redis_clock.put(AHEAD_S)
+            self._stop.wait(self._draw(2, 8))
+            if self._rng.random() < 0.5:
+                self._stores.redis_clock.put(0)
+
+    def _redis(self, *command: object) -> None:
+        client = self._stores.redis_client()
+        try:
+            client.execute_command(*command)
+        finally:
+            client.close()
+
+    # ---- PostgreSQL ----
+
+    def kill_postgres(self) -> None:
+        with self._postgres_lock, self.diary.note("postgres killed"):
+            self._stores.kill_postgres()
+            self._stop.wait(self._draw(0, 4))
+            self._stores.start_postgres()
+
+    def kill_backend(self) -> None:
+        """PostgreSQL throws everybody out and recovers by itself."""
+        with self._postgres_lock, self.diary.note("postgres backend killed"), self._stores.connect() as conn:
+            pids = [row[0] for row in conn.execute(OTHERS)]
+            if pids:
+                with suppress(ProcessLookupError):
+                    os.kill(self._rng.choice(pids), signal.SIGKILL)
+            self._stores.connect().close()
+
+    def cut_connections(self) -> None:
+        with self._postgres_lock, self.diary.note("postgres connections cut"), self._stores.connect() as conn:
+            conn.execute(f"SELECT pg_terminate_backend(pid) FROM ({OTHERS}) others")
+
+    def lock_rows(self) -> None:
+        statement = self._rng.choice(LOCKS)
+        with self._postgres_lock, self._stores.connect() as conn, suppress(psycopg.OperationalError):
+            conn.execute("SET lock_timeout = '3s'")
+            with self.diary.note("postgres rows locked"), conn.transaction():
+                conn.execute(statement)
+                self._stop.wait(self._draw(5, 10))
+
+    # ---- mending ----
+
+    def heal(self, clocks: Sequence[Skew] = ()) -> None:
+        """Whatever is still wrong is put right; what broke by itself has to mend itself."""
+        self.stop()
+        for clock in (self._stores.redis_clock, *clocks):
+            clock.put(0)
+        for member in self._crew.members:
+            member.send(signal.SIGCONT)
+
+
+OTHERS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'yaninda-%' AND pid <> pg_backend_pid()"
+LOCKS = (
+    "SELECT id FROM tasks WHERE status IN ('PENDING', 'ASSIGNED', 'STARTED') ORDER BY id LIMIT 5 FOR UPDATE",
+    "SELECT id FROM students ORDER BY id LIMIT 6 FOR UPDATE",
+    "SELECT id FROM users WHERE role = 'ELDER' ORDER BY id LIMIT 4 FOR UPDATE",
+    "SELECT id FROM notifications WHERE status IN ('ACCEPTED', 'SENDING', 'RETRYING') LIMIT 20 FOR UPDATE",
+)

@@ -1,0 +1,183 @@
+"""A PostgreSQL that syncs to the disk and a Redis with a wrong clock, both made to be killed and started again."""
+
+import fcntl
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import redis
+from machine import packages, processes
+from machine.account import store_account
+from machine.postgres import Postgres
+from machine.redis import Redis
+
+PREFIX = "yaninda-torture-"
+MARK = "YANINDA_TORTURE"
+"""In the environment of every process of a run, so that those of a killed one are found."""
+SETTINGS = {"fsync": "on", "synchronous_commit": "on", "log_min_duration_statement": "-1"}
+SKEW_SOURCE = Path(__file__).with_name("skewed_clock.c")
+
+
+class Skew:
+    """A wall clock that can be put wrong while a process runs; None of it where there is no C compiler."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._library = folder / "skewed_clock.so"
+        self._file = folder / f"{name}.skew"
+        self._file.write_text("+".ljust(16, "\n"))
+        self._file.chmod(0o644)
+        compiler = shutil.which("cc")
+        if compiler is not None and not self._library.exists():
+            subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", self._library, SKEW_SOURCE], check=True)
+
+    @property
+    def works(self) -> bool:
+        return self._library.exists()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"LD_PRELOAD": str(self._library), "SKEW_FILE": str(self._file)} if self.works else {}
+
+    def put(self, seconds: int) -> None:
+        with self._file.open("r+") as file:
+            file.write(f"{seconds:+d}".ljust(16, "\n"))
+
+
+@dataclass
+class Stores:
+    folder: Path
+    postgres: Postgres
+    redis: Redis
+    postgres_port: int
+    redis_port: int
+    password: str
+    redis_clock: Skew
+
+    @property
+    def database_url(self) -> str:
+        return f"postgresql://torture:{self.password}@127.0.0.1:{self.postgres_port}/torture"
+
+    def redis_url(self, port: int | None = None) -> str:
+        return f"redis://:{self.password}@127.0.0.1:{port or self.redis_port}/0"
+
+    def connect(self, patience_s: float = 60.0, **options: Any) -> "psycopg.Connection[Any]":
+        """Waits for a PostgreSQL that is just coming back."""
+        until = time.monotonic() + patience_s
+        while True:
+            try:
+                return psycopg.connect(self.database_url, autocommit=True, connect_timeout=5, **options)
+            except psycopg.OperationalError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.05)
+
+    def redis_client(self) -> Any:
+        return redis.Redis.from_url(self.redis_url(), decode_responses=True, socket_timeout=30)
+
+    # ---- faults ----
+
+    def kill_postgres(self) -> None:
+        process = self.postgres.process
+        assert process is not None
+        process.kill()
+        process.wait()
+
+    def start_postgres(self) -> None:
+        # Backends see that their postmaster is gone; those that do not are ended, or the data would be in two hands.
+        until = time.monotonic() + 5
+        while processes.running_in(self.postgres.data, "postgres") and time.monotonic() < until:
+            time.sleep(0.02)
+        self.postgres.start_again()
+        self.connect().close()
+
+    def kill_redis(self) -> None:
+        process = self.redis.process
+        assert process is not None
+        process.kill()
+        process.wait()
+
+    def start_redis(self, *, empty: bool) -> None:
+        if empty:
+            for path in self.redis.folder.iterdir():
+                if path.name.startswith(("appendonly", "dump.rdb")):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.redis.start_again()
+        client = self.redis_client()
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            with suppress(redis.ConnectionError, redis.BusyLoadingError):
+                client.ping()
+                break
+            time.sleep(0.02)
+        client.close()
+
+
+@contextmanager
+def stores() -> Iterator[Stores]:
+    packages.ensure_stores()
+    _sweep()
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    folder.chmod(0o711)
+    lock = os.open(folder, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    account = store_account(folder)
+    clock = Skew(folder, "redis")
+    skewed = [f"{name}={value}" for name, value in clock.environment.items()]
+    wrong = replace(account, prefix=(*account.prefix, "env", *skewed)) if skewed else account
+    postgres = Postgres(folder / "postgres", account, folder / "postgres.log", settings=SETTINGS)
+    server = Redis(folder / "redis", wrong, folder / "redis.log")
+    try:
+        password = secrets.token_urlsafe(18)
+        postgres.create("torture", password, "torture", superuser=True)
+        made = Stores(folder, postgres, server, processes.free_port(), processes.free_port(), password, clock)
+        postgres.start(made.postgres_port)
+        server.start(made.redis_port, password)
+        yield made
+    finally:
+        _end_processes(folder)
+        _end_store(server)
+        postgres.stop()
+        if not os.environ.get("TORTURE_KEEP"):
+            shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _end_store(server: Redis) -> None:
+    if server.process is not None and server.process.poll() is None:
+        server.process.send_signal(signal.SIGCONT)
+    server.stop()
+
+
+def _end_processes(folder: Path) -> None:
+    left = processes.running_with(MARK, str(folder))
+    processes.end_strangers(left, ((signal.SIGKILL, 5.0),))
+
+
+def _sweep() -> None:
+    """Remove what a run that was killed left behind; one that still runs holds its lock."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != os.geteuid():
+            continue
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            continue
+        else:
+            account = store_account(folder)
+            _end_processes(folder)
+            Postgres(folder / "postgres", account, folder / "postgres.log").end_leftovers()
+            Redis(folder / "redis", account, folder / "redis.log").end_leftovers()
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(descriptor)
