@@ -6,6 +6,7 @@ import structlog
 
 from app.clock import Clock
 from app.errors import Unavailable
+from app.failpoints import failpoint
 from app.matching.due import DueTasks
 from app.redis_store.contract import Clockwork
 
@@ -44,6 +45,7 @@ class Ticker:
             return 0
         due = self._clockwork.claim_due(self._clock.now(), self._batch)
         if due.task_ids:
+            failpoint("ticker.claimed")
             self._due.add(due.task_ids)
             return 0
         if due.next_at is None:
