@@ -7,7 +7,7 @@ from app.db import Database
 from app.logs import configure_logs
 from app.matching.commands import Matching
 from app.matching.rules import MatchingRules
-from app.matching.store.postgres import PostgresStores
+from app.matching.store.postgres.stores import PostgresStores
 from app.redis_store.contract import Clockwork
 from app.redis_store.store import connect
 from app.settings import Settings

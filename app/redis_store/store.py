@@ -33,8 +33,9 @@ def connect(redis_url: str, timeout_s: float = 0.5) -> "RedisClockwork":
 
 
 class RedisClockwork:
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, down_pause_s: float = DOWN_PAUSE_S) -> None:
         self._client = client
+        self._down_pause_s = down_pause_s
         self._set_task = client.register_script(scripts.SET_TASK)
         self._claim_due = client.register_script(scripts.CLAIM_DUE)
         self._fill_list = client.register_script(scripts.FILL_LIST)
@@ -146,7 +147,7 @@ class RedisClockwork:
             raise RedisUnavailable("Redis did not answer a moment ago.")
 
     def note_down(self) -> None:
-        self._down_until = time.monotonic() + DOWN_PAUSE_S
+        self._down_until = time.monotonic() + self._down_pause_s
 
 
 class _Reachable:

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.ids import uuid7
 from app.matching.circle import Circle
-from app.matching.store.postgres import PostgresStore
+from app.matching.store.postgres.stores import PostgresStore
 from app.matching.store.records import Ranking
 from app.users.models import LatLon
 from benchmarks import city

@@ -13,7 +13,7 @@ from app.delivery.models import NotificationType
 from app.ids import uuid7
 from app.matching import cascade
 from app.matching.rules import MatchingRules
-from app.matching.store.postgres import PostgresStore
+from app.matching.store.postgres.stores import PostgresStore
 from app.users.models import LatLon
 from benchmarks import city, history
 from benchmarks.bench import TIME_ZONE, Bench, fetch, run, say

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, text
 
 from app.db import Database
 from app.ids import uuid7
-from app.matching.store.candidates import THIS_MONTH
-from app.matching.store.postgres import PostgresStore
+from app.matching.store.postgres.candidates import THIS_MONTH
+from app.matching.store.postgres.stores import PostgresStore
 from app.matching.store.records import Ranking
 from app.users.models import LatLon
 from tests.support.matching import SPOT, Neighbourhood

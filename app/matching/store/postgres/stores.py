@@ -4,13 +4,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from app.db import Database
-from app.matching.store.candidates import PostgresCandidates
-from app.matching.store.offers import PostgresOffers
-from app.matching.store.people import PostgresPeople
-from app.matching.store.students import PostgresStudents
-from app.matching.store.sweep import PostgresSweep
-from app.matching.store.tasks import PostgresTasks
-from app.matching.store.views import PostgresViews
+from app.matching.store.postgres.candidates import PostgresCandidates
+from app.matching.store.postgres.offers import PostgresOffers
+from app.matching.store.postgres.people import PostgresPeople
+from app.matching.store.postgres.students import PostgresStudents
+from app.matching.store.postgres.sweep import PostgresSweep
+from app.matching.store.postgres.tasks import PostgresTasks
+from app.matching.store.postgres.views import PostgresViews
 
 
 class PostgresStore(

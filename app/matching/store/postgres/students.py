@@ -5,8 +5,8 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.matching.store.candidates import THIS_MONTH
-from app.matching.store.connected import Connected
+from app.matching.store.postgres.candidates import THIS_MONTH
+from app.matching.store.postgres.connected import Connected
 from app.users.models import LatLon
 
 # The index holds only tasks that wait, so this costs next to nothing while nobody does.

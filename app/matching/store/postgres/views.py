@@ -8,7 +8,7 @@ from app.matching.contract import MyOffer, OfferView, Page, TaskView
 from app.matching.errors import TaskNotFound
 from app.matching.reading import parse_cursor, seen_by
 from app.matching.states import HELD, OPEN, OfferState, TaskStatus
-from app.matching.store.connected import Connected
+from app.matching.store.postgres.connected import Connected
 from app.matching.words import first_name
 from app.users.models import Caller, Role
 

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from app.matching.errors import Overtaken
 from app.matching.states import TaskStatus
-from app.matching.store.connected import Connected
+from app.matching.store.postgres.connected import Connected
 from app.matching.store.records import NOW, FromNow, Moved, Progress, Task
 from app.users.models import LatLon
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from app.matching.circle import Circle
-from app.matching.store.connected import Connected
+from app.matching.store.postgres.connected import Connected
 from app.matching.store.records import Candidate, Ranking
 from app.users.models import LatLon
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.matching.states import TaskStatus
-from app.matching.store.connected import Connected
+from app.matching.store.postgres.connected import Connected
 from app.matching.store.records import Standing
 
 STANDINGS = """

@@ -8,10 +8,10 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.matching.states import OfferState
-from app.matching.store.candidates import THIS_MONTH
-from app.matching.store.connected import Connected
+from app.matching.store.postgres.candidates import THIS_MONTH
+from app.matching.store.postgres.connected import Connected
+from app.matching.store.postgres.tasks import COUNTED
 from app.matching.store.records import Expired, Fact, Offer, Pick, Skip
-from app.matching.store.tasks import COUNTED
 
 MONTH = THIS_MONTH.format(zone=":time_zone")
 

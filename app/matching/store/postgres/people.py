@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from app.delivery import service as delivery
 from app.delivery.contract import NewNotification
-from app.matching.store.connected import Connected
+from app.matching.store.postgres.connected import Connected
 from app.matching.store.records import Elder, Reader
 from app.users.models import LatLon, Role
 

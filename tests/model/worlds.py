@@ -1,0 +1,367 @@
+"""Two worlds in which the same rules are played: one in memory with a clock that is moved by hand, and one in real
+stores, where time passes by moving everything that has happened into the past."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any, Protocol
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import redis
+from sqlalchemy import text
+
+from app.bootstrap import Services
+from app.clock import Clock, FakeClock
+from app.matching.commands import Matching
+from app.matching.mirror import CHECK_AFTER, Mirror
+from app.matching.rules import MatchingRules
+from app.matching.store.memory.stores import MemoryStores
+from app.matching.store.memory.tables import StudentRow, UserRow
+from app.matching.store.port import Stores
+from app.redis_store import keys
+from app.redis_store.contract import Clockwork, from_ms
+from app.redis_store.memory import MemoryClockwork, Shown
+from app.redis_store.store import RedisClockwork
+from app.users import service as users
+from app.users.models import Caller, LatLon, Role
+
+PLACE = LatLon(40.9870, 29.0280)
+METRES_PER_DEGREE = 111_195.0801
+"""Of latitude, on the sphere that the store in memory measures on."""
+
+
+@dataclass(frozen=True)
+class OfferSeen:
+    id: int
+    task_id: UUID
+    student_id: int
+    state: str
+    reason: str | None
+    rank: int | None
+    completed: int
+    distance_m: float | None
+    offered_at: datetime | None
+    deadline: datetime | None
+
+
+@dataclass(frozen=True)
+class TaskSeen:
+    id: UUID
+    status: str
+    student_id: int | None
+    asked: int
+    skipped: int
+    listed: int
+    waiting: bool
+    next_step_at: datetime | None
+    ended: bool
+
+
+Told = Counter[tuple[int, str, UUID]]
+"""How often each person was told what about which task."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Everything in the store that a promise is about."""
+
+    now: datetime
+    tasks: dict[UUID, TaskSeen]
+    offers: list[OfferSeen]
+    told: Told
+    withdrawn_pushes: set[tuple[int, UUID]]
+    """Offers that will not be pushed any more."""
+
+
+class World(Protocol):
+    rules: MatchingRules
+    stores: Stores
+    clockwork: Clockwork
+    matching: Matching
+    mirror: Mirror
+
+    def now(self) -> datetime: ...
+    def month(self) -> date: ...
+    def pass_time(self, seconds: float) -> None: ...
+    def turn_the_month(self) -> None: ...
+    def elder(self, metres: float) -> Caller: ...
+    def student(self, metres: float) -> Caller: ...
+    def coordinator(self) -> Caller: ...
+    def spot(self, metres: float) -> LatLon: ...
+    def hide(self, student_id: int) -> None: ...
+    def look(self) -> Seen: ...
+    def shown(self, task_id: UUID) -> Shown: ...
+    def lose_redis(self) -> None: ...
+    def lose_lists(self) -> None: ...
+    def set_redis_down(self, down: bool) -> None: ...
+
+
+class Ahead:
+    """Changes are compared with Redis when they are two seconds old; here that is at once."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def now(self) -> datetime:
+        return self._clock.now() + CHECK_AFTER
+
+
+def _month(now: datetime, rules: MatchingRules) -> date:
+    return now.astimezone(ZoneInfo(rules.time_zone)).date().replace(day=1)
+
+
+class MemoryWorld:
+    def __init__(self, rules: MatchingRules, start: datetime | None = None) -> None:
+        self.rules = rules
+        self.clock = FakeClock(start)
+        self.stores = MemoryStores(self.clock)
+        self.clockwork = MemoryClockwork(self.clock)
+        self.matching = Matching(self.stores, self.clockwork, self.stores, rules)
+        self.mirror = Mirror(self.stores, self.clockwork, Ahead(self.stores), rules)
+
+    def now(self) -> datetime:
+        return self.stores.now()
+
+    def month(self) -> date:
+        return _month(self.now(), self.rules)
+
+    def pass_time(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+
+    def turn_the_month(self) -> None:
+        """As if everybody's counts were a month older."""
+        students = self.stores.tables.students
+        for id_, row in students.items():
+            if row.month != date.min:
+                self.stores.tables.change_student(id_, month=(row.month - timedelta(days=1)).replace(day=1))
+
+    def elder(self, metres: float) -> Caller:
+        return self._person(Role.ELDER, home=self.spot(metres))
+
+    def student(self, metres: float) -> Caller:
+        return self._person(Role.STUDENT, location=self.spot(metres))
+
+    def coordinator(self) -> Caller:
+        return self._person(Role.COORDINATOR)
+
+    def _person(self, role: Role, *, home: LatLon | None = None, location: LatLon | None = None) -> Caller:
+        id_ = len(self.stores.tables.users) + 1
+        student = StudentRow(id_, location) if role is Role.STUDENT else None
+        self.stores.add_user(UserRow(id_, role, f"N{id_}", home=home), student)
+        return Caller(id_, role, f"N{id_}", "tr", None)
+
+    def spot(self, metres: float) -> LatLon:
+        return LatLon(PLACE.lat + metres / METRES_PER_DEGREE, PLACE.lon)
+
+    def hide(self, student_id: int) -> None:
+        self.stores.tables.change_student(student_id, location=None)
+
+    def look(self) -> Seen:
+        rows = self.stores.tables
+        tasks = {
+            row.id: TaskSeen(
+                row.id,
+                row.status.value,
+                row.student_id,
+                row.asked,
+                row.skipped,
+                row.listed,
+                row.waiting,
+                row.next_step_at,
+                row.ended_at is not None,
+            )
+            for row in rows.tasks.values()
+        }
+        offers = [
+            OfferSeen(
+                row.id,
+                row.task_id,
+                row.student_id,
+                row.state.value,
+                row.reason,
+                row.rank,
+                row.completed,
+                row.distance_m,
+                row.offered_at,
+                row.deadline,
+            )
+            for row in rows.offers.values()
+        ]
+        told: Told = Counter()
+        cancelled: set[tuple[int, UUID]] = set()
+        for note in rows.notifications:
+            assert note.new.task_id is not None
+            told[note.new.recipient_user_id, note.message, note.new.task_id] += 1
+            if note.cancelled:
+                cancelled.add((note.new.recipient_user_id, note.new.task_id))
+        return Seen(self.now(), tasks, offers, told, cancelled)
+
+    def shown(self, task_id: UUID) -> Shown:
+        return self.clockwork.shown(task_id)
+
+    def lose_redis(self) -> None:
+        self.clockwork.lose_everything()
+
+    def lose_lists(self) -> None:
+        self.clockwork.lose_lists()
+
+    def set_redis_down(self, down: bool) -> None:
+        self.clockwork.is_down = down
+
+
+class Breakable(redis.ConnectionPool):
+    """Connections to a Redis that does not answer while a test says so."""
+
+    broken = False
+
+    def get_connection(self, *args: Any, **options: Any) -> Any:
+        if self.broken:
+            raise redis.ConnectionError("The test has cut the line.")
+        return super().get_connection(*args, **options)
+
+
+SHIFTS = (
+    "UPDATE tasks SET created_at = created_at - :by, search_until = search_until - :by,"
+    " next_step_at = next_step_at - :by, assigned_at = assigned_at - :by, started_at = started_at - :by",
+    "UPDATE offers SET offered_at = offered_at - :by, deadline = deadline - :by",
+)
+
+
+class RealWorld:
+    def __init__(self, rules: MatchingRules, services: Services) -> None:
+        self.rules = rules
+        self.db = services.db
+        self.stores = services.matching.stores
+        self._pool = Breakable.from_url(services.settings.redis_url, decode_responses=True)
+        self._redis: Any = redis.Redis.from_url(services.settings.redis_url, decode_responses=True)
+        self.clockwork = RedisClockwork(redis.Redis(connection_pool=self._pool), down_pause_s=0)
+        self._clock = services.clock
+        self.matching = Matching(self.stores, self.clockwork, self._clock, rules)
+        self.mirror = Mirror(self.stores, self.clockwork, Ahead(self._clock), rules)
+
+    def close(self) -> None:
+        self._pool.disconnect()
+        self._redis.close()
+
+    def clear(self) -> None:
+        self._run("TRUNCATE tasks, offers, notifications, notification_attempts, students, users CASCADE")
+        self._redis.flushdb()
+
+    def now(self) -> datetime:
+        return self.db.now()
+
+    def month(self) -> date:
+        return _month(self.now(), self.rules)
+
+    def pass_time(self, seconds: float) -> None:
+        by = timedelta(seconds=seconds)
+        with self.db.transaction() as conn:
+            for statement in SHIFTS:
+                conn.execute(text(statement), {"by": by})
+        milliseconds = int(seconds * 1000)
+        for task_id in self._redis.zrange(keys.DEADLINES, 0, -1):
+            self._redis.zincrby(keys.DEADLINES, -milliseconds, task_id)
+        for key in self._redis.keys("*"):
+            left = self._redis.pttl(key)
+            if left > milliseconds:
+                self._redis.pexpire(key, left - milliseconds)
+            elif left >= 0:
+                self._redis.delete(key)
+
+    def turn_the_month(self) -> None:
+        self._run("UPDATE students SET month = month - interval '1 month' WHERE month > '-infinity'")
+
+    def elder(self, metres: float) -> Caller:
+        return self._person(users.NewUser(Role.ELDER, "N", location=self.spot(metres)))
+
+    def student(self, metres: float) -> Caller:
+        return self._person(users.NewUser(Role.STUDENT, "N", location=self.spot(metres)))
+
+    def coordinator(self) -> Caller:
+        return self._person(users.NewUser(Role.COORDINATOR, "N"))
+
+    def _person(self, new: users.NewUser) -> Caller:
+        with self.db.transaction() as conn:
+            return Caller(users.create_user(conn, new).id, new.role, new.name, "tr", None)
+
+    def spot(self, metres: float) -> LatLon:
+        [row] = self._rows(
+            "SELECT ST_Y(p::geometry) AS lat, ST_X(p::geometry) AS lon FROM (SELECT ST_Project("
+            "ST_SetSRID(ST_MakePoint(:lon, :lat), 4326)::geography, CAST(:metres AS float8), 0) AS p) there",
+            lat=PLACE.lat,
+            lon=PLACE.lon,
+            metres=metres,
+        )
+        return LatLon(row.lat, row.lon)
+
+    def hide(self, student_id: int) -> None:
+        self._run("UPDATE students SET location = NULL WHERE id = :id", id=student_id)
+
+    def look(self) -> Seen:
+        tasks = {
+            row.id: TaskSeen(
+                row.id,
+                row.status,
+                row.student_id,
+                row.asked,
+                row.skipped,
+                row.listed,
+                row.waiting,
+                row.next_step_at,
+                row.ended_at is not None,
+            )
+            for row in self._rows("SELECT * FROM tasks")
+        }
+        offers = [
+            OfferSeen(
+                row.id,
+                row.task_id,
+                row.student_id,
+                row.state,
+                row.reason,
+                row.rank,
+                row.completed_this_month,
+                row.distance_m,
+                row.offered_at,
+                row.deadline,
+            )
+            for row in self._rows("SELECT * FROM offers")
+        ]
+        told: Told = Counter()
+        cancelled: set[tuple[int, UUID]] = set()
+        for row in self._rows(
+            "SELECT recipient_user_id AS person, metadata -> 'data' ->> 'type' AS kind, task_id, status"
+            " FROM notifications"
+        ):
+            told[row.person, row.kind, row.task_id] += 1
+            if row.status == "CANCELLED":
+                cancelled.add((row.person, row.task_id))
+        return Seen(self.now(), tasks, offers, told, cancelled)
+
+    def shown(self, task_id: UUID) -> Shown:
+        asked = self._redis.get(keys.pending(task_id))
+        score = self._redis.zscore(keys.DEADLINES, str(task_id))
+        listed = self._redis.lrange(keys.candidates(task_id), 0, -1)
+        return Shown(
+            [int(item) for item in listed], int(asked) if asked else None, None if score is None else from_ms(score)
+        )
+
+    def lose_redis(self) -> None:
+        self._redis.flushdb()
+
+    def lose_lists(self) -> None:
+        for key in self._redis.keys("task_candidates:*"):
+            self._redis.delete(key)
+
+    def set_redis_down(self, down: bool) -> None:
+        self._pool.broken = down
+
+    def _run(self, statement: str, **values: Any) -> None:
+        with self.db.transaction() as conn:
+            conn.execute(text(statement), values)
+
+    def _rows(self, statement: str, **values: Any) -> Iterable[Any]:
+        with self.db.reading() as conn:
+            return list(conn.execute(text(statement), values))
