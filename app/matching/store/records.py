@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from app.matching.states import HELD, OfferState, TaskStatus
@@ -114,8 +115,9 @@ class Skip:
     distance_m: float | None
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
+    """A tuple, because there are fifty of them in a query that takes less than a millisecond."""
+
     student_id: int
     completed: int
     distance_m: float

@@ -95,5 +95,5 @@ class PostgresCandidates(Connected):
     def _fetch(self, statement: str, values: dict[str, Any]) -> list[Row]:
         """Straight to the driver: on a query of a millisecond, SQLAlchemy's share is a quarter."""
         driver: Any = self.conn.connection
-        with driver.cursor() as cursor:
+        with driver.cursor(binary=True) as cursor:
             return sorted(cast(list[Row], cursor.execute(statement, values).fetchall()))
