@@ -260,11 +260,22 @@ def test_two_tasks_for_one_key_are_caught(conn: Conn, client: Any) -> None:
     assert at_rest(conn, client, ledger) == {"two tasks for one Idempotency-Key"}
 
 
-@pytest.mark.parametrize("status", [400, 401, 500])
-def test_an_answer_that_must_not_be_given_is_caught(conn: Conn, client: Any, status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "code", "retry_after"),
+    [(400, "bad_request", None), (401, "unauthenticated", None), (500, None, None), (503, "unavailable", None)],
+)
+def test_an_answer_that_must_not_be_given_is_caught(
+    conn: Conn, client: Any, status: int, code: str | None, retry_after: str | None
+) -> None:
     ledger = Ledger()
-    ledger.answered("PUT /tasks/1/accept", status, {"code": "internal_error"})
+    ledger.answered("PUT /tasks/1/accept", status, code, retry_after)
     assert at_rest(conn, client, ledger) == {"an answer that must not be given"}
+
+
+def test_an_answer_that_says_when_to_try_again_is_allowed(conn: Conn, client: Any) -> None:
+    ledger = Ledger()
+    ledger.answered("PUT /tasks/1/accept", 503, "database_unavailable", "2")
+    assert at_rest(conn, client, ledger) == set()
 
 
 # ---- time ----

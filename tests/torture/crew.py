@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from machine import processes
 from machine.steps import ROOT
 
 RESTART_AFTER_S = 0.3
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
 STARTED = {"api": "api_listening", "matcher": "matcher_started", "delivery": "delivery_started"}
 
 PLACES: dict[str, tuple[str, ...]] = {
@@ -174,21 +176,21 @@ class Crew:
         self.all_down()
 
     def failpoints_hit(self) -> dict[str, int]:
+        """How often a process died or stood still at each place."""
         found: dict[str, int] = {}
         for member in self.members:
             for line in _lines(member.log):
                 if line.startswith("failpoint "):
-                    kind = " ".join(line.split()[:2])
-                    found[kind] = found.get(kind, 0) + 1
+                    found[line.strip()] = found.get(line.strip(), 0) + 1
         return found
 
     def errors(self) -> list[str]:
         """Lines in which a role says that something failed which it did not expect."""
         return [
-            f"{member.name}: {line[:300]}"
+            f"{member.name}: {ANSI.sub('', line).strip()[:400]}"
             for member in self.members
             for line in _lines(member.log)
-            if "[error" in line or "[critical" in line or "Traceback" in line
+            if any(word in line for word in ("[error", "[critical", "Traceback"))
         ]
 
 

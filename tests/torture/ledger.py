@@ -3,7 +3,6 @@
 import threading
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import Any
 
 
 @dataclass
@@ -30,12 +29,13 @@ class Ledger:
         with self._lock:
             self.said_yes[word].add((task_id, student_id))
 
-    def answered(self, request: str, status: int, body: Any) -> None:
+    def answered(self, request: str, status: int, code: str | None, retry_after: str | None) -> None:
         with self._lock:
             self.statuses[status] += 1
-            if status in (400, 401, 500) or (status == 503 and not isinstance(body, dict)):
-                code = body.get("code") if isinstance(body, dict) else None
+            if status in (400, 401, 500):
                 self.faults.append(f"{request} was answered with {status} {code}")
+            if status == 503 and not (code and retry_after):
+                self.faults.append(f"{request} was answered with 503 {code} and no Retry-After")
 
     def unanswered(self) -> None:
         with self._lock:

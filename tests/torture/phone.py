@@ -54,7 +54,8 @@ class Phone:
         finally:
             connection.close()
         content = json.loads(raw) if raw else {}
-        self.ledger.answered(f"{method} {path}", answer.status, content)
+        code, retry_after = content.get("code"), answer.getheader("Retry-After")
+        self.ledger.answered(f"{method} {path}", answer.status, code, retry_after)
         return answer.status, content
 
     # ---- words ----

@@ -1,6 +1,7 @@
 """What a run tells at its end."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ class Report:
             ("minutes", f"{self.minutes:.1f}"),
             ("roles", self.copies),
             ("faults injected", f"{sum(self.faults.values())}"),
-            *((f"  {kind}", str(count)) for kind, count in sorted(self.faults.items())),
+            *((f"  {kind}", str(count)) for kind, count in sorted(self._faults_by_kind().items())),
             ("roles started again", str(self.deaths)),
             ("tasks ended", f"{sum(self.tasks.values())}: {_counts(self.tasks)}"),
             ("offers", f"{sum(self.offers.values())}: {_counts(self.offers)}"),
@@ -48,7 +49,8 @@ class Report:
                 (
                     "after two hours down",
                     f"{down.overdue} overdue, caught up {down.caught_up_s:.1f} s after the start of the roles,"
-                    f" {down.per_s:.0f}/s, out of turn by {down.displaced} at most",
+                    f" {down.per_s:.0f}/s, {down.ahead} before their turn,"
+                    f" the rest out of it by {down.displaced} places at most",
                 )
             )
         rows += [("note", note) for note in self.notes]
@@ -56,6 +58,16 @@ class Report:
         width = max(len(name) for name, _ in rows)
         lines = [f"{name:<{width}}  {value}" for name, value in rows]
         return "\n".join([*lines, *(f"  {one.promise}: {one.detail}" for one in self.violations)])
+
+    def _faults_by_kind(self) -> Counter[str]:
+        """Failpoints together; the JSON has them by their places."""
+        places = {name: count for name, count in self.faults.items() if name.startswith("failpoint ")}
+        found = Counter({name: count for name, count in self.faults.items() if name not in places})
+        for act in ("kill", "pause"):
+            hit = {name: count for name, count in places.items() if name.startswith(f"failpoint {act} ")}
+            if hit:
+                found[f"failpoint {act}, at {len(hit)} places"] = sum(hit.values())
+        return found
 
 
 def _counts(counts: Mapping[str, int]) -> str:

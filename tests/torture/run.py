@@ -215,13 +215,13 @@ class Run:
         return True
 
     def _report(self, seconds: float, down: downtime.Downtime | None) -> Report:
-        hit = self.crew.failpoints_hit()
+        self.violations += [checker.Violation("an error that nobody expected", line) for line in self.crew.errors()]
         with self.stores.connect() as conn:
             return Report(
                 seed=self.options.seed,
                 minutes=seconds / 60,
                 copies=f"{self.options.apis} api, {self.options.matchers} matcher, {self.options.deliveries} delivery",
-                faults={**self.saboteur.diary.counts, **hit},
+                faults={**self.saboteur.diary.counts, **self.crew.failpoints_hit()},
                 deaths=self.crew.deaths,
                 tasks=_counted(conn, "SELECT status, count(*) FROM tasks GROUP BY status"),
                 offers=_counted(conn, "SELECT state, count(*) FROM offers GROUP BY state"),
