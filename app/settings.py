@@ -91,7 +91,7 @@ class Settings(BaseModel):
     delivery_poll_s: PositiveFloat = Field(1.0, description="Longest wait for a notification nobody announced.")
     delivery_metrics_port: int = Field(0, ge=0, le=65535, description="Port of delivery's `/metrics`; 0 is off.")
 
-    failpoints: str = Field("", description="Where a test lets processes die or pause; never in production.")
+    failpoints: str | None = Field(None, description="Where a test lets processes die or pause; never in production.")
 
     @field_validator("time_zone")
     @classmethod
@@ -109,8 +109,8 @@ class Settings(BaseModel):
 
     @field_validator("failpoints")
     @classmethod
-    def _readable_failpoints(cls, value: str) -> str:
-        places.parse(value)
+    def _readable_failpoints(cls, value: str | None) -> str | None:
+        places.parse(value or "")
         return value
 
     @model_validator(mode="after")
