@@ -23,11 +23,11 @@ from app.settings import Settings
 from app.users.models import LatLon
 from tests.conftest import SECRET
 from tests.support.matching import BROKEN_PROMISES, Neighbourhood
-from tests.torture import checker, order
+from tests.torture import checker, diaries, order
 from tests.torture.ledger import Ledger
 from tests.torture.people import Person, Place
 from tests.torture.rules import AT_REST
-from tests.torture.saboteur import Window
+from tests.torture.windows import AFTERMATH_S, Window, broken_s
 
 Conn = psycopg.Connection[Any]
 NOWHERE = LatLon(0, 0)
@@ -60,7 +60,8 @@ def town(database_url: str, redis_url: str) -> Iterator[Town]:
     upgrade(engine)
     engine.dispose()
     with psycopg.connect(url, autocommit=True) as conn:
-        conn.execute(order.DIARY)
+        conn.execute(diaries.STUDENTS)
+        conn.execute(diaries.PUSHES)
     yield Town(url, _live_a_day(url, redis_url), redis_url)
     with maintenance.connect() as conn:
         conn.execute(text(f'DROP DATABASE "{name}" WITH (FORCE)'))
@@ -300,7 +301,7 @@ def test_what_was_broken_meanwhile_is_not_counted(conn: Conn, client: Any, broke
 
 def test_windows_that_overlap_are_counted_once() -> None:
     windows = [Window("a", 10, 12), Window("b", 11, 13), Window("c", 40, 41)]
-    assert checker.broken_s(windows, 0, 30) == 13 + checker.AFTERMATH_S - 10
+    assert broken_s(windows, 0, 30) == 13 + AFTERMATH_S - 10
 
 
 def test_an_offer_shown_after_its_deadline_is_caught(conn: Conn, client: Any) -> None:
@@ -311,6 +312,35 @@ def test_an_offer_shown_after_its_deadline_is_caught(conn: Conn, client: Any) ->
 def test_a_step_that_nobody_takes_is_caught(conn: Conn, client: Any) -> None:
     conn.execute("UPDATE tasks SET status = 'PENDING', next_step_at = clock_timestamp() - interval '10 s'")
     assert "a next step that nobody takes" in at_rest(conn, client)
+
+
+SENT_AGAIN = """
+INSERT INTO push_diary (notification_id, device_id, at)
+SELECT notification_id, device_id, at + interval '30 s' FROM push_diary"""
+TWICE = "a push sent twice outside the provider's window"
+
+
+def test_a_push_that_was_sent_twice_is_caught(conn: Conn, client: Any) -> None:
+    conn.execute(SENT_AGAIN)
+    assert at_rest(conn, client) == {TWICE}
+
+
+@pytest.mark.parametrize(("kind", "excused"), [("delivery died", True), ("redis flushed", False)])
+def test_a_death_between_sending_and_recording_excuses_it(conn: Conn, client: Any, kind: str, excused: bool) -> None:
+    row = conn.execute("SELECT min(extract(epoch FROM at))::float8 FROM push_diary").fetchone()
+    assert row is not None
+    conn.execute(SENT_AGAIN)
+    assert (TWICE not in at_rest(conn, client, None, Window(kind, row[0], row[0] + 60))) == excused
+
+
+def test_writing_a_push_again_is_heard_of(town: Town) -> None:
+    with psycopg.connect(town.url) as conn:
+        conn.execute(
+            "INSERT INTO recorded_pushes (notification_id, user_id, data) SELECT notification_id, 1, '{}'"
+            " FROM recorded_pushes LIMIT 1"
+        )
+        assert len(conn.execute(checker.SENT_AGAIN).fetchall()) == 1
+        conn.rollback()
 
 
 # ---- order ----

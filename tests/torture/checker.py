@@ -13,15 +13,13 @@ from app.redis_store.contract import to_ms
 from tests.support.matching import BROKEN_PROMISES
 from tests.torture.ledger import Ledger
 from tests.torture.rules import AT_REST
-from tests.torture.saboteur import Window
+from tests.torture.windows import Window, broken_s
 
 SHOWN = 5
 """So many of a kind are told one by one."""
 LATE_S = 8.0
 """The bound on lateness while nothing is broken. Failpoints let a thread that holds a task's row sleep for up to 4 s,
 and a role that died takes seconds to start on a busy machine."""
-AFTERMATH_S = 4.0
-"""What was broken may be felt for so long after it was mended."""
 AGREED_AFTER_S = 6.0
 """Redis has heard of whatever is older than this: the mirror compares after 2 s, every second."""
 
@@ -38,6 +36,8 @@ class Violation:
 class Evidence:
     ledger: Ledger = field(default_factory=Ledger)
     windows: Sequence[Window] = ()
+    deaths: Sequence[Window] = ()
+    """Also those that failpoints brought about, between two steps."""
 
 
 def check_always(conn: Conn) -> list[Violation]:
@@ -51,6 +51,7 @@ def check_at_rest(conn: Conn, client: Any, evidence: Evidence) -> list[Violation
         *_ask(conn, AT_REST),
         *check_words(conn, evidence.ledger),
         *check_lateness(conn, evidence.windows),
+        *check_sent_once(conn, [*evidence.windows, *evidence.deaths]),
         *check_redis_is_empty(client),
     ]
 
@@ -129,17 +130,6 @@ def _late(promise: str, rows: Iterable[Any], windows: Sequence[Window], bound_s:
     return some(promise, details)
 
 
-def broken_s(windows: Sequence[Window], since: float, until: float) -> float:
-    """For how long of this time anything was broken, or had just been mended."""
-    spans = sorted((max(one.began, since), min(one.ended + AFTERMATH_S, until)) for one in windows)
-    total, reached = 0.0, since
-    for began, ended in spans:
-        if ended > max(began, reached):
-            total += ended - max(began, reached)
-            reached = ended
-    return total
-
-
 def worst_lateness_s(conn: Conn, windows: Sequence[Window]) -> float:
     """Of the offers that ran out while nothing was broken, nor had just been."""
     rows = conn.execute(
@@ -147,6 +137,25 @@ def worst_lateness_s(conn: Conn, windows: Sequence[Window]) -> float:
     )
     calm = [float(done) - float(due) for due, done in rows if broken_s(windows, float(due), float(done)) == 0]
     return max(calm, default=0.0)
+
+
+SENT_AGAIN = """
+SELECT notification_id, device_id, extract(epoch FROM at), extract(epoch FROM before)
+FROM (SELECT *, lag(at) OVER (PARTITION BY notification_id, device_id ORDER BY id) AS before FROM push_diary) pushes
+WHERE before IS NOT NULL
+"""
+PROVIDER_WINDOW_S = 2.0
+"""Between sending and writing down that it was sent, a death or a PostgreSQL that is away has it sent again."""
+
+
+def check_sent_once(conn: Conn, windows: Sequence[Window]) -> list[Violation]:
+    trouble = [one for one in windows if one.kind.startswith(("postgres", "delivery", "everything"))]
+    details = [
+        f"{id_} to {device}: again after {float(at) - float(before):.1f} s"
+        for id_, device, at, before in conn.execute(SENT_AGAIN)
+        if broken_s(trouble, float(before), float(before) + PROVIDER_WINDOW_S) == 0
+    ]
+    return some("a push sent twice outside the provider's window", details)
 
 
 # ---- Redis ----

@@ -17,7 +17,10 @@ from pathlib import Path
 from machine import processes
 from machine.steps import ROOT
 
+from tests.torture.windows import Window
+
 RESTART_AFTER_S = 0.3
+NOTICED_AFTER_S = 1.0
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 STARTED = {"api": "api_listening", "matcher": "matcher_started", "delivery": "delivery_started"}
 
@@ -99,6 +102,7 @@ class Crew:
     armed: bool = True
     """Whether members get failpoints with their next start."""
     delivery_armed: bool = True
+    deaths_noted: list[Window] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -119,6 +123,7 @@ class Crew:
                 if member.process is not None and member.process.poll() is not None:
                     # Whatever is left of its family would hold its port.
                     member.send(signal.SIGKILL)
+                    self.deaths_noted.append(Window(f"{member.role} died", time.time() - NOTICED_AFTER_S, time.time()))
                     member.process = None
                     member.due_at = time.monotonic() + RESTART_AFTER_S
                 if member.process is None and member.wanted and member.due_at <= time.monotonic():

@@ -144,6 +144,10 @@ def _answer(phone: Phone, task_id: str) -> None:
             phone.word("accept", task_id)
         case 9:
             _wander(phone)
+        case 10:
+            # Looks again much later; whoever should have noticed may be standing still.
+            phone.over.wait(phone.rng.uniform(2, 5))
+            phone.word("accept", task_id)
         case _:
             phone.over.wait(2)
 

@@ -1,8 +1,8 @@
 """Were candidates asked in the order that the rules give?
 
 In calm places the answer is exact: nobody there moves, accepts or is wanted by others, so every search asks the same
-students, nearest first, whatever happens to lists on the way. In lively places a diary of the students, kept by a
-trigger, tells who was free all the time; whoever was may not have been passed by, in a list or at its end.
+students, nearest first, whatever happens to lists on the way. In lively places a diary of the students tells who was
+free all the time; whoever was may not have been passed by, in a list or at its end.
 """
 
 from collections.abc import Sequence
@@ -10,22 +10,6 @@ from typing import Any
 
 from tests.torture.checker import Conn, Violation, some
 from tests.torture.people import Place
-
-DIARY = """
-CREATE TABLE student_diary (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, student_id bigint NOT NULL, at timestamptz NOT NULL,
-    available boolean NOT NULL, measured boolean NOT NULL, location geography);
-CREATE INDEX ON student_diary (student_id, at);
-CREATE FUNCTION keep_student_diary() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO student_diary (student_id, at, available, measured, location)
-    VALUES (NEW.id, clock_timestamp(), NEW.available,
-            TG_OP = 'INSERT' OR (OLD.completed, OLD.month) IS DISTINCT FROM (NEW.completed, NEW.month)
-            OR OLD.location::text IS DISTINCT FROM NEW.location::text, NEW.location);
-    RETURN NULL;
-END $$;
-CREATE TRIGGER student_diary AFTER INSERT OR UPDATE ON students FOR EACH ROW EXECUTE FUNCTION keep_student_diary();
-"""
 
 # The diary is written before the commit, which may have to wait for a lock.
 SLACK = "interval '4 s'"

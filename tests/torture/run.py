@@ -14,7 +14,7 @@ from sqlalchemy import create_engine
 
 from app.db import Database, psycopg_url
 from app.ops.migrate import upgrade
-from tests.torture import checker, downtime, order
+from tests.torture import checker, diaries, downtime, order
 from tests.torture.crew import Crew, Member, is_ready
 from tests.torture.drivers import Drivers
 from tests.torture.ledger import Ledger
@@ -107,7 +107,8 @@ class Run:
         upgrade(engine)
         engine.dispose()
         with self.stores.connect() as conn:
-            conn.execute(order.DIARY)
+            conn.execute(diaries.STUDENTS)
+            conn.execute(diaries.PUSHES)
         settler = Settler(Database(self.stores.database_url, pool_size=2))
         if self.options.quick:
             return settler.settle(lively=1, elders=4, students=5, calm=1, calm_students=3), settler
@@ -191,7 +192,7 @@ class Run:
             self._until(lambda: _open(conn) == 0, 10)
             self._until(lambda: _on_their_way(conn) == 0, LEASE_S + 10)
             self._until(lambda: not checker.check_redis_is_empty(client), 10)
-            evidence = checker.Evidence(self.ledger, self.saboteur.diary.windows)
+            evidence = checker.Evidence(self.ledger, self.saboteur.diary.windows, self.crew.deaths_noted)
             self.violations += checker.check_at_rest(conn, client, evidence)
             self.violations += order.check_order(conn, people.calm, RADIUS_M)
 

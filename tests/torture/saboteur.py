@@ -15,17 +15,9 @@ import psycopg
 from tests.torture.crew import Crew, Member
 from tests.torture.proxy import Proxy
 from tests.torture.stores import Skew, Stores
+from tests.torture.windows import Window
 
 AHEAD_S = 900
-
-
-@dataclass(frozen=True)
-class Window:
-    """A time in which something was broken, by the wall clock, which is also PostgreSQL's."""
-
-    kind: str
-    began: float
-    ended: float
 
 
 @dataclass
@@ -124,7 +116,7 @@ class Saboteur:
 
     def stop_matcher(self) -> None:
         matchers = self._crew.of("matcher")
-        chosen = self._rng.sample(matchers, self._rng.choice((1, 1, len(matchers))))
+        chosen = self._rng.sample(matchers, self._rng.choice((1, len(matchers))))
         with self.diary.note("matcher stopped"):
             self._stopped(chosen, self._draw(3, 8))
 
