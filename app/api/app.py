@@ -17,7 +17,7 @@ from app.api.dispatch import handler
 from app.api.docs import render
 from app.api.errors import problem, problem_of_fault, problem_of_http_error
 from app.api.limits import PerUserLimit
-from app.api.load import admit
+from app.api.load import admit, leave
 from app.api.openapi import describe, to_bytes
 from app.api.routing import Route
 from app.api.site import Site
@@ -75,6 +75,7 @@ def create_app(
         )
     _observe(app, site.metrics)
     app.before_request(lambda: _admit(settings))
+    app.teardown_request(leave)
     app.register_error_handler(AppError, problem)
     app.register_error_handler(HTTPException, problem_of_http_error)
     app.register_error_handler(Exception, problem_of_fault)

@@ -21,6 +21,11 @@ class Overloaded(Unavailable):
     retry_after_s = 1
 
 
+def leave(_error: BaseException | None = None) -> None:
+    """The time of a request ends with it; the thread may do other work."""
+    answer_by.set(None)
+
+
 def admit(queue_limit_s: float, request_timeout_s: float) -> None:
     """Starts the clock of this request, or turns it away."""
     waited = waited_s.get()

@@ -27,6 +27,7 @@ from app.db import Database
 from app.ops import demo, token, users_cli
 from app.ops.metrics import serve_metrics
 from app.settings import Settings
+from app.watchdog import answer_by
 from tests.support.api import NOBODY_LISTENS
 from tests.support.world import authorization, settle_world
 
@@ -314,3 +315,10 @@ def test_broken_requests_are_refused_and_never_a_fault(services: Services, serve
             answer = raw.recv(100)
         assert answer == b"" or answer.split()[1] in (b"400", b"501"), (how, answer)
     assert _get(address + "/healthz", {})[0] == 200
+
+
+def test_the_time_of_a_request_ends_with_it(services: Services):
+    app = create_app(services)
+    app.test_client().get("/me")
+    app.extensions["site"].location_limit.close()
+    assert answer_by.get() is None
