@@ -254,11 +254,21 @@ def test_a_request_that_got_201_and_is_lost_is_caught(conn: Conn, client: Any) -
     assert at_rest(conn, client, ledger) == {"a request that was answered with 201 and is not there"}
 
 
-def test_two_tasks_for_one_key_are_caught(conn: Conn, client: Any) -> None:
+def test_two_tasks_for_one_key_are_caught(conn: Conn, client: Any, town: Town) -> None:
     ledger = Ledger()
-    ledger.pressed(200, "one", "key")
-    ledger.pressed(200, "two", "key")
+    task_id = str(town.ids["done"])
+    ledger.pressed(201, task_id, "key")
+    ledger.pressed(200, task_id, "key")
+    assert at_rest(conn, client, ledger) == set()
+    ledger.pressed(200, "another", "key")
     assert at_rest(conn, client, ledger) == {"two tasks for one Idempotency-Key"}
+
+
+def test_a_key_that_met_an_open_task_is_still_unused(conn: Conn, client: Any, town: Town) -> None:
+    ledger = Ledger()
+    ledger.pressed(200, str(town.ids["over"]), "key")
+    ledger.pressed(201, str(town.ids["done"]), "key")
+    assert at_rest(conn, client, ledger) == set()
 
 
 @pytest.mark.parametrize(
