@@ -1,6 +1,7 @@
 """PostgreSQL: one engine for each process, transactions opened by entry points only."""
 
 import math
+import select
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -106,6 +107,12 @@ def driver(conn: Connection) -> Any:
     return conn.connection.driver_connection
 
 
+def _has_something_to_say(connection: Any) -> bool:
+    poll = select.poll()
+    poll.register(connection.pgconn.socket, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 def _ping_after_rest(engine: Engine, watchdog: Watchdog) -> None:
     """A connection that has been idle for a while may have died meanwhile, so it is tried before it is handed out.
     SQLAlchemy's own ping does so every time, and waits without end for a server that does not answer."""
@@ -114,6 +121,9 @@ def _ping_after_rest(engine: Engine, watchdog: Watchdog) -> None:
         record.info["idle_since"] = time.monotonic()
 
     def ping(connection: Any, record: Any, _proxy: Any) -> None:
+        if _has_something_to_say(connection):
+            # An idle connection hears from the server only when the server ends it.
+            raise sqlalchemy.exc.DisconnectionError
         if time.monotonic() - record.info.get("idle_since", math.inf) < PING_AFTER_S:
             return
         try:

@@ -321,7 +321,7 @@ def end_all_connections(db: Database) -> None:
     with engine.connect() as conn:
         conn.execute(
             text(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
         )
