@@ -1,11 +1,13 @@
 """Two worlds in which the same rules are played: one in memory with a clock that is moved by hand, and one in real
 stores, where time passes by moving everything that has happened into the past."""
 
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -14,12 +16,13 @@ from sqlalchemy import text
 
 from app.bootstrap import Services
 from app.clock import Clock, FakeClock
+from app.matching.cascade import Settled
 from app.matching.commands import Matching
 from app.matching.mirror import CHECK_AFTER, Mirror
 from app.matching.rules import MatchingRules
 from app.matching.store.memory.stores import MemoryStores
 from app.matching.store.memory.tables import StudentRow, UserRow
-from app.matching.store.port import Stores
+from app.matching.store.port import Store, Stores
 from app.redis_store import keys
 from app.redis_store.contract import Clockwork, from_ms
 from app.redis_store.memory import MemoryClockwork, Shown
@@ -75,9 +78,52 @@ class Seen:
     """Offers that will not be pushed any more."""
 
 
+Interlude = Callable[[Store], Settled]
+
+
+class Interrupted:
+    """Stores in which another process commits something just before a transaction locks its students: after it has
+    read who may be asked, and before it reads that again."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        self.interlude: Interlude | None = None
+        self.follows: Settled | None = None
+        """What the other process would have to do after its commit."""
+
+    @contextmanager
+    def transaction(self) -> Iterator[Store]:
+        with self._stores.transaction() as store:
+            yield cast(Store, _Locking(store, self.interrupt))
+
+    @contextmanager
+    def reading(self) -> Iterator[Store]:
+        with self._stores.reading() as store:
+            yield store
+
+    def interrupt(self) -> None:
+        interlude, self.interlude = self.interlude, None
+        if interlude is not None:
+            with self._stores.transaction() as store:
+                self.follows = interlude(store)
+
+
+class _Locking:
+    def __init__(self, store: Store, first: Callable[[], None]) -> None:
+        self._store = store
+        self._first = first
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def lock_students(self, ids: Iterable[int], *, skip_locked: bool = False) -> set[int]:
+        self._first()
+        return self._store.lock_students(ids, skip_locked=skip_locked)
+
+
 class World(Protocol):
     rules: MatchingRules
-    stores: Stores
+    stores: Interrupted
     clockwork: Clockwork
     matching: Matching
     mirror: Mirror
@@ -85,6 +131,7 @@ class World(Protocol):
     def now(self) -> datetime: ...
     def month(self) -> date: ...
     def pass_time(self, seconds: float) -> None: ...
+    def claim(self, most: int) -> list[UUID]: ...
     def turn_the_month(self) -> None: ...
     def elder(self, metres: float) -> Caller: ...
     def student(self, metres: float) -> Caller: ...
@@ -116,13 +163,14 @@ class MemoryWorld:
     def __init__(self, rules: MatchingRules, start: datetime | None = None) -> None:
         self.rules = rules
         self.clock = FakeClock(start)
-        self.stores = MemoryStores(self.clock)
+        self._memory = MemoryStores(self.clock)
+        self.stores = Interrupted(self._memory)
         self.clockwork = MemoryClockwork(self.clock)
-        self.matching = Matching(self.stores, self.clockwork, self.stores, rules)
-        self.mirror = Mirror(self.stores, self.clockwork, Ahead(self.stores), rules)
+        self.matching = Matching(self.stores, self.clockwork, self._memory, rules)
+        self.mirror = Mirror(self.stores, self.clockwork, Ahead(self._memory), rules)
 
     def now(self) -> datetime:
-        return self.stores.now()
+        return self._memory.now()
 
     def month(self) -> date:
         return _month(self.now(), self.rules)
@@ -130,12 +178,15 @@ class MemoryWorld:
     def pass_time(self, seconds: float) -> None:
         self.clock.advance(seconds)
 
+    def claim(self, most: int) -> list[UUID]:
+        return self.clockwork.claim_due(self.now(), most).task_ids
+
     def turn_the_month(self) -> None:
         """As if everybody's counts were a month older."""
-        students = self.stores.tables.students
+        students = self._memory.tables.students
         for id_, row in students.items():
             if row.month != date.min:
-                self.stores.tables.change_student(id_, month=(row.month - timedelta(days=1)).replace(day=1))
+                self._memory.tables.change_student(id_, month=(row.month - timedelta(days=1)).replace(day=1))
 
     def elder(self, metres: float) -> Caller:
         return self._person(Role.ELDER, home=self.spot(metres))
@@ -147,19 +198,19 @@ class MemoryWorld:
         return self._person(Role.COORDINATOR)
 
     def _person(self, role: Role, *, home: LatLon | None = None, location: LatLon | None = None) -> Caller:
-        id_ = len(self.stores.tables.users) + 1
+        id_ = len(self._memory.tables.users) + 1
         student = StudentRow(id_, location) if role is Role.STUDENT else None
-        self.stores.add_user(UserRow(id_, role, f"N{id_}", home=home), student)
+        self._memory.add_user(UserRow(id_, role, f"N{id_}", home=home), student)
         return Caller(id_, role, f"N{id_}", "tr", None)
 
     def spot(self, metres: float) -> LatLon:
         return LatLon(PLACE.lat + metres / METRES_PER_DEGREE, PLACE.lon)
 
     def hide(self, student_id: int) -> None:
-        self.stores.tables.change_student(student_id, location=None)
+        self._memory.tables.change_student(student_id, location=None)
 
     def look(self) -> Seen:
-        rows = self.stores.tables
+        rows = self._memory.tables
         tasks = {
             row.id: TaskSeen(
                 row.id,
@@ -233,11 +284,12 @@ class RealWorld:
     def __init__(self, rules: MatchingRules, services: Services) -> None:
         self.rules = rules
         self.db = services.db
-        self.stores = services.matching.stores
+        self.stores = Interrupted(services.matching.stores)
         self._pool = Breakable.from_url(services.settings.redis_url, decode_responses=True)
         self._redis: Any = redis.Redis.from_url(services.settings.redis_url, decode_responses=True)
         self.clockwork = RedisClockwork(redis.Redis(connection_pool=self._pool), down_pause_s=0)
         self._clock = services.clock
+        self._passed = timedelta(0)
         self.matching = Matching(self.stores, self.clockwork, self._clock, rules)
         self.mirror = Mirror(self.stores, self.clockwork, Ahead(self._clock), rules)
 
@@ -250,17 +302,22 @@ class RealWorld:
         self._redis.flushdb()
 
     def now(self) -> datetime:
-        return self.db.now()
+        """Later by all the time that was made to pass; rows are shown as if they had not been moved."""
+        return self.db.now() + self._passed
 
     def month(self) -> date:
-        return _month(self.now(), self.rules)
+        return _month(self.db.now(), self.rules)
+
+    def claim(self, most: int) -> list[UUID]:
+        return self.clockwork.claim_due(self.db.now(), most).task_ids
 
     def pass_time(self, seconds: float) -> None:
-        by = timedelta(seconds=seconds)
+        milliseconds = math.ceil(seconds * 1000)
+        by = timedelta(milliseconds=milliseconds)
+        self._passed += by
         with self.db.transaction() as conn:
             for statement in SHIFTS:
                 conn.execute(text(statement), {"by": by})
-        milliseconds = int(seconds * 1000)
         for task_id in self._redis.zrange(keys.DEADLINES, 0, -1):
             self._redis.zincrby(keys.DEADLINES, -milliseconds, task_id)
         for key in self._redis.keys("*"):
@@ -309,7 +366,7 @@ class RealWorld:
                 row.skipped,
                 row.listed,
                 row.waiting,
-                row.next_step_at,
+                self._then(row.next_step_at),
                 row.ended_at is not None,
             )
             for row in self._rows("SELECT * FROM tasks")
@@ -324,8 +381,8 @@ class RealWorld:
                 row.rank,
                 row.completed_this_month,
                 row.distance_m,
-                row.offered_at,
-                row.deadline,
+                self._then(row.offered_at),
+                self._then(row.deadline),
             )
             for row in self._rows("SELECT * FROM offers")
         ]
@@ -345,7 +402,9 @@ class RealWorld:
         score = self._redis.zscore(keys.DEADLINES, str(task_id))
         listed = self._redis.lrange(keys.candidates(task_id), 0, -1)
         return Shown(
-            [int(item) for item in listed], int(asked) if asked else None, None if score is None else from_ms(score)
+            [int(item) for item in listed],
+            int(asked) if asked else None,
+            None if score is None else self._then(from_ms(score)),
         )
 
     def lose_redis(self) -> None:
@@ -357,6 +416,9 @@ class RealWorld:
 
     def set_redis_down(self, down: bool) -> None:
         self._pool.broken = down
+
+    def _then(self, moment: datetime | None) -> datetime | None:
+        return None if moment is None else moment + self._passed
 
     def _run(self, statement: str, **values: Any) -> None:
         with self.db.transaction() as conn:
