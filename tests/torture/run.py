@@ -78,6 +78,8 @@ class Run:
         environ = {
             "PATH": "/usr/bin:/bin",
             "LANG": "C.UTF-8",
+            # Whoever is killed leaves its files where they go with the rest.
+            "TMPDIR": str(self.stores.folder),
             "DATABASE_URL": self.stores.database_url,
             # The matchers go through a wire that can fall silent.
             "REDIS_URL": self.stores.redis_url(self.proxy.port if role == "matcher" else None),
