@@ -154,22 +154,38 @@ def _note(step: Walk, deadline: datetime | None, skipped: int, settled: Settled)
     return Progress(task.id, next_step_at, waiting, asked, task.skipped + skipped, step.listed)
 
 
-def _choose(store: Store, steps: Sequence[Walk], rules: MatchingRules) -> None:
-    """First a look at the heads of all lists in one statement, then at the whole lists of the few that need it;
-    for a task whose list holds nobody to ask, PostgreSQL makes a new one."""
+def _choose(store: Store, steps: list[Walk], rules: MatchingRules) -> None:
+    """The oldest task chooses first. A look at the heads of all lists, in one statement, nearly always finds
+    somebody for everyone. From the first task for which it does not, all choose again, with the rest of their lists
+    or a new one where it takes that, each knowing whom the older ones took."""
+    facts = _facts(store, steps, slice(0, LOOK_AHEAD), rules)
     taken: set[int] = set()
-    _walk_lists(store, steps, taken, rules, slice(0, LOOK_AHEAD))
-    _walk_lists(store, [step for step in steps if step.pick is None], taken, rules, slice(LOOK_AHEAD, None))
     for step in steps:
+        _walk(step, slice(0, LOOK_AHEAD), facts, taken, rules)
+    first = next((index for index, step in enumerate(steps) if step.pick is None), len(steps))
+    short = {step.task.id for step in steps if step.pick is None}
+    facts |= _facts(store, [step for step in steps if step.pick is None], slice(LOOK_AHEAD, None), rules)
+    taken = {step.pick.student_id for step in steps[:first] if step.pick is not None}
+    for index in range(first, len(steps)):
+        steps[index] = step = Walk(steps[index].task, steps[index].given, listed=steps[index].task.listed)
+        _walk(step, slice(0, LOOK_AHEAD), facts, taken, rules)
+        if step.pick is None and step.task.id not in short:
+            facts |= _facts(store, [step], slice(LOOK_AHEAD, None), rules)
+        if step.pick is None:
+            _walk(step, slice(LOOK_AHEAD, None), facts, taken, rules)
         if step.pick is None:
             _rank_anew(store, step, taken, rules)
 
 
-def _walk_lists(store: Store, steps: Sequence[Walk], taken: set[int], rules: MatchingRules, part: slice) -> None:
+def _facts(store: Store, steps: Sequence[Walk], part: slice, rules: MatchingRules) -> dict[tuple[UUID, int], Fact]:
     pairs = [(step.task.id, student_id) for step in steps for student_id in step.given[part]]
-    facts = store.facts(pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
-    for step in steps:
-        walk(step, step.given[part], facts, taken, step.task.read_at + rules.offer_ttl)
+    return store.facts(pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
+
+
+def _walk(
+    step: Walk, part: slice, facts: Mapping[tuple[UUID, int], Fact], taken: set[int], rules: MatchingRules
+) -> None:
+    walk(step, step.given[part], facts, taken, step.task.read_at + rules.offer_ttl)
 
 
 def _rank_anew(store: Store, step: Walk, taken: set[int], rules: MatchingRules) -> None:

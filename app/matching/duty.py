@@ -5,6 +5,8 @@ looks which task that is; what came in between shows when it looks again under t
 whole is tried again.
 """
 
+from uuid import UUID
+
 from app.errors import NotFound
 from app.matching import service
 from app.matching.cascade import Settled
@@ -27,11 +29,17 @@ def set_availability(store: Store, student_id: int, on_duty: bool) -> Settled:
 
 def set_location(store: Store, student_id: int, spot: LatLon, rules: MatchingRules) -> Settled:
     task = _lock_asking_task(store, student_id)
+    # Only who is being asked is waited for, and only by tasks within reach of where they were.
+    waited: set[UUID] = set() if task is None else store.tasks_waiting_for([student_id], rules.radius_m)
     if not store.place_student(student_id, spot):
         raise NotFound("There is no such student.")
     if store.has_strayed(student_id, rules.leash_m):
-        return _stop_asking(store, student_id, task, "TOO_FAR")
-    return Settled(freed={student_id})
+        settled = _stop_asking(store, student_id, task, "TOO_FAR")
+    else:
+        settled = Settled(freed={student_id})
+    if waited:
+        settled.again |= waited - store.tasks_waiting_for([student_id], rules.radius_m)
+    return settled
 
 
 def set_active(store: Store, user_id: int, active: bool, rules: MatchingRules) -> Settled:

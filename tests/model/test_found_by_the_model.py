@@ -1,0 +1,56 @@
+"""Days on which the service once did the wrong thing, as short as they could be made."""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+
+from app.matching.contract import NewTask
+from app.matching.rules import MatchingRules
+from app.users.models import Caller
+from tests.model.worlds import MemoryWorld, RealWorld, World
+
+
+@pytest.fixture(params=["memory", "real"])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    if request.param == "memory":
+        yield MemoryWorld(MatchingRules())
+    else:
+        real = RealWorld(MatchingRules(), request.getfixturevalue("services"))
+        yield real
+        real.close()
+
+
+def press(world: World, elder: Caller) -> UUID:
+    return world.matching.press(elder, NewTask(elder.id)).task.id
+
+
+def asked(world: World, task_id: UUID) -> int | None:
+    with world.stores.reading() as store:
+        live = store.live_offers([task_id]).get(task_id)
+    return None if live is None else live.student_id
+
+
+@pytest.mark.parametrize("metres", [0, -700])
+def test_nobody_waits_for_a_student_who_walks_away_while_being_asked(world: World, metres: float) -> None:
+    """Still near enough to those who ask, or not even that: for those who wait it is too far."""
+    asking, waiting = world.elder(907), world.elder(1907)
+    student = world.student(991)
+    first, second = press(world, asking), press(world, waiting)
+    assert (asked(world, first), asked(world, second)) == (student.id, None)
+    world.matching.set_location(student.id, world.spot(metres))
+    assert world.look().tasks[second].status == "TIMED_OUT", "not ten minutes later"
+    assert asked(world, first) == (student.id if metres == 0 else None)
+
+
+def test_the_oldest_task_chooses_first_also_without_its_list(world: World) -> None:
+    elders = [world.elder(7) for _ in range(3)]
+    leaves, stays = world.student(0), world.student(0)
+    oldest, middle = press(world, elders[0]), press(world, elders[1])
+    world.matching.set_availability(leaves, False)
+    world.lose_lists()
+    youngest = press(world, elders[2])
+    assert [asked(world, task_id) for task_id in (oldest, middle, youngest)] == [None, stays.id, None]
+    world.pass_time(601)
+    world.matching.conductor.advance([oldest, middle, youngest])
+    assert [asked(world, task_id) for task_id in (oldest, middle, youngest)] == [stays.id, None, None]
