@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from app.logs import configure_logs
-from benchmarks import MEASUREMENTS, candidates, deadlines, flat, http, memory, report
+from benchmarks import candidates, deadlines, flat, http, memory, report
 from benchmarks.bench import Bench, load_average, say
 
 Measure = Callable[[Bench], report.Section]
@@ -27,7 +27,7 @@ MEASURE: dict[str, Measure] = {
 def main() -> int:
     signal.signal(signal.SIGINT, _stop)
     parser = argparse.ArgumentParser(prog="benchmarks")
-    parser.add_argument("--only", action="append", choices=MEASUREMENTS)
+    parser.add_argument("names", nargs="+")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -37,7 +37,7 @@ def main() -> int:
     )
     about = report.about(*bench.versions(), arguments.quick)
     sections: list[report.Section] = []
-    for name in arguments.only or MEASUREMENTS:
+    for name in arguments.names:
         say(f"{name} …")
         before, began = load_average(), time.monotonic()
         section = MEASURE[name](bench)

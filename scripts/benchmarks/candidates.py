@@ -27,7 +27,8 @@ CROSS JOIN LATERAL (
     WHERE t.student_id = u.id AND t.status = 'COMPLETED'
       AND t.ended_at >= date_trunc('month', now() AT TIME ZONE %(time_zone)s) AT TIME ZONE %(time_zone)s
 ) month
-WHERE u.is_active AND ST_DWithin(u.location, ST_SetSRID(ST_MakePoint(%(lon)s, %(lat)s), 4326)::geography, %(radius_m)s)
+WHERE u.role = 'STUDENT' AND u.is_active
+  AND ST_DWithin(u.location, ST_SetSRID(ST_MakePoint(%(lon)s, %(lat)s), 4326)::geography, %(radius_m)s)
   AND NOT EXISTS (SELECT FROM rival_tasks t WHERE t.student_id = u.id AND t.status IN ('ASSIGNED', 'STARTED'))
 ORDER BY month.completed, ST_Distance(u.location, ST_SetSRID(ST_MakePoint(%(lon)s, %(lat)s), 4326)::geography), u.id
 LIMIT %(cap)s

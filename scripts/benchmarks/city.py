@@ -91,11 +91,12 @@ SELECT CASE WHEN id % 50 = 0 THEN {held} ELSE {asking} END, id,
 FROM bench_places, (SELECT clock_timestamp() AS now) clock WHERE id <= {students} AND (id % 50 = 0 OR id % 100 = 1);
 """
 
-# What seed-like code would keep: people with a place, and tasks to be counted, with the indexes it needs.
+# What plain code would keep: one table of people with a place, and tasks to be counted, with the indexes it needs.
 RIVAL = """
 CREATE TABLE rival_users AS
-SELECT u.id, u.role, u.name, u.phone, s.active AND s.on_duty AS is_active, s.location
-FROM users u JOIN students s ON s.id = u.id;
+SELECT u.id, u.role, u.name, u.phone, coalesce(s.active AND s.on_duty, u.active) AS is_active,
+       coalesce(s.location, u.home) AS location
+FROM users u LEFT JOIN students s ON s.id = u.id;
 ALTER TABLE rival_users ADD PRIMARY KEY (id);
 CREATE INDEX ON rival_users USING gist (location);
 
@@ -184,7 +185,8 @@ def known_or_new(bench: Bench, database: str, students: int) -> City:
 
 IN_CIRCLE = """
 SELECT e.id, ST_Y(e.home::geometry), ST_X(e.home::geometry),
-       (SELECT count(*) FROM rival_users u WHERE u.is_active AND ST_DWithin(u.location, e.home, %(radius_m)s)
+       (SELECT count(*) FROM rival_users u
+           WHERE u.role = 'STUDENT' AND u.is_active AND ST_DWithin(u.location, e.home, %(radius_m)s)
            AND NOT EXISTS (SELECT FROM rival_tasks t WHERE t.student_id = u.id AND t.status = 'ASSIGNED'))
 FROM users e WHERE e.id = ANY(%(elders)s)
 """

@@ -43,7 +43,8 @@ def number(value: float) -> str:
 def in_turns(
     contestants: Mapping[str, Callable[[Item], Any]], items: Sequence[Item], passes: int
 ) -> dict[str, list[float]]:
-    """Everybody does each item before anybody does the next, so that all meet the same noise."""
+    """Everybody does each item before anybody does the next, so that all meet the same noise. The order is turned round
+    with each pass, so that nobody always comes after the one that empties the caches."""
     samples: dict[str, list[float]] = {name: [] for name in contestants}
     for item in items:
         for act in contestants.values():
@@ -51,9 +52,10 @@ def in_turns(
     gc.disable()
     collected = time.monotonic()
     try:
-        for _ in range(passes):
+        for turn in range(passes):
+            order = list(contestants.items())[:: -1 if turn % 2 else 1]
             for item in items:
-                for name, act in contestants.items():
+                for name, act in order:
                     began = time.perf_counter()
                     act(item)
                     samples[name].append((time.perf_counter() - began) * 1e3)

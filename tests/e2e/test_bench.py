@@ -28,7 +28,7 @@ def test_quick_run_prints_a_table_writes_json_and_leaves_nothing(tmp_path: Path)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     file = tmp_path / "figures.json"
-    done = bench(temporary, "--quick", "--only", "candidates", "--json", str(file))
+    done = bench(temporary, "candidates", "--quick", "--json", str(file))
     assert done.returncode == 0, done.stderr
     assert "in the circle" in done.stdout
     (section,) = json.loads(file.read_text())["sections"]
@@ -39,7 +39,7 @@ def test_quick_run_prints_a_table_writes_json_and_leaves_nothing(tmp_path: Path)
 
 
 def test_unknown_measurement_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    done = bench(tmp_path, "--only", "nothing")
+    done = bench(tmp_path, "nothing")
     assert done.returncode == 2
     assert "candidates" in done.stderr
 

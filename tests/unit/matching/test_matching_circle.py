@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.matching.circle import A, Circle, stretch
+from app.matching.circle import A, Circle, northing, stretch
 
 
 def test_at_the_equator_the_map_is_true_and_towards_the_poles_it_stretches() -> None:
@@ -13,10 +13,8 @@ def test_at_the_equator_the_map_is_true_and_towards_the_poles_it_stretches() -> 
     assert stretch(-41) == stretch(41)
 
 
-def test_within_a_kilometre_of_kadikoy_the_map_is_in_doubt_about_27_centimetres() -> None:
-    circle = Circle(40.987, 29.028, 1000)
-    doubtful_m = (circle.outer - circle.inner) / stretch(40.987)
-    assert 0.2 < doubtful_m < 0.3
+def test_within_a_kilometre_of_kadikoy_the_map_is_in_doubt_about_micrometres() -> None:
+    assert 1e-6 < Circle(40.987, 29.028, 1000).doubt_m < 20e-6
 
 
 def test_the_corners_of_the_map() -> None:
@@ -48,8 +46,19 @@ def test_where_the_map_tears(lat: float, lon: float, radius_m: float, on_the_map
 
 
 @given(st.floats(-83, 83), st.floats(-178, 178), st.sampled_from([1.0, 50.0, 1000.0, 100_000.0]))
-def test_inside_is_inside_outside_and_bounds_are_bounds(lat: float, lon: float, radius_m: float) -> None:
+def test_the_search_reaches_beyond_the_rim_and_the_halfway_factor_is_the_one_of_the_centre_at_the_centre(
+    lat: float, lon: float, radius_m: float
+) -> None:
     circle = Circle(lat, lon, radius_m)
-    assert 0 < circle.inner < circle.outer
-    assert circle.inner / stretch(lat) <= radius_m <= circle.outer / stretch(lat)
-    assert circle.least_ground(circle.outer) <= radius_m * (1 + 1e-12)
+    at, northwards = circle.halfway_stretch
+    assert circle.outer / stretch(lat) > radius_m
+    assert at + northwards * circle.y == pytest.approx(stretch(lat), rel=1e-12)
+
+
+@given(st.floats(-83, 83), st.floats(-1, 1))
+def test_halfway_to_a_place_means_the_factor_between_the_two(lat: float, north_km: float) -> None:
+    circle = Circle(lat, 0, 1000)
+    at, northwards = circle.halfway_stretch
+    elsewhere = lat + north_km / 111
+    factor = at + northwards * northing(elsewhere)
+    assert factor == pytest.approx((stretch(lat) + stretch(elsewhere)) / 2, rel=1e-6)

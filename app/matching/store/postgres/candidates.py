@@ -1,12 +1,13 @@
 """Who may be asked, in the order in which they are asked.
 
-Order: tasks completed this month, then distance, then id. The distance is the exact geodesic one; `circle.py`
-explains how a flat map decides about all but a few. `EXACT` is the same question put plainly: it serves where the
-map does not reach, and tests hold the fast answer against it.
+Order: tasks completed this month, then distance, then id. The distance is the exact geodesic one. `circle.py` explains
+how a flat map tells it to the micrometre; `MEASURED` is the same question put plainly. It serves where the map is in
+doubt or does not reach, and tests hold the fast answer against it.
 """
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, cast
 from uuid import UUID
 
@@ -15,57 +16,56 @@ from app.matching.store.postgres.connected import Connected
 from app.matching.store.records import Candidate, Ranking
 from app.users.models import LatLon
 
-SPARE = 8
-"""So many more than asked for are measured exactly; nearly always that settles the order at the end of the list."""
-
 # A count belongs to its month, so it is over at local midnight without anybody resetting it.
 THIS_MONTH = "(SELECT date_trunc('month', clock_timestamp() AT TIME ZONE {zone})::date)"
 
 COMPLETED = f"CASE WHEN s.month = {THIS_MONTH.format(zone='%(time_zone)s')} THEN s.completed ELSE 0 END"
 
-SPOT = "ST_SetSRID(ST_MakePoint(%(lon)s, %(lat)s), 4326)::geography"
+MEASURED_M = "ST_Distance(s.location, ST_SetSRID(ST_MakePoint(%(lon)s, %(lat)s), 4326)::geography)"
+
+NEAR = "s.plane <@ circle(point(%(x)s, %(y)s), %(outer)s)"
 
 # As an array, because PostgreSQL would otherwise compare every candidate with a plan of its own.
 NEVER_ASKED = "s.id <> ALL (ARRAY(SELECT o.student_id FROM offers o WHERE o.task_id = %(task_id)s))"
 
 BUSY_UNTIL = "(SELECT o.deadline FROM offers o WHERE o.student_id = short.id AND o.state = 'PENDING') AS busy_until"
 
-# The index holds all that the inner part reads, so rows are visited only where they changed since the last VACUUM,
-# and for those few that are measured exactly. OFFSET 0 keeps the planner from measuring each distance twice. Both
-# statements answer with the columns of `Row`.
-FAST = f"""
-SELECT short.completed, ST_Distance(place.location, {SPOT}) AS distance_m, short.id, {BUSY_UNTIL}, eligible,
-       map_distance
+# The index holds all that the map needs, so rows are visited only where they changed since the last VACUUM. OFFSET 0
+# keeps the planner from computing each distance twice.
+STATEMENT = f"""
+SELECT short.completed, short.distance_m, short.id,
+       (SELECT o.deadline FROM offers o WHERE o.student_id = short.id AND o.state = 'PENDING') AS busy_until,
+       short.eligible, short.on_the_rim
 FROM (
-    SELECT id, completed, map_distance, count(*) OVER () AS eligible
-    FROM (SELECT s.id, {COMPLETED} AS completed, s.plane <-> point(%(x)s, %(y)s) AS map_distance
+    SELECT id, completed, distance_m, count(*) OVER () AS eligible,
+           bool_or(distance_m > %(surely_m)s) OVER () AS on_the_rim
+    FROM (SELECT s.id, {COMPLETED} AS completed, {{distance}} AS distance_m
           FROM students s
-          WHERE s.available AND s.plane <@ circle(point(%(x)s, %(y)s), %(outer)s) AND {NEVER_ASKED}
+          WHERE s.available AND {{within}} AND {NEVER_ASKED}
           OFFSET 0) near
-    WHERE map_distance <= %(inner)s
-       OR (SELECT ST_Distance(edge.location, {SPOT}) FROM students edge WHERE edge.id = near.id) <= %(radius_m)s
-    ORDER BY completed, map_distance LIMIT %(most)s
-) short JOIN students place ON place.id = short.id"""
-
-EXACT = f"""
-SELECT completed, distance_m, id, {BUSY_UNTIL}, eligible, 0::float8
-FROM (
-    SELECT id, completed, distance_m, count(*) OVER () AS eligible
-    FROM (SELECT s.id, {COMPLETED} AS completed, ST_Distance(s.location, {SPOT}) AS distance_m
-          FROM students s WHERE s.available AND {NEVER_ASKED}
-          OFFSET 0) everybody
-    WHERE distance_m <= %(radius_m)s
+    WHERE distance_m <= %(at_most_m)s
     ORDER BY completed, distance_m, id LIMIT %(most)s
 ) short"""
 
+ON_THE_MAP = STATEMENT.format(
+    distance="(s.plane <-> point(%(x)s, %(y)s)) / (%(stretch)s + %(stretch_northwards)s * s.plane[1])",
+    within=NEAR,
+)
+MEASURED = STATEMENT.format(distance=MEASURED_M, within=NEAR)
+MEASURED_EVERYWHERE = STATEMENT.format(distance=MEASURED_M, within="true")
+
 # Tasks completed, distance, id: the order of candidates is the order of these tuples.
-Row = tuple[int, float, int, datetime | None, int, float]
+Row = tuple[int, float, int, datetime | None, int, bool]
 
 
-def _beyond_doubt(circle: Circle, rows: Sequence[Row], last: Row) -> bool:
-    """Whoever was not fetched is at least as far on the map as the farthest who was; is that behind `last`?"""
-    completed, map_distance = max((row[0], row[5]) for row in rows)
-    return completed > last[0] or circle.least_ground(map_distance) > last[1]
+def _in_doubt(rows: Sequence[Row], doubt_m: float) -> bool:
+    """Whether the map may have put somebody on the wrong side of the rim or of a neighbour on the list.
+
+    Those at the very same distance share a spot, as in a dormitory."""
+    too_close_m = 2 * doubt_m
+    return bool(rows) and (
+        rows[0][5] or any(a[0] == b[0] and 0 < b[1] - a[1] <= too_close_m for a, b in pairwise(rows))
+    )
 
 
 class PostgresCandidates(Connected):
@@ -74,26 +74,28 @@ class PostgresCandidates(Connected):
     ) -> Ranking:
         """The first `cap` candidates for a task that never asked them."""
         circle = Circle(spot.lat, spot.lon, radius_m)
-        values = {"task_id": task_id, "lat": spot.lat, "lon": spot.lon, "radius_m": radius_m, "time_zone": time_zone}
-        if exact or not circle.on_the_map:
-            rows = self._fetch(EXACT, values | {"most": cap})
+        values = {"task_id": task_id, "lat": spot.lat, "lon": spot.lon, "time_zone": time_zone, "most": cap + 1}
+        if circle.on_the_map and not exact:
+            rows = self._on_the_map(circle, values)
         else:
-            rows = self._rank_on_the_map(circle, values, cap)
-        found = [Candidate(row[2], row[0], row[1], row[3]) for row in rows]
+            rows = self._measured(MEASURED_EVERYWHERE, circle, values)
+        found = [Candidate(row[2], row[0], row[1], row[3]) for row in rows[:cap]]
         return Ranking(found, rows[0][4] if rows else 0)
 
-    def _rank_on_the_map(self, circle: Circle, values: dict[str, Any], cap: int) -> Sequence[Row]:
-        values |= {"x": circle.x, "y": circle.y, "inner": circle.inner, "outer": circle.outer}
-        most = cap + SPARE
-        while True:
-            rows = self._fetch(FAST, values | {"most": most})
-            ranked = rows[:cap]
-            if len(rows) < most or _beyond_doubt(circle, rows, ranked[-1]):
-                return ranked
-            most *= 2
+    def _on_the_map(self, circle: Circle, values: dict[str, Any]) -> list[Row]:
+        stretch, northwards = circle.halfway_stretch
+        doubt_m = circle.doubt_m
+        values |= {"x": circle.x, "y": circle.y, "outer": circle.outer}
+        values |= {"stretch": stretch, "stretch_northwards": northwards}
+        rim = {"surely_m": circle.radius_m - doubt_m, "at_most_m": circle.radius_m + doubt_m}
+        rows = self._fetch(ON_THE_MAP, values | rim)
+        return self._measured(MEASURED, circle, values) if _in_doubt(rows, doubt_m) else rows
+
+    def _measured(self, statement: str, circle: Circle, values: dict[str, Any]) -> list[Row]:
+        return self._fetch(statement, values | {"surely_m": circle.radius_m, "at_most_m": circle.radius_m})
 
     def _fetch(self, statement: str, values: dict[str, Any]) -> list[Row]:
-        """Straight to the driver: on a query of a millisecond, SQLAlchemy's share is a quarter."""
+        """Straight to the driver: on a query of half a millisecond, SQLAlchemy's share is a quarter."""
         driver: Any = self.conn.connection
         with driver.cursor(binary=True) as cursor:
             return sorted(cast(list[Row], cursor.execute(statement, values).fetchall()))
