@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, MetaData, create_engine, event, text
 from sqlalchemy.pool import QueuePool
 
 from app.errors import Unavailable
+from app.failpoints import failpoint, is_armed
 from app.watchdog import OutOfTime, Watchdog
 
 PING_AFTER_S = 1.0
@@ -81,6 +82,8 @@ class Database:
 
         self._watchdog = Watchdog(call_limit_s)
         _ping_after_rest(self.engine, self._watchdog)
+        if is_armed("sql.statement"):
+            event.listen(self.engine, "before_cursor_execute", lambda *_: failpoint("sql.statement"))
         self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @contextmanager
@@ -88,6 +91,8 @@ class Database:
         """A READ COMMITTED transaction, committed at the end of the block and rolled back by any exception."""
         with _translated(), self.engine.connect() as conn, self._watchdog.guard(driver(conn)), conn.begin():
             yield conn
+            failpoint("sql.commit")
+        failpoint("sql.committed")
 
     @contextmanager
     def reading(self) -> Generator[Connection]:

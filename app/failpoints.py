@@ -1,8 +1,9 @@
 """Places where a test may make a process die or stand still, between two steps that belong together.
 
 `FAILPOINTS="press.committed=kill:0.02,send.sent=pause:0.1:3"` kills the process at one in fifty passages of the
-first place, and makes one thread in ten stand still for three seconds at the second. Unarmed, as production insists,
-a failpoint is one look at an empty dictionary; `python -O` leaves not even that.
+first place, and makes one thread in ten stand still for three seconds at the second. `sql.statement=kill@7` kills it
+at the seventh passage, and `stop@7` stops it there until somebody lets it go on. Unarmed, as production insists, a
+failpoint is one look at an empty dictionary; `python -O`, as in our image, leaves not even that.
 """
 
 import os
@@ -10,6 +11,7 @@ import random
 import re
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +20,7 @@ from enum import StrEnum
 class Act(StrEnum):
     KILL = "kill"
     PAUSE = "pause"
+    STOP = "stop"
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,17 @@ class Fault:
     act: Act
     probability: float
     seconds: float = 0.0
+    passage: int = 0
+    """Only at this passage; 0 is at any."""
 
 
-FAULT = re.compile(r"(?P<place>[a-z_.]+)=(?:kill:(?P<kill>[0-9.]+)|pause:(?P<pause>[0-9.]+):(?P<seconds>[0-9.]+))")
+FAULT = re.compile(
+    r"(?P<place>[a-z_.]+)=(?:kill:(?P<kill>[0-9.]+)|pause:(?P<pause>[0-9.]+):(?P<seconds>[0-9.]+)"
+    r"|(?P<act>kill|stop)@(?P<passage>[1-9][0-9]*))"
+)
 
 _armed: dict[str, Fault] = {}
+_passages: Counter[str] = Counter()
 
 
 def parse(text: str) -> dict[str, Fault]:
@@ -39,7 +48,12 @@ def parse(text: str) -> dict[str, Fault]:
 def _fault(part: str) -> tuple[str, Fault]:
     found = FAULT.fullmatch(part)
     if found is None:
-        raise ValueError(f"{part!r} is neither `place=kill:probability` nor `place=pause:probability:seconds`")
+        raise ValueError(
+            f"{part!r} is none of `place=kill:probability`, `place=pause:probability:seconds`, `place=kill@passage`"
+            " and `place=stop@passage`"
+        )
+    if found["passage"] is not None:
+        return found["place"], Fault(Act(found["act"]), 1.0, passage=int(found["passage"]))
     if found["kill"] is not None:
         return found["place"], Fault(Act.KILL, float(found["kill"]))
     return found["place"], Fault(Act.PAUSE, float(found["pause"]), float(found["seconds"]))
@@ -47,7 +61,17 @@ def _fault(part: str) -> tuple[str, Fault]:
 
 def arm(faults: Mapping[str, Fault]) -> None:
     _armed.clear()
+    _passages.clear()
     _armed.update(faults)
+
+
+def is_armed(place: str) -> bool:
+    return __debug__ and place in _armed
+
+
+def passages(place: str) -> int:
+    """How often an armed place has been passed."""
+    return _passages[place]
 
 
 def failpoint(place: str) -> None:
@@ -62,13 +86,19 @@ def act_at(
     chance: Callable[[], float] = random.random,
     pause: Callable[[float], None] = time.sleep,
     die: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGKILL),
+    stop: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGSTOP),
 ) -> None:
     fault = armed.get(place)
-    if fault is None or chance() >= fault.probability:
+    if fault is None:
+        return
+    _passages[place] += 1
+    if fault.passage not in (0, _passages[place]) or chance() >= fault.probability:
         return
     # Straight to the file, because nothing that is buffered outlives the next line.
     os.write(2, f"failpoint {fault.act.value} {place}\n".encode())
     if fault.act is Act.KILL:
         die()
+    elif fault.act is Act.STOP:
+        stop()
     else:
         pause(fault.seconds)

@@ -22,10 +22,16 @@ def test_places_are_read_with_what_happens_there() -> None:
         "press.committed": Fault(Act.KILL, 0.02),
         "send.sent": Fault(Act.PAUSE, 1.0, 0.5),
     }
+    assert parse("sql.statement=kill@7,sql.commit=stop@1") == {
+        "sql.statement": Fault(Act.KILL, 1.0, passage=7),
+        "sql.commit": Fault(Act.STOP, 1.0, passage=1),
+    }
     assert parse("") == {}
 
 
-@pytest.mark.parametrize("text", ["press", "press=kill", "press=die:1", "press=pause:1", "press=kill:often"])
+@pytest.mark.parametrize(
+    "text", ["press", "press=kill", "press=die:1", "press=pause:1", "press=kill:often", "press=kill@0"]
+)
 def test_what_cannot_be_read_ends_the_start(text: str) -> None:
     with pytest.raises(SettingsError, match="FAILPOINTS"):
         load_settings(GOOD | {"FAILPOINTS": text})
@@ -51,6 +57,17 @@ def test_a_thread_stands_still_at_its_own_place_only() -> None:
     assert naps == []
     act_at("here", armed, chance=lambda: 0.0, pause=naps.append)
     assert naps == [3.0]
+
+
+def test_a_process_dies_or_stops_at_the_passage_it_was_told() -> None:
+    happened: list[str] = []
+    failpoints.arm(armed := parse("here=kill@3,there=stop@1"))
+    for place in ("here", "here", "there", "here", "here", "there"):
+        act_at(place, armed, die=lambda: happened.append("died"), stop=lambda: happened.append("stopped"))
+    assert happened == ["stopped", "died"]
+    assert (failpoints.passages("here"), failpoints.passages("there")) == (4, 2)
+    failpoints.arm({})
+    assert failpoints.passages("here") == 0
 
 
 def test_armed_places_act_and_disarmed_ones_do_not(capfd: pytest.CaptureFixture[str]) -> None:
