@@ -108,5 +108,6 @@ def _keys(standing: Standing) -> TaskKeys:
         standing.deadline,
         standing.next_step_at,
         ListChange.KEEP if standing.status is TaskStatus.PENDING else ListChange.DROP,
+        standing.seen,
         version=standing.updated_at,
     )

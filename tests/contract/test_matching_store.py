@@ -438,6 +438,7 @@ def test_standings_of_open_tasks_by_id(world: World, store: Store) -> None:
     assert [item.task_id for item in store.open_standings(UUID(int=0), 1)] == [first]
     [standing] = store.open_standings(first, 10)
     assert (standing.student_id, standing.status) == (ali.id, T.PENDING) and standing.deadline is not None
+    assert list(standing.seen) == [ali.id]
     by_id = {item.task_id: item for item in store.standings([ended, second, uuid7()])}
     assert by_id.keys() == {ended, second} and by_id[ended].student_id is None
 

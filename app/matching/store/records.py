@@ -142,6 +142,8 @@ class Standing:
     deadline: datetime | None
     next_step_at: datetime | None
     updated_at: datetime
+    seen: Sequence[int] = ()
+    """Everybody who was asked or passed by, and so has left the list."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ class MemorySweep(Part):
     def _standing(self, row: TaskRow) -> Standing:
         live = self.rows.live_offer_for(row.id)
         asked, deadline = (None, None) if live is None else (live.student_id, live.deadline)
-        return Standing(row.id, row.status, asked, deadline, row.next_step_at, row.updated_at)
+        seen = [offer.student_id for offer in self.rows.offers.values() if offer.task_id == row.id]
+        return Standing(row.id, row.status, asked, deadline, row.next_step_at, row.updated_at, seen)
 
     def changed_tasks(self, since: datetime, until: datetime, most: int) -> dict[UUID, datetime]:
         changed = sorted(

@@ -12,7 +12,8 @@ from app.matching.store.postgres.connected import Connected
 from app.matching.store.records import Standing
 
 STANDINGS = """
-SELECT t.id, t.status, t.next_step_at, t.updated_at, o.student_id, o.deadline
+SELECT t.id, t.status, t.next_step_at, t.updated_at, o.student_id, o.deadline,
+       array(SELECT seen.student_id FROM offers seen WHERE seen.task_id = t.id) AS seen
 FROM tasks t LEFT JOIN offers o ON o.task_id = t.id AND o.state = 'PENDING'
 """
 
@@ -30,7 +31,9 @@ class PostgresSweep(Connected):
 
     def _standings(self, where: str, values: Mapping[str, Any]) -> list[Standing]:
         return [
-            Standing(row.id, TaskStatus(row.status), row.student_id, row.deadline, row.next_step_at, row.updated_at)
+            Standing(
+                row.id, TaskStatus(row.status), row.student_id, row.deadline, row.next_step_at, row.updated_at, row.seen
+            )
             for row in self.conn.execute(text(STANDINGS + where), values)
         ]
 
