@@ -4,6 +4,7 @@ The world is made by the service itself, in a database of its own without any co
 would refuse can be planted there too. Each plant is rolled back.
 """
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ from app.settings import Settings
 from app.users.models import LatLon
 from tests.conftest import SECRET
 from tests.support.matching import BROKEN_PROMISES, Neighbourhood
-from tests.torture import checker, diaries, order
+from tests.torture import checker, diaries, downtime, order, standing
 from tests.torture.ledger import Ledger
 from tests.torture.people import Person, Place
 from tests.torture.rules import AT_REST
@@ -324,6 +325,130 @@ def test_a_step_that_nobody_takes_is_caught(conn: Conn, client: Any) -> None:
     assert "a next step that nobody takes" in at_rest(conn, client)
 
 
+@pytest.mark.parametrize("state", ["PENDING", "WITHDRAWN"])
+def test_an_offer_that_outlived_its_deadline_is_caught_whatever_became_of_it(
+    conn: Conn, client: Any, state: str
+) -> None:
+    closed_at = "NULL" if state == "PENDING" else "deadline + interval '20 s'"
+    conn.execute(
+        f"UPDATE offers SET deadline = clock_timestamp() - interval '30 s' WHERE state = 'EXPIRED';"
+        f"UPDATE offers SET closed_at = {closed_at}, state = '{state}' WHERE state = 'EXPIRED'"
+    )
+    assert LATE in at_rest(conn, client)
+
+
+# ---- only clocks are wrong ----
+
+
+def prompt(conn: Conn) -> set[str]:
+    found = checker.check_prompt(conn, time.time() - 3600, time.time())
+    return {violation.promise for violation in found}
+
+
+def an_hour_ago(conn: Conn) -> None:
+    """Ali's offer for `over` was made and ran out while only clocks were wrong; it was live for five seconds."""
+    conn.execute(
+        """
+        UPDATE offers SET offered_at = clock_timestamp() - interval '60 s',
+               deadline = clock_timestamp() - interval '55 s', closed_at = clock_timestamp() - interval '55 s'
+        WHERE state = 'EXPIRED'"""
+    )
+
+
+def test_what_ran_out_in_time_is_no_violation(conn: Conn) -> None:
+    an_hour_ago(conn)
+    conn.execute("UPDATE offers SET closed_at = deadline + interval '1 s' WHERE state = 'EXPIRED'")
+    assert prompt(conn) == set()
+    assert checker.ran_out(conn, time.time() - 3600, time.time()) == 1
+
+
+@pytest.mark.parametrize(
+    ("plant", "promise"),
+    [
+        ("UPDATE offers SET closed_at = deadline + interval '3 s'", "late although only clocks are wrong"),
+        ("UPDATE offers SET state = 'PENDING', closed_at = NULL", "late although only clocks are wrong"),
+        ("UPDATE offers SET closed_at = deadline - interval '1 ms'", "early because clocks are wrong"),
+    ],
+)
+def test_late_or_early_because_of_clocks_is_caught(conn: Conn, plant: str, promise: str) -> None:
+    an_hour_ago(conn)
+    conn.execute(f"{plant} WHERE state = 'EXPIRED'")
+    assert prompt(conn) == {promise}
+
+
+def test_an_offer_for_whose_push_there_was_time_is_missed(conn: Conn) -> None:
+    an_hour_ago(conn)
+    conn.execute("UPDATE notifications SET status = 'EXPIRED'")
+    assert prompt(conn) == {"not pushed although there was time"}
+
+
+# ---- after two hours down ----
+
+
+def overdue(conn: Conn, turns: list[int], *, batch: int = 1) -> None:
+    """Ended searches, of which each had one offer; the first to fall due was dealt with as the `turns[0]`th."""
+    conn.execute("DELETE FROM offers; DELETE FROM tasks; DELETE FROM notifications")
+    for due, done in enumerate(turns):
+        if done % batch == 0:
+            # Rows of one transaction share its number; a subtransaction has one of its own.
+            conn.execute(f"SAVEPOINT batch_{done}")
+        conn.execute(
+            """
+            WITH task AS (
+                INSERT INTO tasks (id, status, elder_id, location, created_at, updated_at, search_until, ended_at)
+                VALUES (gen_random_uuid(), 'TIMED_OUT', 1, 'POINT(0 0)', now(), now(), now(), now()) RETURNING id
+            ), told AS (
+                INSERT INTO notifications (id, notification_type, recipient, recipient_user_id, subject, body, task_id)
+                SELECT gen_random_uuid(), 'PUSH', '1', 1, '', '', id FROM task
+            )
+            INSERT INTO offers (task_id, student_id, state, offered_at, deadline, closed_at)
+            SELECT id, 2, 'EXPIRED', now(), now() + %s * interval '1 ms', now() + %s * interval '1 ms' FROM task""",
+            [due, 1000 + done],
+        )
+
+
+def judged(conn: Conn, *, batch: int = 1) -> set[str]:
+    tasks = [str(row[0]) for row in conn.execute("SELECT id FROM tasks")]
+    return {violation.promise for violation in downtime.judge(conn, tasks, 1.0, batch, 1).violations}
+
+
+def test_overdue_offers_dealt_with_once_in_their_order_are_no_violation(conn: Conn) -> None:
+    overdue(conn, list(range(20)))
+    assert judged(conn) == set()
+
+
+def test_overdue_offers_out_of_their_order_are_caught(conn: Conn) -> None:
+    overdue(conn, list(reversed(range(20))))
+    assert judged(conn) == {"overdue offers out of their order"}
+
+
+def test_one_that_waits_behind_the_others_is_caught(conn: Conn) -> None:
+    overdue(conn, [19, *range(19)])
+    assert judged(conn) == {"overdue offers out of their order"}
+
+
+def test_more_at_once_than_a_batch_is_caught(conn: Conn) -> None:
+    overdue(conn, list(range(20)), batch=20)
+    assert judged(conn) == {"more overdue offers at once than the bound"}
+    assert judged(conn, batch=20) == set()
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        "UPDATE offers SET state = 'PENDING' WHERE id = (SELECT min(id) FROM offers)",
+        "INSERT INTO offers (task_id, student_id, state, deadline, closed_at)"
+        " SELECT task_id, 3, state, deadline, closed_at FROM offers LIMIT 1",
+        "UPDATE tasks SET status = 'CANCELLED' WHERE id = (SELECT id FROM tasks LIMIT 1)",
+        "DELETE FROM notifications WHERE id = (SELECT id FROM notifications LIMIT 1)",
+    ],
+)
+def test_an_overdue_offer_not_dealt_with_exactly_once_is_caught(conn: Conn, plant: str) -> None:
+    overdue(conn, list(range(20)))
+    conn.execute(plant)
+    assert "an overdue offer that was not dealt with exactly once" in judged(conn, batch=20)
+
+
 SENT_AGAIN = """
 INSERT INTO push_diary (notification_id, device_id, at)
 SELECT notification_id, device_id, at + interval '30 s' FROM push_diary"""
@@ -418,3 +543,38 @@ def test_redis_and_postgres_that_disagree_are_caught(conn: Conn, client: Any, to
     assert len(checker.check_redis_agrees(conn, client, patience_s=0)) == 1
     client.zadd("offer_deadlines", {str(town.ids["done"]): 1893456000000})
     assert checker.check_redis_agrees(conn, client, patience_s=0) == []
+
+
+def test_a_live_offer_that_redis_does_not_know_is_caught(conn: Conn, client: Any, town: Town) -> None:
+    """Unlike in the rush of a day, an offer that stands still can be compared."""
+    make_live(conn, town)
+    client.zadd("offer_deadlines", {str(town.ids["over"]): 1893456000000})
+    assert len(checker.check_redis_agrees(conn, client, patience_s=0)) == 1
+    client.set(f"pending_assignment:{town.ids['over']}", town.ids["ali"])
+    assert checker.check_redis_agrees(conn, client, patience_s=0) == []
+
+
+@pytest.mark.parametrize(
+    ("listed", "good"), [((), True), (("ali",), True), (("ali", "banu"), False), (("banu",), False)]
+)
+def test_a_list_with_somebody_who_was_asked_is_caught(
+    conn: Conn, client: Any, town: Town, listed: tuple[str, ...], good: bool
+) -> None:
+    conn.execute("DELETE FROM offers WHERE task_id = %(over)s AND student_id = %(ali)s", town.ids)
+    conn.execute("UPDATE tasks SET status = 'PENDING' WHERE id = %(over)s", town.ids)
+    for name in listed:
+        client.rpush(f"task_candidates:{town.ids['over']}", town.ids[name])
+    assert (standing.check_lists(conn, client, [town.place("banu", "ali")]) == []) == good
+
+
+def make_live(conn: Conn, town: Town) -> None:
+    conn.execute(
+        "UPDATE tasks SET status = 'PENDING', updated_at = clock_timestamp() - interval '1 h',"
+        " next_step_at = '2030-01-01' WHERE id = %(over)s",
+        town.ids,
+    )
+    conn.execute(
+        "UPDATE offers SET state = 'PENDING', closed_at = NULL, deadline = '2030-01-01'"
+        " WHERE task_id = %(over)s AND student_id = %(ali)s",
+        town.ids,
+    )

@@ -105,8 +105,8 @@ def check_lateness(conn: Conn, windows: Sequence[Window]) -> list[Violation]:
     """Offers that were over for longer than the bound, and pushes of offers that were over, not counting the time in
     which something was broken."""
     late = """
-    SELECT id, extract(epoch FROM deadline), extract(epoch FROM closed_at) FROM offers
-    WHERE state = 'EXPIRED' AND closed_at > deadline"""
+    SELECT id, extract(epoch FROM deadline), extract(epoch FROM coalesce(closed_at, clock_timestamp())) FROM offers
+    WHERE state IN ('PENDING', 'EXPIRED', 'WITHDRAWN') AND coalesce(closed_at, clock_timestamp()) > deadline"""
     shown = """
     SELECT p.id, extract(epoch FROM o.deadline), extract(epoch FROM p.shown_at) FROM recorded_pushes p
     JOIN offers o ON o.student_id = p.user_id AND o.task_id = (p.data ->> 'taskId')::uuid
@@ -119,6 +119,42 @@ def check_lateness(conn: Conn, windows: Sequence[Window]) -> list[Violation]:
         *_late("an offer that was shown after its deadline", conn.execute(shown), windows, 1.5),
         *_late("a next step that nobody takes", conn.execute(waiting), windows, LATE_S),
     ]
+
+
+PROMPT_S = 2.0
+"""The bound while nothing is broken at all but clocks."""
+
+OVER_LATE = """
+SELECT id, closed_at - deadline FROM offers
+WHERE deadline BETWEEN to_timestamp(%(since)s) AND to_timestamp(%(until)s - %(bound)s)
+  AND state IN ('PENDING', 'EXPIRED', 'WITHDRAWN')
+  AND coalesce(closed_at, clock_timestamp()) > deadline + make_interval(secs => %(bound)s)"""
+OVER_EARLY = """
+SELECT id, deadline - closed_at FROM offers
+WHERE offered_at >= to_timestamp(%(since)s) AND state = 'EXPIRED' AND closed_at < deadline"""
+NOT_PUSHED = """
+SELECT o.id, o.state, n.status, n.finished_at - o.offered_at FROM offers o
+JOIN notifications n ON n.task_id = o.task_id AND n.recipient_user_id = o.student_id
+     AND n.metadata -> 'data' ->> 'type' = 'OFFER'
+WHERE o.offered_at BETWEEN to_timestamp(%(since)s) AND to_timestamp(%(until)s - %(bound)s)
+  AND least(o.closed_at, o.deadline) - o.offered_at > interval '1.5 s' AND n.status <> 'SENT'"""
+
+
+def check_prompt(conn: Conn, since: float, until: float) -> list[Violation]:
+    """In a time in which nothing is broken but clocks."""
+    values = {"since": since, "until": until, "bound": PROMPT_S}
+    return [
+        *some("late although only clocks are wrong", [str(row) for row in conn.execute(OVER_LATE, values)]),
+        *some("early because clocks are wrong", [str(row) for row in conn.execute(OVER_EARLY, values)]),
+        *some("not pushed although there was time", [str(row) for row in conn.execute(NOT_PUSHED, values)]),
+    ]
+
+
+def ran_out(conn: Conn, since: float, until: float) -> int:
+    question = """
+    SELECT count(*) FROM offers WHERE state = 'EXPIRED' AND deadline BETWEEN to_timestamp(%s) AND to_timestamp(%s)"""
+    [[count]] = conn.execute(question, [since, until]).fetchall()
+    return count
 
 
 def _late(promise: str, rows: Iterable[Any], windows: Sequence[Window], bound_s: float) -> list[Violation]:

@@ -24,8 +24,11 @@ NOTICED_AFTER_S = 1.0
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 STARTED = {"api": "api_listening", "matcher": "matcher_started", "delivery": "delivery_started"}
 
+# Passed so often that few passages may end a process.
+EVERYWHERE = {"sql.statement": 0.0005, "sql.commit": 0.002, "sql.committed": 0.002}
 PLACES: dict[str, tuple[str, ...]] = {
     "api": (
+        *EVERYWHERE,
         "press.committed",
         "first_offer.before_commit",
         "first_offer.committed",
@@ -38,6 +41,7 @@ PLACES: dict[str, tuple[str, ...]] = {
         "follow_up.committed",
     ),
     "matcher": (
+        *EVERYWHERE,
         "ticker.claimed",
         "due.taken",
         "advance.listed",
@@ -52,7 +56,7 @@ PLACES: dict[str, tuple[str, ...]] = {
         "rebuild.unfinished",
         "compare.missed",
     ),
-    "delivery": ("delivery.claimed", "delivery.sent", "delivery.recording"),
+    "delivery": (*EVERYWHERE, "delivery.claimed", "delivery.sent", "delivery.recording"),
 }
 
 
@@ -142,12 +146,12 @@ class Crew:
         if self.rng.random() < 0.3:
             return ""
         chosen = self.rng.sample(PLACES[role], 2)
-        return ",".join(
-            f"{place}=pause:0.05:{self.rng.uniform(0.5, 4):.1f}"
-            if self.rng.random() < 0.3
-            else f"{place}=kill:{self.rng.choice((0.02, 0.05, 0.2))}"
-            for place in chosen
-        )
+        return ",".join(self._fault(place) for place in chosen)
+
+    def _fault(self, place: str) -> str:
+        if self.rng.random() < 0.3:
+            return f"{place}=pause:{EVERYWHERE.get(place, 0.05)}:{self.rng.uniform(0.5, 4):.1f}"
+        return f"{place}=kill:{EVERYWHERE.get(place) or self.rng.choice((0.02, 0.05, 0.2))}"
 
     def all_down(self) -> None:
         with self._lock:

@@ -29,6 +29,8 @@ class Downtime:
     """So many were dealt with long before their turn, because Redis told of them by itself."""
     displaced: int
     """By how many places the one that was farthest from its turn was out of it, not counting those."""
+    at_once: int
+    """The most that one transaction closed."""
     violations: Sequence[Violation]
 
 
@@ -71,7 +73,7 @@ def be_down(
     _wait_for(lambda: _still_live(conn, tasks) == 0)
     caught_up_s = time.monotonic() - began
     _wait_for(lambda: _still_open(conn, tasks) == 0)
-    return _judge(conn, tasks, caught_up_s, batch * len(crew.of("matcher")))
+    return judge(conn, tasks, caught_up_s, batch, len(crew.of("matcher")))
 
 
 def _press_all(couples: Sequence[Place], ports: Sequence[int], ledger: Ledger) -> list[str]:
@@ -109,10 +111,11 @@ def _still_open(conn: Conn, tasks: Sequence[str]) -> int:
     return _count(conn, question, tasks)
 
 
-def _judge(conn: Conn, tasks: Sequence[str], caught_up_s: float, at_once: int) -> Downtime:
-    """Each first offer is closed once and in turn. Matchers take batches side by side, so an offer may be out of its
-    turn by the two batches that each of them may have in hand. Redis fires the events of what it finds overdue in no
-    order at all; who is dealt with earlier for that takes nothing from the others."""
+def judge(conn: Conn, tasks: Sequence[str], caught_up_s: float, batch: int, matchers: int) -> Downtime:
+    """Each first offer is closed once, in turn, and with no more others than fit in a batch. Matchers take batches side
+    by side, so an offer may be out of its turn by the two batches that each of them may have in hand. Redis fires the
+    events of what it finds overdue in no order at all; who is dealt with earlier for that takes nothing from the
+    others."""
     rows = conn.execute(
         """
         SELECT t.id, t.status, count(o.id) FILTER (WHERE o.state = 'EXPIRED'), count(o.id), min(o.deadline),
@@ -121,6 +124,9 @@ def _judge(conn: Conn, tasks: Sequence[str], caught_up_s: float, at_once: int) -
         FROM tasks t LEFT JOIN offers o ON o.task_id = t.id WHERE t.id = ANY(%s::uuid[]) GROUP BY t.id""",
         [list(tasks)],
     ).fetchall()
+    together = conn.execute(TOGETHER, [list(tasks)]).fetchone()
+    assert together is not None
+    at_once, most = batch * matchers, together[0]
     odd = [str(row) for row in rows if (row[1], row[2], row[3], row[6]) != ("TIMED_OUT", 1, 1, 1)]
     closed = sorted(rows, key=lambda row: row[5])
     deadlines = [row[4] for row in closed]
@@ -130,8 +136,16 @@ def _judge(conn: Conn, tasks: Sequence[str], caught_up_s: float, at_once: int) -
     violations = some("an overdue offer that was not dealt with exactly once", odd)
     if displaced > 2 * at_once:
         violations.append(Violation("overdue offers out of their order", f"one by {displaced} places"))
+    if most > batch:
+        violations.append(Violation("more overdue offers at once than the bound", f"{most} in one transaction"))
     ahead = len(closed) - len(in_turn)
-    return Downtime(len(rows), caught_up_s, len(rows) / max(span_s, 0.001), ahead, displaced, violations)
+    return Downtime(len(rows), caught_up_s, len(rows) / max(span_s, 0.001), ahead, displaced, most, violations)
+
+
+TOGETHER = """
+SELECT coalesce(max(number), 0)
+FROM (SELECT count(*) AS number FROM offers WHERE task_id = ANY(%s::uuid[]) AND state = 'EXPIRED' GROUP BY xmin) closed
+"""
 
 
 def _out_of_turn(deadlines: Sequence[datetime]) -> list[int]:

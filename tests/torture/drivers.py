@@ -42,13 +42,16 @@ class Drivers:
 
     def finish(self, open_tasks: Callable[[], Sequence[tuple[str, str, int]]]) -> None:
         """Whoever still has a task comes to an end with it: (task, status, student)."""
-        patient = threading.Event()
         students = {one.id: one for place in self._people.places for one in place.students}
         for task_id, status, student_id in open_tasks():
-            phone = self._phone(students[student_id], patient)
+            phone = self.phone(students[student_id])
             if status == "ASSIGNED":
                 phone.word("start", task_id)
             phone.word("complete", task_id)
+
+    def phone(self, person: Person) -> Phone:
+        """One that does not give up when the day is over."""
+        return self._phone(person, threading.Event())
 
     def _phone(self, person: Person, over: threading.Event) -> Phone:
         return Phone(person, self._ports, self._ledger, random.Random(f"{self._seed} {person.id}"), over)

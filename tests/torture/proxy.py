@@ -1,4 +1,5 @@
-"""A way to Redis whose connections can fall silent without being closed, as when a machine between has vanished."""
+"""A way to Redis whose connections can fall silent without being closed, as when a machine between has vanished, and
+that can lead elsewhere, as an address does that moves to another machine."""
 
 import socket
 import threading
@@ -21,6 +22,10 @@ class Proxy:
         with self._lock:
             self._silent |= self._open.keys()
             return len(self._open)
+
+    def lead_to(self, port: int) -> None:
+        """Who connects from now on; who is connected stays where they are."""
+        self._target = ("127.0.0.1", port)
 
     def close(self) -> None:
         with self._lock:

@@ -22,6 +22,10 @@ class Report:
     answers: Mapping[str, int]
     pushes: int
     worst_lateness_s: float
+    prompt: int
+    """Offers that ran out while only clocks were wrong."""
+    compared: int
+    """Live offers that Redis was asked about after it had lost something."""
     downtime: Downtime | None
     violations: Sequence[Violation]
     notes: Sequence[str]
@@ -43,13 +47,17 @@ class Report:
             ("pushes", str(self.pushes)),
             ("latest end of an offer while nothing was broken", f"{self.worst_lateness_s:.3f} s"),
         ]
+        rows += [
+            ("offers run out while only clocks were wrong", str(self.prompt)),
+            ("live offers compared with Redis", str(self.compared)),
+        ]
         if self.downtime is not None:
             down = self.downtime
             rows.append(
                 (
                     "after two hours down",
                     f"{down.overdue} overdue, caught up {down.caught_up_s:.1f} s after the start of the roles,"
-                    f" {down.per_s:.0f}/s, {down.ahead} before their turn,"
+                    f" {down.per_s:.0f}/s, at most {down.at_once} at once, {down.ahead} before their turn,"
                     f" the rest out of it by {down.displaced} places at most",
                 )
             )

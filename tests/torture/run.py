@@ -4,6 +4,7 @@ import random
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +22,10 @@ from tests.torture.ledger import Ledger
 from tests.torture.people import SECRET, People, Settler
 from tests.torture.proxy import Proxy
 from tests.torture.report import Report
-from tests.torture.saboteur import Saboteur
+from tests.torture.saboteur import AHEAD_S, Saboteur
+from tests.torture.standing import Standing
 from tests.torture.stores import MARK, Skew, Stores
+from tests.torture.windows import AFTERMATH_S
 
 RADIUS_M = 1000.0
 BEHIND_S = -300
@@ -44,6 +47,11 @@ class Options:
     @property
     def search_limit_s(self) -> int:
         return 8 if self.quick else 20
+
+    @property
+    def batch(self) -> int:
+        """So small that the order in which overdue offers are dealt with can be seen."""
+        return max(5, min(self.overdue // 15, 50))
 
 
 class Run:
@@ -81,8 +89,8 @@ class Run:
             # Whoever is killed leaves its files where they go with the rest.
             "TMPDIR": str(self.stores.folder),
             "DATABASE_URL": self.stores.database_url,
-            # The matchers go through a wire that can fall silent.
-            "REDIS_URL": self.stores.redis_url(self.proxy.port if role == "matcher" else None),
+            # A wire that can fall silent, to an address that can move.
+            "REDIS_URL": self.stores.redis_url(self.proxy.port),
             "AUTH_SECRET": SECRET,
             "API_WORKERS": "1",
             "DELIVERY_THREADS": "4",
@@ -92,14 +100,15 @@ class Run:
             "COMPLETE_LIMIT_S": "8",
             "RECONCILE_INTERVAL_S": "1",
             "CANDIDATE_CAP": str(random.Random(self.options.seed).choice((2, 3, 50))),
-            "MATCHER_BATCH": "50",
+            "MATCHER_BATCH": str(self.options.batch),
             "TASKS_PER_MINUTE": "1000",
             "LOCATIONS_PER_MINUTE": "1000",
             MARK: str(self.stores.folder),
             **extra,
         }
         # The last of each role lives on a host whose clock is behind.
-        if index == {"api": self.options.apis, "matcher": self.options.matchers}.get(role, 0) - 1:
+        copies = {"api": self.options.apis, "matcher": self.options.matchers, "delivery": self.options.deliveries}
+        if index == copies[role] - 1:
             environ |= self.host_clock.environment
         name = f"{role}-{index + 1}"
         return Member(role, name, environ, self.stores.folder / f"{name}.log")
@@ -136,11 +145,12 @@ class Run:
             self.tell("mending")
             self.saboteur.heal((self.host_clock,))
             self.crew.disarm()
+            prompt = self._put_clocks_wrong()
             drivers.stop()
-            self._come_to_rest(drivers, people)
+            compared = self._come_to_rest(drivers, people)
             if self.options.overdue and not self.violations:
                 down = self._be_down(settler)
-            return self._report(time.monotonic() - began, down)
+            return self._report(time.monotonic() - began, down, prompt, compared)
         finally:
             self.crew.stop()
             self.proxy.close()
@@ -183,8 +193,28 @@ class Run:
             f" {len(self.ledger.created)} requests, {answers} answers, {len(self.violations)} violations"
         )
 
-    def _come_to_rest(self, drivers: Drivers, people: People) -> None:
-        with self.stores.connect() as conn, self.stores.redis_client() as client:
+    def _put_clocks_wrong(self) -> int:
+        """Nothing else is broken meanwhile, so that what is late is late because of them. Tells how many offers ran
+        out."""
+        self.tell("only clocks are wrong")
+        seconds = 5 if self.options.quick else 12
+        with self.saboteur.diary.note("clocks wrong"):
+            self.stores.redis_clock.put(AHEAD_S)
+            self.host_clock.put(BEHIND_S)
+            # Until everybody has caught up with what was broken before.
+            time.sleep(AFTERMATH_S)
+            since = time.time()
+            time.sleep(seconds)
+            until = time.time()
+        with self.stores.connect() as conn:
+            self.violations += checker.check_prompt(conn, since, until)
+            ran_out = checker.ran_out(conn, since, until)
+        for clock in (self.stores.redis_clock, self.host_clock):
+            clock.put(0)
+        return ran_out
+
+    def _come_to_rest(self, drivers: Drivers, people: People) -> int:
+        with self.stores.connect() as conn, closing(self.stores.redis_client()) as client:
             # Nothing is driven now, so that what goes on does so by the rules alone.
             time.sleep(checker.AGREED_AFTER_S)
             self.violations += checker.check_redis_agrees(conn, client)
@@ -192,17 +222,24 @@ class Run:
             if not self._until(lambda: _open(conn) == 0, self.options.search_limit_s + 15):
                 drivers.finish(lambda: _held(conn))
             self._until(lambda: _open(conn) == 0, 10)
+        self.tell("offers stand while Redis forgets")
+        rng = random.Random(self.options.seed + 3)
+        standing = Standing(self.stores, self.crew, self.proxy, self.saboteur.diary, people, drivers.phone, rng)
+        compared, found = standing.run(1 if self.options.quick else 2)
+        self.violations += found
+        with self.stores.connect() as conn, closing(self.stores.redis_client()) as client:
             self._until(lambda: _on_their_way(conn) == 0, LEASE_S + 10)
             self._until(lambda: not checker.check_redis_is_empty(client), 10)
             evidence = checker.Evidence(self.ledger, self.saboteur.diary.windows, self.crew.deaths_noted)
             self.violations += checker.check_at_rest(conn, client, evidence)
             self.violations += order.check_order(conn, people.calm, RADIUS_M)
+        return compared
 
     def _be_down(self, settler: Settler) -> downtime.Downtime:
         self.tell(f"down for two hours with {self.options.overdue} offers due")
         couples = settler.couples(self.options.overdue, 2)
         with self.stores.connect() as conn:
-            down = downtime.be_down(conn, self.crew, couples, self.ports, self.ledger, batch=50)
+            down = downtime.be_down(conn, self.crew, couples, self.ports, self.ledger, self.options.batch)
             self._until(lambda: _on_their_way(conn) == 0, LEASE_S + 30)
             self.violations += down.violations
             self.violations += checker.check_always(conn)
@@ -217,7 +254,7 @@ class Run:
             time.sleep(0.1)
         return True
 
-    def _report(self, seconds: float, down: downtime.Downtime | None) -> Report:
+    def _report(self, seconds: float, down: downtime.Downtime | None, prompt: int, compared: int) -> Report:
         self.violations += [checker.Violation("an error that nobody expected", line) for line in self.crew.errors()]
         with self.stores.connect() as conn:
             return Report(
@@ -231,6 +268,8 @@ class Run:
                 answers={str(status or "none"): count for status, count in self.ledger.statuses.items()},
                 pushes=_counted(conn, "SELECT 'all', count(*) FROM recorded_pushes")["all"],
                 worst_lateness_s=checker.worst_lateness_s(conn, self.saboteur.diary.windows),
+                prompt=prompt,
+                compared=compared,
                 downtime=down,
                 violations=self.violations,
                 notes=[*self.notes, *(f"not injected: {text}" for text in self.saboteur.failed)],

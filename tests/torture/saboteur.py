@@ -18,6 +18,8 @@ from tests.torture.stores import Skew, Stores
 from tests.torture.windows import Window
 
 AHEAD_S = 900
+LONG_S = 10.0
+"""As long as a pause or a lock is meant to last."""
 
 
 @dataclass
@@ -59,11 +61,14 @@ class Saboteur:
             "redis events off": self.switch_events_off,
             "redis half-open": self.half_open,
             "redis silent": self.pause_redis,
+            "redis failed over": self.fail_over,
             "redis clock ahead": self.put_redis_clock_ahead,
             "postgres killed": self.kill_postgres,
+            "postgres restarted": self.restart_postgres,
             "postgres backend killed": self.kill_backend,
             "postgres connections cut": self.cut_connections,
             "postgres rows locked": self.lock_rows,
+            "postgres rows fought over": self.fight_over_rows,
         }
         if not stores.redis_clock.works:
             del self.faults["redis clock ahead"]
@@ -159,7 +164,7 @@ class Saboteur:
             self._proxy.fall_silent()
 
     def pause_redis(self) -> None:
-        seconds = self._draw(3, 10)
+        seconds = LONG_S * self._pace
         with self._redis_lock, self.diary.note("redis silent"):
             process = self._stores.redis.process
             if self._rng.random() < 0.5 or process is None:
@@ -169,6 +174,19 @@ class Saboteur:
                 process.send_signal(signal.SIGSTOP)
                 self._stop.wait(seconds)
                 process.send_signal(signal.SIGCONT)
+
+    def fail_over(self) -> None:
+        """The address moves to a replica that never heard of its primary and at first takes no writes. Whoever is
+        connected may go on for a while with the old one, as if it were still the one that counts."""
+        with self._redis_lock, self.diary.note("redis failed over to an empty replica"):
+            self._stores.start_empty_replica()
+            self._proxy.lead_to(self._stores.redis_port)
+            if self._rng.random() < 0.5:
+                self._stores.kill_redis_before()
+            self._stop.wait(self._draw(0.2, 2))
+            self._stores.promote_replica()
+            self._stop.wait(self._draw(0, 3))
+            self._stores.kill_redis_before()
 
     def put_redis_clock_ahead(self) -> None:
         with self._redis_lock, self.diary.note("redis clock ahead"):
@@ -187,10 +205,31 @@ class Saboteur:
     # ---- PostgreSQL ----
 
     def kill_postgres(self) -> None:
-        with self._postgres_lock, self.diary.note("postgres killed"):
-            self._stores.kill_postgres()
-            self._stop.wait(self._draw(0, 4))
-            self._stores.start_postgres()
+        """While commits are at the disk, which takes them long; with all its processes, or only the first of them."""
+        with self._postgres_lock:
+            with self.diary.note("postgres commits slow"):
+                self._stores.slow_commits(100_000)
+                during = "during commits" if self._see_a_commit() else "between commits"
+            with self.diary.note(f"postgres killed {during}"):
+                if self._rng.random() < 0.7:
+                    self._stores.kill_postgres_at_once()
+                else:
+                    self._stores.kill_postgres()
+                self._stop.wait(self._draw(0, 4))
+                self._stores.start_postgres()
+                self._stores.slow_commits(0)
+
+    def _see_a_commit(self) -> bool:
+        until = time.monotonic() + 2
+        with self._stores.connect() as conn:
+            while time.monotonic() < until:
+                if conn.execute(COMMITS).fetchall():
+                    return True
+        return False
+
+    def restart_postgres(self) -> None:
+        with self._postgres_lock, self.diary.note("postgres restarted"):
+            self._stores.restart_postgres(self._rng.choice((signal.SIGINT, signal.SIGQUIT)))
 
     def kill_backend(self) -> None:
         """PostgreSQL throws everybody out and recovers by itself."""
@@ -211,7 +250,28 @@ class Saboteur:
             conn.execute("SET lock_timeout = '3s'")
             with self.diary.note("postgres rows locked"), conn.transaction():
                 conn.execute(statement)
-                self._stop.wait(self._draw(5, 10))
+                self._stop.wait(LONG_S * self._pace)
+
+    def fight_over_rows(self) -> None:
+        """Several who want the same rows as everybody else, each for a moment, again and again."""
+        until = time.monotonic() + LONG_S * self._pace
+        with self._postgres_lock, self.diary.note("postgres rows fought over"):
+            threads = [
+                threading.Thread(target=self._fight, args=(until, random.Random(self._rng.random())), daemon=True)
+                for _ in range(4)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+    def _fight(self, until: float, rng: random.Random) -> None:
+        with suppress(psycopg.OperationalError), self._stores.connect() as conn:
+            conn.execute("SET lock_timeout = '3s'")
+            while time.monotonic() < until and not self._stop.is_set():
+                with suppress(psycopg.errors.LockNotAvailable), conn.transaction():
+                    conn.execute(rng.choice(LOCKS))
+                    self._stop.wait(rng.uniform(0.05, 0.5))
 
     # ---- mending ----
 
@@ -225,6 +285,7 @@ class Saboteur:
 
 
 OTHERS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'yaninda-%' AND pid <> pg_backend_pid()"
+COMMITS = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query = 'COMMIT' AND pid <> pg_backend_pid()"
 LOCKS = (
     "SELECT id FROM tasks WHERE status IN ('PENDING', 'ASSIGNED', 'STARTED') ORDER BY id LIMIT 5 FOR UPDATE",
     "SELECT id FROM students ORDER BY id LIMIT 6 FOR UPDATE",

@@ -9,15 +9,15 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import redis
 from machine import packages, processes
-from machine.account import store_account
+from machine.account import Account, store_account
 from machine.postgres import Postgres
 from machine.redis import Redis
 
@@ -62,6 +62,9 @@ class Stores:
     redis_port: int
     password: str
     redis_clock: Skew
+    redis_account: Account
+    redis_before: list[Redis] = field(default_factory=list[Redis])
+    """Those that a failover has left behind."""
 
     @property
     def database_url(self) -> str:
@@ -92,6 +95,27 @@ class Stores:
         process.kill()
         process.wait()
 
+    def kill_postgres_at_once(self) -> None:
+        """Every process of it, as when the power fails: nobody finishes the commit they are at."""
+        assert self.postgres.process is not None
+        for pid in (self.postgres.process.pid, *processes.running_in(self.postgres.data, "postgres")):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.postgres.process.wait()
+
+    def restart_postgres(self, how: signal.Signals) -> None:
+        process = self.postgres.process
+        assert process is not None
+        process.send_signal(how)
+        process.wait(60)
+        self.start_postgres()
+
+    def slow_commits(self, microseconds: int) -> None:
+        with self.connect() as conn:
+            conn.execute("ALTER SYSTEM SET commit_siblings = 0")
+            conn.execute(f"ALTER SYSTEM SET commit_delay = {microseconds}")
+            conn.execute("SELECT pg_reload_conf()")
+
     def start_postgres(self) -> None:
         # Backends see that their postmaster is gone; those that do not are ended, or the data would be in two hands.
         until = time.monotonic() + 5
@@ -112,6 +136,30 @@ class Stores:
                 if path.name.startswith(("appendonly", "dump.rdb")):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
         self.redis.start_again()
+        self._wait_for_redis()
+
+    def start_empty_replica(self) -> None:
+        """One that its primary never reached. Until it is promoted it takes no writes. From now on it is `redis`."""
+        number = len(self.redis_before) + 1
+        replica = Redis(self.folder / f"redis-{number}", self.redis_account, self.folder / f"redis-{number}.log")
+        port = processes.free_port()
+        replica.start(port, self.password)
+        self.redis_before.append(self.redis)
+        self.redis, self.redis_port = replica, port
+        with closing(self.redis_client()) as client:
+            client.replicaof("127.0.0.1", 1)
+
+    def promote_replica(self) -> None:
+        with closing(self.redis_client()) as client:
+            client.replicaof("NO", "ONE")
+
+    def kill_redis_before(self) -> None:
+        process = self.redis_before[-1].process
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def _wait_for_redis(self) -> None:
         client = self.redis_client()
         until = time.monotonic() + 30
         while time.monotonic() < until:
@@ -136,16 +184,18 @@ def stores() -> Iterator[Stores]:
     wrong = replace(account, prefix=(*account.prefix, "env", *skewed)) if skewed else account
     postgres = Postgres(folder / "postgres", account, folder / "postgres.log", settings=SETTINGS)
     server = Redis(folder / "redis", wrong, folder / "redis.log")
+    made: Stores | None = None
     try:
         password = secrets.token_urlsafe(18)
         postgres.create("torture", password, "torture", superuser=True)
-        made = Stores(folder, postgres, server, processes.free_port(), processes.free_port(), password, clock)
+        made = Stores(folder, postgres, server, processes.free_port(), processes.free_port(), password, clock, wrong)
         postgres.start(made.postgres_port)
         server.start(made.redis_port, password)
         yield made
     finally:
         _end_processes(folder)
-        _end_store(server)
+        for one in (server,) if made is None else (*made.redis_before, made.redis):
+            _end_store(one)
         postgres.stop()
         if not os.environ.get("TORTURE_KEEP"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -177,7 +227,8 @@ def _sweep() -> None:
             account = store_account(folder)
             _end_processes(folder)
             Postgres(folder / "postgres", account, folder / "postgres.log").end_leftovers()
-            Redis(folder / "redis", account, folder / "redis.log").end_leftovers()
+            for one in folder.glob("redis*/"):
+                Redis(one, account, folder / "redis.log").end_leftovers()
             shutil.rmtree(folder, ignore_errors=True)
         finally:
             os.close(descriptor)
