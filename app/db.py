@@ -19,6 +19,7 @@ from app.watchdog import OutOfTime, Watchdog
 
 PING_AFTER_S = 1.0
 PING_LIMIT_S = 2.0
+IDLE_LIMIT_MS = 5_000
 
 metadata = MetaData(
     naming_convention={
@@ -56,9 +57,12 @@ class Database:
         call_limit_s: float = 30,
         application_name: str = "yaninda",
     ) -> None:
+        # Whoever stands still in the middle of a transaction, as a machine that is paused does, loses it soon: the
+        # rows it holds are other people's tasks.
         options = (
             f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms} -c jit=off"
-            " -c max_parallel_workers_per_gather=0 -c timezone=UTC -c idle_in_transaction_session_timeout=30000"
+            " -c max_parallel_workers_per_gather=0 -c timezone=UTC"
+            f" -c idle_in_transaction_session_timeout={IDLE_LIMIT_MS}"
         )
         self.engine = create_engine(
             psycopg_url(database_url),
@@ -153,6 +157,12 @@ def _translated() -> Generator[None]:
         sqlalchemy.exc.TimeoutError,
         psycopg.OperationalError,
         psycopg.InterfaceError,
+        # It ends the connection, and yet the driver counts it among its own mistakes.
+        psycopg.errors.IdleInTransactionSessionTimeout,
         OutOfTime,
     ) as error:
         raise DatabaseUnavailable("The database does not answer.") from error
+    except sqlalchemy.exc.InternalError as error:
+        if isinstance(error.orig, psycopg.errors.IdleInTransactionSessionTimeout):
+            raise DatabaseUnavailable("The database has ended a transaction that stood still.") from error
+        raise

@@ -4,6 +4,7 @@ A passage of `sql.statement` is the moment before a statement, of `sql.commit` t
 test goes through all of them until the step is no longer cut short, so a statement added later is tried as well.
 """
 
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -16,7 +17,7 @@ from app.errors import AppError
 from app.matching.mirror import CHECK_AFTER, Mirror
 from app.users.models import Caller
 from tests.support import mishaps
-from tests.support.matching import Neighbourhood, broken_promises
+from tests.support.matching import Neighbourhood, broken_promises, eventually
 
 PLACES = ("sql.statement", "sql.commit", "sql.committed", "redis.untold", "redis.told", "follow_up.shown")
 WORDS = ("create", "accept", "reject", "expire", "withdraw")
@@ -70,10 +71,8 @@ def stage(town: Neighbourhood, word: str, number: int) -> Scene:
 
 def recover(town: Neighbourhood) -> None:
     """What another matcher does: the sweep, and the comparison with Redis."""
+    sweep(town)
     stores = town.matching.stores
-    with stores.reading() as store:
-        due = store.due_tasks(100)
-    town.advance(*due)
     Mirror(stores, town.services.clockwork, Later(town.services.clock), town.matching.rules).refresh()
 
 
@@ -160,6 +159,29 @@ def test_the_late_write_of_whoever_was_stopped_past_a_deadline_is_refused(
         if not stopped:
             return
     raise AssertionError("a step has fewer statements than that")
+
+
+def test_a_matcher_that_stands_still_in_the_middle_of_its_writing_holds_nobody_up_for_long(town: Neighbourhood) -> None:
+    scene = stage(town, "expire", 1)
+    task_id = scene.task()
+    assert task_id is not None
+    step = mishaps.Step(town.services.settings, "sql.commit=stop@1", *scene.what)
+    with step.standing_still() as stopped:
+        assert stopped and town.asked(task_id) == scene.students[0].id
+        began = time.monotonic()
+        eventually(lambda: sweep(town) or town.asked(task_id) == scene.students[1].id, "somebody else is faster", 10)
+        assert time.monotonic() - began < 7
+        overtaken = town.states(task_id)
+    assert step.end().refused == "database_unavailable"
+    recover(town)
+    assert town.states(task_id) == overtaken
+    assert_all_is_well(town, scene)
+
+
+def sweep(town: Neighbourhood) -> None:
+    with town.matching.stores.reading() as store:
+        due = store.due_tasks(100)
+    town.matching.conductor.advance(due, skip_locked=True)
 
 
 def overtake(town: Neighbourhood, scene: Scene) -> list[tuple[int, str, str | None]] | None:
