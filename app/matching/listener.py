@@ -1,6 +1,7 @@
 """Turns Redis's expiry events into due tasks."""
 
 import threading
+import time
 from collections.abc import Callable
 
 import structlog
@@ -12,14 +13,20 @@ from app.redis_store.events import EventsForbidden, ExpiryEvents
 log = structlog.get_logger(__name__)
 
 RECONNECT_S = 0.5
+RECHECK_S = 5.0
+"""Somebody may switch the events off while we listen, and silence is what a quiet day sounds like, too."""
 
 
 class Listener:
-    def __init__(self, events: ExpiryEvents, due: DueTasks, on_connect: Callable[[], None]) -> None:
+    def __init__(
+        self, events: ExpiryEvents, due: DueTasks, on_connect: Callable[[], None], recheck_s: float = RECHECK_S
+    ) -> None:
         self._events = events
         self._due = due
         self._on_connect = on_connect
         """Events of the time without a connection are gone for good, so somebody has to sweep."""
+        self._recheck_s = recheck_s
+        self._may_switch = True
 
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
@@ -27,21 +34,35 @@ class Listener:
                 self.switch_on()
                 with self._events:
                     self._on_connect()
-                    while not stop.is_set():
-                        self._due.add(self._events.tasks(timeout_s=0.5))
+                    self._follow(stop)
             except Unavailable as error:
                 log.warning("listener_lost_redis", code=error.code)
             except Exception as error:
                 log.error("listener_failed", error_type=type(error).__name__, exc_info=True)
             stop.wait(RECONNECT_S)
 
-    def switch_on(self) -> None:
+    def _follow(self, stop: threading.Event) -> None:
+        checked_at = time.monotonic()
+        while not stop.is_set():
+            self._due.add(self._events.tasks(timeout_s=0.5))
+            if self._may_switch and time.monotonic() - checked_at > self._recheck_s:
+                if self.switch_on():
+                    self._on_connect()
+                checked_at = time.monotonic()
+
+    def switch_on(self) -> bool:
+        """True when they had been off."""
         try:
-            if self._events.switch_on():
+            were_off = self._events.switch_on()
+            self._may_switch = True
+            if were_off:
                 log.info("expiry_events_switched_on")
+            return were_off
         except EventsForbidden:
+            self._may_switch = False
             log.error(
                 "expiry_events_need_an_operator",
                 detail="CONFIG is not allowed on this Redis. Set notify-keyspace-events so that it contains E and x,"
                 " for example: notify-keyspace-events Ex. Until then the ticker and the reconciler do the work.",
             )
+            return False

@@ -1,7 +1,9 @@
 """Redis's own events: switching them on without taking anything away, and where CONFIG is forbidden."""
 
+import threading
 import time
-from typing import Any
+from contextlib import closing
+from typing import Any, cast
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -10,6 +12,7 @@ import redis
 
 from app.bootstrap import Services, build_services
 from app.matching.contract import NewTask
+from app.matching.listener import Listener
 from app.matching.role import Matcher
 from app.redis_store.contract import RedisUnavailable
 from app.redis_store.events import EventsForbidden, ExpiryEvents
@@ -84,6 +87,30 @@ def test_events_an_operator_has_switched_on_are_followed(
     said = capsys.readouterr()
     assert "expiry_events_need_an_operator" in said.out + said.err
     assert "notify-keyspace-events Ex" in said.out + said.err
+
+
+def test_events_that_somebody_switches_off_are_switched_on_again() -> None:
+    swept: list[str] = []
+    stop = threading.Event()
+    with own_redis() as url, closing(redis.Redis.from_url(url)) as client:
+        events = ExpiryEvents(url)
+        listener = Listener(events, cast(Any, Nobody()), lambda: swept.append("swept"), recheck_s=0.1)
+        listening = threading.Thread(target=listener.run, args=(stop,))
+        listening.start()
+        eventually(lambda: swept, "the listener is connected")
+        client.config_set(FLAG, "")
+        eventually(lambda: flags(url) >= {"E", "x"}, "the events are on again")
+        eventually(lambda: len(swept) == 2, "what was missed meanwhile is swept")
+        stop.set()
+        listening.join()
+        events.close()
+
+
+class Nobody:
+    """To whom nothing is due."""
+
+    def add(self, _task_ids: Any) -> int:
+        return 0
 
 
 def test_a_connection_that_has_fallen_silent_is_given_up(redis_url: str) -> None:
