@@ -71,21 +71,21 @@ class MatchingMachine(RuleBasedStateMachine):
 
     # ---- the elder ----
 
-    @rule(elder=Which, dies=st.sampled_from([False, False, False, True]))
-    def press(self, elder: int, dies: bool) -> None:
+    @rule(elder=Which, dies=st.sampled_from([False, False, False, True]), key=st.sampled_from([None, None, "a", "b"]))
+    def press(self, elder: int, dies: bool, key: str | None) -> None:
         caller = self.elders[elder % ELDERS]
-        known = self.ref.open_task_of(caller.id)
+        known = self.ref.task_of_key(caller.id, key) or self.ref.open_task_of(caller.id)
         new = NewTask(caller.id)
         before = self.world.now()
         if dies:
             made: Any = self.do(
                 caller.id not in self.ref.inactive_elders,
-                lambda: self.in_transaction(lambda store: service.press(store, new, None, self.ref.rules)),
+                lambda: self.in_transaction(lambda store: service.press(store, new, key, self.ref.rules)),
             )
             task_id, created = (made.task_id, made.created) if made else (None, False)
         else:
             pressed: Any = self.do(
-                caller.id not in self.ref.inactive_elders, lambda: self.world.matching.press(caller, new)
+                caller.id not in self.ref.inactive_elders, lambda: self.world.matching.press(caller, new, key)
             )
             task_id, created = (pressed.task.id, pressed.created) if pressed else (None, False)
         if task_id is not None:
@@ -93,6 +93,8 @@ class MatchingMachine(RuleBasedStateMachine):
             assert known is None or known.id == task_id
             if created:
                 self.begin(task_id, caller, before)
+                if key is not None:
+                    self.ref.keys[caller.id, key] = task_id
         self.observe(told=not dies, lists_are_seen=True)
         if created and task_id is not None and (dies or self.redis_is_down):
             # The list was on its way to Redis.

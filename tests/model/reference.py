@@ -71,6 +71,8 @@ class Reference:
         self.told: Counter[tuple[int, str, UUID]] = Counter()
         self.taken_back: set[tuple[int, UUID]] = set()
         self.month = date.min
+        self.keys: dict[tuple[int, str], UUID] = {}
+        """The Idempotency-Keys that requests were made with."""
 
     # ---- who must be asked next ----
 
@@ -204,6 +206,10 @@ class Reference:
         if tell_elder:
             self.told[task.elder, "CANCELLED", task.id] += 1
         task.status, task.report_at = "CANCELLED", None
+
+    def task_of_key(self, elder_id: int, key: str | None) -> Task | None:
+        made = None if key is None else self.keys.get((elder_id, key))
+        return None if made is None else self.tasks[made]
 
     def open_task_of(self, elder_id: int) -> Task | None:
         return next((task for task in self.tasks.values() if task.elder == elder_id and task.status in OPEN), None)
