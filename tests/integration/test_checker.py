@@ -427,6 +427,12 @@ def test_one_that_waits_behind_the_others_is_caught(conn: Conn) -> None:
     assert judged(conn) == {"overdue offers out of their order"}
 
 
+def test_whoever_an_event_brings_before_their_turn_takes_nothing_from_the_others(conn: Conn) -> None:
+    """The last of all comes first, and the fourth second; without the former the fourth is early by a place more."""
+    overdue(conn, [2, 3, 4, 1, *range(5, 20), 0])
+    assert judged(conn) == set()
+
+
 def test_more_at_once_than_a_batch_is_caught(conn: Conn) -> None:
     overdue(conn, list(range(20)), batch=20)
     assert judged(conn) == {"more overdue offers at once than the bound"}

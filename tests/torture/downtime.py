@@ -28,7 +28,7 @@ class Downtime:
     ahead: int
     """So many were dealt with long before their turn, because Redis told of them by itself."""
     displaced: int
-    """By how many places the one that was farthest from its turn was out of it, not counting those."""
+    """By how many places the one that came last after its turn was late, not counting those."""
     at_once: int
     """The most that one transaction closed."""
     violations: Sequence[Violation]
@@ -131,7 +131,7 @@ def judge(conn: Conn, tasks: Sequence[str], caught_up_s: float, batch: int, matc
     closed = sorted(rows, key=lambda row: row[5])
     deadlines = [row[4] for row in closed]
     in_turn = [deadlines[place] for place, by in enumerate(_out_of_turn(deadlines)) if by >= -2 * at_once]
-    displaced = max(map(abs, _out_of_turn(in_turn)), default=0)
+    displaced = max(_out_of_turn(in_turn), default=0)
     span_s = (closed[-1][5] - closed[0][5]).total_seconds() if closed else 0.0
     violations = some("an overdue offer that was not dealt with exactly once", odd)
     if displaced > 2 * at_once:

@@ -58,7 +58,7 @@ class Report:
                     "after two hours down",
                     f"{down.overdue} overdue, caught up {down.caught_up_s:.1f} s after the start of the roles,"
                     f" {down.per_s:.0f}/s, at most {down.at_once} at once, {down.ahead} before their turn,"
-                    f" the rest out of it by {down.displaced} places at most",
+                    f" the rest late by {down.displaced} places at most",
                 )
             )
         rows += [("note", note) for note in self.notes]
