@@ -4,14 +4,17 @@ The world is made by the service itself, in a database of its own without any co
 would refuse can be planted there too. Each plant is rolled back.
 """
 
+import random
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 import redis
+import structlog
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
@@ -19,12 +22,14 @@ from app.bootstrap import build_services
 from app.db import psycopg_url
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.worker import Dispatcher
+from app.logs import configure_logs
 from app.ops.migrate import upgrade
 from app.settings import Settings
 from app.users.models import LatLon
 from tests.conftest import SECRET
 from tests.support.matching import BROKEN_PROMISES, Neighbourhood
 from tests.torture import checker, diaries, downtime, order, standing
+from tests.torture.crew import Crew, Member
 from tests.torture.ledger import Ledger
 from tests.torture.people import Person, Place
 from tests.torture.rules import AT_REST
@@ -482,6 +487,31 @@ def test_writing_a_push_again_is_heard_of(town: Town) -> None:
         )
         assert len(conn.execute(checker.SENT_AGAIN).fetchall()) == 1
         conn.rollback()
+
+
+# ---- what the roles say themselves ----
+
+
+@pytest.mark.parametrize(
+    ("level", "caught"), [("info", False), ("warning", False), ("error", True), ("critical", True)]
+)
+def test_an_error_that_a_role_reports_is_caught(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], level: str, caught: bool
+) -> None:
+    """Whatever log lines look like: these are real ones."""
+    before = structlog.get_config()
+    configure_logs("INFO", False)
+    getattr(structlog.get_logger(), level)("due_tasks_failed", error="no error")
+    structlog.configure(**before)
+    log = tmp_path / "matcher-1.log"
+    log.write_text(capsys.readouterr().err)
+    assert bool(Crew([Member("matcher", "matcher-1", {}, log)], random.Random(1)).errors()) == caught
+
+
+def test_a_role_that_falls_over_is_caught(tmp_path: Path) -> None:
+    log = tmp_path / "api-1.log"
+    log.write_text("Traceback (most recent call last):\nfailpoint kill sql.commit\n")
+    assert len(Crew([Member("api", "api-1", {}, log)], random.Random(1)).errors()) == 1
 
 
 # ---- order ----

@@ -45,14 +45,17 @@ def check_always(conn: Conn) -> list[Violation]:
     return _ask(conn, BROKEN_PROMISES)
 
 
+def check_ended(conn: Conn, client: Any) -> list[Violation]:
+    """What holds when everything has come to its end, whenever that was."""
+    return [*check_always(conn), *_ask(conn, AT_REST), *check_redis_is_empty(client)]
+
+
 def check_at_rest(conn: Conn, client: Any, evidence: Evidence) -> list[Violation]:
     return [
-        *check_always(conn),
-        *_ask(conn, AT_REST),
+        *check_ended(conn, client),
         *check_words(conn, evidence.ledger),
         *check_lateness(conn, evidence.windows),
         *check_sent_once(conn, [*evidence.windows, *evidence.deaths]),
-        *check_redis_is_empty(client),
     ]
 
 

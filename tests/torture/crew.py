@@ -4,7 +4,6 @@ import contextlib
 import http.client
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -21,7 +20,6 @@ from tests.torture.windows import Window
 
 RESTART_AFTER_S = 0.3
 NOTICED_AFTER_S = 1.0
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
 STARTED = {"api": "api_listening", "matcher": "matcher_started", "delivery": "delivery_started"}
 
 # Passed so often that few passages may end a process.
@@ -196,10 +194,10 @@ class Crew:
     def errors(self) -> list[str]:
         """Lines in which a role says that something failed which it did not expect."""
         return [
-            f"{member.name}: {ANSI.sub('', line).strip()[:400]}"
+            f"{member.name}: {line.strip()[:400]}"
             for member in self.members
             for line in _lines(member.log)
-            if any(word in line for word in ("[error", "[critical", "Traceback"))
+            if any(word in line for word in ("level=error", "level=critical", "Traceback"))
         ]
 
 

@@ -242,7 +242,9 @@ class Run:
             down = downtime.be_down(conn, self.crew, couples, self.ports, self.ledger, self.options.batch)
             self._until(lambda: _on_their_way(conn) == 0, LEASE_S + 30)
             self.violations += down.violations
-            self.violations += checker.check_always(conn)
+            with closing(self.stores.redis_client()) as client:
+                self._until(lambda: not checker.check_redis_is_empty(client), 10)
+                self.violations += checker.check_ended(conn, client)
         return down
 
     def _until(self, what: Any, patience_s: float) -> bool:

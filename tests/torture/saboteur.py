@@ -76,6 +76,8 @@ class Saboteur:
     def run(self, until: float) -> None:
         """Goes through all kinds in an order of its own, again and again, one to three at a time."""
         deck: list[str] = []
+        # So that everybody starts again with failpoints.
+        self._do("everything killed")
         while time.monotonic() < until and not self._stop.is_set():
             together = self._rng.choice((1, 1, 2, 3))
             while len(deck) < together:
