@@ -5,7 +5,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,46 +28,62 @@ class Addresses:
 @contextmanager
 def stores() -> Iterator[Addresses]:
     packages.ensure_stores()
-    _sweep()
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    folder.chmod(0o711)
-    lock = os.open(folder, os.O_RDONLY)
+    with folder(PREFIX) as home:
+        account = store_account(home)
+        postgres = Postgres(home / "postgres", account, home / "postgres.log", settings=CARELESS)
+        redis = Redis(home / "redis", account, home / "redis.log", durable=False, databases=64)
+        try:
+            say("Test stores … starting a PostgreSQL and a Redis of their own")
+            password = secrets.token_urlsafe(18)
+            postgres.create("tester", password, "maintenance", superuser=True)
+            postgres_port, redis_port = processes.free_port(), processes.free_port()
+            postgres.start(postgres_port)
+            redis.start(redis_port, password)
+            yield Addresses(
+                f"postgresql://tester:{password}@127.0.0.1:{postgres_port}/maintenance",
+                f"redis://:{password}@127.0.0.1:{redis_port}/0",
+            )
+        finally:
+            redis.stop()
+            postgres.stop()
+
+
+@contextmanager
+def folder(
+    prefix: str, end_processes: Callable[[Path], None] = lambda _: None, *, keep: bool = False
+) -> Iterator[Path]:
+    """A folder for stores, gone at the end. What killed owners of such folders left behind goes first: the processes
+    that `end_processes` finds by a folder, then stores that run in it."""
+    _sweep(prefix, end_processes)
+    made = Path(tempfile.mkdtemp(prefix=prefix))
+    made.chmod(0o711)
+    lock = os.open(made, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    account = store_account(folder)
-    postgres = Postgres(folder / "postgres", account, folder / "postgres.log", settings=CARELESS)
-    redis = Redis(folder / "redis", account, folder / "redis.log", durable=False, databases=64)
     try:
-        say("Test stores … starting a PostgreSQL and a Redis of their own")
-        password = secrets.token_urlsafe(18)
-        postgres.create("tester", password, "maintenance", superuser=True)
-        postgres_port, redis_port = processes.free_port(), processes.free_port()
-        postgres.start(postgres_port)
-        redis.start(redis_port, password)
-        yield Addresses(
-            f"postgresql://tester:{password}@127.0.0.1:{postgres_port}/maintenance",
-            f"redis://:{password}@127.0.0.1:{redis_port}/0",
-        )
+        yield made
     finally:
-        redis.stop()
-        postgres.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        end_processes(made)
+        if not keep:
+            shutil.rmtree(made, ignore_errors=True)
         os.close(lock)  # Silently: the last line a test run prints is the one that counts the tests.
 
 
-def _sweep() -> None:
-    """Remove what a test run that was killed left behind; one that still runs holds its lock."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != os.geteuid():
+def _sweep(prefix: str, end_processes: Callable[[Path], None]) -> None:
+    """One that is still in use is locked by its owner."""
+    for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        if left.is_symlink() or not left.is_dir() or left.stat().st_uid != os.geteuid():
             continue
-        descriptor = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(left, os.O_RDONLY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             continue
         else:
-            account = store_account(folder)
-            Postgres(folder / "postgres", account, folder / "postgres.log").end_leftovers()
-            Redis(folder / "redis", account, folder / "redis.log").end_leftovers()
-            shutil.rmtree(folder, ignore_errors=True)
+            account = store_account(left)
+            end_processes(left)
+            Postgres(left / "postgres", account, left / "postgres.log").end_leftovers()
+            for one in left.glob("redis*/"):
+                Redis(one, account, left / "redis.log").end_leftovers()
+            shutil.rmtree(left, ignore_errors=True)
         finally:
             os.close(descriptor)

@@ -1,12 +1,10 @@
 """A PostgreSQL that syncs to the disk and a Redis with a wrong clock, both made to be killed and started again."""
 
-import fcntl
 import os
 import secrets
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -16,7 +14,7 @@ from typing import Any
 
 import psycopg
 import redis
-from machine import packages, processes
+from machine import packages, processes, throwaway
 from machine.account import Account, store_account
 from machine.postgres import Postgres
 from machine.redis import Redis
@@ -173,33 +171,25 @@ class Stores:
 @contextmanager
 def stores() -> Iterator[Stores]:
     packages.ensure_stores()
-    _sweep()
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    folder.chmod(0o711)
-    lock = os.open(folder, os.O_RDONLY)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    account = store_account(folder)
-    clock = Skew(folder, "redis")
-    skewed = [f"{name}={value}" for name, value in clock.environment.items()]
-    wrong = replace(account, prefix=(*account.prefix, "env", *skewed)) if skewed else account
-    postgres = Postgres(folder / "postgres", account, folder / "postgres.log", settings=SETTINGS)
-    server = Redis(folder / "redis", wrong, folder / "redis.log")
-    made: Stores | None = None
-    try:
+    with throwaway.folder(PREFIX, _end_processes, keep=bool(os.environ.get("TORTURE_KEEP"))) as folder:
+        account = store_account(folder)
+        clock = Skew(folder, "redis")
+        skewed = [f"{name}={value}" for name, value in clock.environment.items()]
+        wrong = replace(account, prefix=(*account.prefix, "env", *skewed)) if skewed else account
+        postgres = Postgres(folder / "postgres", account, folder / "postgres.log", settings=SETTINGS)
+        server = Redis(folder / "redis", wrong, folder / "redis.log")
         password = secrets.token_urlsafe(18)
-        postgres.create("torture", password, "torture", superuser=True)
         made = Stores(folder, postgres, server, processes.free_port(), processes.free_port(), password, clock, wrong)
-        postgres.start(made.postgres_port)
-        server.start(made.redis_port, password)
-        yield made
-    finally:
-        _end_processes(folder)
-        for one in (server,) if made is None else (*made.redis_before, made.redis):
-            _end_store(one)
-        postgres.stop()
-        if not os.environ.get("TORTURE_KEEP"):
-            shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+        try:
+            postgres.create("torture", password, "torture", superuser=True)
+            postgres.start(made.postgres_port)
+            server.start(made.redis_port, password)
+            yield made
+        finally:
+            _end_processes(folder)
+            for one in (*made.redis_before, made.redis):
+                _end_store(one)
+            postgres.stop()
 
 
 def _end_store(server: Redis) -> None:
@@ -211,24 +201,3 @@ def _end_store(server: Redis) -> None:
 def _end_processes(folder: Path) -> None:
     left = processes.running_with(MARK, str(folder))
     processes.end_strangers(left, ((signal.SIGKILL, 5.0),))
-
-
-def _sweep() -> None:
-    """Remove what a run that was killed left behind; one that still runs holds its lock."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != os.geteuid():
-            continue
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            continue
-        else:
-            account = store_account(folder)
-            _end_processes(folder)
-            Postgres(folder / "postgres", account, folder / "postgres.log").end_leftovers()
-            for one in folder.glob("redis*/"):
-                Redis(one, account, folder / "redis.log").end_leftovers()
-            shutil.rmtree(folder, ignore_errors=True)
-        finally:
-            os.close(descriptor)
