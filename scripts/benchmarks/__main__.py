@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from app.logs import configure_logs
-from benchmarks import candidates, deadlines, flat, http, memory, report
+from benchmarks import candidates, deadlines, flat, http, memory, overload, report
 from benchmarks.bench import Bench, load_average, say
 
 Measure = Callable[[Bench], report.Section]
@@ -19,6 +19,7 @@ MEASURE: dict[str, Measure] = {
     "candidates": candidates.measure,
     "deadlines": deadlines.measure,
     "http": http.measure,
+    "overload": overload.measure,
     "memory": memory.measure,
     "flat": flat.measure,
 }

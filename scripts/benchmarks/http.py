@@ -100,9 +100,9 @@ def _capture(bench: Bench, template: str, elders: Sequence[int], wanted: int) ->
     the two, because they name offers by ids that the database gave."""
     bench.copy(template, CAPTURED)
     with bench.redis():
-        presses, asked = _through_the_app(bench, lambda client: [_press(client, elder) for elder in elders])
+        presses, asked = through_the_app(bench, CAPTURED, lambda client: [press(client, elder) for elder in elders])
         bench.copy(CAPTURED, PRESSED)
-        accepts, _ = _through_the_app(bench, lambda client: [_accept(client, *one) for one in asked])
+        accepts, _ = through_the_app(bench, CAPTURED, lambda client: [_accept(client, *one) for one in asked])
     bench.drop(CAPTURED)
     bench.copy(template, PLAYED)
     with bench.connect(PLAYED) as played, bench.connect(PRESSED) as pressed:
@@ -112,20 +112,20 @@ def _capture(bench: Bench, template: str, elders: Sequence[int], wanted: int) ->
         }
 
 
-def _through_the_app(
-    bench: Bench, act: Callable[[Any], list[list[Sent]]]
+def through_the_app(
+    bench: Bench, database: str, act: Callable[[Any], list[list[Sent]]]
 ) -> tuple[list[list[Sent]], list[tuple[int, str]]]:
-    with bench.services(CAPTURED, offer_ttl_s=36_000) as services:
+    with bench.services(database, offer_ttl_s=36_000) as services:
         app = create_app(services)
         sent = act(app.test_client())
         app.extensions["site"].close()
-    with bench.connect(CAPTURED) as conn:
+    with bench.connect(database) as conn:
         latest = "SELECT student_id, task_id::text FROM offers WHERE state = 'PENDING' ORDER BY id DESC LIMIT %s"
         asked = fetch(conn, latest, [len(sent)])
     return sent, [(student, task_id) for student, task_id in reversed(asked)]
 
 
-def _press(client: Any, elder: int) -> list[Sent]:
+def press(client: Any, elder: int) -> list[Sent]:
     with captured() as sent:
         answer = client.post("/tasks", data=BODY, content_type="application/json", headers=_authorization(elder))
     assert answer.status_code == 201, answer.text
