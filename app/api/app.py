@@ -1,6 +1,5 @@
 """The Flask application: the routes of the catalogue, hung up in Werkzeug's map, and what every response gets."""
 
-import math
 import re
 import secrets
 import time
@@ -27,6 +26,7 @@ from app.bootstrap import Services
 from app.errors import AppError
 from app.ops.health import Readiness
 from app.ops.metrics import HttpMetrics
+from app.ops.overdue import OverdueSteps
 from app.settings import AuthMode, Settings
 
 log = structlog.get_logger(__name__)
@@ -58,7 +58,7 @@ def create_app(
         doorkeeper=doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db)),
         location_limit=PerUserLimit("location", settings.locations_per_minute, settings.redis_url),
         readiness=Readiness(services.db, services.clockwork, settings.late_after_s),
-        metrics=HttpMetrics(metrics_directory),
+        metrics=HttpMetrics(metrics_directory, [OverdueSteps(services.db)]),
         pages={DOCUMENT: to_bytes(document), RENDERED: render(document)},
     )
     app = Flask("yaninda", static_folder=None, template_folder=None)
@@ -97,7 +97,7 @@ def token_verifier(settings: Settings) -> TokenVerifier:
 
 def _admit(settings: Settings) -> None:
     # Whoever watches over an overloaded copy is answered all the same.
-    queue_limit_s = math.inf if request.path in QUIET_ROUTES else settings.queue_limit_s
+    queue_limit_s = None if request.path in QUIET_ROUTES else settings.queue_limit_s
     admit(queue_limit_s, settings.request_timeout_s)
 
 

@@ -50,6 +50,11 @@ class DueTasks:
             self._changed.notify_all()
         return len(new)
 
+    def strangers(self, task_ids: Iterable[UUID]) -> set[UUID]:
+        """Those of whom nobody has told yet."""
+        with self._changed:
+            return set(task_ids) - self._ready.keys() - self._in_hand - self._later.keys()
+
     def wait_until_idle(self, timeout_s: float) -> bool:
         """Whether everything that came so far has been handled. What is due meanwhile is taken together next time:
         two threads that work at once would only take the interpreter from each other."""

@@ -1,6 +1,6 @@
 """What the matcher tells Prometheus."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from app.matching.cascade import Settled
 
@@ -18,9 +18,10 @@ class MatcherMetrics:
         self.offers = Counter("yaninda_offers", "Offers made by this matcher.", registry=registry)
         self.searches_ended = Counter("yaninda_searches_ended", "Searches that found nobody.", registry=registry)
         self.found_by_sweep = Counter(
-            "yaninda_due_found_by_sweep", "Due tasks that neither event nor ticker had brought.", registry=registry
+            "yaninda_due_found_by_sweep",
+            "Due tasks that neither event nor ticker had brought or would have brought.",
+            registry=registry,
         )
-        self.backlog = Gauge("yaninda_due_backlog", "Due tasks not handled yet.", registry=registry)
 
     def note(self, settled: Settled) -> None:
         for seconds in settled.late_s:

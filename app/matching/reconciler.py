@@ -6,6 +6,7 @@ import structlog
 
 from app.errors import Unavailable
 from app.matching.due import DueTasks
+from app.matching.lost import LostSteps
 from app.matching.metrics import MatcherMetrics
 from app.matching.mirror import Mirror
 from app.matching.store.port import Stores
@@ -19,11 +20,20 @@ search that waits for somebody, have no key of their own whose end Redis could t
 
 class Reconciler:
     def __init__(
-        self, stores: Stores, mirror: Mirror, due: DueTasks, metrics: MatcherMetrics, *, batch: int, interval_s: float
+        self,
+        stores: Stores,
+        mirror: Mirror,
+        due: DueTasks,
+        lost: LostSteps,
+        metrics: MatcherMetrics,
+        *,
+        batch: int,
+        interval_s: float,
     ) -> None:
         self._stores = stores
         self._mirror = mirror
         self._due = due
+        self._lost = lost
         self._metrics = metrics
         self._batch = batch
         self._interval_s = interval_s
@@ -50,5 +60,7 @@ class Reconciler:
     def collect_due(self) -> None:
         with self._stores.reading() as store:
             due = store.due_tasks(self._batch)
-        self._metrics.backlog.set(self._due.backlog())
-        self._metrics.found_by_sweep.inc(self._due.add(due))
+        if due and (lost := self._lost.find()):
+            self._metrics.found_by_sweep.inc(len(lost))
+            log.warning("lost_steps_found", tasks=len(lost))
+        self._due.add(due)

@@ -11,11 +11,13 @@ import structlog
 from app.bootstrap import Services, build_services
 from app.matching.due import DueTasks
 from app.matching.listener import Listener
+from app.matching.lost import LostSteps
 from app.matching.metrics import MatcherMetrics
 from app.matching.mirror import Mirror
 from app.matching.reconciler import RARELY_S, Reconciler
 from app.matching.ticker import Ticker
 from app.ops.metrics import serve_metrics
+from app.ops.overdue import OverdueSteps
 from app.redis_store.events import ExpiryEvents
 from app.settings import Settings
 
@@ -26,17 +28,21 @@ class Matcher:
     def __init__(self, services: Services) -> None:
         settings, matching, stores = services.settings, services.matching, services.matching.stores
         self.metrics = MatcherMetrics()
+        self.metrics.registry.register(OverdueSteps(services.db))
         self.stop_event = threading.Event()
         self._settings = settings
         self.due = DueTasks(matching.conductor, self.metrics, settings.matcher_batch)
         self.events = ExpiryEvents(settings.redis_url)
         self.ticker = Ticker(services.clockwork, services.clock, self.due, settings.matcher_batch)
+        sweep = 5 * settings.matcher_batch
+        by_ticker = services.clockwork if settings.matcher_ticker else None
         self.reconciler = Reconciler(
             stores,
             Mirror(stores, services.clockwork, services.clock, matching.rules),
             self.due,
+            LostSteps(stores, by_ticker, services.clock, self.due, sweep),
             self.metrics,
-            batch=5 * settings.matcher_batch,
+            batch=sweep,
             interval_s=settings.reconcile_interval_s if settings.matcher_reconciler else RARELY_S,
         )
         self.listener = Listener(self.events, self.due, on_connect=self.reconciler.sweep_soon)

@@ -2,7 +2,7 @@
 
 import hmac
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -17,6 +17,7 @@ from prometheus_client import (
     generate_latest,
     multiprocess,
 )
+from prometheus_client.registry import Collector
 
 from app.settings import Settings
 
@@ -27,8 +28,9 @@ BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 class HttpMetrics:
     """Made after the fork: where a value is kept is decided when its metric is made."""
 
-    def __init__(self, directory: str | None = None) -> None:
+    def __init__(self, directory: str | None = None, read_when_shown: Sequence[Collector] = ()) -> None:
         self._directory = directory
+        self._read_when_shown = read_when_shown
         self._registry = CollectorRegistry()
         labels = ("method", "route", "status")
         self._requests = Counter("http_requests", "Requests answered.", labels, registry=self._registry)
@@ -49,10 +51,13 @@ class HttpMetrics:
         duration.observe(seconds)
 
     def text(self) -> bytes:
-        if self._directory is None:
-            return generate_latest(self._registry)
         together = CollectorRegistry()
-        multiprocess.MultiProcessCollector(together, path=self._directory)
+        if self._directory is None:
+            together.register(self._registry)
+        else:
+            multiprocess.MultiProcessCollector(together, path=self._directory)
+        for collector in self._read_when_shown:
+            together.register(collector)
         return generate_latest(together)
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from app.clock import Clock
 from app.redis_store.contract import Due, ListChange, RedisUnavailable, TaskKeys, from_ms, to_ms
 from app.redis_store.keys import CANDIDATES_TTL_S, VERSION_TTL_S
-from app.redis_store.store import CLAIM_MS
+from app.redis_store.store import CLAIM_MS, SOON_MS
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -104,6 +104,11 @@ class MemoryClockwork:
         ids = [task_id for _, _, task_id in due[:most]]
         self._deadlines |= dict.fromkeys(ids, now_ms + CLAIM_MS)
         return Due(ids, from_ms(min(self._deadlines.values())) if self._deadlines else None)
+
+    def scheduled(self, task_ids: Sequence[UUID], now: datetime) -> set[UUID]:
+        self.ping()
+        latest = to_ms(now) + SOON_MS
+        return {task_id for task_id in task_ids if self._deadlines.get(task_id, latest + 1) <= latest}
 
     def versions(self, task_ids: Sequence[UUID]) -> dict[UUID, datetime]:
         self.ping()

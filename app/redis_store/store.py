@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import redis
@@ -16,20 +16,24 @@ from app.redis_store import keys, scripts
 from app.redis_store.contract import Due, RedisUnavailable, TaskKeys, from_ms, to_ms
 
 CLAIM_MS = 1000
+SOON_MS = 2 * CLAIM_MS
+"""Whoever asks what will come by itself read the time before; others claim meanwhile, from a later time on."""
 DOWN_PAUSE_S = 1.0
 
 
-def connect(redis_url: str, timeout_s: float = 0.5) -> "RedisClockwork":
+def connect(redis_url: str, timeout_s: float = 0.5, pool_size: int = 16) -> "RedisClockwork":
     # One try and short timeouts: a press must not wait for a Redis that is gone, and a script that is run again by
     # the client would count twice.
-    client: Any = redis.Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
+    pool: Any = cast(Any, redis.BlockingConnectionPool).from_url(
         redis_url,
+        max_connections=pool_size,
+        timeout=timeout_s,
         decode_responses=True,
         socket_timeout=timeout_s,
         socket_connect_timeout=timeout_s,
         retry=Retry(NoBackoff(), 0),
     )
-    return RedisClockwork(client)
+    return RedisClockwork(redis.Redis.from_pool(pool))
 
 
 class RedisClockwork:
@@ -40,7 +44,7 @@ class RedisClockwork:
         self._claim_due = client.register_script(scripts.CLAIM_DUE)
         self._fill_list = client.register_script(scripts.FILL_LIST)
         self._finish_rebuild = client.register_script(scripts.FINISH_REBUILD)
-        self._down_until = 0.0
+        self._down_until: float | None = None
         # How often something was not told because Redis did not answer. Once it does, taking the sentinel away has
         # everything written again; a process that dies before costs no more than the reconciler's bound.
         self._missed = 0
@@ -96,6 +100,16 @@ class RedisClockwork:
             with self._reachable():
                 self._client.zrem(keys.DEADLINES, *strangers)
 
+    def scheduled(self, task_ids: Sequence[UUID], now: datetime) -> set[UUID]:
+        if not task_ids:
+            return set()
+        with self._reachable():
+            scores: list[float | None] = self._client.zmscore(keys.DEADLINES, [str(task_id) for task_id in task_ids])
+        latest = to_ms(now) + SOON_MS
+        return {
+            task_id for task_id, score in zip(task_ids, scores, strict=True) if score is not None and score <= latest
+        }
+
     def versions(self, task_ids: Sequence[UUID]) -> dict[UUID, datetime]:
         """What Redis was last told of each of them; the beginning of time where it was told nothing."""
         if not task_ids:
@@ -143,11 +157,20 @@ class RedisClockwork:
         return _Reachable(self)
 
     def refuse_while_down(self) -> None:
-        if time.monotonic() < self._down_until:
-            raise RedisUnavailable("Redis did not answer a moment ago.")
+        """After the pause one caller tries, while the others are still refused: when Redis is silent, each try costs a
+        thread the timeout, and all threads together would be all that there is."""
+        with self._counting:
+            if self._down_until is None:
+                return
+            if time.monotonic() < self._down_until:
+                raise RedisUnavailable("Redis did not answer a moment ago.")
+            self.note_down()
 
     def note_down(self) -> None:
         self._down_until = time.monotonic() + self._down_pause_s
+
+    def note_up(self) -> None:
+        self._down_until = None
 
 
 class _Reachable:
@@ -163,6 +186,8 @@ class _Reachable:
         if isinstance(error, (redis.ConnectionError, redis.TimeoutError)):
             self._clockwork.note_down()
             raise RedisUnavailable("Redis does not answer.") from error
+        if error is None or isinstance(error, redis.ResponseError):
+            self._clockwork.note_up()
         if isinstance(error, redis.ResponseError):
             raise RedisUnavailable("Redis refused a command.") from error
 

@@ -154,6 +154,15 @@ def test_what_was_claimed_and_never_settled_comes_up_again(clockwork: Clockwork,
     assert clockwork.claim_due(now + timedelta(seconds=1), 10).task_ids == [keys.task_id]
 
 
+def test_what_is_scheduled_comes_by_itself(clockwork: Clockwork, now: datetime):
+    due, claimed, later = (TaskKeys(uuid7(), next_step_at=now - timedelta(seconds=n)) for n in (1, 2, -5))
+    clockwork.apply([due, claimed, later], now)
+    assert clockwork.claim_due(now, 1).task_ids == [claimed.task_id]
+    asked_for = [keys.task_id for keys in (due, claimed, later)]
+    assert clockwork.scheduled([*asked_for, uuid7()], now) == {due.task_id, claimed.task_id}
+    assert clockwork.scheduled([], now) == set()
+
+
 def test_no_more_is_handed_out_than_asked_for(clockwork: Clockwork, now: datetime):
     several = [TaskKeys(uuid7(), next_step_at=now - timedelta(seconds=10 - number)) for number in range(5)]
     clockwork.apply(several, now)

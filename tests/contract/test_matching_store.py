@@ -427,6 +427,9 @@ def test_what_is_due_the_longest_overdue_first(world: World, store: Store) -> No
     store.end_searches([ended])
     assert store.due_tasks(10) == [third, first]
     assert store.due_tasks(1) == [third]
+    assert store.due_and_unchanged(10, timedelta()) == [third, first]
+    assert store.due_and_unchanged(1, timedelta()) == [third]
+    assert store.due_and_unchanged(10, HOUR) == []
 
 
 def test_standings_of_open_tasks_by_id(world: World, store: Store) -> None:

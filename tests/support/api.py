@@ -8,6 +8,7 @@ from uuid import UUID
 from app.api.app import create_app
 from app.api.auth import Doorkeeper, Identity, TokenInvalid, UserId
 from app.clock import FakeClock
+from app.db import DatabaseUnavailable
 from app.errors import AppError
 from app.matching.contract import CurrentOffer, MyOffer, OfferView, Page, Person, Pressed, TaskView
 from app.matching.states import OfferState, TaskStatus
@@ -127,6 +128,9 @@ class NoDatabase:
         raise AppError("This call should not have needed the database.")
 
     now = transaction
+
+    def reading(self) -> Any:
+        raise DatabaseUnavailable("There is no database here.")
 
 
 @dataclass

@@ -70,12 +70,12 @@ def test_matchers_side_by_side_make_no_offer_twice(town: Neighbourhood, start: S
     spots = [town.spot_at(3000 * number, 90) for number in range(8)]
     for spot in spots[1:]:
         town.students(10, 20, at=spot)
-    for _ in range(matchers):
-        start()
+    running = [start() for _ in range(matchers)]
     tasks = [town.press(town.elder(f"Elder{number}", spot)) for number, spot in enumerate(spots)]
     eventually(ended(town, *tasks), "all students were asked, in vain")
     assert_everybody_was_asked_once(town, tasks, students=2)
     assert min(lateness_s(town)) >= 0, "no offer ends early"
+    assert sum(found_by_sweep(matcher) for matcher in running) == 0, "nothing was lost on the way"
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,10 @@ def test_it_is_right_with_any_two_of_the_three_switched_off(
     assert_everybody_was_asked_once(town, [task_id], students=2)
     assert 0 <= min(lateness_s(town)) <= max(lateness_s(town)) < bound_s
     assert matcher.due.backlog() == 0
+
+
+def found_by_sweep(matcher: Matcher) -> float:
+    return matcher.metrics.registry.get_sample_value("yaninda_due_found_by_sweep_total") or 0.0
 
 
 def subscribers(town: Neighbourhood) -> int:
@@ -254,6 +258,21 @@ def test_a_stale_member_at_the_head_blocks_nobody(town: Neighbourhood, start: St
     right = to_ms(town.task(task_id).next_step_at)
     eventually(lambda: town.keys(task_id).score_ms == right, "the early one gets its time from PostgreSQL")
     assert len(town.asked_in_order(task_id)) == 1
+
+
+@pytest.mark.parametrize("environ", [LONG])
+def test_a_lost_deadline_is_found_and_counted(town: Neighbourhood, start: Start) -> None:
+    clockwork = town.services.clockwork
+    clockwork.finish_rebuild(clockwork.begin_rebuild())
+    town.students(10, 20)
+    task_id = town.press()
+    # Too long ago to be among the changes that are compared with Redis.
+    town.run("UPDATE tasks SET updated_at = updated_at - interval '1 hour' WHERE id = :id", id=task_id)
+    town.redis.delete(f"pending_assignment:{task_id}", "offer_deadlines")
+    town.age(task_id, 700)
+    matcher = start()
+    eventually(lambda: len(town.asked_in_order(task_id)) == 2, "the next student is asked")
+    assert found_by_sweep(matcher) == 1
 
 
 @pytest.mark.parametrize("environ", [LONG])

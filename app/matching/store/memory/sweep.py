@@ -1,7 +1,7 @@
 """What the reconciler reads, in memory."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from app.matching.states import OPEN
@@ -23,6 +23,11 @@ class MemorySweep(Part):
             if row.status in OPEN and row.next_step_at is not None and row.next_step_at <= now
         ]
         return [task_id for _, task_id in sorted(due)[:most]]
+
+    def due_and_unchanged(self, most: int, unchanged_for: timedelta) -> list[UUID]:
+        until = self.now() - unchanged_for
+        due = self.due_tasks(len(self.rows.tasks))
+        return [task_id for task_id in due if self.rows.tasks[task_id].updated_at <= until][:most]
 
     def open_standings(self, after: UUID, most: int) -> list[Standing]:
         ids = sorted(row.id for row in self.rows.tasks.values() if row.status in OPEN and row.id > after)

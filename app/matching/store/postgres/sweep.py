@@ -1,7 +1,7 @@
 """What the reconciler reads: what is due, and what Redis should hold."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +28,17 @@ class PostgresSweep(Connected):
           AND status IN ('PENDING', 'ASSIGNED', 'STARTED')
         ORDER BY next_step_at LIMIT :most"""
         return [row.id for row in self.conn.execute(text(statement), {"most": most})]
+
+    def due_and_unchanged(self, most: int, unchanged_for: timedelta) -> list[UUID]:
+        """Those among them that were written as they stand some time ago, so that whoever wrote them has long told
+        Redis of it."""
+        statement = """
+        SELECT id FROM tasks
+        WHERE next_step_at <= (SELECT clock_timestamp()) AND next_step_at IS NOT NULL
+          AND status IN ('PENDING', 'ASSIGNED', 'STARTED') AND updated_at <= clock_timestamp() - :unchanged_for
+        ORDER BY next_step_at LIMIT :most"""
+        values = {"most": most, "unchanged_for": unchanged_for}
+        return [row.id for row in self.conn.execute(text(statement), values)]
 
     def _standings(self, where: str, values: Mapping[str, Any]) -> list[Standing]:
         return [
