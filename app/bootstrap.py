@@ -28,14 +28,15 @@ class Services:
 
 def build_services(settings: Settings, *, role: str = "app", pool_size: int | None = None) -> Services:
     configure_logs(settings.log_level, settings.log_json)
+    pool_size = pool_size or settings.api_threads
     db = Database(
         settings.database_url,
-        pool_size=pool_size or settings.api_threads,
+        pool_size=pool_size,
         statement_timeout_ms=settings.request_timeout_s * 1000,
         call_limit_s=settings.request_timeout_s,
         application_name=f"yaninda-{role}",
     )
     clock = DatabaseClock(db.now)
-    clockwork = connect(settings.redis_url)
+    clockwork = connect(settings.redis_url, pool_size=pool_size)
     matching = Matching(PostgresStores(db), clockwork, clock, MatchingRules.from_settings(settings))
     return Services(settings, db, clock, clockwork, matching)
