@@ -15,11 +15,13 @@ from sqlalchemy.pool import QueuePool
 
 from app.errors import Unavailable
 from app.failpoints import failpoint, is_armed
-from app.watchdog import OutOfTime, Watchdog
+from app.watchdog import OutOfTime, Watchdog, answer_by
 
 PING_AFTER_S = 1.0
 PING_LIMIT_S = 2.0
 IDLE_LIMIT_MS = 5_000
+SHORTEST_CONNECT_S = 2
+"""The driver rounds anything less up to this."""
 
 metadata = MetaData(
     naming_convention={
@@ -86,6 +88,7 @@ class Database:
 
         self._watchdog = Watchdog(call_limit_s)
         _ping_after_rest(self.engine, self._watchdog)
+        _connect_in_time(self.engine)
         if is_armed("sql.statement"):
             event.listen(self.engine, "before_cursor_execute", lambda *_: failpoint("sql.statement"))
         self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -144,6 +147,21 @@ def _ping_after_rest(engine: Engine, watchdog: Watchdog) -> None:
 
     event.listen(engine, "checkin", rest)
     event.listen(engine, "checkout", ping)
+
+
+def _connect_in_time(engine: Engine) -> None:
+    """A server that is frozen takes connections and says nothing. Within a request, trying ends with its time."""
+
+    def limit(_dialect: Any, _record: Any, _arguments: Any, options: dict[str, Any]) -> None:
+        request_ends = answer_by.get()
+        if request_ends is None:
+            return
+        left_s = request_ends - time.monotonic()
+        if left_s < SHORTEST_CONNECT_S:
+            raise OutOfTime
+        options["connect_timeout"] = min(options["connect_timeout"], int(left_s))
+
+    event.listen(engine, "do_connect", limit)
 
 
 @contextmanager

@@ -26,11 +26,12 @@ def leave(_error: BaseException | None = None) -> None:
     answer_by.set(None)
 
 
-def admit(queue_limit_s: float, request_timeout_s: float) -> None:
-    """Starts the clock of this request, or turns it away."""
-    waited = waited_s.get()
+def admit(queue_limit_s: float | None, request_timeout_s: float) -> None:
+    """Starts the clock of this request, or turns it away. Waiting is part of its time, except for those whom no limit
+    turns away: they are to be answered, however long they waited."""
+    waited = waited_s.get() if queue_limit_s is not None else 0.0
     # Of a kept connection only the first request has waited for a thread.
     waited_s.set(0.0)
-    answer_by.set(time.monotonic() + request_timeout_s)
-    if waited > queue_limit_s:
+    answer_by.set(time.monotonic() + request_timeout_s - waited)
+    if queue_limit_s is not None and waited > queue_limit_s:
         raise Overloaded("Too many requests at this moment.")
