@@ -24,13 +24,13 @@ class Server(gunicorn.app.base.BaseApplication):
     """Services are built in each worker after the fork: no connection may be shared between processes."""
 
     def __init__(self, settings: Settings, metrics_directory: str) -> None:
-        self._settings = settings
+        self.settings = settings
         self._metrics_directory = metrics_directory
         self._app: Flask | None = None
         super().__init__()
 
     def load_config(self) -> None:
-        settings = self._settings
+        settings = self.settings
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         options: dict[str, Any] = {
             "bind": f"{host}:{settings.port}",
@@ -58,7 +58,7 @@ class Server(gunicorn.app.base.BaseApplication):
         from app.api.app import create_app
         from app.bootstrap import build_services
 
-        services = build_services(self._settings, role="api")
+        services = build_services(self.settings, role="api")
         self._app = create_app(services, metrics_directory=self._metrics_directory)
         return self._app
 
