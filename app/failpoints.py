@@ -94,8 +94,10 @@ def act_at(
     _passages[place] += 1
     if fault.passage not in (0, _passages[place]) or chance() >= fault.probability:
         return
-    # Straight to the file, because nothing that is buffered outlives the next line.
-    os.write(2, f"failpoint {fault.act.value} {place}\n".encode())
+    # Straight to the file, because nothing that is buffered outlives the next line. By the clock that nobody can put
+    # wrong.
+    told = f"failpoint {fault.act.value} {place} at {time.monotonic():.3f} for {fault.seconds} s\n"
+    os.write(2, told.encode())
     if fault.act is Act.KILL:
         die()
     elif fault.act is Act.STOP:

@@ -471,7 +471,9 @@ def test_a_push_that_was_sent_twice_is_caught(conn: Conn, client: Any) -> None:
     assert at_rest(conn, client) == {TWICE}
 
 
-@pytest.mark.parametrize(("kind", "excused"), [("delivery died", True), ("redis flushed", False)])
+@pytest.mark.parametrize(
+    ("kind", "excused"), [("delivery died", True), ("delivery stood still", True), ("redis flushed", False)]
+)
 def test_a_death_between_sending_and_recording_excuses_it(conn: Conn, client: Any, kind: str, excused: bool) -> None:
     row = conn.execute("SELECT min(extract(epoch FROM at))::float8 FROM push_diary").fetchone()
     assert row is not None
@@ -506,6 +508,20 @@ def test_an_error_that_a_role_reports_is_caught(
     log = tmp_path / "matcher-1.log"
     log.write_text(capsys.readouterr().err)
     assert bool(Crew([Member("matcher", "matcher-1", {}, log)], random.Random(1)).errors()) == caught
+
+
+def test_failpoints_tell_when_a_thread_stood_still(tmp_path: Path) -> None:
+    log = tmp_path / "delivery-1.log"
+    now, monotonic = time.time(), time.monotonic()
+    log.write_text(
+        f"failpoint pause delivery.sent at {monotonic - 60:.3f} for 2.5 s\n"
+        f"failpoint kill sql.commit at {monotonic - 50:.3f} for 0.0 s\nfailpoints are nothing else\n"
+    )
+    crew = Crew([Member("delivery", "delivery-1", {}, log)], random.Random(1))
+    assert crew.failpoints_hit() == {"failpoint pause delivery.sent": 1, "failpoint kill sql.commit": 1}
+    [pause] = crew.pauses()
+    assert pause.kind == "delivery stood still"
+    assert abs(pause.began - (now - 60)) < 0.1 and abs(pause.ended - pause.began - 2.5) < 0.01
 
 
 def test_a_role_that_falls_over_is_caught(tmp_path: Path) -> None:

@@ -36,8 +36,8 @@ class Violation:
 class Evidence:
     ledger: Ledger = field(default_factory=Ledger)
     windows: Sequence[Window] = ()
-    deaths: Sequence[Window] = ()
-    """Also those that failpoints brought about, between two steps."""
+    silent: Sequence[Window] = ()
+    """When a role died, or a thread of it stood still, also at a failpoint between two steps."""
 
 
 def check_always(conn: Conn) -> list[Violation]:
@@ -55,7 +55,7 @@ def check_at_rest(conn: Conn, client: Any, evidence: Evidence) -> list[Violation
         *check_ended(conn, client),
         *check_words(conn, evidence.ledger),
         *check_lateness(conn, evidence.windows),
-        *check_sent_once(conn, [*evidence.windows, *evidence.deaths]),
+        *check_sent_once(conn, [*evidence.windows, *evidence.silent]),
     ]
 
 
@@ -184,7 +184,8 @@ FROM (SELECT *, lag(at) OVER (PARTITION BY notification_id, device_id ORDER BY i
 WHERE before IS NOT NULL
 """
 PROVIDER_WINDOW_S = 2.0
-"""Between sending and writing down that it was sent, a death or a PostgreSQL that is away has it sent again."""
+"""Between sending and writing down that it was sent, a death or a PostgreSQL that is away has it sent again. A thread
+that stands still there makes this time longer."""
 
 
 def check_sent_once(conn: Conn, windows: Sequence[Window]) -> list[Violation]:

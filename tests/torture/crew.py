@@ -4,11 +4,13 @@ import contextlib
 import http.client
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +22,7 @@ from tests.torture.windows import Window
 
 RESTART_AFTER_S = 0.3
 NOTICED_AFTER_S = 1.0
+HIT = re.compile(r"failpoint (?P<act>\w+) (?P<place>\S+) at (?P<at>[0-9.]+) for (?P<seconds>[0-9.]+) s")
 STARTED = {"api": "api_listening", "matcher": "matcher_started", "delivery": "delivery_started"}
 
 # Passed so often that few passages may end a process.
@@ -184,12 +187,22 @@ class Crew:
 
     def failpoints_hit(self) -> dict[str, int]:
         """How often a process died or stood still at each place."""
-        found: dict[str, int] = {}
+        return dict(Counter(f"failpoint {hit['act']} {hit['place']}" for _, hit in self._hits()))
+
+    def pauses(self) -> list[Window]:
+        """When a thread of a role stood still at a failpoint."""
+        started = time.time() - time.monotonic()
+        return [
+            Window(f"{member.role} stood still", began := started + float(hit["at"]), began + float(hit["seconds"]))
+            for member, hit in self._hits()
+            if hit["act"] == "pause"
+        ]
+
+    def _hits(self) -> Iterator[tuple[Member, re.Match[str]]]:
         for member in self.members:
             for line in _lines(member.log):
-                if line.startswith("failpoint "):
-                    found[line.strip()] = found.get(line.strip(), 0) + 1
-        return found
+                if hit := HIT.match(line):
+                    yield member, hit
 
     def errors(self) -> list[str]:
         """Lines in which a role says that something failed which it did not expect."""

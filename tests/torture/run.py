@@ -230,7 +230,8 @@ class Run:
         with self.stores.connect() as conn, closing(self.stores.redis_client()) as client:
             self._until(lambda: _on_their_way(conn) == 0, LEASE_S + 10)
             self._until(lambda: not checker.check_redis_is_empty(client), 10)
-            evidence = checker.Evidence(self.ledger, self.saboteur.diary.windows, self.crew.deaths_noted)
+            silent = [*self.crew.deaths_noted, *self.crew.pauses()]
+            evidence = checker.Evidence(self.ledger, self.saboteur.diary.windows, silent)
             self.violations += checker.check_at_rest(conn, client, evidence)
             self.violations += order.check_order(conn, people.calm, RADIUS_M)
         return compared
