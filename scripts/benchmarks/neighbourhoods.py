@@ -1,12 +1,15 @@
 """Elders so far apart that no student is near two of them, each with an open task and its own few students.
 
-Student `n` of a task is the `n`th on its list. The first is being asked from the start.
+Student `n` of a task is the `n`th on its list. The first is being asked from the start. Bystanders are further open
+tasks, far away, whose students have ten hours to answer.
 """
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from app.redis_store import keys
 from benchmarks.bench import Bench, fetch, run, say
 from benchmarks.city import task_id_of
 from benchmarks.loading import without_indexes
@@ -18,6 +21,12 @@ CHUNK = 10_000
 class Neighbourhoods:
     tasks: int
     students_each: int
+    bystanders: int
+
+    @property
+    def people(self) -> int:
+        """Without the bystanders, whose ids follow."""
+        return self.tasks * (1 + self.students_each)
 
     def student(self, task: int, place: int) -> int:
         """Both counted from 1. Ids of students never meet those of elders, which are the numbers of their tasks."""
@@ -55,27 +64,79 @@ FROM bench_grid, (SELECT clock_timestamp() AS now) clock;
 DROP TABLE bench_grid;
 """
 
+# Southern hemisphere: the grid above is in the north.
+BYSTANDERS = """
+CREATE TABLE bench_bystanders AS
+SELECT n, ST_SetSRID(ST_MakePoint((n % 1000) * 0.02, -(n / 1000) * 0.02), 4326)::geography AS place
+FROM generate_series(1, {bystanders}) n;
 
-def build(bench: Bench, database: str, tasks: int, students_each: int) -> Neighbourhoods:
-    say(f"generating {tasks:,} open tasks with {students_each} students each")
+INSERT INTO users (id, role, name, phone, home)
+SELECT {people} + n, 'ELDER', 'Elder ' || n, '+90555' || n, place FROM bench_bystanders
+UNION ALL SELECT {people} + {bystanders} + n, 'STUDENT', 'Student ' || n, NULL, NULL FROM bench_bystanders;
+
+INSERT INTO students (id, location) SELECT {people} + {bystanders} + n, place FROM bench_bystanders;
+
+INSERT INTO tasks (id, status, elder_id, location, created_at, updated_at, search_until, next_step_at, listed, asked)
+SELECT {id}, 'PENDING', {people} + n, place, now, now - interval '1 hour', now + interval '1 day',
+       now + interval '10 hours', 1, 1
+FROM bench_bystanders, (SELECT clock_timestamp() AS now) clock;
+
+INSERT INTO offers (task_id, student_id, state, rank, distance_m, offered_at, deadline)
+SELECT {id}, {people} + {bystanders} + n, 'PENDING', 1, 0, now, now + interval '10 hours'
+FROM bench_bystanders, (SELECT clock_timestamp() AS now) clock;
+
+DROP TABLE bench_bystanders;
+"""
+
+FIRST_BYSTANDER = task_id_of("4", "0")
+"""In SQL; ids of bystanders' tasks are greater than all others."""
+
+
+def build(bench: Bench, database: str, tasks: int, students_each: int, bystanders: int = 0) -> Neighbourhoods:
+    world = Neighbourhoods(tasks, students_each, bystanders)
+    say(f"generating {tasks:,} open tasks with {students_each} students each, and {bystanders:,} bystanders")
     bench.create(database)
     values = {"tasks": tasks, "each": students_each, "id": task_id_of("3", "n")}
+    others = {"bystanders": bystanders, "people": world.people, "id": task_id_of("4", "n")}
     with bench.connect(database) as conn:
         with without_indexes(conn, "users", "students", "tasks", "offers"):
             run(conn, PEOPLE.format(**values))
             run(conn, TASKS.format(**values))
+            run(conn, BYSTANDERS.format(**others))
         run(conn, "SELECT setval(pg_get_serial_sequence('users', 'id'), (SELECT max(id) FROM users))")
         run(conn, "VACUUM ANALYZE")
-    return Neighbourhoods(tasks, students_each)
+    return world
 
 
 # Who was never asked, in the order of ids, which here is the order of distance.
 LISTS = """
 SELECT t.id::text, array_agg(s.id ORDER BY s.id)
 FROM tasks t JOIN students s ON s.id > {tasks} + (t.elder_id - 1) * {each} AND s.id <= {tasks} + t.elder_id * {each}
-WHERE t.status = 'PENDING' AND NOT EXISTS (SELECT FROM offers o WHERE o.task_id = t.id AND o.student_id = s.id)
+WHERE t.status = 'PENDING' AND t.elder_id <= {tasks}
+  AND NOT EXISTS (SELECT FROM offers o WHERE o.task_id = t.id AND o.student_id = s.id)
 GROUP BY t.id
 """
+
+
+# KEYS 1 offer_deadlines  ARGV 1 first  2 last  3 id of the student before the first  4 deadline in ms
+SHOW_BYSTANDERS = """
+for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do
+  local id = string.format('01900004-0000-7000-8000-%012x', n)
+  redis.call('SET', 'pending_assignment:' .. id, ARGV[3] + n, 'PXAT', ARGV[4] + n)
+  redis.call('RPUSH', 'task_candidates:' .. id, 1, 2, 3)
+  redis.call('ZADD', KEYS[1], ARGV[4] + n, id)
+end
+"""
+
+
+def show_bystanders(world: Neighbourhoods, client: Any) -> None:
+    """What Redis holds of them, as the application would have written it."""
+    say(f"writing the keys of {world.bystanders:,} bystanders to Redis")
+    script = client.register_script(SHOW_BYSTANDERS)
+    until_ms = int(time.time() * 1000) + 36_000_000
+    for first in range(1, world.bystanders + 1, CHUNK):
+        last = min(first + CHUNK - 1, world.bystanders)
+        script(keys=[keys.DEADLINES], args=[first, last, world.people + world.bystanders, until_ms])
 
 
 def fill_lists(bench: Bench, database: str, world: Neighbourhoods, client: Any) -> dict[str, list[int]]:
