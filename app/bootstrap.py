@@ -26,7 +26,9 @@ class Services:
         self.db.close()
 
 
-def build_services(settings: Settings, *, role: str = "app", pool_size: int | None = None) -> Services:
+def build_services(
+    settings: Settings, *, role: str = "app", pool_size: int | None = None, plan_once: bool = False
+) -> Services:
     configure_logs(settings.log_level, settings.log_json)
     pool_size = pool_size or settings.api_threads
     db = Database(
@@ -35,6 +37,7 @@ def build_services(settings: Settings, *, role: str = "app", pool_size: int | No
         statement_timeout_ms=settings.request_timeout_s * 1000,
         call_limit_s=settings.request_timeout_s,
         application_name=f"yaninda-{role}",
+        plan_once=plan_once,
     )
     clock = DatabaseClock(db.now)
     clockwork = connect(settings.redis_url, pool_size=pool_size)

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import sqlalchemy.exc
+from psycopg.types.numeric import Int8Dumper
 from sqlalchemy import Connection, Engine, MetaData, create_engine, event, text
 from sqlalchemy.pool import QueuePool
 
@@ -58,13 +59,17 @@ class Database:
         lock_timeout_ms: int = 3_000,
         call_limit_s: float = 30,
         application_name: str = "yaninda",
+        plan_once: bool = False,
     ) -> None:
+        """`plan_once` is for a process that sends few statements again and again, each with any number of ids: left to
+        itself, PostgreSQL would plan them anew for every short list, which takes longer than running them."""
         # Whoever stands still in the middle of a transaction, as a machine that is paused does, loses it soon: the
         # rows it holds are other people's tasks.
         options = (
             f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms} -c jit=off"
             " -c max_parallel_workers_per_gather=0 -c timezone=UTC"
             f" -c idle_in_transaction_session_timeout={IDLE_LIMIT_MS}"
+            f" -c plan_cache_mode={'force_generic_plan' if plan_once else 'auto'}"
         )
         self.engine = create_engine(
             psycopg_url(database_url),
@@ -83,8 +88,10 @@ class Database:
                 "keepalives_interval": 2,
                 "keepalives_count": 3,
                 "tcp_user_timeout": 10_000,
+                "prepare_threshold": 1,
             },
         )
+        event.listen(self.engine, "connect", _send_integers_alike)
 
         self._watchdog = Watchdog(call_limit_s)
         _ping_after_rest(self.engine, self._watchdog)
@@ -117,6 +124,12 @@ class Database:
 
 def driver(conn: Connection) -> Any:
     return conn.connection.driver_connection
+
+
+def _send_integers_alike(connection: Any, _record: Any) -> None:
+    """The driver would pick the smallest type that holds a value, and the server prepares a statement once for each
+    combination of types: the same statement would be parsed and planned again for ids of another magnitude."""
+    connection.adapters.register_dumper(int, Int8Dumper)
 
 
 def _has_something_to_say(connection: Any) -> bool:

@@ -77,7 +77,7 @@ class Matcher:
 def main(settings: Settings, _argv: list[str]) -> int:
     # Several threads share this interpreter; the one with a deadline should not wait the usual 5 ms for its turn.
     sys.setswitchinterval(0.001)
-    services = build_services(settings, role="matcher", pool_size=4)
+    services = build_services(settings, role="matcher", pool_size=4, plan_once=True)
     matcher = Matcher(services)
     told_to_stop = threading.Event()
 

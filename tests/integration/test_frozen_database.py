@@ -62,7 +62,7 @@ def test_an_idle_connection_that_died_is_replaced_unseen(frozen: Database, setti
         assert record is not None
     other = Database(settings.database_url, pool_size=1)
     with other.transaction() as conn:
-        conn.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": pid})
+        conn.execute(text("SELECT pg_terminate_backend(CAST(:pid AS int))"), {"pid": pid})
     other.close()
     for pooled in frozen.engine.pool._pool.queue:  # pyright: ignore
         pooled.info["idle_since"] = 0.0

@@ -114,7 +114,7 @@ class Neighbourhood:
             f"""
             UPDATE students SET on_duty = :on_duty, completed = :completed,
                    month = (date_trunc('month', clock_timestamp() AT TIME ZONE :time_zone)
-                            - make_interval(months => :months_ago))::date,
+                            - make_interval(months => CAST(:months_ago AS int)))::date,
                    location = CASE WHEN :located THEN {PROJECTED} END, location_at = clock_timestamp()
             WHERE id = :id""",
             id=caller.id,
