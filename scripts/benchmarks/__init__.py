@@ -1,3 +1,3 @@
 """The measurements behind `scripts/bench`. `stores.py` is standard library only; the rest runs in the environment."""
 
-MEASUREMENTS = ("candidates", "deadlines", "http", "overload", "memory", "flat")
+MEASUREMENTS = ("candidates", "deadlines", "recovery", "http", "overload", "memory", "flat")

@@ -11,13 +11,14 @@ from pathlib import Path
 from types import FrameType
 
 from app.logs import configure_logs
-from benchmarks import candidates, deadlines, flat, http, memory, overload, report
+from benchmarks import candidates, deadlines, flat, http, memory, overload, recovery, report
 from benchmarks.bench import Bench, load_average, say
 
 Measure = Callable[[Bench], report.Section]
 MEASURE: dict[str, Measure] = {
     "candidates": candidates.measure,
     "deadlines": deadlines.measure,
+    "recovery": recovery.measure,
     "http": http.measure,
     "overload": overload.measure,
     "memory": memory.measure,

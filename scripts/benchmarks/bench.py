@@ -23,6 +23,7 @@ SECRET = "a-secret-for-benchmarks-that-is-long-enough-0123456789"
 TIME_ZONE = "Europe/Istanbul"
 # As the application connects, so that none of the contestants has a planner of its own.
 OPTIONS = "-c jit=off -c max_parallel_workers_per_gather=0 -c timezone=UTC"
+MATCHER_OPTIONS = OPTIONS + " -c plan_cache_mode=force_generic_plan"
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -75,8 +76,8 @@ class Bench:
             conn.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
     @contextmanager
-    def connect(self, database: str, *, autocommit: bool = True) -> Iterator[Connection]:
-        with psycopg.connect(self.url(database), autocommit=autocommit, options=OPTIONS) as conn:
+    def connect(self, database: str, *, autocommit: bool = True, options: str = OPTIONS) -> Iterator[Connection]:
+        with psycopg.connect(self.url(database), autocommit=autocommit, options=options) as conn:
             yield conn
 
     @contextmanager

@@ -18,7 +18,7 @@ from machine import processes
 from machine.steps import tail
 
 from benchmarks import roles
-from benchmarks.bench import OPTIONS, Bench
+from benchmarks.bench import MATCHER_OPTIONS, Bench
 from benchmarks.replay import Due, Template
 
 BROKER_DATABASE = 1
@@ -45,8 +45,8 @@ class Connections:
         if self._opened is None or self._template is None:
             url = os.environ["RIVAL_DATABASE"]
             self._opened = (
-                psycopg.connect(url, options=OPTIONS),
-                psycopg.connect(url, options=OPTIONS, autocommit=True),
+                psycopg.connect(url, options=MATCHER_OPTIONS),
+                psycopg.connect(url, options=MATCHER_OPTIONS, autocommit=True),
             )
             self._template = pickle.loads(Path(os.environ["RIVAL_TEMPLATE"]).read_bytes())
         self._template.run(*self._opened, [due], datetime.now(UTC) + timedelta(hours=10))

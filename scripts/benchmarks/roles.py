@@ -3,6 +3,7 @@
 import http.client
 import os
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,18 +23,25 @@ STOP: Escalation = ((processes.signal.SIGTERM, 30.0), (processes.signal.SIGKILL,
 @contextmanager
 def role(bench: Bench, name: str, database: str, **settings: str) -> Iterator[int]:
     """The pid of a running role."""
-    log = bench.folder / f"{name}-{time.time_ns()}.log"
-    environment = {**os.environ, "DATABASE_URL": bench.url(database), "REDIS_URL": bench.redis_url}
-    environment |= {"AUTH_SECRET": SECRET, "LOG_LEVEL": "INFO", "OFFER_TTL_S": "36000"} | settings
-    process = processes.spawn([sys.executable, "-m", "app", name], env=environment, cwd=ROOT, log=log)
-    try:
-        started = {"matcher": "matcher_started", "delivery": "delivery_started", "api": "api_listening"}[name]
-        eventually(lambda: started in log.read_text(errors="replace") or process.poll() is not None)
-        if process.poll() is not None:
-            raise RuntimeError(f"the role {name} ended by itself:\n{tail(log)}")
+    with started(bench, name, database, **settings) as process:
         yield process.pid
         if process.poll() is not None:
+            raise RuntimeError(f"the role {name} ended by itself with {process.returncode}")
+
+
+@contextmanager
+def started(bench: Bench, name: str, database: str, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A running role that may be killed."""
+    environment = {**os.environ, "DATABASE_URL": bench.url(database), "REDIS_URL": bench.redis_url}
+    environment |= {"AUTH_SECRET": SECRET, "LOG_LEVEL": "INFO", "OFFER_TTL_S": "36000"} | settings
+    log = bench.folder / f"{name}-{time.time_ns()}.log"
+    process = processes.spawn([sys.executable, "-m", "app", name], env=environment, cwd=ROOT, log=log)
+    try:
+        word = {"matcher": "matcher_started", "delivery": "delivery_started", "api": "api_listening"}[name]
+        eventually(lambda: word in log.read_text(errors="replace") or process.poll() is not None, nap_s=0.005)
+        if process.poll() is not None:
             raise RuntimeError(f"the role {name} ended by itself:\n{tail(log)}")
+        yield process
     finally:
         processes.end(process, STOP)
 
@@ -58,12 +66,12 @@ def _is_ready(port: int) -> bool:
         connection.close()
 
 
-def eventually(what: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
+def eventually(what: Callable[[], object], patience_s: float = PATIENCE_S, nap_s: float = 0.05) -> None:
     until = time.monotonic() + patience_s
     while not what():
         if time.monotonic() > until:
             raise TimeoutError("this did not happen in time")
-        time.sleep(0.05)
+        time.sleep(nap_s)
 
 
 def family(pid: int) -> list[int]:

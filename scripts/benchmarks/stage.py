@@ -22,7 +22,7 @@ from app.delivery.service import WAKE_CHANNEL
 from app.redis_store import keys
 from app.redis_store.contract import to_ms
 from benchmarks import celery_rival, neighbourhoods, roles
-from benchmarks.bench import Bench, fetch, run, say
+from benchmarks.bench import MATCHER_OPTIONS, Bench, fetch, run, say
 from benchmarks.capture import captured
 from benchmarks.neighbourhoods import FIRST_BYSTANDER, Neighbourhoods
 from benchmarks.replay import Due, Template
@@ -72,8 +72,8 @@ class Stage:
         due = self._due(armed)
         with (
             self._listening() as commits,
-            self._bench.connect(self._database, autocommit=False) as conn,
-            self._bench.connect(self._database) as alone,
+            self._bench.connect(self._database, autocommit=False, options=MATCHER_OPTIONS) as conn,
+            self._bench.connect(self._database, options=MATCHER_OPTIONS) as alone,
         ):
             while due:
                 _sleep_until(due[0][0])
@@ -83,6 +83,56 @@ class Stage:
                 del due[: len(ready)]
             time.sleep(1)
         return self._lateness(armed, commits)
+
+    def after_a_crash(self, tasks: int, *, emptied: bool) -> list[float]:
+        """The only matcher is killed amid its work; what fell due meanwhile waits for the next one. In seconds from
+        when that is ready."""
+        with roles.started(self._bench, "matcher", self._database) as matcher:
+            armed = self._arm(tasks, tasks // 5)
+            _sleep_until(min(armed.deadlines.values()) + timedelta(seconds=0.2))
+            matcher.kill()
+        _sleep_until(armed.until + timedelta(seconds=0.1))
+        if emptied:
+            self._client.flushall()
+        overdue = self._not_settled(armed)
+        with roles.started(self._bench, "matcher", self._database):
+            ready = time.time()
+            until = time.monotonic() + RIVAL_PATIENCE_S
+            while (left := self._not_settled(armed)) and time.monotonic() < until:
+                time.sleep(0.2)
+        say(f"recovery: {len(overdue):,} were overdue, {len(left):,} are lost")
+        with self._bench.connect(self._database) as conn:
+            made = dict(fetch(conn, NEXT_OFFERS, [armed.last_offer]))
+        return [
+            made[task_id].timestamp() - ready if task_id in made and task_id not in left else math.inf
+            for task_id in overdue
+        ]
+
+    def bare_recovery(self, tasks: int, template: Template) -> list[float]:
+        """Bare psycopg that finds as many overdue at once."""
+        armed = self._arm(tasks, tasks // 5, warm_up=False)
+        due = [one for _, one in self._due(armed)]
+        _sleep_until(armed.until)
+        done: list[float] = []
+        with (
+            self._bench.connect(self._database, autocommit=False, options=MATCHER_OPTIONS) as conn,
+            self._bench.connect(self._database, options=MATCHER_OPTIONS) as alone,
+        ):
+            began = time.perf_counter()
+            for start in range(0, len(due), BATCH):
+                batch = due[start : start + BATCH]
+                template.run(conn, alone, batch, datetime.now(UTC) + timedelta(hours=10))
+                done += [time.perf_counter() - began] * len(batch)
+        return done
+
+    def _not_settled(self, armed: Armed) -> set[UUID]:
+        with self._bench.connect(self._database) as conn:
+            overdue = fetch(
+                conn,
+                "SELECT id FROM tasks WHERE id = ANY(%s) AND next_step_at <= clock_timestamp()",
+                [list(armed.deadlines)],
+            )
+        return {row[0] for row in overdue}
 
     def event_alone(self, tasks: int, per_second: int) -> list[float]:
         """Redis's expired event, as a bare subscriber hears it; the transaction would come on top. A matcher will not
