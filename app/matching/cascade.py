@@ -18,6 +18,8 @@ from app.matching.store.port import Store
 from app.matching.store.records import Fact, Pick, Progress, Ranking, Task
 from app.redis_store.contract import ListChange, TaskKeys
 
+Facts = dict[tuple[UUID, int], Fact]
+
 LOOK_AHEAD = 2
 """So many of a list are looked at at first; nearly always one of them can be asked."""
 OUT_OF_REACH_PAUSE = timedelta(milliseconds=100)
@@ -115,8 +117,9 @@ def _seek(
     skip_locked: bool,
 ) -> None:
     steps = [Walk(task, lists.get(task.id, ()), listed=task.listed) for task in seekers if _may_search(task)]
-    _choose(store, steps, rules)
-    deadlines = _offer(store, [step.pick for step in steps if step.pick is not None], rules, settled, skip_locked)
+    facts = _choose(store, steps, rules)
+    picks = [step.pick for step in steps if step.pick is not None]
+    deadlines = _offer(store, picks, facts, rules, settled, skip_locked)
     settled.offered += len(deadlines)
     skipped = store.insert_skips([skip for step in steps for skip in step.skips])
     going_on = [step for step in steps if step.pick is not None or step.wait_until is not None]
@@ -154,7 +157,7 @@ def _note(step: Walk, deadline: datetime | None, skipped: int, settled: Settled)
     return Progress(task.id, next_step_at, waiting, asked, task.skipped + skipped, step.listed)
 
 
-def _choose(store: Store, steps: list[Walk], rules: MatchingRules) -> None:
+def _choose(store: Store, steps: list[Walk], rules: MatchingRules) -> Facts:
     """The oldest task chooses first. A look at the heads of all lists, in one statement, nearly always finds
     somebody for everyone. From the first task for which it does not, all choose again, with the rest of their lists
     or a new one where it takes that, each knowing whom the older ones took."""
@@ -175,9 +178,10 @@ def _choose(store: Store, steps: list[Walk], rules: MatchingRules) -> None:
             _walk(step, slice(LOOK_AHEAD, None), facts, taken, rules)
         if step.pick is None:
             _rank_anew(store, step, taken, rules)
+    return facts
 
 
-def _facts(store: Store, steps: Sequence[Walk], part: slice, rules: MatchingRules) -> dict[tuple[UUID, int], Fact]:
+def _facts(store: Store, steps: Sequence[Walk], part: slice, rules: MatchingRules) -> Facts:
     pairs = [(step.task.id, student_id) for step in steps for student_id in step.given[part]]
     return store.facts(pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
 
@@ -202,17 +206,19 @@ def rank(store: Store, task: Task, rules: MatchingRules, cap: int | None = None)
 
 
 def _offer(
-    store: Store, picks: Sequence[Pick], rules: MatchingRules, settled: Settled, skip_locked: bool
+    store: Store, picks: Sequence[Pick], facts: Facts, rules: MatchingRules, settled: Settled, skip_locked: bool
 ) -> dict[UUID, datetime]:
-    """Locks the students, reads again whether they may be asked, and offers."""
+    """Locks the students, reads again about those who have changed since the look, and offers. A live offer that
+    another task made them meanwhile is no change of their row; it keeps this one from being inserted."""
     wanted = {pick.student_id for pick in picks}
     if not wanted:
         return {}
     locked = store.lock_students(wanted, skip_locked=skip_locked)
-    settled.out_of_reach |= wanted - locked
+    settled.out_of_reach |= wanted - locked.keys()
     picks = [pick for pick in picks if pick.student_id in locked]
     pairs = [(pick.task_id, pick.student_id) for pick in picks]
-    facts = store.facts(pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
+    changed = [pair for pair in pairs if pair not in facts or facts[pair].version != locked[pair[1]]]
+    facts = facts | store.facts(changed, radius_m=rules.radius_m, time_zone=rules.time_zone)
     good = [pick for pick in picks if _may_be_asked(facts[pick.task_id, pick.student_id])]
     deadlines = store.insert_offers(good, rules.offer_ttl)
     notices.offers(store, [facts[pick.task_id, pick.student_id] for pick in good], deadlines, rules)

@@ -116,7 +116,7 @@ class _Locking:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def lock_students(self, ids: Iterable[int], *, skip_locked: bool = False) -> set[int]:
+    def lock_students(self, ids: Iterable[int], *, skip_locked: bool = False) -> dict[int, int]:
         self._first()
         return self._store.lock_students(ids, skip_locked=skip_locked)
 

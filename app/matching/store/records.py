@@ -95,6 +95,8 @@ class Fact:
     completed: int
     distance_m: float | None
     locale: str = "tr"
+    version: int | None = None
+    """Of the student's row; another number means that somebody has changed it."""
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,7 @@ class MemoryOffers(MemoryStudents):
             0 if student is None else self.completed(student, time_zone),
             away,
             self.rows.users[student_id].locale if student_id in self.rows.users else "tr",
+            hash(student),
         )
 
     def insert_offers(self, picks: Sequence[Pick], ttl: timedelta) -> dict[UUID, datetime]:

@@ -41,8 +41,8 @@ class MemoryStudents(Part):
         live = self.rows.live_offer_of(student_id)
         return None if live is None else live.deadline
 
-    def lock_students(self, ids: Iterable[int], *, skip_locked: bool = False) -> set[int]:
-        return set(ids) & self.rows.students.keys()
+    def lock_students(self, ids: Iterable[int], *, skip_locked: bool = False) -> dict[int, int]:
+        return {id_: hash(self.rows.students[id_]) for id_ in set(ids) & self.rows.students.keys()}
 
     def is_active_student(self, student_id: int) -> bool:
         row = self.rows.students.get(student_id)

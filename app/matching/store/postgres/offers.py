@@ -10,6 +10,7 @@ from sqlalchemy import text
 from app.matching.states import OfferState
 from app.matching.store.postgres.candidates import THIS_MONTH
 from app.matching.store.postgres.connected import Connected
+from app.matching.store.postgres.students import VERSION
 from app.matching.store.postgres.tasks import COUNTED
 from app.matching.store.records import Expired, Fact, Offer, Pick, Skip
 
@@ -48,7 +49,7 @@ SELECT c.task_id, c.student_id, o.id IS NOT NULL AS seen_before, live.deadline A
             WHEN s.location IS NULL THEN 'NO_LOCATION'
             WHEN s.open_task_id IS NOT NULL THEN 'HAS_A_TASK'
             WHEN spot.distance_m > :radius_m THEN 'TOO_FAR' END AS obstacle,
-       coalesce(u.locale, 'tr') AS locale
+       coalesce(u.locale, 'tr') AS locale, {VERSION}
 FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[])) AS c (task_id, student_id)
 JOIN tasks t ON t.id = c.task_id
 LEFT JOIN students s ON s.id = c.student_id
@@ -164,6 +165,7 @@ class PostgresOffers(Connected):
                 row.completed,
                 row.distance_m,
                 row.locale,
+                row.version,
             )
             for row in rows
         }

@@ -24,12 +24,17 @@ WHERE s.id = ANY(:student_ids) AND s.available
 """)
 
 
+# Of the transaction that wrote this version of the row.
+VERSION = "s.xmin::text::bigint AS version"
+
+
 class PostgresStudents(Connected):
-    def lock_students(self, ids: Iterable[int], *, skip_locked: bool = False) -> set[int]:
-        """Those that are locked now. One call in a transaction: two goes could meet another transaction's two goes."""
-        statement = "SELECT id FROM students WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE"
+    def lock_students(self, ids: Iterable[int], *, skip_locked: bool = False) -> dict[int, int]:
+        """Those that are locked now, with the versions of their rows. One call in a transaction: two goes could meet
+        another transaction's two goes."""
+        statement = f"SELECT id, {VERSION} FROM students s WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE"
         rows = self.conn.execute(text(statement + (" SKIP LOCKED" if skip_locked else "")), {"ids": sorted(set(ids))})
-        return {row.id for row in rows}
+        return {row.id: row.version for row in rows}
 
     def is_active_student(self, student_id: int) -> bool:
         statement = "SELECT active FROM students WHERE id = :id"
