@@ -1,17 +1,13 @@
 """A PostgreSQL and a Redis for measuring: set up as one would for real, gone without a trace afterwards."""
 
-import fcntl
-import os
 import secrets
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from machine import packages, processes
+from machine import packages, processes, throwaway
 from machine.account import store_account
 from machine.postgres import Postgres
 from machine.redis import Redis
@@ -49,55 +45,29 @@ class Stores:
 @contextmanager
 def stores() -> Iterator[Stores]:
     packages.ensure_stores()
-    _sweep()
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    folder.chmod(0o711)
-    lock = os.open(folder, os.O_RDONLY)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    account = store_account(folder)
-    postgres = Postgres(folder / "postgres", account, folder / "postgres.log", settings=REALISTIC)
-    redis = Redis(folder / "redis", account, folder / "redis.log", databases=16)
-    try:
-        say("Stores … starting a PostgreSQL and a Redis of their own")
-        password = secrets.token_urlsafe(18)
-        postgres.create("bench", password, "maintenance", superuser=True)
-        postgres_port, redis_port = processes.free_port(), processes.free_port()
-        postgres.start(postgres_port)
-        redis.start(redis_port, password)
-        yield Stores(
-            folder,
-            f"postgresql://bench:{password}@127.0.0.1:{postgres_port}/maintenance",
-            f"redis://:{password}@127.0.0.1:{redis_port}/0",
-            postgres.program("pgbench"),
-        )
-    finally:
-        _end_processes(folder)
-        redis.stop()
-        postgres.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+    with throwaway.folder(PREFIX, _end_processes) as folder:
+        account = store_account(folder)
+        postgres = Postgres(folder / "postgres", account, folder / "postgres.log", settings=REALISTIC)
+        redis = Redis(folder / "redis", account, folder / "redis.log", databases=16)
+        try:
+            say("Stores … starting a PostgreSQL and a Redis of their own")
+            password = secrets.token_urlsafe(18)
+            postgres.create("bench", password, "maintenance", superuser=True)
+            postgres_port, redis_port = processes.free_port(), processes.free_port()
+            postgres.start(postgres_port)
+            redis.start(redis_port, password)
+            yield Stores(
+                folder,
+                f"postgresql://bench:{password}@127.0.0.1:{postgres_port}/maintenance",
+                f"redis://:{password}@127.0.0.1:{redis_port}/0",
+                postgres.program("pgbench"),
+            )
+        finally:
+            _end_processes(folder)
+            redis.stop()
+            postgres.stop()
 
 
 def _end_processes(folder: Path) -> None:
     left = processes.running_with(MARK, str(folder))
     processes.end_strangers(left, ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)))
-
-
-def _sweep() -> None:
-    """Remove what a run that was killed left behind; one that still runs holds its lock."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != os.geteuid():
-            continue
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            continue
-        else:
-            account = store_account(folder)
-            _end_processes(folder)
-            Postgres(folder / "postgres", account, folder / "postgres.log").end_leftovers()
-            Redis(folder / "redis", account, folder / "redis.log").end_leftovers()
-            shutil.rmtree(folder, ignore_errors=True)
-        finally:
-            os.close(descriptor)
