@@ -1,6 +1,7 @@
 """Gunicorn's thread worker, which knows how long a request has waited, lets nobody hold a thread who says nothing, and
 leaves nobody standing when it stops."""
 
+import errno
 import math
 import select
 import socket
@@ -16,19 +17,31 @@ from app.api import load
 _ThreadWorker, _Connection = cast(Any, ThreadWorker), cast(Any, TConn)
 
 
-class Listening(socket.socket):
-    """A connection that is listened to for as long as a request may take; then it counts as closed by the caller. One
-    who sends half a request, or a byte now and then, would otherwise hold a thread for as long as they like."""
+class Patient(socket.socket):
+    """A connection whose caller is given the time that a request may take, for sending it and for reading the answer;
+    then it counts as closed by them. One who sends a byte now and then, or does not read, would otherwise hold a
+    thread for as long as they like."""
 
-    hears_until = math.inf
+    until = math.inf
 
     def recv(self, *arguments: Any) -> bytes:
-        if self.hears_until < math.inf:
-            poll = select.poll()
-            poll.register(self, select.POLLIN)
-            if not poll.poll(max(self.hears_until - time.monotonic(), 0) * 1000):
-                self.shutdown(socket.SHUT_RD)
+        if self.until < math.inf and not self._becomes(select.POLLIN):
+            self.shutdown(socket.SHUT_RD)
         return super().recv(*arguments)
+
+    def sendall(self, *arguments: Any) -> None:
+        left = memoryview(arguments[0])
+        while left:
+            try:
+                left = left[self.send(left, socket.MSG_DONTWAIT) :]
+            except BlockingIOError:
+                if not self._becomes(select.POLLOUT):
+                    raise BrokenPipeError(errno.EPIPE, "The caller does not read.") from None
+
+    def _becomes(self, ready: int) -> bool:
+        poll = select.poll()
+        poll.register(self, ready)
+        return bool(poll.poll(max(self.until - time.monotonic(), 0) * 1000))
 
 
 class DrainingWorker(_ThreadWorker):
@@ -52,7 +65,7 @@ class DrainingWorker(_ThreadWorker):
             taken, address = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
             return
-        client = Listening(fileno=taken.detach())
+        client = Patient(fileno=taken.detach())
         self.nr_conns += 1
         conn = _Connection(self.cfg, client, address, listener.getsockname())
         if not self.alive:
@@ -74,8 +87,13 @@ class DrainingWorker(_ThreadWorker):
     def handle(self, conn: Any) -> Any:
         now = time.monotonic()
         load.waited_s.set(now - conn.queued_at)
-        conn.sock.hears_until = now + self.app.settings.request_timeout_s
-        return super().handle(conn)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        conn.sock.until = now + self.app.settings.request_timeout_s
+        goes_on = _ThreadWorker.handle(self, conn)
+        if not goes_on:
+            # What has come is read before the connection is closed. The original waits two seconds for more, in the
+            # one thread that serves all connections.
+            conn.sock.until = time.monotonic()
+        return goes_on
 
     def set_accept_enabled(self, enabled: bool) -> None:
         if not self.alive:

@@ -294,6 +294,23 @@ def test_who_says_nothing_or_half_of_it_holds_a_thread_no_longer_than_a_request(
         assert service.press(service.town.elder("Hatice Demir")).status == 201
 
 
+def test_who_does_not_read_holds_a_thread_no_longer_than_a_request(service: Service) -> None:
+    with ExitStack() as stack:
+        deaf = [stack.enter_context(_dial(service.port)) for _ in range(THREADS)]
+        for one in deaf:
+            one.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 200)
+        time.sleep(0.5)
+        began = time.monotonic()
+        elder = service.town.elder()
+        eventually(lambda: service.press(elder).status == 201)
+        assert time.monotonic() - began < 2 * LIMIT_S
+        for one in deaf:
+            one.settimeout(10 * LIMIT_S)
+            with suppress(ConnectionResetError):
+                while one.recv(1_000_000):
+                    continue
+
+
 def test_connections_to_the_stores_are_bounded(service: Service) -> None:
     town = service.town
     town.students(*range(10, 400, 10))
