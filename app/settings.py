@@ -52,7 +52,9 @@ class Settings(BaseModel):
     port: int = Field(8080, ge=1, le=65535, description="Port the API listens on.")
     api_workers: PositiveInt = Field(2, description="Processes of the API.")
     api_threads: PositiveInt = Field(8, description="Threads in each process of the API.")
-    request_timeout_s: PositiveInt = Field(10, description="Longest time a request may take; then it is 503.")
+    request_timeout_s: PositiveInt = Field(
+        10, description="Longest time a request may take, waiting included; then it is 503."
+    )
     queue_limit_s: PositiveFloat = Field(1.0, description="A request that waited longer for a thread is 503 at once.")
     late_after_s: PositiveFloat = Field(5.0, description="A step overdue for so long makes `/readyz` say degraded.")
     max_body_bytes: PositiveInt = Field(65_536, description="Largest request body.")
