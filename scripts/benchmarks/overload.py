@@ -65,8 +65,9 @@ class Crowd:
     """Presses by elders who have no open request: the second press of one who has gets the same request again, and
     costs much less. Ends when the time is over, or when all of them have pressed."""
 
-    def __init__(self, elders: Sequence[int], lasting_s: float) -> None:
+    def __init__(self, elders: Sequence[int], lasting_s: float, *, heeds_retry_after: bool) -> None:
         tokens = Tokens()
+        self._heeds_retry_after = heeds_retry_after
         self._left = [tokens.request(elder, "POST", "/tasks", http.BODY) for elder in elders]
         self._began = time.perf_counter()
         self._ends = self._began + lasting_s
@@ -89,16 +90,16 @@ class Crowd:
         if answer.status == 503:
             level.turned_away += 1
             self._left.insert(0, answer.request)
-            return answer.retry_after_s
+            return answer.retry_after_s if self._heeds_retry_after else 0.0
         if answer.status == LOST:
             level.lost += 1
             return None
         raise AssertionError(f"{answer.status} instead of 201 or 503: {answer.body[:500]!r}")
 
 
-def press(port: int, elders: Sequence[int], clients: int, lasting_s: float) -> Level:
+def press(port: int, elders: Sequence[int], clients: int, lasting_s: float, *, heeds_retry_after: bool = True) -> Level:
     with lines(port, clients) as opened:
-        crowd = Crowd(elders, lasting_s)
+        crowd = Crowd(elders, lasting_s, heeds_retry_after=heeds_retry_after)
         converse(opened, crowd.ask, crowd.told, patience_s=3 * LIMIT_S)
     return crowd.level
 
@@ -118,7 +119,7 @@ def measure(bench: Bench) -> Section:
         _api(bench, template, OURS) as ours_port,
         _api(bench, template, RIVAL, QUEUE_LIMIT_S="1000000") as rival_port,
     ):
-        elders = _more_elders(bench, built, each * len(CLIENTS) + WARM)
+        elders = _more_elders(bench, built, each * (len(CLIENTS) + 1) + WARM)
         for port in (ours_port, rival_port):
             press(port, elders[-WARM:], 8, LIMIT_S)
         for turn, clients in enumerate(CLIENTS):
@@ -129,6 +130,9 @@ def measure(bench: Bench) -> Section:
                 bench, PLAYED, script, first=turn * played, requests=played, clients=min(clients, POOL)
             )
             rival[clients] = press(rival_port, crowd, clients, lasting_s)
+        say(f"overload: {CLIENTS[-1]} clients who do not wait")
+        crowd = elders[each * len(CLIENTS) : -WARM]
+        rude = press(ours_port, crowd, CLIENTS[-1], lasting_s, heeds_retry_after=False)
     _check_floor(bench, played * len(CLIENTS))
     bench.drop(OURS, RIVAL, PLAYED)
     rows = [row for clients in CLIENTS for row in _rows(clients, ours[clients], floor[clients], rival[clients])]
@@ -137,11 +141,16 @@ def measure(bench: Bench) -> Section:
     met = kept >= KEEPS and all(level.everybody_was_answered for level in ours.values())
     rows[-1] = replace(rows[-1], goal=f"≥{KEEPS:.0%} of the best, all answered in {LIMIT_S:.0f} s")
     rows[-1] = replace(rows[-1], met=None if bench.quick else met)
+    rows += [
+        Row(f"{CLIENTS[-1]} who do not wait, ms", spread(rude.latencies_ms), facts=_facts(rude)),
+        Row(f"{CLIENTS[-1]} who do not wait, accepted a second", rude.a_second),
+    ]
     notes = [
         f"{students:,} students, {lasting_s} s a crowd. The client, one event loop, runs on the same cores. pgbench has"
         f" at most {POOL} clients: the service never has more connections. It answers no HTTP and turns nobody away.",
         f"The largest crowd got {kept:.0%} of the best throughput.",
         *(_told(who, levels) for who, levels in (("ours", ours), ("rival", rival))),
+        _told("ours, when nobody heeds Retry-After", {CLIENTS[-1]: rude}),
     ]
     return Section("overload", TITLE, rows, notes)
 
@@ -149,16 +158,15 @@ def measure(bench: Bench) -> Section:
 def _rows(clients: int, ours: Level, floor: Answered, rival: Level) -> list[Row]:
     spreads = (spread(ours.latencies_ms), spread(floor.latencies_ms), spread(rival.latencies_ms))
     rates = (ours.a_second, len(floor.latencies_ms) / floor.elapsed_s, rival.a_second)
-    facts = {
-        "turned_away": ours.share_turned_away,
-        "unanswered": ours.lost,
-        "longest_s": ours.longest_s,
-        "rival_longest_s": rival.longest_s,
-    }
+    who = f"{clients} client{'s'[: clients > 1]}"
     return [
-        Row(f"{clients} clients, ms", *spreads, facts=facts),
-        Row(f"{clients} clients, accepted a second", *rates),
+        Row(f"{who}, ms", *spreads, facts={"ours": _facts(ours), "rival": _facts(rival)}),
+        Row(f"{who}, accepted a second", *rates),
     ]
+
+
+def _facts(level: Level) -> dict[str, float]:
+    return {"turned_away": level.share_turned_away, "unanswered": level.lost, "longest_s": level.longest_s}
 
 
 def _told(who: str, levels: dict[int, Level]) -> str:
