@@ -113,7 +113,7 @@ def converse(
                 if request is not None:
                     waiting.add(number)
                     crowd[number].ask(request)
-            nap_s = max(resting[0][0] - time.perf_counter(), 0) if resting else 1.0
+            nap_s = max(resting[0][0] - time.perf_counter(), 0) if resting else 1.0 if waiting else 0.0
             for key, _ in selector.select(min(nap_s, 1.0)):
                 given = crowd[key.data].hear()
                 if given is not None:
