@@ -19,6 +19,8 @@ from app.redis_store.contract import Clockwork, ListChange, TaskKeys
 log = structlog.get_logger(__name__)
 
 CHUNK = 500
+COMPARED_AT_ONCE = 50
+"""In small bites: whoever reads many rows keeps the interpreter from the thread that has deadlines to meet."""
 LISTS_AT_ONCE = 100
 CHECK_AFTER = timedelta(seconds=2)
 """What changed is compared with Redis once, this long afterwards: by then whoever made the change has told it, or has
@@ -86,7 +88,7 @@ class Mirror:
 
     def _changed(self, since: datetime, until: datetime) -> dict[UUID, datetime]:
         with self._stores.reading() as store:
-            return store.changed_tasks(since, until, CHUNK)
+            return store.changed_tasks(since, until, COMPARED_AT_ONCE)
 
     def _standings(self, task_ids: Sequence[UUID]) -> Sequence[Standing]:
         with self._stores.reading() as store:

@@ -1,5 +1,6 @@
 """The `matcher` role: listener, ticker and reconciler bring what is due, one thread handles it."""
 
+import gc
 import signal
 import sys
 import threading
@@ -75,8 +76,9 @@ class Matcher:
 
 
 def main(settings: Settings, _argv: list[str]) -> int:
-    # Several threads share this interpreter; the one with a deadline should not wait the usual 5 ms for its turn.
-    sys.setswitchinterval(0.001)
+    # Several threads share this interpreter; the one with deadlines asks for its turn after each of a dozen answers
+    # from the stores, and should not wait the usual 5 ms for it.
+    sys.setswitchinterval(0.0002)
     services = build_services(settings, role="matcher", pool_size=4, plan_once=True)
     matcher = Matcher(services)
     told_to_stop = threading.Event()
@@ -88,6 +90,9 @@ def main(settings: Settings, _argv: list[str]) -> int:
     signal.signal(signal.SIGINT, stop)
     if settings.matcher_metrics_port:
         serve_metrics(settings, settings.matcher_metrics_port, matcher.metrics.registry)
+    # What was loaded stays for good: looking through all of it for garbage, now and then, takes as long as ten batches.
+    gc.collect()
+    gc.freeze()
     matcher.start()
     log.info("matcher_started")
     while not told_to_stop.wait(1):
