@@ -1,5 +1,6 @@
 """Keeps Redis true to PostgreSQL: fills it when it was emptied, and finds what it was not told."""
 
+import time
 from collections import deque
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -20,7 +21,9 @@ log = structlog.get_logger(__name__)
 
 CHUNK = 500
 COMPARED_AT_ONCE = 50
-"""In small bites: whoever reads many rows keeps the interpreter from the thread that has deadlines to meet."""
+BREATH_S = 0.005
+"""In small bites and with time in between: whoever reads many rows keeps interpreter and stores from the thread that
+has deadlines to meet."""
 LISTS_AT_ONCE = 100
 CHECK_AFTER = timedelta(seconds=2)
 """What changed is compared with Redis once, this long afterwards: by then whoever made the change has told it, or has
@@ -80,6 +83,7 @@ class Mirror:
                 failpoint("compare.missed")
                 self._show(self._standings(missed))
             since = max(changed.values())
+            time.sleep(BREATH_S)
         self._compared_until = until
 
     def _open_after(self, last: UUID) -> Sequence[Standing]:
