@@ -40,10 +40,12 @@ class DueTasks:
         self._failures: dict[UUID, int] = {}
         self._stopping = False
 
-    def add(self, task_ids: Iterable[UUID]) -> int:
-        """How many of them are new here."""
+    def add(self, task_ids: Iterable[UUID], room: int | None = None) -> int:
+        """How many of them are new here. With `room`, no more are taken than leave so many waiting."""
         with self._changed:
             new = [task_id for task_id in task_ids if task_id not in self._in_hand and task_id not in self._ready]
+            if room is not None:
+                new = new[: max(room - len(self._ready), 0)]
             for task_id in new:
                 self._ready[task_id] = None
                 self._later.pop(task_id, None)

@@ -19,12 +19,21 @@ RECHECK_S = 5.0
 
 class Listener:
     def __init__(
-        self, events: ExpiryEvents, due: DueTasks, on_connect: Callable[[], None], recheck_s: float = RECHECK_S
+        self,
+        events: ExpiryEvents,
+        due: DueTasks,
+        on_connect: Callable[[], None],
+        *,
+        room: int | None = None,
+        recheck_s: float = RECHECK_S,
     ) -> None:
         self._events = events
         self._due = due
         self._on_connect = on_connect
         """Events of the time without a connection are gone for good, so somebody has to sweep."""
+        self._room = room
+        """Redis tells of what has piled up in no order at all. Where a ticker brings the same in the order of
+        deadlines, no more events are taken than keep the matcher busy meanwhile."""
         self._recheck_s = recheck_s
         self._may_switch = True
 
@@ -44,7 +53,7 @@ class Listener:
     def _follow(self, stop: threading.Event) -> None:
         checked_at = time.monotonic()
         while not stop.is_set():
-            self._due.add(self._events.tasks(timeout_s=0.5))
+            self._due.add(self._events.tasks(timeout_s=0.5), self._room)
             if self._may_switch and time.monotonic() - checked_at > self._recheck_s:
                 if self.switch_on():
                     self._on_connect()

@@ -46,7 +46,12 @@ class Matcher:
             batch=sweep,
             interval_s=settings.reconcile_interval_s if settings.matcher_reconciler else RARELY_S,
         )
-        self.listener = Listener(self.events, self.due, on_connect=self.reconciler.sweep_soon)
+        self.listener = Listener(
+            self.events,
+            self.due,
+            on_connect=self.reconciler.sweep_soon,
+            room=settings.matcher_batch if settings.matcher_ticker else None,
+        )
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:

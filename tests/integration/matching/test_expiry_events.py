@@ -109,7 +109,7 @@ def test_events_that_somebody_switches_off_are_switched_on_again() -> None:
 class Nobody:
     """To whom nothing is due."""
 
-    def add(self, _task_ids: Any) -> int:
+    def add(self, _task_ids: Any, _room: int | None) -> int:
         return 0
 
 
