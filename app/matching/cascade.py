@@ -186,9 +186,7 @@ def _facts(store: Store, steps: Sequence[Walk], part: slice, rules: MatchingRule
     return store.facts(pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
 
 
-def _walk(
-    step: Walk, part: slice, facts: Mapping[tuple[UUID, int], Fact], taken: set[int], rules: MatchingRules
-) -> None:
+def _walk(step: Walk, part: slice, facts: Facts, taken: set[int], rules: MatchingRules) -> None:
     walk(step, step.given[part], facts, taken, step.task.read_at + rules.offer_ttl)
 
 

@@ -8,7 +8,6 @@ nearer to each other than that, the map is in doubt, and PostGIS measures.
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 A = 6_378_137.0  # WGS 84: equatorial radius in metres
 E2 = 0.00669437999014  # and squared eccentricity
@@ -54,7 +53,7 @@ class Circle:
         """Whoever is farther than this on the map is outside."""
         return self.radius_m * stretch(abs(self.lat) + self._rim_degrees) + SLACK_M
 
-    @cached_property
+    @property
     def halfway_stretch(self) -> tuple[float, float]:
         """(a, b): between the centre and a place at `y` on the map, the factor is a + b * y."""
         south, north = self.lat - STEP_DEGREES, self.lat + STEP_DEGREES

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
+from app.matching.store.postgres.sweep import DUE
+
 
 @dataclass(frozen=True)
 class Overdue:
@@ -13,20 +15,15 @@ class Overdue:
 
 def is_late(conn: Connection, after_s: float) -> bool:
     """Whether a step has been due for longer than this and nobody has taken it."""
-    statement = """
+    statement = f"""
     SELECT EXISTS (
-        SELECT FROM tasks
-        WHERE next_step_at < (SELECT clock_timestamp() - make_interval(secs => :after_s))
-          AND next_step_at IS NOT NULL AND status IN ('PENDING', 'ASSIGNED', 'STARTED'))"""
+        SELECT {DUE} AND next_step_at < (SELECT clock_timestamp() - make_interval(secs => :after_s)))"""
     return bool(conn.execute(text(statement), {"after_s": after_s}).scalar_one())
 
 
 def overdue(conn: Connection) -> Overdue:
-    statement = """
+    statement = f"""
     SELECT count(*) AS tasks,
-           coalesce(extract(epoch FROM clock_timestamp() - min(next_step_at)), 0)::float8 AS longest_s
-    FROM tasks
-    WHERE next_step_at <= (SELECT clock_timestamp())
-      AND next_step_at IS NOT NULL AND status IN ('PENDING', 'ASSIGNED', 'STARTED')"""
+           coalesce(extract(epoch FROM clock_timestamp() - min(next_step_at)), 0)::float8 AS longest_s {DUE}"""
     row = conn.execute(text(statement)).one()
     return Overdue(row.tasks, row.longest_s)

@@ -9,7 +9,7 @@ import math
 import random
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -70,16 +70,12 @@ class Stage:
         """Bare psycopg that knows all deadlines."""
         armed = self._arm(tasks, per_second)
         due = self._due(armed)
-        with (
-            self._listening() as commits,
-            self._bench.connect(self._database, autocommit=False, options=MATCHER_OPTIONS) as conn,
-            self._bench.connect(self._database, options=MATCHER_OPTIONS) as alone,
-        ):
+        with self._listening() as commits, self._settling(template) as settle:
             while due:
                 _sleep_until(due[0][0])
                 now = datetime.now(UTC)
                 ready = [one for moment, one in due[:BATCH] if moment <= now]
-                template.run(conn, alone, ready, now + timedelta(hours=10))
+                settle(ready)
                 del due[: len(ready)]
             time.sleep(1)
         return self._lateness(armed, commits)
@@ -101,8 +97,7 @@ class Stage:
             while (left := self._not_settled(armed)) and time.monotonic() < until:
                 time.sleep(0.2)
         say(f"recovery: {len(overdue):,} were overdue, {len(left):,} are lost")
-        with self._bench.connect(self._database) as conn:
-            made = dict(fetch(conn, NEXT_OFFERS, [armed.last_offer]))
+        made = self._next_offers(armed)
         return [
             made[task_id].timestamp() - ready if task_id in made and task_id not in left else math.inf
             for task_id in overdue
@@ -114,16 +109,27 @@ class Stage:
         due = [one for _, one in self._due(armed)]
         _sleep_until(armed.until)
         done: list[float] = []
+        with self._settling(template) as settle:
+            began = time.perf_counter()
+            for start in range(0, len(due), BATCH):
+                batch = due[start : start + BATCH]
+                settle(batch)
+                done += [time.perf_counter() - began] * len(batch)
+        return done
+
+    @contextmanager
+    def _settling(self, template: Template) -> Iterator[Callable[[Sequence[Due]], None]]:
+        """Bare psycopg that does for a batch what the application would."""
         with (
             self._bench.connect(self._database, autocommit=False, options=MATCHER_OPTIONS) as conn,
             self._bench.connect(self._database, options=MATCHER_OPTIONS) as alone,
         ):
-            began = time.perf_counter()
-            for start in range(0, len(due), BATCH):
-                batch = due[start : start + BATCH]
-                template.run(conn, alone, batch, datetime.now(UTC) + timedelta(hours=10))
-                done += [time.perf_counter() - began] * len(batch)
-        return done
+            yield lambda batch: template.run(conn, alone, batch, datetime.now(UTC) + timedelta(hours=10))
+
+    def _next_offers(self, armed: Armed) -> dict[UUID, datetime]:
+        """When they were committed."""
+        with self._bench.connect(self._database) as conn:
+            return dict(fetch(conn, NEXT_OFFERS, [armed.last_offer]))
 
     def _not_settled(self, armed: Armed) -> set[UUID]:
         with self._bench.connect(self._database) as conn:
@@ -244,8 +250,7 @@ class Stage:
 
     def _lateness(self, armed: Armed, heard: Sequence[float]) -> list[float]:
         """In ms; infinite where no next offer came."""
-        with self._bench.connect(self._database) as conn:
-            made = dict(fetch(conn, NEXT_OFFERS, [armed.last_offer]))
+        made = self._next_offers(armed)
         late: list[float] = []
         for task_id, deadline in armed.deadlines.items():
             committed = made.get(task_id)

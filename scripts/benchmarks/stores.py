@@ -1,6 +1,5 @@
 """A PostgreSQL and a Redis for measuring: set up as one would for real, gone without a trace afterwards."""
 
-import secrets
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,17 +50,8 @@ def stores() -> Iterator[Stores]:
         redis = Redis(folder / "redis", account, folder / "redis.log", databases=16)
         try:
             say("Stores … starting a PostgreSQL and a Redis of their own")
-            password = secrets.token_urlsafe(18)
-            postgres.create("bench", password, "maintenance", superuser=True)
-            postgres_port, redis_port = processes.free_port(), processes.free_port()
-            postgres.start(postgres_port)
-            redis.start(redis_port, password)
-            yield Stores(
-                folder,
-                f"postgresql://bench:{password}@127.0.0.1:{postgres_port}/maintenance",
-                f"redis://:{password}@127.0.0.1:{redis_port}/0",
-                postgres.program("pgbench"),
-            )
+            at = throwaway.start(postgres, redis, "bench")
+            yield Stores(folder, at.database_url, at.redis_url, postgres.program("pgbench"))
         finally:
             _end_processes(folder)
             redis.stop()

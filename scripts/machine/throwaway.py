@@ -34,18 +34,23 @@ def stores() -> Iterator[Addresses]:
         redis = Redis(home / "redis", account, home / "redis.log", durable=False, databases=64)
         try:
             say("Test stores … starting a PostgreSQL and a Redis of their own")
-            password = secrets.token_urlsafe(18)
-            postgres.create("tester", password, "maintenance", superuser=True)
-            postgres_port, redis_port = processes.free_port(), processes.free_port()
-            postgres.start(postgres_port)
-            redis.start(redis_port, password)
-            yield Addresses(
-                f"postgresql://tester:{password}@127.0.0.1:{postgres_port}/maintenance",
-                f"redis://:{password}@127.0.0.1:{redis_port}/0",
-            )
+            yield start(postgres, redis, "tester")
         finally:
             redis.stop()
             postgres.stop()
+
+
+def start(postgres: Postgres, redis: Redis, user: str) -> Addresses:
+    """New ones, on free ports and with a password that nobody knows."""
+    password = secrets.token_urlsafe(18)
+    postgres.create(user, password, "maintenance", superuser=True)
+    postgres_port, redis_port = processes.free_port(), processes.free_port()
+    postgres.start(postgres_port)
+    redis.start(redis_port, password)
+    return Addresses(
+        f"postgresql://{user}:{password}@127.0.0.1:{postgres_port}/maintenance",
+        f"redis://:{password}@127.0.0.1:{redis_port}/0",
+    )
 
 
 @contextmanager

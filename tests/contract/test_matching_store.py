@@ -9,13 +9,12 @@ from sqlalchemy.exc import IntegrityError
 
 from app.ids import uuid7
 from app.matching.errors import Overtaken, TaskNotFound
-from app.matching.rules import MatchingRules
 from app.matching.states import OfferState, TaskStatus
 from app.matching.store.memory.tables import ConstraintBroken
 from app.matching.store.port import Store
 from app.matching.store.records import NOW, FromNow, Pick, Progress, Skip
 from app.users.models import Caller, Role
-from tests.model.worlds import MemoryWorld, RealWorld, World
+from tests.model.worlds import BOTH, World, one_of_both
 
 ZONE = "Europe/Istanbul"
 HOUR = timedelta(hours=1)
@@ -25,14 +24,7 @@ NEAR = {"radius_m": 1000.0, "cap": 50, "time_zone": ZONE}
 T, O = TaskStatus, OfferState  # noqa: E741
 
 
-@pytest.fixture(params=["memory", "postgres"])
-def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    if request.param == "memory":
-        yield MemoryWorld(MatchingRules())
-    else:
-        real = RealWorld(MatchingRules(), request.getfixturevalue("services"))
-        yield real
-        real.close()
+world = pytest.fixture(params=BOTH)(one_of_both)
 
 
 @pytest.fixture

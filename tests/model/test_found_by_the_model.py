@@ -1,24 +1,14 @@
 """Days on which the service once did the wrong thing, as short as they could be made."""
 
-from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
 
 from app.matching.contract import NewTask
-from app.matching.rules import MatchingRules
 from app.users.models import Caller
-from tests.model.worlds import MemoryWorld, RealWorld, World
+from tests.model.worlds import BOTH, World, one_of_both
 
-
-@pytest.fixture(params=["memory", "real"])
-def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    if request.param == "memory":
-        yield MemoryWorld(MatchingRules())
-    else:
-        real = RealWorld(MatchingRules(), request.getfixturevalue("services"))
-        yield real
-        real.close()
+world = pytest.fixture(params=BOTH)(one_of_both)
 
 
 def press(world: World, elder: Caller) -> UUID:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import pytest
 import redis
 from sqlalchemy import text
 
@@ -427,3 +428,16 @@ class RealWorld:
     def _rows(self, statement: str, **values: Any) -> Iterable[Any]:
         with self.db.reading() as conn:
             return list(conn.execute(text(statement), values))
+
+
+BOTH = ("memory", "real")
+
+
+def one_of_both(request: pytest.FixtureRequest) -> Iterator[World]:
+    """A fixture, once it is given `BOTH` to choose from."""
+    if request.param == "memory":
+        yield MemoryWorld(MatchingRules())
+    else:
+        real = RealWorld(MatchingRules(), request.getfixturevalue("services"))
+        yield real
+        real.close()

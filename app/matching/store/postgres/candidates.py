@@ -33,9 +33,7 @@ BUSY_UNTIL = "(SELECT o.deadline FROM offers o WHERE o.student_id = short.id AND
 # The index holds all that the map needs, so rows are visited only where they changed since the last VACUUM. OFFSET 0
 # keeps the planner from computing each distance twice.
 STATEMENT = f"""
-SELECT short.completed, short.distance_m, short.id,
-       (SELECT o.deadline FROM offers o WHERE o.student_id = short.id AND o.state = 'PENDING') AS busy_until,
-       short.eligible, short.on_the_rim
+SELECT short.completed, short.distance_m, short.id, {BUSY_UNTIL}, short.eligible, short.on_the_rim
 FROM (
     SELECT id, completed, distance_m, count(*) OVER () AS eligible,
            bool_or(distance_m > %(surely_m)s) OVER () AS on_the_rim

@@ -17,25 +17,25 @@ SELECT t.id, t.status, t.next_step_at, t.updated_at, o.student_id, o.deadline,
 FROM tasks t LEFT JOIN offers o ON o.task_id = t.id AND o.state = 'PENDING'
 """
 
+# Tasks whose next step is due. The time is a subselect, read once: a volatile function would keep the index from being
+# used.
+DUE = """
+FROM tasks
+WHERE next_step_at <= (SELECT clock_timestamp()) AND next_step_at IS NOT NULL
+  AND status IN ('PENDING', 'ASSIGNED', 'STARTED')"""
+
 
 class PostgresSweep(Connected):
     def due_tasks(self, most: int) -> list[UUID]:
-        """Whose next step is due, the longest overdue first. The time is a subselect, read once: a volatile function
-        would keep the index from being used."""
-        statement = """
-        SELECT id FROM tasks
-        WHERE next_step_at <= (SELECT clock_timestamp()) AND next_step_at IS NOT NULL
-          AND status IN ('PENDING', 'ASSIGNED', 'STARTED')
-        ORDER BY next_step_at LIMIT :most"""
+        """Whose next step is due, the longest overdue first."""
+        statement = f"SELECT id {DUE} ORDER BY next_step_at LIMIT :most"
         return [row.id for row in self.conn.execute(text(statement), {"most": most})]
 
     def due_and_unchanged(self, most: int, unchanged_for: timedelta) -> list[UUID]:
         """Those among them that were written as they stand some time ago, so that whoever wrote them has long told
         Redis of it."""
-        statement = """
-        SELECT id FROM tasks
-        WHERE next_step_at <= (SELECT clock_timestamp()) AND next_step_at IS NOT NULL
-          AND status IN ('PENDING', 'ASSIGNED', 'STARTED') AND updated_at <= clock_timestamp() - :unchanged_for
+        statement = f"""
+        SELECT id {DUE} AND updated_at <= clock_timestamp() - :unchanged_for
         ORDER BY next_step_at LIMIT :most"""
         values = {"most": most, "unchanged_for": unchanged_for}
         return [row.id for row in self.conn.execute(text(statement), values)]
