@@ -6,6 +6,7 @@ A wrong value ends the process with the name of the variable. No other module re
 import os
 from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 from zoneinfo import available_timezones
 
@@ -70,7 +71,36 @@ class Settings(BaseModel):
 
     push: PushMode = Field(PushMode.RECORDING, description="`fcm` sends, `recording` keeps what phones would show.")
     fcm_base_url: str = Field("https://fcm.googleapis.com", description="Where FCM is.")
+    fcm_connections: PositiveInt = Field(16, description="Messages a delivery process hands to FCM at the same time.")
     firebase_credentials: str | None = Field(None, description="Path of a service account file, for `PUSH=fcm`.")
+
+    smtp_url: str | None = Field(
+        None, description="`smtp://user:password@host:587` (STARTTLS) or `smtps://…:465`; percent-encode the password."
+    )
+    smtp_from: str | None = Field(None, description="Sender of e-mails, `Yanında <bildirim@ornek.org>`.")
+    smtp_ca_file: str | None = Field(None, description="Certificates to trust for SMTP besides the system's.")
+    sms_gateway_url: str | None = Field(None, description="HTTP gateway that sends SMS.")
+    sms_gateway_token: str | None = Field(None, description="Bearer token of the gateway.")
+    sms_gateway_content_type: str = Field("application/json", description="Content type of requests to the gateway.")
+    sms_gateway_request: str | None = Field(None, description="Jinja template of a request; see README.")
+    sms_gateway_answer: str | None = Field(None, description="Jinja template that reads an answer; see README.")
+    twilio_account_sid: str | None = Field(None, description="Twilio account that sends SMS.")
+    twilio_auth_token: str | None = Field(None, description="Its auth token.")
+    twilio_from: str | None = Field(None, description="Twilio number, or `MG…` of a messaging service.")
+    twilio_base_url: str = Field("https://api.twilio.com", description="Where Twilio is.")
+    whatsapp_phone_number_id: str | None = Field(None, description="WhatsApp number that sends, by its Cloud API id.")
+    whatsapp_access_token: str | None = Field(None, description="Access token of the Cloud API.")
+    whatsapp_base_url: str = Field("https://graph.facebook.com/v21.0", description="Where the Cloud API is.")
+    webhook_secret: str | None = Field(
+        None, description="Signs webhooks to addresses that are in no directory, `whsec_` and base64."
+    )
+    webhook_allow_private: bool = Field(False, description="Lets webhooks go to private addresses; for tests.")
+    country_code: str = Field("90", pattern=r"^[1-9][0-9]{0,3}$", description="Of phone numbers written without one.")
+    dead_letter_alarm: PositiveInt = Field(20, description="So many open dead letters alarm the coordinators.")
+    action_topic_prefix: str = Field("cinga", description="First word of the names of the action streams.")
+    action_handover_types: str = Field(
+        "device_downlink", description="Step types, comma-separated, that another service carries out."
+    )
 
     time_zone: str = Field("Europe/Istanbul", description="Calendar in which a month begins.")
     offer_ttl_s: PositiveInt = Field(600, description="Time a student has to answer.")
@@ -89,7 +119,12 @@ class Settings(BaseModel):
     matcher_batch: int = Field(200, ge=1, le=2000, description="Most tasks handled in one transaction.")
     matcher_metrics_port: int = Field(0, ge=0, le=65535, description="Port of the matcher's `/metrics`; 0 is off.")
 
-    delivery_threads: PositiveInt = Field(8, description="Notifications a delivery process sends at the same time.")
+    notification_queue_capacity: PositiveInt = Field(1000, description="Most notifications in memory for one channel.")
+    notification_queue_consumer_threads: PositiveInt = Field(2, description="Threads that serve one channel.")
+    notification_backlog_limit: PositiveInt = Field(
+        100_000, description="So many unsent notifications make `POST /api/notifications` answer 503."
+    )
+    notification_max_age_s: PositiveInt = Field(86_400, description="A notification that waited longer is EXPIRED.")
     delivery_poll_s: PositiveFloat = Field(1.0, description="Longest wait for a notification nobody announced.")
     delivery_metrics_port: int = Field(0, ge=0, le=65535, description="Port of delivery's `/metrics`; 0 is off.")
 
@@ -114,6 +149,18 @@ class Settings(BaseModel):
     def _readable_failpoints(cls, value: str | None) -> str | None:
         places.parse(value or "")
         return value
+
+    @property
+    def recorded_types(self) -> frozenset[str]:
+        """What is kept instead of sent, because nothing is set up that would send it."""
+        away = {
+            "PUSH": self.push is PushMode.RECORDING,
+            "EMAIL": self.smtp_url is None,
+            "SMS": self.sms_gateway_url is None and self.twilio_account_sid is None,
+            "WHATSAPP": self.whatsapp_phone_number_id is None,
+        }
+        production = self.environment is Environment.PRODUCTION
+        return frozenset(type_ for type_, is_away in away.items() if is_away and not production)
 
     @model_validator(mode="after")
     def _safe_together(self) -> "Settings":
@@ -150,15 +197,44 @@ class Settings(BaseModel):
         return []
 
 
+# May also be given as the path of a file that holds them, in a variable of this name and `_FILE`.
+SECRETS = frozenset(
+    {
+        "database_url",
+        "redis_url",
+        "auth_secret",
+        "metrics_token",
+        "smtp_url",
+        "sms_gateway_token",
+        "twilio_auth_token",
+        "whatsapp_access_token",
+        "webhook_secret",
+    }
+)
+
+
 def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     source = os.environ if environ is None else environ
-    values: dict[str, Any] = {
-        name: source[name.upper()].strip() for name in Settings.model_fields if source.get(name.upper(), "").strip()
-    }
+    given = {name: _read(source, name) for name in Settings.model_fields}
+    values: dict[str, Any] = {name: value for name, value in given.items() if value}
     try:
         return Settings(**values)
     except ValidationError as error:
         raise SettingsError("\n".join(_explain(item) for item in error.errors())) from None
+
+
+def _read(source: Mapping[str, str], name: str) -> str:
+    variable = name.upper()
+    path = source.get(f"{variable}_FILE", "").strip() if name in SECRETS else ""
+    value = source.get(variable, "").strip()
+    if not path:
+        return value
+    if value:
+        raise SettingsError(f"{variable}: is set both directly and by {variable}_FILE")
+    try:
+        return Path(path).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{variable}_FILE: cannot be read ({type(error).__name__})") from None
 
 
 def _explain(item: Any) -> str:

@@ -20,6 +20,7 @@ log = structlog.get_logger(__name__)
 
 S = NotificationStatus
 NO_DEVICE = "NO_DEVICE"
+RECIPIENT_RETIRED = "RECIPIENT_RETIRED"
 # Where one of our own stores failed, nothing was tried, and the notification is not to blame.
 STORE_PAUSE_S = 1.0
 
@@ -35,13 +36,12 @@ class Courier:
         self._channel = channel
         self._clock = clock
         self._rng = rng
-        # A fresh access token may have to be fetched before the message goes out, each within one timeout.
-        self._needs = timedelta(seconds=2 * channel.policy.timeout_s)
+        self._needs = timedelta(seconds=channel.longest_s)
 
     def deliver(self, claimed: Sequence[Claimed]) -> list[Report]:
         tries: dict[int, list[Try]] = {index: [] for index in range(len(claimed))}
         round_trip = [
-            (index, _Stop(one, _parcel(one, device)))
+            (index, _Stop(one, Parcel(one.event, device, one.entry)))
             for index, one in enumerate(claimed)
             for device in self._destinations(one)
         ]
@@ -49,40 +49,39 @@ class Courier:
         for start in range(0, len(round_trip), size):
             now = self._clock.now()
             stops = [(index, stop) for index, stop in round_trip[start : start + size] if self._may_begin(stop, now)]
-            for (index, stop), result in zip(stops, self._send([stop.parcel for _, stop in stops]), strict=False):
-                tries[index].append(Try(stop.parcel.device, result))
+            for (index, stop), result in zip(stops, self._send([stop.parcel for _, stop in stops]), strict=True):
+                if result is not None:
+                    tries[index].append(Try(stop.parcel.device, result))
         return [Report(one, self._judge(one, tries[index]), tries[index]) for index, one in enumerate(claimed)]
 
     def _destinations(self, claimed: Claimed) -> list[Device | None]:
+        if claimed.is_retired:
+            return []
         if not claimed.devices and not self._channel.needs_device:
             return [] if None in claimed.settled else [None]
         return [device for device in claimed.devices if device.device_id not in claimed.settled]
 
     def _may_begin(self, stop: _Stop, now: datetime) -> bool:
-        expires_at = stop.claimed.expires_at
+        expires_at = stop.claimed.event.expires_at
         return (expires_at is None or now < expires_at) and now + self._needs < stop.claimed.lease_until
 
-    def _send(self, parcels: list[Parcel]) -> list[Result]:
-        """Fewer results than parcels where nothing was tried."""
+    def _send(self, parcels: list[Parcel]) -> Sequence[Result | None]:
+        """None for what was not tried."""
         if not parcels:
             return []
         try:
-            results = self._channel.send(parcels)
+            results = self._channel.handle(parcels)
             failpoint("delivery.sent")
             return results
         except Unavailable:
-            return []
+            return [None] * len(parcels)
         except Exception as error:
-            log.error("channel_failed", **describe(error))
+            log.error("channel_failed", channel=self._channel.name, **describe(error))
             return [Result(Outcome.UNKNOWN, "CHANNEL_ERROR")] * len(parcels)
 
     def _judge(self, claimed: Claimed, tries: list[Try]) -> Verdict:
         now = self._clock.now()
         return judge(self._channel.policy, claimed, tries, len(self._destinations(claimed)), now, self._rng)
-
-
-def _parcel(claimed: Claimed, device: Device | None) -> Parcel:
-    return Parcel(claimed.id, claimed.user_id, claimed.subject, claimed.body, claimed.data, claimed.expires_at, device)
 
 
 def judge(policy: RetryPolicy, claimed: Claimed, tries: Sequence[Try], wanted: int, now: datetime, rng: Rng) -> Verdict:
@@ -97,13 +96,14 @@ def judge(policy: RetryPolicy, claimed: Claimed, tries: Sequence[Try], wanted: i
     if arrived:
         return Verdict(S.SENT)
     refused = next((one.error_code or one.outcome.value for one in results), None)
-    return Verdict(S.DEAD, error_code=refused or NO_DEVICE, failed=bool(results))
+    nowhere = RECIPIENT_RETIRED if claimed.is_retired else NO_DEVICE
+    return Verdict(S.DEAD, error_code=refused or nowhere, failed=bool(results))
 
 
 def _after_failure(
     policy: RetryPolicy, claimed: Claimed, again: list[Result], arrived: bool, now: datetime, rng: Rng
 ) -> Verdict:
-    decisions = [decide_retry(policy, one, claimed.failures + 1, now, rng, claimed.expires_at) for one in again]
+    decisions = [decide_retry(policy, one, claimed.failures + 1, now, rng, claimed.event.expires_at) for one in again]
     waits = [decision.at for decision in decisions if isinstance(decision, RetryAt)]
     code = again[0].error_code
     if waits:
@@ -113,12 +113,12 @@ def _after_failure(
         return Verdict(S.SENT, failed=True)
     given_up = next(decision for decision in decisions if isinstance(decision, DeadLetter | TooLate))
     status = S.EXPIRED if isinstance(given_up, TooLate) else S.DEAD
-    return Verdict(status, error_code=given_up.error_code, failed=True)
+    return Verdict(status, error_code=given_up.error_code, failed=True, retryable=True)
 
 
 def _after_pause(claimed: Claimed, arrived: bool, now: datetime) -> Verdict:
     """Something was left untried: because it is too late, the lease too short, or a store away."""
-    if claimed.expires_at is not None and now >= claimed.expires_at:
+    if claimed.event.expires_at is not None and now >= claimed.event.expires_at:
         return Verdict(S.SENT) if arrived else Verdict(S.EXPIRED, error_code="TOO_LATE")
     status = S.RETRYING if claimed.failures else S.ACCEPTED
     return Verdict(status, due_at=now + timedelta(seconds=STORE_PAUSE_S))

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     DateTime,
@@ -11,6 +12,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    LargeBinary,
     Table,
     Text,
     Uuid,
@@ -24,9 +26,20 @@ from app.users.models import one_of
 
 
 class NotificationType(StrEnum):
-    """The channel a notification leaves by. Further channels join here."""
+    """The kind of channel a notification leaves by."""
 
+    EMAIL = "EMAIL"
+    SMS = "SMS"
     PUSH = "PUSH"
+    IN_APP = "IN_APP"
+    WEBHOOK = "WEBHOOK"
+    WHATSAPP = "WHATSAPP"
+    AUDIT = "AUDIT"
+
+    @property
+    def channel_type(self) -> str:
+        """As the directory, plans and events write it."""
+        return self.value.lower()
 
 
 class Priority(StrEnum):
@@ -46,8 +59,15 @@ class NotificationStatus(StrEnum):
     CANCELLED = "CANCELLED"
 
 
+class DeadLetterStatus(StrEnum):
+    OPEN = "OPEN"
+    REDRIVEN = "REDRIVEN"
+    COVERED = "COVERED"
+    """Another channel, or a later try, brought the message."""
+
+
 class Outcome(StrEnum):
-    """What became of one try to reach one device."""
+    """What became of one try to reach one address."""
 
     SENT = "SENT"
     TRANSIENT = "TRANSIENT"
@@ -63,6 +83,7 @@ FAILED = "status IN ('DEAD', 'EXPIRED', 'CANCELLED')"
 # The queue is the table: `due_at` is when a worker may (again) take the row, for a row that is being sent the end
 # of the lease. `attempts` counts claims and fences a worker that comes back after its lease was given to another;
 # `failures` counts the tries that a channel answered with a failure, so that a worker's death costs nobody a retry.
+# `fresh_from` is the attempt after which an operator had it tried anew: refusals before it no longer count.
 notifications = Table(
     "notifications",
     metadata,
@@ -76,15 +97,19 @@ notifications = Table(
     Column("status", Text, nullable=False, server_default="ACCEPTED"),
     Column("metadata", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
     Column("task_id", Uuid),
+    # The action and the step of it that this message is part of, and the directory's entry it goes to.
+    Column("action_id", Uuid),
+    Column("step_order", Integer),
+    Column("channel_id", BigInteger),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("expires_at", DateTime(timezone=True)),
     Column("due_at", DateTime(timezone=True), server_default=func.clock_timestamp()),
     Column("attempts", Integer, nullable=False, server_default=text("0")),
     Column("failures", Integer, nullable=False, server_default=text("0")),
+    Column("fresh_from", Integer, nullable=False, server_default=text("0")),
     Column("finished_at", DateTime(timezone=True)),
     Column("error_code", Text),
     CheckConstraint(one_of("status", NotificationStatus), name="status"),
-    CheckConstraint(one_of("notification_type", NotificationType), name="notification_type"),
     CheckConstraint(one_of("priority", Priority), name="priority"),
     CheckConstraint(f"({LIVE}) = (due_at IS NOT NULL)", name="live_is_due"),
     CheckConstraint(f"({LIVE}) = (finished_at IS NULL)", name="live_is_unfinished"),
@@ -111,13 +136,56 @@ notification_attempts = Table(
     Index("notification_attempts_notification_idx", "notification_id"),
 )
 
-# What phones would have shown, where `PUSH=recording` stands in for Firebase.
+# Whoever sends the same key again gets the same notification; `digest` tells whether it is the same request.
+notification_keys = Table(
+    "notification_keys",
+    metadata,
+    Column("caller_id", BigInteger, ForeignKey("users.id"), primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("digest", LargeBinary, nullable=False),
+    Column("notification_id", Uuid, ForeignKey("notifications.id"), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+)
+
+# What was given up, with the reason. A letter without a notification is a step that never got so far.
+dead_letters = Table(
+    "dead_letters",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("notification_id", Uuid, ForeignKey("notifications.id")),
+    Column("action_id", Uuid, ForeignKey("actions.id")),
+    Column("action_plan_id", BigInteger),
+    Column("step_order", Integer),
+    Column("channel_type", Text, nullable=False),
+    Column("error_code", Text, nullable=False),
+    Column("error_message", Text, nullable=False),
+    Column("retryable", Boolean, nullable=False),
+    Column("retry_count", Integer, nullable=False),
+    Column("failed_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("status", Text, nullable=False, server_default="OPEN"),
+    Column("closed_at", DateTime(timezone=True)),
+    Column("redriven_by", BigInteger, ForeignKey("users.id")),
+    CheckConstraint(one_of("status", DeadLetterStatus), name="status"),
+    CheckConstraint("(status = 'OPEN') = (closed_at IS NULL)", name="open_is_not_closed"),
+    Index("dead_letters_open_idx", "id", postgresql_where=text("status = 'OPEN'")),
+    Index(
+        "dead_letters_one_open_per_notification",
+        "notification_id",
+        unique=True,
+        postgresql_where=text("status = 'OPEN' AND notification_id IS NOT NULL"),
+    ),
+    Index("dead_letters_action_idx", "action_id", postgresql_where=text("action_id IS NOT NULL")),
+)
+
+# What would have been sent, where `recording` stands in for a provider.
 recorded_pushes = Table(
     "recorded_pushes",
     metadata,
     Column("id", BigInteger, Identity(always=False), primary_key=True),
     Column("notification_id", Uuid, nullable=False),
-    Column("user_id", BigInteger, nullable=False),
+    Column("notification_type", Text, nullable=False, server_default="PUSH"),
+    Column("recipient", Text, nullable=False, server_default=""),
+    Column("user_id", BigInteger),
     Column("device_id", Text),
     Column("title", Text),
     Column("body", Text),

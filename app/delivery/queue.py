@@ -1,7 +1,8 @@
 """The queue that the table `notifications` is: claim, record, put back. SQL only; who calls it owns the transaction."""
 
 import json
-from collections.abc import Iterable, Sequence
+import random
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -9,13 +10,17 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from app.delivery.channels.base import Device
+from app.delivery import dead_letters
+from app.delivery.channels.base import Device, DirectoryEntry
+from app.delivery.dead_letters import DeadLetter
+from app.delivery.event import NotificationEvent
 from app.delivery.models import NotificationStatus, NotificationType, Outcome, Priority
 from app.delivery.retry import Result
-from app.delivery.service import WAKE_CHANNEL
+from app.delivery.service import ACTION_TOPIC, WAKE_CHANNEL
 from app.delivery.states import check_step
 from app.users.models import AddressKind
 
+_PUSH = NotificationType.PUSH
 URGENT_FIRST = (Priority.URGENT, Priority.HIGH, Priority.NORMAL, Priority.LOW)
 
 
@@ -23,18 +28,20 @@ URGENT_FIRST = (Priority.URGENT, Priority.HIGH, Priority.NORMAL, Priority.LOW)
 class Claimed:
     """A notification in the hands of one worker until `lease_until`."""
 
-    id: UUID
-    user_id: int
-    subject: str
-    body: str
-    data: dict[str, str]
-    expires_at: datetime | None
+    event: NotificationEvent
     attempt: int
     failures: int
     lease_until: datetime
     devices: tuple[Device, ...] = ()
     settled: dict[str | None, Outcome] = field(default_factory=dict[str | None, Outcome])
     """Devices that earlier attempts are done with, for good or ill."""
+    entry: DirectoryEntry | None = None
+    is_retired: bool = False
+    """The directory's entry it was to go to is no longer in use."""
+
+    @property
+    def id(self) -> UUID:
+        return self.event.id
 
 
 @dataclass(frozen=True)
@@ -48,20 +55,30 @@ class Claim:
         return len(self.taken) + self.expired
 
 
+STARVED_AFTER_S = 30.0
+STARVED_SHARE = 0.1
+"""How much of a claim goes to what has waited longest, whatever its priority: without it, a flood of urgent messages
+would keep everything else where it is for as long as it lasts."""
+
 # Each priority is a range of its own in the index, read from its oldest due row and only as far as rows are still
 # wanted. `statement_timestamp()` rather than `clock_timestamp()` in the search: being stable, it bounds the scan.
+_DUE = """
+    SELECT n.id, n.due_at FROM notifications n
+     WHERE n.status IN ('ACCEPTED', 'SENDING', 'RETRYING') AND n.notification_type = :notification_type
+       AND n.priority = p.priority AND n.due_at <= statement_timestamp() - make_interval(secs => {age})
+     ORDER BY n.due_at LIMIT {limit} FOR UPDATE SKIP LOCKED
+"""
 CLAIM = text(
     """
-    WITH next AS MATERIALIZED (
+    WITH starved AS MATERIALIZED (
+        SELECT due.id FROM (VALUES ('LOW'), ('NORMAL'), ('HIGH')) AS p (priority) CROSS JOIN LATERAL ({starved}) AS due
+         ORDER BY due.due_at LIMIT :starved
+    ), next AS MATERIALIZED (
         SELECT due.id
-          FROM (VALUES ('URGENT'), ('HIGH'), ('NORMAL'), ('LOW')) AS p (priority)
-         CROSS JOIN LATERAL (
-               SELECT n.id FROM notifications n
-                WHERE n.status IN ('ACCEPTED', 'SENDING', 'RETRYING') AND n.notification_type = :notification_type
-                  AND n.priority = p.priority AND n.due_at <= statement_timestamp()
-                ORDER BY n.due_at LIMIT :limit
-                  FOR UPDATE SKIP LOCKED) AS due
+          FROM (VALUES ('URGENT'), ('HIGH'), ('NORMAL'), ('LOW')) AS p (priority) CROSS JOIN LATERAL ({due}) AS due
          LIMIT :limit
+    ), taken AS (
+        SELECT id FROM starved UNION SELECT id FROM next
     )
     UPDATE notifications n
        SET status = CASE WHEN {late} THEN 'EXPIRED' ELSE 'SENDING' END,
@@ -69,48 +86,95 @@ CLAIM = text(
            finished_at = CASE WHEN {late} THEN clock_timestamp() END,
            error_code = CASE WHEN {late} THEN coalesce(n.error_code, 'TOO_LATE') ELSE n.error_code END,
            attempts = n.attempts + CASE WHEN {late} THEN 0 ELSE 1 END
-      FROM next
-     WHERE n.id = next.id
-    RETURNING n.id, n.recipient_user_id, n.subject, n.body, n.metadata -> 'data' AS data, n.expires_at, n.attempts,
-              n.failures, n.due_at, n.priority, n.status = 'EXPIRED' AS late
-    """.format(late="(n.expires_at <= statement_timestamp()) IS TRUE")
+      FROM taken
+     WHERE n.id = taken.id
+    RETURNING n.id, n.notification_type, n.recipient, n.recipient_user_id, n.subject, n.body, n.priority, n.metadata,
+              n.created_at, n.expires_at, n.channel_id, n.action_id, n.attempts, n.failures, n.fresh_from, n.due_at,
+              n.status = 'EXPIRED' AS late
+    """.format(
+        starved=_DUE.format(age=":starved_after_s", limit=":starved"),
+        due=_DUE.format(age="0", limit=":limit"),
+        late="(n.expires_at <= statement_timestamp() OR"
+        " n.created_at <= statement_timestamp() - make_interval(secs => :max_age_s)) IS TRUE",
+    )
 )
 
 
-def claim(conn: Connection, notification_type: NotificationType, limit: int, lease_s: float) -> Claim:
-    values = {"notification_type": notification_type.value, "limit": limit, "lease_s": lease_s}
+def claim(
+    conn: Connection,
+    notification_type: NotificationType,
+    limit: int,
+    lease_s: float,
+    *,
+    max_age_s: float = 86_400,
+    chance: Callable[[], float] = random.random,
+) -> Claim:
+    # A claim of a few has no tenth; it gives way once in ten times.
+    starved = int(limit * STARVED_SHARE + chance())
+    values: dict[str, Any] = {
+        "notification_type": notification_type.value,
+        "limit": limit - starved,
+        "starved": starved,
+        "starved_after_s": STARVED_AFTER_S,
+        "lease_s": lease_s,
+        "max_age_s": max_age_s,
+    }
     rows = conn.execute(CLAIM, values).all()
+    settle_actions(conn, [row.action_id for row in rows if row.late])
     taken = sorted((row for row in rows if not row.late), key=lambda row: (URGENT_FIRST.index(row.priority), row.id))
     if not taken:
         return Claim([], len(rows))
-    devices = _devices(conn, {row.recipient_user_id for row in taken})
+    devices = _devices(conn, {row.recipient_user_id for row in taken}) if notification_type is _PUSH else {}
     settled = _settled(conn, [row.id for row in taken if row.attempts > 1])
-    return Claim([_claimed(row, devices, settled) for row in taken], len(rows) - len(taken))
+    entries = _entries(conn, {row.channel_id for row in taken if row.channel_id is not None})
+    return Claim([_claimed(row, devices, settled, entries) for row in taken], len(rows) - len(taken))
 
 
-def _claimed(row: Any, devices: dict[int, list[Device]], settled: dict[UUID, dict[str | None, Outcome]]) -> Claimed:
-    return Claimed(
+def _claimed(
+    row: Any,
+    devices: dict[int, list[Device]],
+    settled: dict[UUID, dict[str | None, Outcome]],
+    entries: dict[int, DirectoryEntry],
+) -> Claimed:
+    event = NotificationEvent(
         id=row.id,
-        user_id=row.recipient_user_id,
+        notification_type=row.notification_type,
+        recipient=row.recipient,
         subject=row.subject,
         body=row.body,
-        data=row.data or {},
+        priority=Priority(row.priority),
+        created_at=row.created_at,
+        metadata=row.metadata,
+        recipient_user_id=row.recipient_user_id,
         expires_at=row.expires_at,
+    )
+    return Claimed(
+        event,
         attempt=row.attempts,
         failures=row.failures,
         lease_until=row.due_at,
-        devices=tuple(devices.get(row.recipient_user_id, ())),
+        devices=_destinations(row, devices),
         settled=settled.get(row.id, {}),
+        entry=entries.get(row.channel_id),
+        is_retired=row.channel_id is not None and row.channel_id not in entries,
     )
 
 
-def _devices(conn: Connection, user_ids: Iterable[int]) -> dict[int, list[Device]]:
+def _destinations(row: Any, devices: dict[int, list[Device]]) -> tuple[Device, ...]:
+    """The phones of a person, or the one whose token was given."""
+    if row.notification_type != _PUSH or row.recipient_user_id is not None:
+        return tuple(devices.get(row.recipient_user_id, ()))
+    kind = AddressKind(row.metadata.get("addressKind", AddressKind.TOKEN))
+    return (Device("", row.recipient, kind),)
+
+
+def _devices(conn: Connection, user_ids: Iterable[int | None]) -> dict[int, list[Device]]:
     rows = conn.execute(
         text(
             "SELECT user_id, device_id, token, address_kind FROM devices"
             " WHERE user_id = ANY(:user_ids) ORDER BY device_id"
         ),
-        {"user_ids": list(user_ids)},
+        {"user_ids": [user_id for user_id in user_ids if user_id is not None]},
     )
     found: dict[int, list[Device]] = {}
     for row in rows:
@@ -118,14 +182,32 @@ def _devices(conn: Connection, user_ids: Iterable[int]) -> dict[int, list[Device
     return found
 
 
+def _entries(conn: Connection, channel_ids: Collection[int]) -> dict[int, DirectoryEntry]:
+    """A channel that is being verified is not enabled by that, but its code must reach it."""
+    if not channel_ids:
+        return {}
+    rows = conn.execute(
+        text(
+            "SELECT c.id, c.target_meta, c.secrets FROM recipient_channels c"
+            " JOIN recipient_profiles p ON p.id = c.profile_id"
+            " WHERE c.id = ANY(:ids) AND c.enabled AND c.retired_at IS NULL AND p.retired_at IS NULL"
+        ),
+        {"ids": list(channel_ids)},
+    )
+    return {row.id: DirectoryEntry(row.id, row.target_meta, tuple(row.secrets)) for row in rows}
+
+
 def _settled(conn: Connection, ids: Sequence[UUID]) -> dict[UUID, dict[str | None, Outcome]]:
-    """A device that was gone is not among them: if it is registered again, it is there again."""
+    """A device that was gone is not among them: if it is registered again, it is there again. Nor is one that refused
+    the message before an operator had it tried anew."""
     if not ids:
         return {}
     rows = conn.execute(
         text(
-            "SELECT notification_id, device_id, outcome FROM notification_attempts"
-            " WHERE notification_id = ANY(:ids) AND outcome IN ('SENT', 'PERMANENT') ORDER BY id"
+            "SELECT a.notification_id, a.device_id, a.outcome FROM notification_attempts a"
+            " JOIN notifications n ON n.id = a.notification_id"
+            " WHERE a.notification_id = ANY(:ids)"
+            " AND (a.outcome = 'SENT' OR a.outcome = 'PERMANENT' AND a.attempt > n.fresh_from) ORDER BY a.id"
         ),
         {"ids": list(ids)},
     )
@@ -150,6 +232,8 @@ class Verdict:
     error_code: str | None = None
     failed: bool = False
     """Whether the attempt uses up a retry."""
+    retryable: bool = False
+    """Whether what was given up might have succeeded with more patience."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +248,7 @@ class Recorded:
     status: NotificationStatus
     error_code: str | None
     latency_s: float
+    priority: Priority
 
 
 # `attempts` is the fence: the row of a worker that lost its lease has moved on and is left alone. A retry beyond
@@ -182,7 +267,9 @@ _RECORD = text(
            failures = n.failures + told.failed
       FROM told
      WHERE n.id = told.id AND n.status = 'SENDING' AND n.attempts = told.attempt
-    RETURNING n.status, n.error_code, extract(epoch FROM clock_timestamp() - n.created_at)::float8 AS latency_s
+    RETURNING n.id, n.status, n.error_code, n.priority, n.action_id, n.step_order, n.failures, n.notification_type,
+              n.finished_at IS NOT NULL AS ended,
+              extract(epoch FROM clock_timestamp() - n.created_at)::float8 AS latency_s
     """.format(late="(told.due_at >= n.expires_at) IS TRUE")
 )
 _ADD_TRIES = text(
@@ -201,24 +288,70 @@ _FORGET_DEVICES = text(
 )
 
 
+_SWITCH_OFF = text(
+    "UPDATE recipient_channels SET enabled = false, updated_at = clock_timestamp() WHERE id = ANY(:ids) AND enabled"
+)
+
+
 def record(conn: Connection, reports: Sequence[Report]) -> list[Recorded]:
     """What was tried is kept whoever tried it; the notification moves on only for the worker that still holds it."""
     for report in reports:
         check_step(NotificationStatus.SENDING, report.verdict.status)
-    recorded = conn.execute(_RECORD, {"rows": json.dumps([_verdict_row(report) for report in reports])})
-    found = [Recorded(NotificationStatus(row.status), row.error_code, row.latency_s) for row in recorded]
+    rows = conn.execute(_RECORD, {"rows": json.dumps([_verdict_row(report) for report in reports])}).all()
     tries = [_try_row(report, one) for report in reports for one in report.tries]
     if tries:
         conn.execute(_ADD_TRIES, {"rows": json.dumps(tries)})
+    _believe_the_gone(conn, reports)
+    retryable = {report.claimed.id for report in reports if report.verdict.retryable}
+    dead_letters.write(conn, [_letter(row, row.id in retryable) for row in rows if row.status == "DEAD"])
+    settle_actions(conn, [row.action_id for row in rows if row.ended])
+    return [Recorded(NotificationStatus(row.status), row.error_code, row.latency_s, Priority(row.priority)) for row in rows]
+
+
+def _believe_the_gone(conn: Connection, reports: Sequence[Report]) -> None:
+    tries = [(report.claimed, one) for report in reports for one in report.tries]
     gone = [
         {"device_id": one.device.device_id, "token": one.device.token}
-        for report in reports
-        for one in report.tries
+        for _, one in tries
         if one.device is not None and one.result.outcome is Outcome.RECIPIENT_GONE
     ]
     if gone:
         conn.execute(_FORGET_DEVICES, {"rows": json.dumps(gone)})
-    return found
+    off = [claimed.entry.channel_id for claimed, one in tries if claimed.entry is not None and one.result.disables]
+    if off:
+        conn.execute(_SWITCH_OFF, {"ids": off})
+
+
+def _letter(row: Any, retryable: bool) -> DeadLetter:
+    return DeadLetter(
+        notification_id=row.id,
+        action_id=row.action_id,
+        step_order=row.step_order,
+        channel_type=NotificationType(row.notification_type).channel_type,
+        error_code=row.error_code or "UNKNOWN",
+        retryable=retryable,
+        retry_count=max(row.failures - 1, 0),
+    )
+
+
+# A row of an action is held for a moment only, and never by somebody who waits for a notification.
+_SETTLE = text(
+    """
+    WITH held AS (
+        SELECT id FROM actions WHERE id = ANY(:ids) AND status = 'RUNNING' ORDER BY id FOR NO KEY UPDATE
+    ), settled AS (
+        UPDATE actions a SET due_at = least(a.due_at, clock_timestamp()) FROM held WHERE a.id = held.id
+    )
+    SELECT pg_notify(:channel, :topic)
+    """
+)
+
+
+def settle_actions(conn: Connection, action_ids: Iterable[UUID | None]) -> None:
+    """A message of theirs came to an end: the next step is due."""
+    ids = {id_ for id_ in action_ids if id_ is not None}
+    if ids:
+        conn.execute(_SETTLE, {"ids": list(ids), "channel": WAKE_CHANNEL, "topic": ACTION_TOPIC})
 
 
 def _verdict_row(report: Report) -> dict[str, Any]:

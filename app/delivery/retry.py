@@ -19,13 +19,23 @@ class RetryPolicy:
     timeout_s: float
     retries: int
     backoff_s: tuple[float, ...] = (1.0, 5.0, 15.0)
-    overloaded_backoff_s: tuple[float, ...] = (10.0, 30.0, 60.0)
-    """Where the provider itself is in trouble (5xx), haste makes it worse."""
+    overloaded_backoff_s: tuple[float, ...] | None = None
+    """Where the provider itself is in trouble (5xx), if that is another."""
+    repeatable: bool = True
+    """Whether the receiver knows a message that comes again by its id. Where it does not, a message that may have
+    been taken is not sent again: a person would read it twice."""
 
 
-# A read timeout is tried again although the phone may have it already: the message carries its id, and the same
-# id replaces what is shown instead of showing it twice.
-PUSH_POLICY = RetryPolicy(timeout_s=3.0, retries=2)
+# FCM asks for at least 10 s after a 5xx. A push that comes again replaces the one that is shown.
+PUSH_POLICY = RetryPolicy(timeout_s=3.0, retries=2, overloaded_backoff_s=(10.0, 30.0, 60.0))
+WHATSAPP_POLICY = RetryPolicy(timeout_s=8.0, retries=1, repeatable=False)
+# A server that is told the same message twice delivers it twice, but mail programs know the Message-ID; and mail has
+# always preferred twice to never.
+EMAIL_POLICY = RetryPolicy(timeout_s=10.0, retries=3)
+WEBHOOK_POLICY = RetryPolicy(timeout_s=5.0, retries=3)
+AUDIT_POLICY = RetryPolicy(timeout_s=2.0, retries=0)
+SMS_POLICY = RetryPolicy(timeout_s=8.0, retries=2, repeatable=False)
+IN_APP_POLICY = RetryPolicy(timeout_s=2.0, retries=3)
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,15 @@ class Result:
     retry_after_s: float | None = None
     """What the provider asked for."""
     overloaded: bool = False
+    at_fault: bool = True
+    """Whether a failure speaks against the provider. A full mailbox or a number that is blocked does not, nor does a
+    provider that asks us to slow down."""
+    disables: bool = False
+    """The recipient wants no more: their entry in the directory is switched off."""
+
+    @property
+    def counts_against_provider(self) -> bool:
+        return self.at_fault and self.outcome in RETRYABLE
 
 
 @dataclass(frozen=True)
@@ -65,7 +84,8 @@ def decide_retry(
 ) -> RetryDecision:
     """`attempt` counts failed tries, this one included."""
     code = result.error_code or result.outcome.value
-    if result.outcome not in RETRYABLE or attempt > policy.retries:
+    lost_track = result.outcome is Outcome.UNKNOWN and not policy.repeatable
+    if result.outcome not in RETRYABLE or lost_track or attempt > policy.retries:
         return DeadLetter(code)
     at = now + timedelta(seconds=_wait_s(policy, result, attempt, rng))
     return TooLate(code) if expires_at is not None and at >= expires_at else RetryAt(at)
@@ -75,6 +95,7 @@ def _wait_s(policy: RetryPolicy, result: Result, attempt: int, rng: Rng) -> floa
     if result.retry_after_s is not None:
         # Jitter is only ever added: nobody may come back earlier than they were asked to.
         return min(result.retry_after_s, LONGEST_WAIT_S) + rng()
-    steps = policy.overloaded_backoff_s if result.overloaded else policy.backoff_s
+    overloaded = result.overloaded and policy.overloaded_backoff_s is not None
+    steps = (policy.overloaded_backoff_s if overloaded else None) or policy.backoff_s
     base = steps[min(attempt, len(steps)) - 1]
     return base * (1.0 + rng() / 2.0)

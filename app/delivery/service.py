@@ -13,6 +13,8 @@ from app.errors import InvalidValue, NotFound
 from app.ids import uuid7
 
 WAKE_CHANNEL = "delivery"
+ACTION_TOPIC = "action"
+"""What is announced on it: the type of a notification, or that an action has a step to take."""
 
 # One statement for any number of rows: it runs inside the transactions that offers are made in. The wake-up call
 # reaches the dispatchers when the caller commits, and only shortens their wait.

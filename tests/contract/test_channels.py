@@ -73,25 +73,25 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
 
 def test_the_phone_gets_the_words_and_the_data(stage: Stage) -> None:
     one = parcel()
-    [result] = stage.channel.send([one])
+    [result] = stage.channel.handle([one])
     assert result.outcome is Outcome.SENT
     assert stage.arrived() == [Arrived("Yeni talep", "Yakınında yeni bir talep var!", one.data)]
     assert set(one.data) == {"type", "taskId", "deadline", "notificationId"}
 
 
 def test_without_words_only_the_app_gets_something(stage: Stage) -> None:
-    one = parcel(title="", body="")
-    assert stage.channel.send([one])[0].outcome is Outcome.SENT
+    one = parcel(subject="", body="")
+    assert stage.channel.handle([one])[0].outcome is Outcome.SENT
     assert stage.arrived() == [Arrived(None, None, one.data)]
 
 
 def test_a_title_alone_is_shown_alone(stage: Stage) -> None:
-    stage.channel.send([parcel(body="")])
+    stage.channel.handle([parcel(body="")])
     assert [(one.title, one.body) for one in stage.arrived()] == [("Yeni talep", None)]
 
 
 def test_there_is_one_result_for_each_parcel(stage: Stage) -> None:
-    results = stage.channel.send([parcel(), parcel(TABLET), parcel()])
+    results = stage.channel.handle([parcel(), parcel(TABLET), parcel()])
     assert [result.outcome for result in results] == [Outcome.SENT] * 3
     assert len(stage.arrived()) == 3
 
@@ -99,17 +99,17 @@ def test_there_is_one_result_for_each_parcel(stage: Stage) -> None:
 def test_each_device_of_a_person_is_sent_to(stage: Stage) -> None:
     one = parcel(PHONE)
     other = parcel(TABLET, notification_id=one.notification_id, data=one.data)
-    stage.channel.send([one, other])
+    stage.channel.handle([one, other])
     assert [arrived.data["notificationId"] for arrived in stage.arrived()] == [str(one.notification_id)] * 2
 
 
 def test_nothing_to_send_is_no_trouble(stage: Stage) -> None:
-    assert stage.channel.send([]) == []
+    assert stage.channel.handle([]) == []
     assert stage.arrived() == []
 
 
 def test_letters_of_every_alphabet_arrive_as_they_are(stage: Stage) -> None:
-    stage.channel.send([parcel(title="Ayşe'nin çağrısı 👵", body='"tırnak" \\ ve satır\nsonu')])
+    stage.channel.handle([parcel(subject="Ayşe'nin çağrısı 👵", body='"tırnak" \\ ve satır\nsonu')])
     assert [(one.title, one.body) for one in stage.arrived()] == [("Ayşe'nin çağrısı 👵", '"tırnak" \\ ve satır\nsonu')]
 
 

@@ -45,7 +45,7 @@ def channel(server: FcmServer, clock: FakeClock, tmp_path: Path) -> Iterator[Fcm
 
 
 def send(channel: FcmChannel) -> Result:
-    [result] = channel.send([parcel()])
+    [result] = channel.handle([parcel()])
     return result
 
 
@@ -54,7 +54,7 @@ def test_a_message_that_is_taken_brings_the_providers_id(channel: FcmChannel, se
 
 
 def test_the_address_goes_where_its_kind_belongs(channel: FcmChannel, server: FcmServer) -> None:
-    channel.send([parcel(), parcel(TABLET)])
+    channel.handle([parcel(), parcel(TABLET)])
     first, second = server.messages
     assert (first["token"], first.get("fid")) == ("token-of-the-phone", None)
     assert (second["fid"], second.get("token")) == ("fid-of-the-tablet", None)
@@ -62,7 +62,7 @@ def test_the_address_goes_where_its_kind_belongs(channel: FcmChannel, server: Fc
 
 def test_a_message_lives_as_long_as_the_offer(channel: FcmChannel, server: FcmServer, clock: FakeClock) -> None:
     expires_at = clock.now() + timedelta(seconds=599.4)
-    channel.send([parcel(expires_at=expires_at)])
+    channel.handle([parcel(expires_at=expires_at)])
     [message] = server.messages
     assert message["android"]["priority"] == "high"
     assert message["android"]["ttl"] == "599s"
@@ -79,14 +79,14 @@ def test_a_message_without_end_leaves_its_life_to_firebase(channel: FcmChannel, 
 
 def test_the_same_message_sent_again_replaces_the_first(channel: FcmChannel, server: FcmServer) -> None:
     one = parcel()
-    channel.send([one, one])
+    channel.handle([one, one])
     tags = {message["android"]["notification"]["tag"] for message in server.messages}
     collapsing = {message["apns"]["headers"]["apns-collapse-id"] for message in server.messages}
     assert tags == collapsing == {str(one.notification_id)}
 
 
 def test_a_message_for_the_app_alone_wakes_it_in_the_background(channel: FcmChannel, server: FcmServer) -> None:
-    channel.send([parcel(title="", body="")])
+    channel.handle([parcel(subject="", body="")])
     [message] = server.messages
     assert "notification" not in message
     assert "notification" not in message["android"]
@@ -104,12 +104,12 @@ def body_of_payload(size: int) -> str:
 
 
 def test_4096_bytes_are_sent(channel: FcmChannel, server: FcmServer) -> None:
-    [result] = channel.send([parcel(title="T", body=body_of_payload(4096))])
+    [result] = channel.handle([parcel(subject="T", body=body_of_payload(4096))])
     assert result.outcome is Outcome.SENT
 
 
 def test_4097_bytes_are_refused_without_asking(channel: FcmChannel, server: FcmServer) -> None:
-    [result] = channel.send([parcel(title="T", body=body_of_payload(4097))])
+    [result] = channel.handle([parcel(subject="T", body=body_of_payload(4097))])
     assert result == Result(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE")
     assert server.messages == []
 

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from datetime import timedelta
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -10,8 +11,10 @@ from sqlalchemy import text
 
 from app.clock import FakeClock
 from app.db import Database
-from app.delivery.channels.base import Device, Parcel
+from app.delivery.channels.base import Device, DirectoryEntry, Parcel
 from app.delivery.contract import NewNotification
+from app.delivery.event import NotificationEvent
+from app.delivery.models import NotificationType, Priority
 from app.delivery.queue import Claimed
 from app.delivery.service import enqueue
 from app.ids import uuid7
@@ -21,35 +24,37 @@ PHONE = Device("phone", "token-of-the-phone", AddressKind.TOKEN)
 TABLET = Device("tablet", "fid-of-the-tablet", AddressKind.FID)
 
 
-def parcel(device: Device | None = PHONE, **changes: Any) -> Parcel:
-    id_ = uuid7()
+def event(**changes: Any) -> NotificationEvent:
+    id_ = changes.get("id", uuid7())
     data = {"type": "offer", "taskId": str(uuid7()), "deadline": "2026-03-12T09:10:00Z", "notificationId": str(id_)}
     values: dict[str, Any] = {
-        "notification_id": id_,
-        "user_id": 7,
-        "title": "Yeni talep",
+        "id": id_,
+        "notification_type": NotificationType.PUSH,
+        "recipient": "user:7",
+        "subject": "Yeni talep",
         "body": "Yakınında yeni bir talep var!",
-        "data": data,
-        "expires_at": None,
-        "device": device,
+        "priority": Priority.NORMAL,
+        "created_at": datetime(2026, 3, 12, 9, 0, tzinfo=UTC),
+        "metadata": {"data": changes.pop("data", data)},
+        "recipient_user_id": 7,
     }
-    return Parcel(**(values | changes))
+    return NotificationEvent(**(values | changes))
+
+
+def parcel(device: Device | None = PHONE, *, entry: DirectoryEntry | None = None, **changes: Any) -> Parcel:
+    return Parcel(event(**changes), device, entry)
 
 
 def claimed(clock: FakeClock, **changes: Any) -> Claimed:
+    own = {field.name for field in fields(Claimed)}
     values: dict[str, Any] = {
-        "id": uuid7(),
-        "user_id": 7,
-        "subject": "Yeni talep",
-        "body": "Yakınında yeni bir talep var!",
-        "data": {"type": "offer"},
-        "expires_at": None,
+        "event": event(**{name: value for name, value in changes.items() if name not in own}),
         "attempt": 1,
         "failures": 0,
         "lease_until": clock.now() + timedelta(seconds=30),
         "devices": (PHONE,),
     }
-    return Claimed(**(values | changes))
+    return Claimed(**(values | {name: value for name, value in changes.items() if name in own}))
 
 
 def add_user(db: Database, *device_ids: str, kind: AddressKind = AddressKind.TOKEN) -> int:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
+from app.delivery.event import NotificationEvent
+from app.delivery.models import NotificationType
 from app.delivery.retry import Result, RetryPolicy
 from app.users.models import AddressKind
 
@@ -19,35 +20,47 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Parcel:
-    """One message for one device."""
+class DirectoryEntry:
+    """What the directory knows about the channel of a recipient."""
 
-    notification_id: UUID
-    user_id: int
-    title: str
-    body: str
-    data: dict[str, str]
-    expires_at: datetime | None
-    device: Device | None
+    channel_id: int
+    meta: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Sign what goes to a webhook; the newest first."""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """One message for one address."""
+
+    event: NotificationEvent
+    device: Device | None = None
+    """Where a push goes to; for other types, `event.recipient` is the address."""
+    entry: DirectoryEntry | None = None
 
     @property
-    def is_data_only(self) -> bool:
-        return not self.title and not self.body
+    def id(self) -> UUID:
+        return self.event.id
 
 
 class Channel(Protocol):
     """Sends, and says what became of it. It never tries again by itself: the one retry policy is the dispatcher's.
 
     Expected failures are results; whatever it raises leaves open whether the message went out, except `Unavailable`,
-    which says that nothing was tried because a store of our own does not answer.
+    which says that nothing was tried because a store of our own does not answer. It is called by several threads.
     """
+
+    @property
+    def name(self) -> str:
+        """Its label in metrics and logs."""
+        ...
 
     @property
     def policy(self) -> RetryPolicy: ...
 
     @property
     def batch_size(self) -> int:
-        """Most parcels in one `send`."""
+        """Most parcels in one `handle`."""
         ...
 
     @property
@@ -55,8 +68,44 @@ class Channel(Protocol):
         """Whether a person without a device cannot be reached at all."""
         ...
 
-    def send(self, parcels: Sequence[Parcel]) -> list[Result]:
-        """One result for each parcel, in their order."""
+    @property
+    def longest_s(self) -> float:
+        """Longest time that one `handle` may take."""
+        ...
+
+    def can_handle(self, notification_type: str) -> bool: ...
+
+    def provider(self, parcel: Parcel) -> str:
+        """Who would be in trouble together if this one fails: what a breaker is kept for."""
+        ...
+
+    def handle(self, parcels: Sequence[Parcel]) -> Sequence[Result | None]:
+        """One result for each parcel, in their order; None where there was no time left to begin."""
         ...
 
     def close(self) -> None: ...
+
+
+class SingleProvider:
+    """What most channels have in common: one type, one provider, one message at a time."""
+
+    batch_size = 1
+    needs_device = False
+
+    def __init__(self, name: str, type_: NotificationType, policy: RetryPolicy) -> None:
+        self.name = name
+        self.type = type_
+        self.policy = policy
+
+    @property
+    def longest_s(self) -> float:
+        return 2 * self.policy.timeout_s
+
+    def can_handle(self, notification_type: str) -> bool:
+        return notification_type == self.type
+
+    def provider(self, parcel: Parcel) -> str:
+        return self.name
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -2,40 +2,41 @@
 
 The service account is firebase-admin's, the HTTP call is ours: firebase-admin's sender tries again inside (a 503
 became five requests, a read timeout a second push on the phone), waits for up to two minutes, and has no setting
-for the address. Here one `send` is one request, and the dispatcher's policy is the only one that tries again.
+for the address. Here one message is one request, and the dispatcher's policy is the only one that tries again.
 """
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 
-import requests
 import structlog
-from requests.adapters import HTTPAdapter
-from urllib3.exceptions import MaxRetryError, NewConnectionError
 
 from app.clock import Clock
-from app.delivery.channels.base import Parcel
+from app.delivery.channels.base import Parcel, SingleProvider
 from app.delivery.channels.fcm_auth import AccessTokens, CredentialsRejected, TokenUnavailable
 from app.delivery.channels.fcm_wire import PayloadTooLarge, encode_message, read_answer
-from app.delivery.models import Outcome
+from app.delivery.channels.http import Answer, HttpClient, bearer
+from app.delivery.channels.registry import Wiring
+from app.delivery.models import NotificationType, Outcome
 from app.delivery.retry import PUSH_POLICY, Result, RetryPolicy
+from app.settings import PushMode
 
 log = structlog.get_logger(__name__)
 
 # These concern the whole project, not one phone: nothing will arrive until somebody mends it.
 _OUR_FAULT = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED", "SENDER_ID_MISMATCH", "THIRD_PARTY_AUTH_ERROR"})
 
-
-def _bearer(token: str) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
-    """Given as `auth`, because requests would let a netrc file overrule a header."""
-
-    def sign(request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {token}"
-        return request
-
-    return sign
+# A batch that FCM answers slowly is not begun to its end: its lease would run out in the middle.
+_BEGIN_WITHIN_S = 5.0
 
 
-class FcmChannel:
+class FcmChannel(SingleProvider):
+    """FCM has no call for many messages: a batch is spread over a bounded number of connections."""
+
+    batch_size = 500
+    needs_device = True
+
     def __init__(
         self,
         credentials_path: str,
@@ -45,21 +46,27 @@ class FcmChannel:
         policy: RetryPolicy = PUSH_POLICY,
         connections: int = 8,
     ) -> None:
-        self.policy = policy
-        self.batch_size = 1
-        self.needs_device = True
+        super().__init__("fcm", NotificationType.PUSH, policy)
         self._clock = clock
-        self._session = requests.Session()
-        for scheme in ("https://", "http://"):
-            self._session.mount(scheme, HTTPAdapter(pool_maxsize=connections, max_retries=0))
-        self._timeout = (policy.timeout_s / 3, policy.timeout_s * 2 / 3)
-        self._tokens = AccessTokens(credentials_path, self._session, self._timeout)
+        self._http = HttpClient(policy, connections=connections)
+        self._tokens = AccessTokens(credentials_path, self._http.session, self._http.timeout)
         self._url = f"{base_url.rstrip('/')}/v1/projects/{self._tokens.project_id}/messages:send"
+        self._pool = ThreadPoolExecutor(connections, thread_name_prefix="fcm")
 
-    def send(self, parcels: Sequence[Parcel]) -> list[Result]:
-        return [self._send_one(parcel) for parcel in parcels]
+    @property
+    def longest_s(self) -> float:
+        # A fresh access token may have to be fetched before the message goes out, each within one timeout.
+        return _BEGIN_WITHIN_S + 2 * self.policy.timeout_s
 
-    def _send_one(self, parcel: Parcel) -> Result:
+    def handle(self, parcels: Sequence[Parcel]) -> list[Result | None]:
+        until = time.monotonic() + _BEGIN_WITHIN_S
+        if len(parcels) == 1:
+            return [self._send(parcels[0], until)]
+        return list(self._pool.map(self._send, parcels, repeat(until)))
+
+    def _send(self, parcel: Parcel, until: float) -> Result | None:
+        if time.monotonic() > until:
+            return None
         try:
             message = encode_message(parcel, self._clock.now())
             token = self._tokens.get()
@@ -69,38 +76,32 @@ class FcmChannel:
             return Result(Outcome.TRANSIENT, "AUTH_UNAVAILABLE")
         except CredentialsRejected:
             return Result(Outcome.PERMANENT, "AUTH_REJECTED")
-        return self._post(message, token, parcel)
+        answer = self._http.post(
+            self._url, message, {"Content-Type": "application/json; charset=UTF-8"}, auth=bearer(token)
+        )
+        return self._read(answer, token, parcel) if isinstance(answer, Answer) else answer
 
-    def _post(self, message: bytes, token: str, parcel: Parcel) -> Result:
-        try:
-            answer = self._session.post(
-                self._url,
-                data=message,
-                headers={"Content-Type": "application/json; charset=UTF-8"},
-                auth=_bearer(token),
-                timeout=self._timeout,
-                allow_redirects=False,
-            )
-        except (requests.ConnectTimeout, requests.exceptions.SSLError, requests.exceptions.ProxyError):
-            return Result(Outcome.TRANSIENT, "UNREACHABLE")
-        except requests.Timeout:
-            return Result(Outcome.UNKNOWN, "TIMEOUT")
-        except requests.RequestException as error:
-            return _broken_off(error)
-        if answer.status_code == 401:
+    def _read(self, answer: Answer, token: str, parcel: Parcel) -> Result:
+        if answer.status == 401:
             self._tokens.forget(token)
-        result = read_answer(answer.status_code, answer.headers, answer.content, self._clock.now())
+        result = read_answer(answer, self._clock.now())
         if result.error_code in _OUR_FAULT:
-            log.error("fcm_refuses_us", error_code=result.error_code, notification_id=str(parcel.notification_id))
+            log.error("fcm_refuses_us", error_code=result.error_code, notification_id=str(parcel.id))
         return result
 
     def close(self) -> None:
-        self._session.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._http.close()
 
 
-def _broken_off(error: requests.RequestException) -> Result:
-    """A connection that was never made carried nothing; one that broke may have carried the message."""
-    cause = error.args[0] if error.args else None
-    if isinstance(cause, MaxRetryError) and isinstance(cause.reason, NewConnectionError):
-        return Result(Outcome.TRANSIENT, "UNREACHABLE")
-    return Result(Outcome.UNKNOWN, "CONNECTION_LOST")
+def open_channel(wiring: Wiring) -> FcmChannel | None:
+    settings = wiring.settings
+    if settings.push is not PushMode.FCM:
+        return None
+    assert settings.firebase_credentials is not None, "settings refuse PUSH=fcm without credentials"
+    return FcmChannel(
+        settings.firebase_credentials,
+        wiring.clock,
+        base_url=settings.fcm_base_url,
+        connections=settings.fcm_connections,
+    )

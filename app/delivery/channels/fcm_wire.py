@@ -2,12 +2,11 @@
 
 import json
 import re
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import Any, cast
+from datetime import datetime
+from typing import Any
 
 from app.delivery.channels.base import Parcel
+from app.delivery.channels.http import Answer, as_list, as_object, parse_retry_after
 from app.delivery.models import Outcome
 from app.delivery.retry import Result
 from app.users.models import AddressKind
@@ -38,8 +37,9 @@ def encode_message(parcel: Parcel, now: datetime) -> bytes:
 
 
 def _content(parcel: Parcel) -> dict[str, Any]:
-    content: dict[str, Any] = {"data": parcel.data}
-    shown = {key: value for key, value in (("title", parcel.title), ("body", parcel.body)) if value}
+    event = parcel.event
+    content: dict[str, Any] = {"data": event.data}
+    shown = {key: value for key, value in (("title", event.subject), ("body", event.body)) if value}
     if shown:
         content["notification"] = shown
     return content
@@ -47,20 +47,20 @@ def _content(parcel: Parcel) -> dict[str, Any]:
 
 def _android(parcel: Parcel, now: datetime) -> dict[str, Any]:
     android: dict[str, Any] = {"priority": "high"}
-    if parcel.expires_at is not None:
-        left_s = int((parcel.expires_at - now).total_seconds())
+    if parcel.event.expires_at is not None:
+        left_s = int((parcel.event.expires_at - now).total_seconds())
         android["ttl"] = f"{min(max(left_s, 0), LONGEST_TTL_S)}s"
-    if not parcel.is_data_only:
+    if not parcel.event.is_data_only:
         # The same message sent again replaces what is shown instead of standing beside it.
-        android["notification"] = {"tag": str(parcel.notification_id)}
+        android["notification"] = {"tag": str(parcel.id)}
     return android
 
 
 def _apns(parcel: Parcel) -> dict[str, Any]:
-    headers = {"apns-collapse-id": str(parcel.notification_id)}
-    if parcel.expires_at is not None:
-        headers["apns-expiration"] = str(int(parcel.expires_at.timestamp()))
-    if parcel.is_data_only:
+    headers = {"apns-collapse-id": str(parcel.id)}
+    if parcel.event.expires_at is not None:
+        headers["apns-expiration"] = str(int(parcel.event.expires_at.timestamp()))
+    if parcel.event.is_data_only:
         # Apple refuses a background push of priority 10.
         headers |= {"apns-priority": "5", "apns-push-type": "background"}
         return {"headers": headers, "payload": {"aps": {"content-available": 1}}}
@@ -72,18 +72,20 @@ def _dump(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def read_answer(status: int, headers: Mapping[str, str], body: bytes, now: datetime) -> Result:
-    answer = _object(_parse(body))
-    if status == 200:
-        name = answer.get("name")
+def read_answer(answer: Answer, now: datetime) -> Result:
+    told = answer.json()
+    if answer.status == 200:
+        name = told.get("name")
         if isinstance(name, str):
             return Result(Outcome.SENT, provider_message_id=name[:200])
         return Result(Outcome.UNKNOWN, "INVALID_ANSWER")
-    return _read_error(status, _object(answer.get("error")), parse_retry_after(headers.get("Retry-After"), now))
+    return _read_error(
+        answer.status, as_object(told.get("error")), parse_retry_after(answer.headers.get("Retry-After"), now)
+    )
 
 
 def _read_error(status: int, error: dict[str, Any], retry_after_s: float | None) -> Result:
-    details = [_object(detail) for detail in _list(error.get("details"))]
+    details = [as_object(detail) for detail in as_list(error.get("details"))]
     code = _error_code(status, error, details)
     if code == "UNREGISTERED":
         return Result(Outcome.RECIPIENT_GONE, code)
@@ -91,7 +93,7 @@ def _read_error(status: int, error: dict[str, Any], retry_after_s: float | None)
         return Result(Outcome.RECIPIENT_GONE, "INVALID_TOKEN")
     if status == 429:
         wait_s = DEFAULT_RETRY_AFTER_S if retry_after_s is None else retry_after_s
-        return Result(Outcome.TRANSIENT, code, retry_after_s=wait_s)
+        return Result(Outcome.TRANSIENT, code, retry_after_s=wait_s, at_fault=False)
     if status == 408:
         return Result(Outcome.TRANSIENT, code, retry_after_s=retry_after_s)
     if status >= 500:
@@ -114,10 +116,10 @@ def _token_is_at_fault(error: dict[str, Any], details: list[dict[str, Any]]) -> 
     `FcmError` alone with the sentence looked for here.
     """
     violations = [
-        _object(violation)
+        as_object(violation)
         for detail in details
         if detail.get("@type") == _BAD_REQUEST
-        for violation in _list(detail.get("fieldViolations"))
+        for violation in as_list(detail.get("fieldViolations"))
     ]
     if violations:
         return all(violation.get("field") in _TOKEN_FIELDS for violation in violations)
@@ -125,32 +127,3 @@ def _token_is_at_fault(error: dict[str, Any], details: list[dict[str, Any]]) -> 
         detail.get("@type") == _FCM_ERROR and detail.get("errorCode") == "INVALID_ARGUMENT" for detail in details
     )
     return from_fcm and "registration token is not a valid" in str(error.get("message"))
-
-
-def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """Seconds to wait, whether they were given as such or as a date; None for neither."""
-    value = (value or "").strip()
-    if value.isascii() and value.isdigit():
-        return float(value[:9])
-    try:
-        at = parsedate_to_datetime(value)
-    except (ValueError, IndexError, TypeError):
-        return None
-    if at.tzinfo is None:
-        at = at.replace(tzinfo=UTC)
-    return max((at - now).total_seconds(), 0.0)
-
-
-def _parse(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []

@@ -3,33 +3,31 @@
 import threading
 from collections.abc import Callable, Sequence
 
-from app.delivery.channels.base import Parcel
-from app.delivery.models import Outcome
+from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.models import NotificationType, Outcome
 from app.delivery.retry import PUSH_POLICY, Result, RetryPolicy
 
 SENT = Result(Outcome.SENT)
 
 
-class MemoryChannel:
+class MemoryChannel(SingleProvider):
     def __init__(
         self,
         answer: Callable[[Parcel], Result] = lambda parcel: SENT,
         *,
+        type_: NotificationType = NotificationType.PUSH,
         policy: RetryPolicy = PUSH_POLICY,
         batch_size: int = 1,
         needs_device: bool = True,
     ) -> None:
-        self.policy = policy
+        super().__init__("memory", type_, policy)
         self.batch_size = batch_size
         self.needs_device = needs_device
         self.sent: list[Parcel] = []
         self._answer = answer
         self._lock = threading.Lock()
 
-    def send(self, parcels: Sequence[Parcel]) -> list[Result]:
+    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
         with self._lock:
             self.sent.extend(parcels)
         return [self._answer(parcel) for parcel in parcels]
-
-    def close(self) -> None:
-        """Nothing is open."""

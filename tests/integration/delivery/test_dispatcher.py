@@ -174,7 +174,7 @@ def test_what_expires_in_our_hands_is_never_sent(db: Database, dispatcher: MakeD
 
     channel = MemoryChannel(slow)
     dispatcher(channel).run_once()
-    assert [parcel.notification_id for parcel in channel.sent] == [first]
+    assert [parcel.id for parcel in channel.sent] == [first]
     assert row(db, second).status == "EXPIRED"
 
 
@@ -224,7 +224,7 @@ def test_what_nobody_announced_is_found_by_polling(db: Database, dispatcher: Mak
         )
         conn.commit()
         wait_until(lambda: len(channel.sent) == 1)
-    assert [parcel.user_id for parcel in channel.sent] == [user_id]
+    assert [parcel.event.recipient_user_id for parcel in channel.sent] == [user_id]
 
 
 def test_four_dispatchers_send_two_thousand_notifications_exactly_once(db: Database, settings: Settings) -> None:
@@ -235,7 +235,7 @@ def test_four_dispatchers_send_two_thousand_notifications_exactly_once(db: Datab
     class Counting(RecordingChannel):
         def send(self, parcels: Any) -> list[Result]:
             with lock:
-                told.extend(parcel.notification_id for parcel in parcels)
+                told.extend(parcel.id for parcel in parcels)
             return super().send(parcels)
 
     with ExitStack() as stack:
@@ -269,7 +269,7 @@ def test_one_hanging_message_holds_up_no_other(db: Database, dispatcher: MakeDis
     release = threading.Event()
 
     def answer(parcel: Parcel) -> Result:
-        if parcel.user_id == hanging:
+        if parcel.event.recipient_user_id == hanging:
             release.wait(10)
         return SENT
 
@@ -312,7 +312,7 @@ def test_a_lost_database_connection_costs_nothing_but_time(db: Database, dispatc
             wait_until(lambda expected=round_ * 10: len(channel.sent) >= expected)
             end_all_connections(db)
         wait_until(lambda: statuses(db) == {"SENT": 30})
-    assert len(channel.sent) == len({parcel.notification_id for parcel in channel.sent}) == 30
+    assert len(channel.sent) == len({parcel.id for parcel in channel.sent}) == 30
 
 
 def end_all_connections(db: Database) -> None:

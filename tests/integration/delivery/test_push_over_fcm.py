@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from app.clock import DatabaseClock
 from app.db import Database
-from app.delivery.role import make_push_channel
+from app.delivery.channels.registry import Wiring, open_channels
 from app.delivery.worker import Dispatcher
 from app.settings import PushMode, Settings
 from tests.support import fcm_server

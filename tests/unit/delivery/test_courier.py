@@ -153,7 +153,7 @@ def test_a_batch_keeps_results_and_notifications_together(clock: FakeClock) -> N
         claimed(clock, user_id=4, expires_at=clock.now()),
         claimed(clock, user_id=5),
     ]
-    channel = MemoryChannel(lambda parcel: REFUSED if parcel.user_id == 3 else SENT, batch_size=3)
+    channel = MemoryChannel(lambda parcel: REFUSED if parcel.event.recipient_user_id == 3 else SENT, batch_size=3)
     reports = Courier(channel, clock).deliver(wanted)
     assert [report.verdict.status for report in reports] == [S.SENT, S.DEAD, S.DEAD, S.EXPIRED, S.SENT]
     assert [len(report.tries) for report in reports] == [2, 0, 1, 0, 1]

@@ -1,0 +1,36 @@
+"""What channels of our own keep: the inbox of the app, and the audit trail."""
+
+from sqlalchemy import BigInteger, Column, DateTime, ForeignKey, Identity, Index, LargeBinary, Table, Text, Uuid, func
+from sqlalchemy.dialects.postgresql import JSONB
+
+from app.db import metadata
+
+in_app_messages = Table(
+    "in_app_messages",
+    metadata,
+    Column("id", BigInteger, Identity(always=False), primary_key=True),
+    Column("notification_id", Uuid, nullable=False, unique=True),
+    Column("user_id", BigInteger, ForeignKey("users.id"), nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("data", JSONB, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("read_at", DateTime(timezone=True)),
+    Index("in_app_messages_user_idx", "user_id", "id"),
+)
+
+# Each entry's hash covers the one before it, so that nothing can be changed, taken out or put in unseen. A trigger
+# refuses changes to what is written.
+audit_entries = Table(
+    "audit_entries",
+    metadata,
+    Column("id", BigInteger, Identity(always=False), primary_key=True),
+    Column("notification_id", Uuid, nullable=False, unique=True),
+    Column("recipient", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("metadata", JSONB, nullable=False),
+    Column("written_at", DateTime(timezone=True), nullable=False),
+    Column("previous_hash", LargeBinary, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+)

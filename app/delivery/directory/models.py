@@ -1,0 +1,87 @@
+"""Who can be reached where. What is retired stays, because letters and actions point at it, and is used no more."""
+
+from enum import StrEnum
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    Uuid,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from app.db import metadata
+from app.users.models import one_of
+
+
+class VerifyStatus(StrEnum):
+    PENDING = "pending"
+    VERIFIED = "verified"
+    FAILED = "failed"
+
+
+IN_USE = text("retired_at IS NULL")
+
+# Somebody, or a group of people behind one door, that messages go to: an on-call desk, the owner of a device, a user.
+recipient_profiles = Table(
+    "recipient_profiles",
+    metadata,
+    Column("id", BigInteger, Identity(always=False), primary_key=True),
+    Column("device_id", Text),
+    Column("user_id", BigInteger, ForeignKey("users.id")),
+    Column("name", Text, nullable=False),
+    Column("locale", Text, nullable=False, server_default="tr"),
+    Column("status", Boolean, nullable=False, server_default=text("true")),
+    Column("priority", Integer, nullable=False, server_default=text("0")),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("retired_at", DateTime(timezone=True)),
+    CheckConstraint("length(device_id) <= 21", name="device_id"),
+    CheckConstraint("length(name) <= 100", name="name"),
+    CheckConstraint("locale IN ('tr', 'en')", name="locale"),
+    Index("recipient_profiles_device_idx", "device_id", postgresql_where=IN_USE),
+    Index("recipient_profiles_user_idx", "user_id", postgresql_where=IN_USE),
+)
+
+# `secrets` sign what goes to a webhook; the newest first, the older ones until they are forgotten. They are in no view.
+recipient_channels = Table(
+    "recipient_channels",
+    metadata,
+    Column("id", BigInteger, Identity(always=False), primary_key=True),
+    Column("profile_id", BigInteger, ForeignKey("recipient_profiles.id"), nullable=False),
+    Column("channel_type", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("target_meta", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    Column("verify_status", Text, nullable=False, server_default="pending"),
+    Column("secrets", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("retired_at", DateTime(timezone=True)),
+    CheckConstraint(one_of("verify_status", VerifyStatus), name="verify_status"),
+    CheckConstraint("length(channel_type) <= 32", name="channel_type"),
+    CheckConstraint("length(target) <= 255", name="target"),
+    Index("recipient_channels_profile_idx", "profile_id", postgresql_where=IN_USE),
+)
+
+# One running verification for each channel: the digest of what the recipient was sent, and what is left of it.
+channel_verifications = Table(
+    "channel_verifications",
+    metadata,
+    Column("channel_id", BigInteger, ForeignKey("recipient_channels.id"), primary_key=True),
+    Column("notification_id", Uuid, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("tries_left", Integer, nullable=False),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+)

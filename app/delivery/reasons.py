@@ -1,0 +1,32 @@
+"""What an error code means, in a sentence for whoever has to mend it.
+
+Providers' own texts are not kept: they repeat addresses and tokens.
+"""
+
+REASONS = {
+    "AUTH_REJECTED": "The provider refuses our credentials.",
+    "AUTH_UNAVAILABLE": "The address that gives out access tokens did not answer.",
+    "BREAKER_OPEN": "The provider failed too often; messages wait until it answers again.",
+    "CHANNEL_ERROR": "The channel failed in a way nobody expected; the log has the place.",
+    "CONNECTION_LOST": "The connection broke after the message was handed over, so it may have arrived.",
+    "INVALID_ADDRESS": "The address is not one of its kind.",
+    "INVALID_ANSWER": "The provider's answer cannot be read, so the message may have arrived.",
+    "INVALID_SUBJECT": "The subject holds a line break or another character that headers may not hold.",
+    "INVALID_TOKEN": "The provider does not know this token.",
+    "NO_CHANNEL": "No channel is set up that carries messages of this type.",
+    "NO_DEVICE": "The person has no device that is registered.",
+    "NO_RECIPIENT": "Nobody is to be reached: no route, no profile, or no channel that is enabled and verified.",
+    "PAYLOAD_TOO_LARGE": "The message is larger than the provider takes.",
+    "RECIPIENT_RETIRED": "The recipient's entry in the directory was switched off or retired before the message left.",
+    "TEMPLATE_RENDER_FAILED": "The template cannot be rendered with what the action gave it.",
+    "TIMEOUT": "The provider did not answer in time, so the message may have arrived.",
+    "TOO_LATE": "The message had lost its meaning before it could be sent.",
+    "UNKNOWN_CHANNEL": "There is no channel of this type.",
+    "UNKNOWN_TEMPLATE": "There is no template of this name.",
+    "UNREACHABLE": "The provider cannot be reached.",
+    "UNREGISTERED": "The phone does not have the app any more.",
+}
+
+
+def explain(error_code: str) -> str:
+    return REASONS.get(error_code, f"The provider answered {error_code}.")
