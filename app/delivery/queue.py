@@ -305,7 +305,9 @@ def record(conn: Connection, reports: Sequence[Report]) -> list[Recorded]:
     retryable = {report.claimed.id for report in reports if report.verdict.retryable}
     dead_letters.write(conn, [_letter(row, row.id in retryable) for row in rows if row.status == "DEAD"])
     settle_actions(conn, [row.action_id for row in rows if row.ended])
-    return [Recorded(NotificationStatus(row.status), row.error_code, row.latency_s, Priority(row.priority)) for row in rows]
+    return [
+        Recorded(NotificationStatus(row.status), row.error_code, row.latency_s, Priority(row.priority)) for row in rows
+    ]
 
 
 def _believe_the_gone(conn: Connection, reports: Sequence[Report]) -> None:

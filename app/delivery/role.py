@@ -31,7 +31,11 @@ def main(settings: Settings, argv: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, drain)
     # A claim, the records, the clock, and one for each thread where the channel writes to the database.
-    db = Database(settings.database_url, pool_size=settings.notification_queue_consumer_threads + 3, application_name="yaninda-delivery")
+    db = Database(
+        settings.database_url,
+        pool_size=settings.notification_queue_consumer_threads + 3,
+        application_name="yaninda-delivery",
+    )
     clock = DatabaseClock(db.now)
     try:
         channels = open_channels(Wiring(settings, db, clock))
@@ -40,7 +44,9 @@ def main(settings: Settings, argv: list[str]) -> int:
         kind = type(error).__name__
         log.critical("delivery_credentials_unusable", error_type=kind, hint="check FIREBASE_CREDENTIALS")
         return WRONG_SETTINGS
-    dispatcher = Dispatcher(db, clock, channels.find(NotificationType.PUSH), database_url=settings.database_url, options=options(settings))
+    dispatcher = Dispatcher(
+        db, clock, channels.find(NotificationType.PUSH), database_url=settings.database_url, options=options(settings)
+    )
     if settings.delivery_metrics_port:
         serve_metrics(settings, settings.delivery_metrics_port, dispatcher.metrics.registry)
     log.info("delivery_started", push=settings.push.value)

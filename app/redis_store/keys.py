@@ -20,6 +20,14 @@ SENTINEL = "clockwork_complete"
 PENDING_PREFIX = "pending_assignment:"
 
 
+BREAKER_PREFIX = "breaker:"
+BREAKER_TTL_S = 3600
+
+
+def breaker(name: str) -> str:
+    return f"{BREAKER_PREFIX}{name}"
+
+
 def candidates(task_id: UUID) -> str:
     return f"task_candidates:{task_id}"
 

@@ -82,3 +82,66 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then
   redis.call('SET', KEYS[1], '1')
 end
 """
+
+# May a message go to a provider? After a breaker has been open for its time, one single caller is told "probe".
+#
+# KEYS 1 breaker:<name>
+# ARGV 1 milliseconds a probe may take  2 now in ms, or "" for Redis's own clock
+# Returns {"go" | "probe" | "wait", milliseconds to wait}
+ASK_BREAKER = """
+local opened = redis.call('HGET', KEYS[1], 'open_until')
+if not opened then
+  return {'go', 0}
+end
+local now = tonumber(ARGV[2])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local wait = math.max(tonumber(opened), tonumber(redis.call('HGET', KEYS[1], 'probe_until') or 0)) - now
+if wait > 0 then
+  return {'wait', wait}
+end
+redis.call('HSET', KEYS[1], 'probe_until', now + ARGV[1])
+return {'probe', 0}
+"""
+
+# What became of calls to a provider. Too many failures among those of a window open its breaker; while it is open only
+# a probe changes it.
+#
+# KEYS 1 breaker:<name>
+# ARGV 1 calls  2 failures among them  3 "1" for a probe  4 now in ms, or "" for Redis's own clock
+#      5 window in ms  6 least failures that open  7 least share of failures that opens  8 ms to stay open
+#      9 lifetime of the key in ms
+TELL_BREAKER = """
+local now = tonumber(ARGV[4])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local failures = tonumber(ARGV[2])
+if ARGV[3] == '1' then
+  if failures > 0 then
+    redis.call('HSET', KEYS[1], 'open_until', now + ARGV[8], 'probe_until', 0)
+    redis.call('PEXPIRE', KEYS[1], ARGV[9])
+  elseif tonumber(ARGV[1]) > 0 then
+    redis.call('DEL', KEYS[1])
+  else
+    redis.call('HSET', KEYS[1], 'probe_until', 0)
+  end
+  return
+end
+if redis.call('HEXISTS', KEYS[1], 'open_until') == 1 then
+  return
+end
+local began = tonumber(redis.call('HGET', KEYS[1], 'began') or 0)
+if now - began > tonumber(ARGV[5]) then
+  redis.call('HSET', KEYS[1], 'began', now, 'calls', 0, 'failures', 0)
+end
+local calls = redis.call('HINCRBY', KEYS[1], 'calls', ARGV[1])
+local failed = redis.call('HINCRBY', KEYS[1], 'failures', failures)
+if failed >= tonumber(ARGV[6]) and failed >= ARGV[7] * calls then
+  redis.call('HSET', KEYS[1], 'open_until', now + ARGV[8])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[9])
+"""

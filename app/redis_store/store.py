@@ -1,50 +1,33 @@
 """The clockwork in a real Redis."""
 
 import threading
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 from uuid import UUID, uuid4
-
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from app.failpoints import failpoint
 from app.redis_store import keys, scripts
+from app.redis_store.client import DOWN_PAUSE_S, Reach, open_client
 from app.redis_store.contract import Due, RedisUnavailable, TaskKeys, from_ms, to_ms
 
 CLAIM_MS = 1000
 SOON_MS = 2 * CLAIM_MS
 """Whoever asks what will come by itself read the time before; others claim meanwhile, from a later time on."""
-DOWN_PAUSE_S = 1.0
 
 
 def connect(redis_url: str, timeout_s: float = 0.5, pool_size: int = 16) -> "RedisClockwork":
-    # One try and short timeouts: a press must not wait for a Redis that is gone, and a script that is run again by
-    # the client would count twice.
-    pool: Any = cast(Any, redis.BlockingConnectionPool).from_url(
-        redis_url,
-        max_connections=pool_size,
-        timeout=timeout_s,
-        decode_responses=True,
-        socket_timeout=timeout_s,
-        socket_connect_timeout=timeout_s,
-        retry=Retry(NoBackoff(), 0),
-    )
-    return RedisClockwork(redis.Redis.from_pool(pool))
+    return RedisClockwork(open_client(redis_url, timeout_s=timeout_s, pool_size=pool_size))
 
 
 class RedisClockwork:
     def __init__(self, client: Any, down_pause_s: float = DOWN_PAUSE_S) -> None:
         self._client = client
-        self._down_pause_s = down_pause_s
+        self._reach = Reach(down_pause_s)
         self._set_task = client.register_script(scripts.SET_TASK)
         self._claim_due = client.register_script(scripts.CLAIM_DUE)
         self._fill_list = client.register_script(scripts.FILL_LIST)
         self._finish_rebuild = client.register_script(scripts.FINISH_REBUILD)
-        self._down_until: float | None = None
         # How often something was not told because Redis did not answer. Once it does, taking the sentinel away has
         # everything written again; a process that dies before costs no more than the reconciler's bound.
         self._missed = 0
@@ -55,7 +38,7 @@ class RedisClockwork:
             return
         missed = self._missed
         try:
-            with self._reachable():
+            with self._reach:
                 pipe = self._client.pipeline(transaction=False)
                 if missed:
                     pipe.delete(keys.SENTINEL)
@@ -77,7 +60,7 @@ class RedisClockwork:
     def peek(self, task_ids: Sequence[UUID], most: int) -> dict[UUID, list[int]]:
         if not task_ids:
             return {}
-        with self._reachable():
+        with self._reach:
             pipe = self._client.pipeline(transaction=False)
             for task_id in task_ids:
                 pipe.lrange(keys.candidates(task_id), 0, most - 1)
@@ -86,7 +69,7 @@ class RedisClockwork:
 
     def claim_due(self, now: datetime, most: int) -> Due:
         now_ms = int(now.timestamp() * 1000)
-        with self._reachable():
+        with self._reach:
             first, *ids = self._claim_due(
                 keys=[keys.DEADLINES], args=[now_ms, most, now_ms + CLAIM_MS, keys.PENDING_PREFIX]
             )
@@ -97,13 +80,13 @@ class RedisClockwork:
     def _forget(self, strangers: set[str]) -> None:
         """What is no task id was put there by somebody else, and would stay at the head for ever."""
         if strangers:
-            with self._reachable():
+            with self._reach:
                 self._client.zrem(keys.DEADLINES, *strangers)
 
     def scheduled(self, task_ids: Sequence[UUID], now: datetime) -> set[UUID]:
         if not task_ids:
             return set()
-        with self._reachable():
+        with self._reach:
             scores: list[float | None] = self._client.zmscore(keys.DEADLINES, [str(task_id) for task_id in task_ids])
         latest = to_ms(now) + SOON_MS
         return {
@@ -114,34 +97,34 @@ class RedisClockwork:
         """What Redis was last told of each of them; the beginning of time where it was told nothing."""
         if not task_ids:
             return {}
-        with self._reachable():
+        with self._reach:
             told: list[str | None] = self._client.mget([keys.version(task_id) for task_id in task_ids])
         return {task_id: _moment(item) for task_id, item in zip(task_ids, told, strict=True)}
 
     def fill_list(self, task_id: UUID, ids: Sequence[int], version: datetime) -> None:
-        with self._reachable():
+        with self._reach:
             self._fill_list(
                 keys=[keys.candidates(task_id), keys.version(task_id)],
                 args=[keys.CANDIDATES_TTL_S, _version(version), *ids],
             )
 
     def is_complete(self) -> bool:
-        with self._reachable():
+        with self._reach:
             return self._client.get(keys.SENTINEL) == "1" and not self._missed
 
     def begin_rebuild(self) -> str:
         token, missed = f"rebuild {uuid4()}", self._missed
-        with self._reachable():
+        with self._reach:
             self._client.set(keys.SENTINEL, token)
         self._made_up_for(missed)
         return token
 
     def finish_rebuild(self, token: str) -> None:
-        with self._reachable():
+        with self._reach:
             self._finish_rebuild(keys=[keys.SENTINEL], args=[token])
 
     def ping(self) -> None:
-        with self._reachable():
+        with self._reach:
             self._client.ping()
 
     def close(self) -> None:
@@ -152,44 +135,6 @@ class RedisClockwork:
         with self._counting:
             if self._missed == missed:
                 self._missed = 0
-
-    def _reachable(self) -> "_Reachable":
-        return _Reachable(self)
-
-    def refuse_while_down(self) -> None:
-        """After the pause one caller tries, while the others are still refused: when Redis is silent, each try costs a
-        thread the timeout, and all threads together would be all that there is."""
-        with self._counting:
-            if self._down_until is None:
-                return
-            if time.monotonic() < self._down_until:
-                raise RedisUnavailable("Redis did not answer a moment ago.")
-            self.note_down()
-
-    def note_down(self) -> None:
-        self._down_until = time.monotonic() + self._down_pause_s
-
-    def note_up(self) -> None:
-        self._down_until = None
-
-
-class _Reachable:
-    """Translates the driver's errors, and after one of them spares callers the timeout for a moment."""
-
-    def __init__(self, clockwork: RedisClockwork) -> None:
-        self._clockwork = clockwork
-
-    def __enter__(self) -> None:
-        self._clockwork.refuse_while_down()
-
-    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
-        if isinstance(error, (redis.ConnectionError, redis.TimeoutError)):
-            self._clockwork.note_down()
-            raise RedisUnavailable("Redis does not answer.") from error
-        if error is None or isinstance(error, redis.ResponseError):
-            self._clockwork.note_up()
-        if isinstance(error, redis.ResponseError):
-            raise RedisUnavailable("Redis refused a command.") from error
 
 
 def _keys(task_id: UUID) -> list[str]:

@@ -74,9 +74,7 @@ action_plan_steps = Table(
     CheckConstraint(one_of("on_failure", OnFailure), name="on_failure"),
     CheckConstraint("step_order >= 1", name="step_order"),
     CheckConstraint("within_s >= 1", name="within_s"),
-    Index(
-        "action_plan_steps_once_per_order", "action_plan_id", "step_order", unique=True, postgresql_where=IN_USE
-    ),
+    Index("action_plan_steps_once_per_order", "action_plan_id", "step_order", unique=True, postgresql_where=IN_USE),
 )
 
 # Which profiles a step goes to. `channel_type` overrides the step's.

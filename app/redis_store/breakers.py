@@ -1,0 +1,174 @@
+"""Circuit breakers: a provider that is down is left alone for a while, by every worker of every machine.
+
+CLOSED lets everything through. Where too many of the latest calls failed it becomes OPEN: messages wait, and lose no
+try by it. After a while one single message of the whole fleet is let through as a probe (HALF_OPEN), and what becomes
+of it closes the breaker or opens it anew.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from app.redis_store import keys, scripts
+from app.redis_store.client import Reach
+
+
+class Passage(StrEnum):
+    GO = "go"
+    PROBE = "probe"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True)
+class Permit:
+    passage: Passage
+    wait_s: float = 0.0
+
+
+GO = Permit(Passage.GO)
+
+
+@dataclass(frozen=True)
+class BreakerRules:
+    window_s: float = 10.0
+    failures: int = 10
+    """Fewer failures in a window say nothing."""
+    share: float = 0.5
+    """Of the calls in a window, so many must have failed."""
+    open_s: float = 15.0
+
+
+class BreakerState(StrEnum):
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class Breakers(Protocol):
+    """The state of all breakers, shared by all who use it. Each call is one atomic step."""
+
+    def ask(self, name: str, probe_s: float) -> Permit:
+        """May a message go? Whoever is told PROBE has `probe_s` to tell what became of it."""
+        ...
+
+    def tell(self, name: str, *, calls: int, failures: int, probe: bool = False) -> None: ...
+
+    def states(self) -> dict[str, BreakerState]: ...
+
+
+@dataclass
+class _Breaker:
+    began: float = 0.0
+    calls: int = 0
+    failures: int = 0
+    open_until: float | None = None
+    probe_until: float = 0.0
+
+
+class MemoryBreakers:
+    """For one process, and for tests; the script in `redis_store/scripts.py` does the same for all."""
+
+    def __init__(self, rules: BreakerRules | None = None, now: Callable[[], float] = time.monotonic) -> None:
+        self._rules = rules or BreakerRules()
+        self._now = now
+        self._breakers: dict[str, _Breaker] = {}
+        self._lock = threading.Lock()
+
+    def ask(self, name: str, probe_s: float) -> Permit:
+        with self._lock:
+            now, breaker = self._now(), self._breakers.get(name)
+            if breaker is None or breaker.open_until is None:
+                return GO
+            wait_s = max(breaker.open_until, breaker.probe_until) - now
+            if wait_s > 0:
+                return Permit(Passage.WAIT, wait_s)
+            breaker.probe_until = now + probe_s
+            return Permit(Passage.PROBE)
+
+    def tell(self, name: str, *, calls: int, failures: int, probe: bool = False) -> None:
+        rules = self._rules
+        with self._lock:
+            now, breaker = self._now(), self._breakers.setdefault(name, _Breaker())
+            if probe:
+                breaker.probe_until = 0.0
+                if failures:
+                    breaker.open_until = now + rules.open_s
+                elif calls:
+                    self._breakers[name] = _Breaker()
+                return
+            if breaker.open_until is not None:
+                return
+            if now - breaker.began > rules.window_s:
+                breaker.began, breaker.calls, breaker.failures = now, 0, 0
+            breaker.calls += calls
+            breaker.failures += failures
+            if breaker.failures >= rules.failures and breaker.failures >= rules.share * breaker.calls:
+                breaker.open_until = now + rules.open_s
+
+    def states(self) -> dict[str, BreakerState]:
+        with self._lock:
+            return {name: self._state(breaker) for name, breaker in self._breakers.items()}
+
+    def _state(self, breaker: _Breaker) -> BreakerState:
+        if breaker.open_until is None:
+            return BreakerState.CLOSED
+        return BreakerState.HALF_OPEN if breaker.probe_until > self._now() else BreakerState.OPEN
+
+
+class RedisBreakers:
+    """What is lost with Redis is only that a breaker was open."""
+
+    def __init__(self, client: Any, rules: BreakerRules | None = None, now: Callable[[], float] | None = None) -> None:
+        """`now` stands in for Redis's own clock, in tests."""
+        rules = rules or BreakerRules()
+        self._client = client
+        self._reach = Reach()
+        self._now = now
+        self._ask = client.register_script(scripts.ASK_BREAKER)
+        self._tell = client.register_script(scripts.TELL_BREAKER)
+        self._rules = (_ms(rules.window_s), rules.failures, rules.share, _ms(rules.open_s), keys.BREAKER_TTL_S * 1000)
+
+    def ask(self, name: str, probe_s: float) -> Permit:
+        with self._reach:
+            passage, wait_ms = self._ask(keys=[keys.breaker(name)], args=[_ms(probe_s), self._now_ms()])
+        return Permit(Passage(passage), wait_ms / 1000)
+
+    def tell(self, name: str, *, calls: int, failures: int, probe: bool = False) -> None:
+        with self._reach:
+            self._tell(keys=[keys.breaker(name)], args=[calls, failures, int(probe), self._now_ms(), *self._rules])
+
+    def states(self) -> dict[str, BreakerState]:
+        with self._reach:
+            found = list(self._client.scan_iter(match=f"{keys.BREAKER_PREFIX}*", count=500))
+            pipe = self._client.pipeline(transaction=False)
+            for key in found:
+                pipe.hmget(key, "open_until", "probe_until")
+            told = pipe.execute()
+            now_ms = self._now_ms() or self._redis_ms()
+        return {
+            key.removeprefix(keys.BREAKER_PREFIX): _state(open_until, probe_until, now_ms)
+            for key, (open_until, probe_until) in zip(found, told, strict=True)
+        }
+
+    def _now_ms(self) -> int | str:
+        return _ms(self._now()) if self._now is not None else ""
+
+    def _redis_ms(self) -> int:
+        seconds, microseconds = self._client.time()
+        return seconds * 1000 + microseconds // 1000
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _state(open_until: str | None, probe_until: str | None, now_ms: int | str) -> BreakerState:
+    if open_until is None:
+        return BreakerState.CLOSED
+    return BreakerState.HALF_OPEN if float(probe_until or 0) > float(now_ms) else BreakerState.OPEN

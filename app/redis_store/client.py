@@ -1,0 +1,60 @@
+"""A connection to Redis that never holds a caller up for long."""
+
+import threading
+import time
+from typing import Any, cast
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from app.redis_store.contract import RedisUnavailable
+
+DOWN_PAUSE_S = 1.0
+
+
+def open_client(redis_url: str, *, timeout_s: float = 0.5, pool_size: int = 16) -> Any:
+    # One try and short timeouts: a press must not wait for a Redis that is gone, and a script that is run again by
+    # the client would count twice.
+    pool: Any = cast(Any, redis.BlockingConnectionPool).from_url(
+        redis_url,
+        max_connections=pool_size,
+        timeout=timeout_s,
+        decode_responses=True,
+        socket_timeout=timeout_s,
+        socket_connect_timeout=timeout_s,
+        retry=Retry(NoBackoff(), 0),
+    )
+    return redis.Redis.from_pool(pool)
+
+
+class Reach:
+    """`with reach:` around each call translates the driver's errors, and after one of them spares callers the timeout
+    for a moment."""
+
+    def __init__(self, down_pause_s: float = DOWN_PAUSE_S) -> None:
+        self._down_pause_s = down_pause_s
+        self._down_until: float | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        """After the pause one caller tries, while the others are still refused: when Redis is silent, each try costs a
+        thread the timeout, and all threads together would be all that there is."""
+        with self._lock:
+            if self._down_until is None:
+                return
+            if time.monotonic() < self._down_until:
+                raise RedisUnavailable("Redis did not answer a moment ago.")
+            self._note_down()
+
+    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
+        if isinstance(error, (redis.ConnectionError, redis.TimeoutError)):
+            self._note_down()
+            raise RedisUnavailable("Redis does not answer.") from error
+        if error is None or isinstance(error, redis.ResponseError):
+            self._down_until = None
+        if isinstance(error, redis.ResponseError):
+            raise RedisUnavailable("Redis refused a command.") from error
+
+    def _note_down(self) -> None:
+        self._down_until = time.monotonic() + self._down_pause_s

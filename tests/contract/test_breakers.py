@@ -1,0 +1,174 @@
+"""What workers may expect of the breakers, of those in Redis and of those in memory."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import fakeredis
+import pytest
+import redis
+
+from app.redis_store.breakers import (
+    GO,
+    BreakerRules,
+    Breakers,
+    BreakerState,
+    MemoryBreakers,
+    Passage,
+    Permit,
+    RedisBreakers,
+)
+
+RULES = BreakerRules(window_s=10, failures=4, share=0.5, open_s=15)
+PROBE_S = 6.0
+
+
+class Time:
+    """In seconds since some beginning; whole milliseconds."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture(params=["memory", "fakeredis", "redis"])
+def breakers(request: pytest.FixtureRequest, time: Time) -> Iterator[Breakers]:
+    if request.param == "memory":
+        yield MemoryBreakers(RULES, time)
+        return
+    url: Callable[[], str] = lambda: request.getfixturevalue("redis_url")
+    client: Any = (
+        fakeredis.FakeRedis(decode_responses=True)
+        if request.param == "fakeredis"
+        else redis.Redis.from_url(url(), decode_responses=True)
+    )
+    client.flushdb()
+    yield RedisBreakers(client, RULES, time)
+    client.flushdb()
+    client.close()
+
+
+def open_it(breakers: Breakers, name: str = "fcm") -> None:
+    breakers.tell(name, calls=4, failures=4)
+
+
+def test_a_provider_nobody_has_complained_of_is_open_to_all(breakers: Breakers) -> None:
+    assert breakers.ask("fcm", PROBE_S) == GO
+    breakers.tell("fcm", calls=100, failures=3)
+    assert breakers.ask("fcm", PROBE_S) == GO
+    assert breakers.states()["fcm"] is BreakerState.CLOSED
+
+
+def test_too_many_failures_open_it_for_its_time(breakers: Breakers, time: Time) -> None:
+    open_it(breakers)
+    assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, 15)
+    time.now += 10
+    assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, 5)
+    assert breakers.states() == {"fcm": BreakerState.OPEN}
+
+
+def test_one_provider_in_trouble_is_not_another(breakers: Breakers) -> None:
+    open_it(breakers)
+    assert breakers.ask("smtp", PROBE_S) == GO
+
+
+@pytest.mark.parametrize(("calls", "failures", "opens"), [(3, 3, False), (8, 4, True), (9, 4, False), (40, 8, False)])
+def test_it_takes_enough_failures_and_a_share_of_them(
+    breakers: Breakers, calls: int, failures: int, opens: bool
+) -> None:
+    breakers.tell("fcm", calls=calls, failures=failures)
+    assert (breakers.ask("fcm", PROBE_S) != GO) is opens
+
+
+def test_failures_of_long_ago_do_not_count(breakers: Breakers, time: Time) -> None:
+    breakers.tell("fcm", calls=3, failures=3)
+    time.now += 10.001
+    breakers.tell("fcm", calls=3, failures=3)
+    assert breakers.ask("fcm", PROBE_S) == GO
+    breakers.tell("fcm", calls=1, failures=1)
+    assert breakers.ask("fcm", PROBE_S).passage is Passage.WAIT
+
+
+def test_one_probe_goes_through_and_the_others_wait_for_it(breakers: Breakers, time: Time) -> None:
+    open_it(breakers)
+    time.now += 15
+    assert breakers.ask("fcm", PROBE_S).passage is Passage.PROBE
+    assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, PROBE_S)
+    assert breakers.states() == {"fcm": BreakerState.HALF_OPEN}
+
+
+def test_of_forty_who_ask_at_once_one_is_the_probe(breakers: Breakers, time: Time) -> None:
+    open_it(breakers)
+    time.now += 15
+    together = threading.Barrier(20)
+
+    def ask(_: int) -> Passage:
+        together.wait(10)
+        return breakers.ask("fcm", PROBE_S).passage
+
+    with ThreadPoolExecutor(20) as pool:
+        told = list(pool.map(ask, range(40)))
+    assert sorted(told) == sorted([Passage.PROBE, *[Passage.WAIT] * 39])
+
+
+def test_a_probe_that_succeeds_closes_it(breakers: Breakers, time: Time) -> None:
+    open_it(breakers)
+    time.now += 15
+    breakers.ask("fcm", PROBE_S)
+    breakers.tell("fcm", calls=1, failures=0, probe=True)
+    assert breakers.ask("fcm", PROBE_S) == GO
+    breakers.tell("fcm", calls=3, failures=3)
+    assert breakers.ask("fcm", PROBE_S) == GO
+
+
+def test_a_probe_that_fails_opens_it_anew(breakers: Breakers, time: Time) -> None:
+    open_it(breakers)
+    time.now += 16
+    breakers.ask("fcm", PROBE_S)
+    breakers.tell("fcm", calls=1, failures=1, probe=True)
+    assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, 15)
+
+
+def test_a_probe_that_was_not_made_leaves_the_turn_to_the_next(breakers: Breakers, time: Time) -> None:
+    open_it(breakers)
+    time.now += 16
+    breakers.ask("fcm", PROBE_S)
+    breakers.tell("fcm", calls=0, failures=0, probe=True)
+    assert breakers.ask("fcm", PROBE_S).passage is Passage.PROBE
+
+
+def test_a_probe_whose_worker_died_is_made_again(breakers: Breakers, time: Time) -> None:
+    open_it(breakers)
+    time.now += 16
+    breakers.ask("fcm", PROBE_S)
+    time.now += PROBE_S
+    assert breakers.ask("fcm", PROBE_S).passage is Passage.PROBE
+
+
+def test_what_was_under_way_when_it_opened_changes_nothing(breakers: Breakers, time: Time) -> None:
+    open_it(breakers)
+    time.now += 14
+    breakers.tell("fcm", calls=50, failures=50)
+    breakers.tell("fcm", calls=50, failures=0)
+    assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, 1)
+
+
+def test_redis_tells_the_time_where_nobody_else_does(redis_url: str) -> None:
+    client: Any = redis.Redis.from_url(redis_url, decode_responses=True)
+    client.flushdb()
+    own = RedisBreakers(client, RULES)
+    open_it(own)
+    permit = own.ask("fcm", PROBE_S)
+    assert permit.passage is Passage.WAIT
+    assert 10 < permit.wait_s <= 15
+    assert own.states() == {"fcm": BreakerState.OPEN}
+    client.flushdb()
+    client.close()
