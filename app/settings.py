@@ -13,6 +13,7 @@ from zoneinfo import available_timezones
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from app import failpoints as places
+from app import signing_secrets
 
 DEFAULT_SECRETS = frozenset({"", "secret", "changeme", "change-me", "development", "test"})
 
@@ -150,6 +151,13 @@ class Settings(BaseModel):
         places.parse(value or "")
         return value
 
+    @field_validator("webhook_secret")
+    @classmethod
+    def _usable_webhook_secret(cls, value: str | None) -> str | None:
+        if value is not None:
+            signing_secrets.decode(value)
+        return value
+
     @property
     def recorded_types(self) -> frozenset[str]:
         """What is kept instead of sent, because nothing is set up that would send it."""
@@ -164,7 +172,7 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _safe_together(self) -> "Settings":
-        problems = self._auth_problems() + self._push_problems() + self._failpoint_problems()
+        problems = self._auth_problems() + self._push_problems() + self._only_for_tests()
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -191,10 +199,15 @@ class Settings(BaseModel):
             problems.append("PUSH=recording reaches no phone and is refused in production; use fcm")
         return problems
 
-    def _failpoint_problems(self) -> list[str]:
-        if self.failpoints and self.environment is Environment.PRODUCTION:
-            return ["FAILPOINTS kills processes on purpose and is refused in production"]
-        return []
+    def _only_for_tests(self) -> list[str]:
+        problems: list[str] = []
+        if self.environment is not Environment.PRODUCTION:
+            return problems
+        if self.failpoints:
+            problems.append("FAILPOINTS kills processes on purpose and is refused in production")
+        if self.webhook_allow_private:
+            problems.append("WEBHOOK_ALLOW_PRIVATE opens the inside of our network and is refused in production")
+        return problems
 
 
 # May also be given as the path of a file that holds them, in a variable of this name and `_FILE`.

@@ -43,11 +43,20 @@ def test_an_empty_variable_is_an_unset_one() -> None:
         ("PUSH", "carrier-pigeon"),
         ("LOG_LEVEL", "LOUD"),
         ("CANDIDATE_CAP", "0"),
+        ("WEBHOOK_SECRET", "c2VjcmV0LXdpdGhvdXQtYS1wcmVmaXgtMDEyMzQ1"),
+        ("WEBHOOK_SECRET", "whsec_no-base64"),
+        ("WEBHOOK_SECRET", "whsec_" + "A" * 28),
+        ("WEBHOOK_SECRET", "whsec_" + "A" * 88),
     ],
 )
 def test_a_wrong_value_names_its_variable(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=name):
         load_settings(GOOD | {name: value})
+
+
+@pytest.mark.parametrize("key", ["A" * 32, "A" * 84 + "AA=="], ids=["24 bytes", "64 bytes"])
+def test_a_webhook_secret_may_be_short_or_long(key: str) -> None:
+    assert load_settings(GOOD | {"WEBHOOK_SECRET": f"whsec_{key}"}).webhook_secret == f"whsec_{key}"
 
 
 def test_a_missing_variable_is_named() -> None:
@@ -73,6 +82,7 @@ def test_production_starts_with_everything_in_place() -> None:
         ({"PUSH": "recording"}, "PUSH"),
         ({"FIREBASE_CREDENTIALS": ""}, "FIREBASE_CREDENTIALS"),
         ({"FIREBASE_PROJECT_ID": ""}, "FIREBASE_PROJECT_ID"),
+        ({"WEBHOOK_ALLOW_PRIVATE": "true"}, "WEBHOOK_ALLOW_PRIVATE"),
     ],
 )
 def test_production_refuses_what_is_only_good_for_trying(changed: dict[str, str], named: str) -> None:
