@@ -11,6 +11,7 @@ from sqlalchemy.engine import make_url
 
 from app.bootstrap import Services, build_services
 from app.db import Database, psycopg_url
+from app.delivery.plans import shipped
 from app.ops.migrate import upgrade
 from app.settings import Settings
 
@@ -74,6 +75,7 @@ def clean_stores(settings: Settings) -> None:
             )
         ).scalar_one()
         conn.execute(text(f"TRUNCATE {tables} RESTART IDENTITY CASCADE"))
+        shipped.install(conn)
     engine.dispose()
     client = redis.Redis.from_url(settings.redis_url)
     client.flushdb()

@@ -1,4 +1,7 @@
-"""`python -m app migrate`: brings the database to the newest schema, or to a given revision."""
+"""`python -m app migrate`: brings the database to the newest schema, or to a given revision.
+
+The newest schema comes with what the product ships: plans, their words, and the profiles they name.
+"""
 
 from pathlib import Path
 
@@ -9,6 +12,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, text
 
 from app.db import Database
+from app.delivery.plans import shipped
 from app.settings import Settings
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
@@ -42,6 +46,9 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
         connection.commit()
         try:
             command.upgrade(alembic_config(connection), revision)
+            if current_revision(connection) == head_revision():
+                shipped.install(connection)
+                connection.commit()
         finally:
             connection.rollback()
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": ADVISORY_LOCK})

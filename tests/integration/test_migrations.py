@@ -13,6 +13,7 @@ from sqlalchemy.engine import make_url
 
 import app.schema  # noqa: F401  (fills the metadata)
 from app.db import metadata, psycopg_url
+from app.delivery.plans.shipped import PLANS
 from app.ops.migrate import alembic_config, current_revision, head_revision, upgrade
 
 
@@ -80,6 +81,14 @@ def _definitions(engine: Engine) -> set[tuple[str, ...]]:
     with engine.connect() as conn:
         rows = conn.execute(text(statement)).all()
     return {tuple(row) for row in rows if row[0] not in ("spatial_ref_sys", "alembic_version")}
+
+
+def test_the_newest_schema_comes_with_the_shipped_plans(empty_database: Engine) -> None:
+    upgrade(empty_database, "0001")
+    upgrade(empty_database)
+    upgrade(empty_database)
+    with empty_database.connect() as conn:
+        assert conn.execute(text("SELECT count(*) FROM action_plans")).scalar_one() == len(PLANS)
 
 
 def test_a_migration_gives_up_when_it_cannot_get_its_lock(empty_database: Engine) -> None:

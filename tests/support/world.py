@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from app.api.tokens import AUDIENCE, ISSUER, LocalTokens
 from app.bootstrap import Services
+from app.delivery.plans import shipped
 from app.matching.contract import NewTask
 from app.schema import users as user_models
 from app.users import service as users
@@ -43,6 +44,7 @@ def empty_stores(services: Services) -> None:
     tables = ", ".join(table.name for table in user_models.metadata.sorted_tables)
     with services.db.transaction() as conn:
         conn.execute(text(f"TRUNCATE {tables} RESTART IDENTITY CASCADE"))
+        shipped.install(conn)
     client = redis.Redis.from_url(services.settings.redis_url)
     client.flushdb()
     client.close()

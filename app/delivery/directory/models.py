@@ -34,10 +34,12 @@ class VerifyStatus(StrEnum):
 IN_USE = text("retired_at IS NULL")
 
 # Somebody, or a group of people behind one door, that messages go to: an on-call desk, the owner of a device, a user.
+# `key` is the name by which the product itself knows a profile that it ships with.
 recipient_profiles = Table(
     "recipient_profiles",
     metadata,
     Column("id", BigInteger, Identity(always=False), primary_key=True),
+    Column("key", Text),
     Column("device_id", Text),
     Column("user_id", BigInteger, ForeignKey("users.id")),
     Column("name", Text, nullable=False),
@@ -50,6 +52,7 @@ recipient_profiles = Table(
     CheckConstraint("length(device_id) <= 21", name="device_id"),
     CheckConstraint("length(name) <= 100", name="name"),
     CheckConstraint("locale IN ('tr', 'en')", name="locale"),
+    Index("recipient_profiles_key", "key", unique=True, postgresql_where=text("key IS NOT NULL")),
     Index("recipient_profiles_device_idx", "device_id", postgresql_where=IN_USE),
     Index("recipient_profiles_user_idx", "user_id", postgresql_where=IN_USE),
 )

@@ -1,0 +1,254 @@
+"""The plans, words and profiles that the product comes with.
+
+They are put in by key where they are missing. Once there, they are the operator's: what was edited or switched off
+is never overwritten.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from app.delivery.plans.models import Audience, OnFailure
+from app.delivery.plans.rendering import Words
+
+ON_CALL = "coordinator.on_call"
+"""The profile of whoever is on call. It is off until somebody gives it a channel and switches it on."""
+VERIFICATION_CODE = "directory.verification_code"
+DEAD_LETTERS = "delivery.dead_letters"
+
+
+@dataclass(frozen=True)
+class Step:
+    channel_type: str
+    audience: Audience
+    template_key: str | None
+    fallback: tuple[str, ...] = ()
+    within_s: int | None = None
+    on_failure: OnFailure = OnFailure.STOP
+    profile_key: str | None = None
+    """The shipped profile that the step is routed to."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    key: str
+    name: str
+    description: str
+    steps: tuple[Step, ...]
+
+
+def _push(template_key: str | None, **more: Any) -> Step:
+    return Step("push", Audience.PERSON, template_key, **more)
+
+
+def _push_then_sms(template_key: str, **more: Any) -> Step:
+    return _push(template_key, fallback=("sms",), within_s=60, **more)
+
+
+def _plan(key: str, name: str, description: str, *steps: Step) -> Plan:
+    return Plan(key, name, description, steps)
+
+
+# Told by hand and not made from the keys, because each may grow steps of its own.
+PLANS = (
+    _plan("matching.offer", "Teklif", "Sıradaki öğrenciye sorulur.", _push("matching.offer")),
+    _plan("matching.offer_withdrawn", "Teklif geri alındı", "Telefondaki pencere sessizce kapanır.", _push(None)),
+    _plan(
+        "matching.on_the_way",
+        "Yola çıktı",
+        "Yaşlıya yardımın yolda olduğu söylenir.",
+        _push_then_sms("matching.on_the_way"),
+    ),
+    _plan("matching.started", "Geldi", "Yaşlıya öğrencinin geldiği söylenir.", _push("matching.started")),
+    _plan("matching.completed", "Tamamlandı", "Yaşlıya işin bittiği söylenir.", _push("matching.completed")),
+    _plan(
+        "matching.searching_again",
+        "Yeniden arıyoruz",
+        "Yaşlıya öğrencinin gelemediği söylenir.",
+        _push_then_sms("matching.searching_again"),
+    ),
+    _plan(
+        "matching.nobody_found",
+        "Öğrenci bulunamadı",
+        "Yaşlıya ve nöbetçi koordinatöre söylenir.",
+        _push_then_sms("matching.nobody_found", on_failure=OnFailure.CONTINUE),
+        Step("sms", Audience.ROUTES, "matching.nobody_found_for", on_failure=OnFailure.CONTINUE, profile_key=ON_CALL),
+    ),
+    _plan("matching.cancelled", "İptal edildi", "Öğrenciye söylenir.", _push("matching.cancelled")),
+    _plan("matching.assigned_to_you", "Görev verildi", "Öğrenciye söylenir.", _push("matching.assigned_to_you")),
+    _plan("matching.released", "Görev geri alındı", "Öğrenciye söylenir.", _push("matching.released")),
+    _plan(
+        "matching.nobody_found_for",
+        "Kimse bulunamadı (koordinatör)",
+        "Koordinatöre kimin aradığı söylenir.",
+        _push_then_sms("matching.nobody_found_for"),
+    ),
+    _plan(
+        "matching.not_started",
+        "Başlamadı",
+        "Koordinatöre kimin beklediği söylenir.",
+        _push_then_sms("matching.not_started"),
+    ),
+    _plan(
+        "matching.not_completed",
+        "Bitmedi",
+        "Koordinatöre kimin beklediği söylenir.",
+        _push_then_sms("matching.not_completed"),
+    ),
+    _plan(DEAD_LETTERS, "Ulaşmayan mesajlar", "Koordinatöre kaç mesajın kaldığı söylenir.", _push(DEAD_LETTERS)),
+)
+
+PROFILES = {ON_CALL: "Nöbetçi koordinatör"}
+
+# Variables: `student` and `elder` are names, `phone` may be none, `minutes` is 0 where `seconds` has to say it.
+TEMPLATES: dict[str, dict[str, Words]] = {
+    "matching.offer": {
+        "tr": Words(
+            "Yeni talep",
+            "Yakınında yeni bir talep var! Kabul etmek için"
+            " {% if minutes %}{{ minutes }} dakikan{% else %}{{ seconds }} saniyen{% endif %} var.",
+        ),
+        "en": Words(
+            "New request",
+            "There is a new request near you! You have"
+            " {% if minutes %}{{ minutes }} minute{{ '' if minutes == 1 else 's' }}"
+            "{% else %}{{ seconds }} second{{ '' if seconds == 1 else 's' }}{% endif %} to accept it.",
+        ),
+    },
+    "matching.on_the_way": {
+        "tr": Words("Yardım geliyor", "{{ student }} yola çıktı!"),
+        "en": Words("Help is coming", "{{ student }} is on the way!"),
+    },
+    "matching.started": {
+        "tr": Words("Yanınızda", "{{ student }} geldi."),
+        "en": Words("By your side", "{{ student }} is with you."),
+    },
+    "matching.completed": {
+        "tr": Words("Tamamlandı", "{{ student }} görevini tamamladı. Geçmiş olsun!"),
+        "en": Words("Done", "{{ student }} has finished. All the best!"),
+    },
+    "matching.searching_again": {
+        "tr": Words("Yeniden arıyoruz", "{{ student }} gelemiyor. Size başka bir öğrenci arıyoruz."),
+        "en": Words("Searching again", "{{ student }} cannot come. We are looking for another student."),
+    },
+    "matching.nobody_found": {
+        "tr": Words("Öğrenci bulunamadı", "Maalesef şu an uygun öğrenci bulunamadı."),
+        "en": Words("Nobody found", "Unfortunately no student is available right now."),
+    },
+    "matching.cancelled": {
+        "tr": Words("İptal edildi", "Talep iptal edildi."),
+        "en": Words("Cancelled", "The request was cancelled."),
+    },
+    "matching.assigned_to_you": {
+        "tr": Words("Görev sizde", "Koordinatör size bir görev verdi: {{ elder }} sizi bekliyor."),
+        "en": Words("A task for you", "A coordinator gave you a task: {{ elder }} is waiting for you."),
+    },
+    "matching.released": {
+        "tr": Words("Görev geri alındı", "Bu görev artık sizde değil."),
+        "en": Words("Task taken back", "This task is no longer yours."),
+    },
+    "matching.nobody_found_for": {
+        "tr": Words(
+            "Kimse bulunamadı",
+            "Öğrenci bulunamadı. Arayan: {{ elder }}, telefon: {{ phone or 'kayıtlı değil' }}.",
+        ),
+        "en": Words("Nobody found", "No student was found. Caller: {{ elder }}, phone: {{ phone or 'not on file' }}."),
+    },
+    "matching.not_started": {
+        "tr": Words(
+            "Görev başlamadı",
+            "{{ student }} henüz başlamadı. Bekleyen: {{ elder }}, telefon: {{ phone or 'kayıtlı değil' }}.",
+        ),
+        "en": Words(
+            "Not started",
+            "{{ student }} has not started yet. Waiting: {{ elder }}, phone: {{ phone or 'not on file' }}.",
+        ),
+    },
+    "matching.not_completed": {
+        "tr": Words(
+            "Görev bitmedi",
+            "{{ student }} henüz bitirmedi. Bekleyen: {{ elder }}, telefon: {{ phone or 'kayıtlı değil' }}.",
+        ),
+        "en": Words(
+            "Not completed",
+            "{{ student }} has not finished yet. Waiting: {{ elder }}, phone: {{ phone or 'not on file' }}.",
+        ),
+    },
+    DEAD_LETTERS: {
+        "tr": Words("Ulaşmayan mesajlar", "{{ depth }} mesaj yerine ulaşmadı. Lütfen ulaşmayan mesajlara bakın."),
+        "en": Words("Messages not delivered", "{{ depth }} messages did not arrive. Please look at the dead letters."),
+    },
+    VERIFICATION_CODE: {
+        "tr": Words("Doğrulama kodu", "Yanında doğrulama kodunuz: {{ code }}. {{ minutes }} dakika geçerlidir."),
+        "en": Words(
+            "Verification code", "Your Yanında verification code: {{ code }}. It is good for {{ minutes }} minutes."
+        ),
+    },
+}
+
+# Steps and routes come with their plan only: one that is there already may have lost or changed them on purpose.
+_INSTALL = text(
+    """
+    WITH profiles AS (
+        INSERT INTO recipient_profiles (key, name, status)
+        SELECT key, name, false FROM json_to_recordset(CAST(:profiles AS json)) AS row(key text, name text)
+        ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
+        RETURNING id, key
+    ), templates AS (
+        INSERT INTO message_templates (key, locale, subject, body)
+        SELECT key, locale, subject, body
+          FROM json_to_recordset(CAST(:templates AS json)) AS row(key text, locale text, subject text, body text)
+         WHERE NOT EXISTS (SELECT FROM message_templates t WHERE t.key = row.key AND t.locale = row.locale)
+    ), plans AS (
+        INSERT INTO action_plans (key, name, description)
+        SELECT key, name, description
+          FROM json_to_recordset(CAST(:plans AS json)) AS row(key text, name text, description text)
+        ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
+        RETURNING id, key
+    ), steps AS (
+        SELECT plans.id AS action_plan_id, row.*
+          FROM json_to_recordset(CAST(:steps AS json)) AS row(
+               plan_key text, step_order int, channel_type text, audience text, template_key text, on_failure text,
+               fallback text, within_s int, profile_key text)
+          JOIN plans ON plans.key = row.plan_key
+    ), inserted_steps AS (
+        INSERT INTO action_plan_steps (action_plan_id, step_order, channel_type, audience, template_key, on_failure,
+                                       fallback, within_s)
+        SELECT action_plan_id, step_order, channel_type, audience, template_key, on_failure,
+               CAST(fallback AS text[]), within_s
+          FROM steps
+    )
+    INSERT INTO action_routes (action_plan_id, step_order, recipient_profile_id)
+    SELECT steps.action_plan_id, steps.step_order, profile.id
+      FROM steps
+      JOIN (SELECT id, key FROM profiles UNION SELECT id, key FROM recipient_profiles WHERE key IS NOT NULL) AS profile
+        ON profile.key = steps.profile_key
+    """
+)
+
+
+def install(conn: Connection) -> None:
+    conn.execute(_INSTALL, _rows())
+
+
+@cache
+def _rows() -> dict[str, str]:
+    templates = [
+        {"key": key, "locale": locale, **asdict(words)}
+        for key, locales in TEMPLATES.items()
+        for locale, words in locales.items()
+    ]
+    rows: dict[str, list[dict[str, Any]]] = {
+        "profiles": [{"key": key, "name": name} for key, name in PROFILES.items()],
+        "templates": templates,
+        "plans": [{"key": plan.key, "name": plan.name, "description": plan.description} for plan in PLANS],
+        "steps": [
+            {"plan_key": plan.key, "step_order": order, **asdict(step), "fallback": f"{{{','.join(step.fallback)}}}"}
+            for plan in PLANS
+            for order, step in enumerate(plan.steps, 1)
+        ],
+    }
+    return {name: json.dumps(values, ensure_ascii=False) for name, values in rows.items()}

@@ -1,0 +1,68 @@
+"""What the product ships is put in once, and is the operator's from then on."""
+
+from typing import Any
+
+from sqlalchemy import text
+
+from app.db import Database
+from app.delivery.plans import shipped
+
+TABLES = ("recipient_profiles", "message_templates", "action_plans", "action_plan_steps", "action_routes")
+
+
+def everything(db: Database) -> dict[str, list[Any]]:
+    with db.transaction() as conn:
+        return {
+            table: [tuple(row) for row in conn.execute(text(f"SELECT * FROM {table} ORDER BY id"))] for table in TABLES
+        }
+
+
+def test_all_of_it_is_there(db: Database):
+    there = everything(db)
+    assert len(there["action_plans"]) == len(shipped.PLANS)
+    assert len(there["action_plan_steps"]) == sum(len(plan.steps) for plan in shipped.PLANS)
+    assert len(there["message_templates"]) == 2 * len(shipped.TEMPLATES)
+    with db.transaction() as conn:
+        row = conn.execute(
+            text(
+                "SELECT p.status, s.channel_type, s.audience FROM action_routes r"
+                " JOIN recipient_profiles p ON p.id = r.recipient_profile_id"
+                " JOIN action_plan_steps s ON s.action_plan_id = r.action_plan_id AND s.step_order = r.step_order"
+            )
+        ).one()
+    assert tuple(row) == (False, "sms", "ROUTES")
+
+
+def test_a_second_time_changes_nothing(db: Database):
+    before = everything(db)
+    with db.transaction() as conn:
+        shipped.install(conn)
+    assert everything(db) == before
+
+
+def test_what_an_operator_changed_stays(db: Database):
+    with db.transaction() as conn:
+        conn.execute(text("UPDATE message_templates SET body = 'Geliyor!' WHERE key = 'matching.on_the_way'"))
+        conn.execute(text("UPDATE message_templates SET retired_at = now() WHERE locale = 'en'"))
+        conn.execute(text("UPDATE action_plans SET status = false"))
+        conn.execute(text("UPDATE recipient_profiles SET name = 'Nöbet', retired_at = now()"))
+        conn.execute(text("DELETE FROM action_routes"))
+        conn.execute(text("DELETE FROM action_plan_steps WHERE step_order = 2"))
+    before = everything(db)
+    with db.transaction() as conn:
+        shipped.install(conn)
+    assert everything(db) == before
+
+
+def test_what_is_missing_comes_back_whole(db: Database):
+    with db.transaction() as conn:
+        conn.execute(text("DELETE FROM action_routes"))
+        conn.execute(text("DELETE FROM action_plan_steps"))
+        conn.execute(text("DELETE FROM action_plans WHERE key = 'matching.nobody_found'"))
+        conn.execute(text("DELETE FROM message_templates WHERE key = 'matching.offer' AND locale = 'en'"))
+        shipped.install(conn)
+    there = everything(db)
+    assert len(there["action_plans"]) == len(shipped.PLANS)
+    assert len(there["action_plan_steps"]) == 2
+    assert len(there["action_routes"]) == 1
+    assert len(there["message_templates"]) == 2 * len(shipped.TEMPLATES)

@@ -1,0 +1,131 @@
+"""What a template may say, what it may not, and that none of it takes long or tells on anybody."""
+
+import time
+from typing import Any
+
+import pytest
+
+from app.delivery.plans.rendering import LONGEST, RenderFailed, TemplateInvalid, Words, check, render
+
+
+def fill(source: str, **variables: Any) -> str:
+    return render(Words("", source), variables).body
+
+
+@pytest.mark.parametrize(
+    ("source", "variables", "written"),
+    [
+        ("{{ student }} yola çıktı!", {"student": "Ahmet"}, "Ahmet yola çıktı!"),
+        ("{{ student }} yola çıktı!", {"student": "{{ phone }} <b>&"}, "{{ phone }} <b>& yola çıktı!"),
+        ("{{ phone or 'kayıtlı değil' }}", {"phone": None}, "kayıtlı değil"),
+        ("{{ degrees | round(1) }} °C", {"degrees": 3.14159}, "3.1 °C"),
+        ("{% for one in xs %}{{ loop.index }}. {{ one }}\n{% else %}-{% endfor %}", {"xs": ["a", "b"]}, "1. a\n2. b\n"),
+        ("{{ xs | join(', ') }}", {"xs": ["süt", 2]}, "süt, 2"),
+        ("{% for key, one in at | dictsort %}{{ key }}={{ one }};{% endfor %}", {"at": {"b": 2, "a": 1}}, "a=1;b=2;"),
+        ("{{ device.name | default('?') }}{{ missing | default('-') }}", {"device": {}}, "?-"),
+        ("{{ (n - 1) * 2 // 3 % 5 + n / 2 }}", {"n": 10}, "6.0"),
+        ("{% raw %}{{ x }}{% endraw %}{# nothing #}", {}, "{{ x }}"),
+    ],
+)
+def test_a_template_is_filled(source: str, variables: dict[str, Any], written: str):
+    assert fill(source, **variables) == written
+
+
+def test_a_missing_variable_is_named():
+    with pytest.raises(RenderFailed, match=r"^Not given: elder, phone\.$"):
+        fill("{{ elder }} {{ phone }} {{ student }}", student="Ahmet")
+
+
+@pytest.mark.parametrize(
+    "source", ["{{ phones[name] }}", "{{ name + 1 }}", "{{ name.surname }}", "{{ 1 / (name == '') }}"]
+)
+def test_what_was_given_is_in_no_error(source: str):
+    with pytest.raises(RenderFailed) as caught:
+        fill(source, phones={}, name="Ayşe Yılmaz")
+    assert "Ayşe" not in caught.value.message
+
+
+def test_words_keep_to_themselves_in_logs():
+    assert "Ayşe" not in repr(render(Words("{{ name }}", "{{ name }}"), {"name": "Ayşe"}))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+        "{{ ''.__class__ }}",
+        "{{ one.__init__.__globals__ }}",
+        "{{ one | attr('__class__') }}",
+        "{{ self._TemplateReference__context }}",
+        "{{ xs.append(1) }}",
+        "{{ '{0.__class__}'.format(1) }}",
+        "{{ cycler.__init__.__globals__.os.popen('id').read() }}",
+        "{{ lipsum() }}",
+        "{% include '/etc/passwd' %}",
+        "{% import 'os' as os %}",
+        "{% set one = 2 %}",
+        "{% macro f() %}{% endmacro %}",
+        "{{ one }}{{ xs }}",
+        "{{ none }}",
+    ],
+)
+def test_nothing_but_words_is_within_reach(source: str):
+    with pytest.raises((RenderFailed, TemplateInvalid)):
+        fill(source, one=1, xs=[1])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ 'a' * 1000000000 }}",
+        "{{ 'a' + 'a' }}",
+        "{{ 9 ** 9 ** 9 ** 9 }}",
+        "{{ n * n * n * n * n * n * n * n }}",
+        "{{ '%0999999999d' % 1 }}",
+        "{{ '%0999999999d' is odd }}",
+        "{{ '%0999999999d' is divisibleby(1) }}",
+        "{{ 'a' | center(1000000000) }}",
+        "{{ 'a' in range(10000000000) }}",
+        "{% for i in range(1000000000) %}x{% endfor %}",
+        "{% for a in xs %}{% for b in xs %}{% for c in xs %}{% endfor %}{% endfor %}{% endfor %}",
+        "{% for a in xs %}" * 25 + "{% endfor %}" * 25,
+        "{% for a in xs recursive %}{{ loop(xs) }}{% endfor %}",
+        "{% for a in [[xs, xs], [xs, xs]] %}{% for b in a %}{% for c in b %}{% for d in xs %}.{% endfor %}{% endfor %}"
+        "{% endfor %}{% endfor %}",
+        "{{ [long] | join | trim }}{{ long }}{{ long }}",
+        "{{ xs | join(long) }}",
+        "{{ " + "(" * 50_000 + "1" + ")" * 50_000 + " }}",
+        "{{ " + "not " * 50_000 + "1 }}",
+        "{{ " + "9" * 5_000 + " }}",
+        "{% if n %}" * 300 + "{% endif %}" * 300,
+        "a" * (LONGEST + 1),
+    ],
+    ids=lambda source: source[:40],
+)
+def test_a_template_that_wants_too_much_is_stopped_at_once(source: str):
+    begun = time.perf_counter()
+    with pytest.raises((RenderFailed, TemplateInvalid)):
+        fill(source, xs=list(range(1_000)), n=10**14, long="x" * 9_000)
+    assert time.perf_counter() - begun < 1
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "told"),
+    [
+        (Words("{{ a", "b"), "subject", "line 1"),
+        (Words("a", "b\n{% if %}"), "body", "line 2"),
+        (Words("a", "{{ b | shout }}"), "body", "No filter named 'shout'"),
+        (Words("a", "{{ b() }}"), "body", "uses Call in line 1"),
+        (Words("a", "{% endfor %}"), "body", "endfor"),
+    ],
+)
+def test_whoever_writes_a_template_is_told_where_it_is_wrong(words: Words, field: str, told: str):
+    with pytest.raises(TemplateInvalid) as caught:
+        check(words)
+    assert caught.value.field == field
+    assert told in caught.value.message
+
+
+def test_a_template_that_cannot_be_read_fails_like_one_that_cannot_be_filled():
+    with pytest.raises(RenderFailed):
+        fill("{{ a")
