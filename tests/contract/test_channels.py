@@ -14,6 +14,7 @@ from app.delivery.channels.base import Channel
 from app.delivery.channels.fcm import FcmChannel
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.recording import RecordingChannel
+from app.delivery.event import NotificationEvent
 from app.delivery.models import Outcome
 from tests.support.delivery import PHONE, TABLET, parcel, shown
 from tests.support.fcm_server import FcmServer
@@ -37,7 +38,7 @@ class Stage:
 @contextmanager
 def memory(request: pytest.FixtureRequest) -> Iterator[Stage]:
     channel = MemoryChannel(batch_size=10)
-    yield Stage(channel, lambda: [Arrived(one.title or None, one.body or None, one.data) for one in channel.sent])
+    yield Stage(channel, lambda: [_shown(one.event) for one in channel.sent])
 
 
 @contextmanager
@@ -54,6 +55,10 @@ def fcm(request: pytest.FixtureRequest) -> Iterator[Stage]:
         channel = FcmChannel(str(credentials), FakeClock(), base_url=server.base_url)
         yield Stage(channel, lambda: [_arrived(message) for message in server.messages])
         channel.close()
+
+
+def _shown(event: NotificationEvent) -> Arrived:
+    return Arrived(event.subject or None, event.body or None, event.data)
 
 
 def _arrived(message: dict[str, Any]) -> Arrived:
@@ -75,14 +80,14 @@ def test_the_phone_gets_the_words_and_the_data(stage: Stage) -> None:
     one = parcel()
     [result] = stage.channel.handle([one])
     assert result.outcome is Outcome.SENT
-    assert stage.arrived() == [Arrived("Yeni talep", "Yakınında yeni bir talep var!", one.data)]
-    assert set(one.data) == {"type", "taskId", "deadline", "notificationId"}
+    assert stage.arrived() == [Arrived("Yeni talep", "Yakınında yeni bir talep var!", one.event.data)]
+    assert set(one.event.data) == {"type", "taskId", "deadline", "notificationId"}
 
 
 def test_without_words_only_the_app_gets_something(stage: Stage) -> None:
     one = parcel(subject="", body="")
     assert stage.channel.handle([one])[0].outcome is Outcome.SENT
-    assert stage.arrived() == [Arrived(None, None, one.data)]
+    assert stage.arrived() == [Arrived(None, None, one.event.data)]
 
 
 def test_a_title_alone_is_shown_alone(stage: Stage) -> None:
@@ -98,9 +103,9 @@ def test_there_is_one_result_for_each_parcel(stage: Stage) -> None:
 
 def test_each_device_of_a_person_is_sent_to(stage: Stage) -> None:
     one = parcel(PHONE)
-    other = parcel(TABLET, notification_id=one.notification_id, data=one.data)
+    other = parcel(TABLET, id=one.id, data=one.event.data)
     stage.channel.handle([one, other])
-    assert [arrived.data["notificationId"] for arrived in stage.arrived()] == [str(one.notification_id)] * 2
+    assert [arrived.data["notificationId"] for arrived in stage.arrived()] == [str(one.id)] * 2
 
 
 def test_nothing_to_send_is_no_trouble(stage: Stage) -> None:

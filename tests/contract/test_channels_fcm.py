@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,8 @@ from app.delivery.models import Outcome
 from app.delivery.retry import Result, RetryPolicy
 from tests.support import fcm_server
 from tests.support.delivery import TABLET, parcel
-from tests.support.fcm_server import Answer, FcmServer, Hang, Reset, Scripted, bad_field, fcm_error, quota_exceeded
+from tests.support.fcm_server import FcmServer, bad_field, fcm_error, quota_exceeded
+from tests.support.provider_server import Answer, Hang, Reset, Scripted, retry_afters
 
 # Shorter than in production, so that a hang costs the tests little.
 QUICK = RetryPolicy(timeout_s=0.6, retries=2)
@@ -82,7 +82,7 @@ def test_the_same_message_sent_again_replaces_the_first(channel: FcmChannel, ser
     channel.handle([one, one])
     tags = {message["android"]["notification"]["tag"] for message in server.messages}
     collapsing = {message["apns"]["headers"]["apns-collapse-id"] for message in server.messages}
-    assert tags == collapsing == {str(one.notification_id)}
+    assert tags == collapsing == {str(one.id)}
 
 
 def test_a_message_for_the_app_alone_wakes_it_in_the_background(channel: FcmChannel, server: FcmServer) -> None:
@@ -98,7 +98,7 @@ def test_a_message_for_the_app_alone_wakes_it_in_the_background(channel: FcmChan
 
 def body_of_payload(size: int) -> str:
     """A body that makes title, body and data exactly `size` bytes of JSON."""
-    data = parcel().data
+    data = parcel().event.data
     empty = len(json.dumps({"data": data, "notification": {"title": "T", "body": ""}}, separators=(",", ":")))
     return "a" * (size - empty)
 
@@ -136,15 +136,10 @@ PERMANENT, TRANSIENT, GONE, UNKNOWN = Outcome.PERMANENT, Outcome.TRANSIENT, Outc
         (Answer(400, []), Result(PERMANENT, "HTTP_400")),
         (Answer(400, {"error": {"details": [1, {"@type": fcm_server.BAD_REQUEST}]}}), Result(PERMANENT, "HTTP_400")),
         (Answer(408, ""), Result(TRANSIENT, "HTTP_408")),
-        (quota_exceeded(), Result(TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=60)),
-        (quota_exceeded(Retry_After="17"), Result(TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=17)),
-        (quota_exceeded(Retry_After="soon"), Result(TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=60)),
-        (quota_exceeded(Retry_After="-5"), Result(TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=60)),
-        (quota_exceeded(Retry_After="9" * 40), Result(TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=999_999_999)),
         (fcm_server.INTERNAL, Result(TRANSIENT, "INTERNAL", overloaded=True)),
         (fcm_server.UNAVAILABLE, Result(TRANSIENT, "UNAVAILABLE", overloaded=True)),
         (
-            fcm_error(503, "UNAVAILABLE", "UNAVAILABLE", Retry_After="30"),
+            fcm_error(503, "UNAVAILABLE", "UNAVAILABLE", headers={"Retry-After": "30"}),
             Result(TRANSIENT, "UNAVAILABLE", retry_after_s=30, overloaded=True),
         ),
         (Answer(502, "<html>Bad Gateway"), Result(TRANSIENT, "HTTP_502", overloaded=True)),
@@ -162,13 +157,14 @@ def test_each_answer_is_understood_and_asked_for_once(
     assert len(server.messages) == 1
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(90, 90.0), (-90, 0.0)])
-def test_retry_after_may_be_a_date(
-    channel: FcmChannel, server: FcmServer, clock: FakeClock, seconds: int, expected: float
+@pytest.mark.parametrize(("headers", "expected"), **retry_afters(FakeClock().now()))
+def test_firebase_says_how_long_it_wants_to_be_left_alone(
+    channel: FcmChannel, server: FcmServer, headers: dict[str, str], expected: float | None
 ) -> None:
-    at = format_datetime(clock.now() + timedelta(seconds=seconds), usegmt=True)
-    server.answers.append(quota_exceeded(Retry_After=at))
-    assert send(channel).retry_after_s == expected
+    server.answers.append(quota_exceeded(headers))
+    assert send(channel) == Result(
+        TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=60 if expected is None else expected, at_fault=False
+    )
 
 
 def test_a_server_that_is_not_there_has_taken_nothing(server: FcmServer, clock: FakeClock, tmp_path: Path) -> None:

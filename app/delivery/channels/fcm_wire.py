@@ -1,12 +1,11 @@
 """What goes over the wire to Firebase Cloud Messaging (HTTP v1) and what its answers mean. No I/O."""
 
 import json
-import re
 from datetime import datetime
 from typing import Any
 
 from app.delivery.channels.base import Parcel
-from app.delivery.channels.http import Answer, as_list, as_object, parse_retry_after
+from app.delivery.channels.http import Answer, as_code, as_list, as_object, judge_status
 from app.delivery.models import Outcome
 from app.delivery.retry import Result
 from app.users.models import AddressKind
@@ -17,8 +16,6 @@ DEFAULT_RETRY_AFTER_S = 60.0
 
 _FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 _BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
-# Free text of a provider may repeat the token, so only words of this shape are kept.
-_CODE = re.compile(r"[A-Z][A-Z0-9_]{1,62}")
 _TOKEN_FIELDS = frozenset({"message.token", "message.fid"})
 
 
@@ -79,34 +76,21 @@ def read_answer(answer: Answer, now: datetime) -> Result:
         if isinstance(name, str):
             return Result(Outcome.SENT, provider_message_id=name[:200])
         return Result(Outcome.UNKNOWN, "INVALID_ANSWER")
-    return _read_error(
-        answer.status, as_object(told.get("error")), parse_retry_after(answer.headers.get("Retry-After"), now)
-    )
-
-
-def _read_error(status: int, error: dict[str, Any], retry_after_s: float | None) -> Result:
+    error = as_object(told.get("error"))
     details = [as_object(detail) for detail in as_list(error.get("details"))]
-    code = _error_code(status, error, details)
+    code = _error_code(error, details)
     if code == "UNREGISTERED":
         return Result(Outcome.RECIPIENT_GONE, code)
-    if status == 400 and _token_is_at_fault(error, details):
+    if answer.status == 400 and _token_is_at_fault(error, details):
         return Result(Outcome.RECIPIENT_GONE, "INVALID_TOKEN")
-    if status == 429:
-        wait_s = DEFAULT_RETRY_AFTER_S if retry_after_s is None else retry_after_s
-        return Result(Outcome.TRANSIENT, code, retry_after_s=wait_s, at_fault=False)
-    if status == 408:
-        return Result(Outcome.TRANSIENT, code, retry_after_s=retry_after_s)
-    if status >= 500:
-        return Result(Outcome.TRANSIENT, code, retry_after_s=retry_after_s, overloaded=True)
-    return Result(Outcome.PERMANENT, code)
+    if answer.status < 300:
+        return Result(Outcome.UNKNOWN, "INVALID_ANSWER")
+    return judge_status(answer, now, code, throttled_s=DEFAULT_RETRY_AFTER_S)
 
 
-def _error_code(status: int, error: dict[str, Any], details: list[dict[str, Any]]) -> str:
+def _error_code(error: dict[str, Any], details: list[dict[str, Any]]) -> str | None:
     told = [detail.get("errorCode") for detail in details if detail.get("@type") == _FCM_ERROR]
-    for code in (*told, error.get("status")):
-        if isinstance(code, str) and _CODE.fullmatch(code):
-            return code
-    return f"HTTP_{status}"
+    return next(filter(None, map(as_code, (*told, error.get("status")))), None)
 
 
 def _token_is_at_fault(error: dict[str, Any], details: list[dict[str, Any]]) -> bool:

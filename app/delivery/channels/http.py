@@ -1,6 +1,8 @@
 """One HTTP request to a provider, and what its failure says about the message."""
 
 import json
+import re
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,12 +13,14 @@ from typing import Any, cast
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
-from urllib3.exceptions import MaxRetryError, NewConnectionError
+from urllib3.exceptions import MaxRetryError, NewConnectionError, SSLError
 
 from app.delivery.models import Outcome
 from app.delivery.retry import Result, RetryPolicy
 
 MOST_OF_AN_ANSWER = 64 * 1024
+
+_CODE = re.compile(r"[A-Z][A-Z0-9_]{1,62}")
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class HttpClient:
                 stream=True,
             ) as answer:
                 return Answer(answer.status_code, answer.headers, self._read(answer))
-        except (requests.ConnectTimeout, requests.exceptions.SSLError, requests.exceptions.ProxyError):
+        except (requests.ConnectTimeout, requests.exceptions.ProxyError):
             return Result(Outcome.TRANSIENT, "UNREACHABLE")
         except (requests.Timeout, TimeoutError, urllib3.exceptions.TimeoutError):
             return Result(Outcome.UNKNOWN, "TIMEOUT")
@@ -92,9 +96,17 @@ class HttpClient:
 def _broken_off(error: requests.RequestException) -> Result:
     """A connection that was never made carried nothing; one that broke may have carried the message."""
     cause = error.args[0] if error.args else None
-    if isinstance(cause, MaxRetryError) and isinstance(cause.reason, NewConnectionError):
+    reason = cause.reason if isinstance(cause, MaxRetryError) else None
+    if isinstance(reason, NewConnectionError) or _never_shook_hands(reason):
         return Result(Outcome.TRANSIENT, "UNREACHABLE")
     return Result(Outcome.UNKNOWN, "CONNECTION_LOST")
+
+
+def _never_shook_hands(reason: Exception | None) -> bool:
+    """TLS can also break after the handshake: then it ends in the middle, and the message may be on the other side."""
+    if not isinstance(reason, SSLError):
+        return False
+    return not any(isinstance(inner, ssl.SSLEOFError | ssl.SSLZeroReturnError) for inner in (reason, *reason.args))
 
 
 def bearer(token: str) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
@@ -119,6 +131,38 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
     return max((at - now).total_seconds(), 0.0)
+
+
+def judge_status(
+    answer: Answer, now: datetime, error_code: str | None = None, *, throttled_s: float | None = None
+) -> Result:
+    """What a status means where the provider gives it no meaning of its own; `throttled_s` is how long a 429 waits
+    that does not say so itself.
+    """
+    code = error_code or f"HTTP_{answer.status}"
+    wait_s = parse_retry_after(answer.headers.get("Retry-After"), now)
+    match answer.status:
+        case status if 200 <= status < 300:
+            return Result(Outcome.SENT)
+        case 408 | 425:
+            return Result(Outcome.TRANSIENT, code, retry_after_s=wait_s)
+        case 413:
+            return Result(Outcome.PERMANENT, error_code or "PAYLOAD_TOO_LARGE")
+        case 429:
+            wait_s = throttled_s if wait_s is None else wait_s
+            return Result(Outcome.TRANSIENT, code, retry_after_s=wait_s, at_fault=False)
+        case 504:
+            # Somebody in front of the provider lost patience; the provider itself may well have taken it.
+            return Result(Outcome.UNKNOWN, code, retry_after_s=wait_s, overloaded=True)
+        case status if status >= 500:
+            return Result(Outcome.TRANSIENT, code, retry_after_s=wait_s, overloaded=True)
+        case _:
+            return Result(Outcome.PERMANENT, code)
+
+
+def as_code(value: Any) -> str | None:
+    """A provider's error code, unless it is something else: free text may repeat an address or a token."""
+    return value if isinstance(value, str) and _CODE.fullmatch(value) else None
 
 
 def as_object(value: Any) -> dict[str, Any]:
