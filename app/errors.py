@@ -4,6 +4,7 @@ An error carries data as attributes and a stable `code` that phones and operator
 status it becomes is decided in `app/api/errors.py` and nowhere else.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 
@@ -29,6 +30,12 @@ class Conflict(AppError):
     code = "conflict"
 
 
+class IdempotencyKeyReused(Conflict):
+    """The same Idempotency-Key came with a different request."""
+
+    code = "idempotency_key_reused"
+
+
 class InvalidValue(AppError):
     """A value that has the right shape, but that the state of the world forbids."""
 
@@ -37,6 +44,23 @@ class InvalidValue(AppError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
         self.field = field
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """What is wrong, by the field it is wrong with."""
+        return {self.field: self.message}
+
+
+class InvalidValues(InvalidValue):
+    """The same of several values at once, so that nobody has to mend a request one field at a time."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        super().__init__(*next(iter(problems.items())))
+        self._problems = problems
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        return self._problems
 
 
 class TooManyRequests(AppError):

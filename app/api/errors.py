@@ -170,7 +170,7 @@ def _fields(error: AppError) -> list[FieldError]:
     if isinstance(error, BadRequest):
         return error.fields
     if isinstance(error, InvalidValue):
-        return [FieldError(error.field, error.message, FieldCode.INVALID)]
+        return [FieldError(field, message, FieldCode.INVALID) for field, message in error.problems.items()]
     return []
 
 

@@ -27,6 +27,38 @@ class NewNotification:
 
 
 @dataclass(frozen=True)
+class NewSubmission:
+    """A notification for one address of the kind that its type asks for."""
+
+    notification_type: NotificationType
+    recipient: str = field(repr=False)
+    """As `check_address` gives it back."""
+    body: str = field(repr=False)
+    subject: str = field(default="", repr=False)
+    priority: Priority = Priority.NORMAL
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    expires_at: datetime | None = None
+    channel_id: int | None = None
+    """The directory's entry it goes to, if it is in there."""
+
+
+@dataclass(frozen=True)
+class SubmissionKey:
+    """Whoever sends it again asks for the same notification again."""
+
+    caller_id: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Submitted:
+    id: UUID
+    submitted_at: datetime
+    is_new: bool
+    """False where the key had brought it before."""
+
+
+@dataclass(frozen=True)
 class NewAction:
     """A plan to be carried out, written in the caller's own transaction."""
 

@@ -9,12 +9,12 @@ from sqlalchemy import Connection, RowMapping, literal_column, select, text
 
 from app.delivery.contract import AttemptView, NewNotification, NotificationPage, NotificationView
 from app.delivery.models import NotificationStatus, NotificationType, Outcome, Priority, notifications
+from app.delivery.submit import refusals, submit
+from app.delivery.wake import ACTION_TOPIC, WAKE_CHANNEL
 from app.errors import InvalidValue, NotFound
 from app.ids import uuid7
 
-WAKE_CHANNEL = "delivery"
-ACTION_TOPIC = "action"
-"""What is announced on it: the type of a notification, or that an action has a step to take."""
+__all__ = ["ACTION_TOPIC", "WAKE_CHANNEL", "refusals", "submit"]
 
 # One statement for any number of rows: it runs inside the transactions that offers are made in. The wake-up call
 # reaches the dispatchers when the caller commits, and only shortens their wait.
@@ -28,8 +28,9 @@ _ENQUEUE = text(
           FROM json_to_recordset(CAST(:rows AS json)) AS row(
                id uuid, notification_type text, recipient_user_id bigint, subject text, body text, priority text,
                metadata jsonb, task_id uuid, expires_at timestamptz)
+        RETURNING notification_type
     )
-    SELECT pg_notify(:channel, '')
+    SELECT pg_notify(:channel, notification_type) FROM inserted GROUP BY notification_type
     """
 )
 

@@ -9,6 +9,10 @@ from psycopg import sql
 
 log = structlog.get_logger(__name__)
 
+WAKE_CHANNEL = "delivery"
+ACTION_TOPIC = "action"
+"""What is announced on it: the type of a notification, or that an action has a step to take."""
+
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
 # A peer that vanished without a word is noticed within about 20 s; until then polling goes on.

@@ -55,12 +55,6 @@ class StudentUnavailable(Conflict):
     code = "student_unavailable"
 
 
-class IdempotencyKeyReused(Conflict):
-    """The same Idempotency-Key came with a different request."""
-
-    code = "idempotency_key_reused"
-
-
 class Overtaken(Conflict):
     """Another transaction changed what this one had read before its locks. Entry points roll back and try again;
     only when that keeps happening does a caller see it."""

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.errors import InvalidValue, TooManyRequests
+from app.errors import IdempotencyKeyReused, InvalidValue, TooManyRequests
 from app.ids import uuid7
 from app.matching import notices
 from app.matching.cascade import Settled, settle
 from app.matching.contract import NewTask
 from app.matching.errors import (
-    IdempotencyKeyReused,
     NotAssigned,
     Overtaken,
     StudentUnavailable,

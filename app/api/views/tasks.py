@@ -7,10 +7,9 @@ from app.api.access import COORDINATORS, ELDER_AND_COORDINATORS, SIGNED_IN, STUD
 from app.api.errors import FieldCode, FieldError, InvalidInput
 from app.api.routing import Call, Header, Reply, Routes
 from app.api.schemas import AssignBody, NewTaskBody, OffersJson, PageJson, TaskJson, TasksQuery, lat_lon
-from app.errors import AppError, Forbidden, InvalidValue, TooManyRequests
+from app.errors import AppError, Forbidden, IdempotencyKeyReused, InvalidValue, TooManyRequests
 from app.matching.contract import NewTask, TaskView
 from app.matching.errors import (
-    IdempotencyKeyReused,
     NotAssigned,
     OfferAccepted,
     OfferExpired,

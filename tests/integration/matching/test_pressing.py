@@ -2,9 +2,8 @@
 
 import pytest
 
-from app.errors import InvalidValue, TooManyRequests
+from app.errors import IdempotencyKeyReused, InvalidValue, TooManyRequests
 from app.matching.contract import NewTask
-from app.matching.errors import IdempotencyKeyReused
 from app.users.models import LatLon
 from tests.support.matching import SPOT, Neighbourhood
 

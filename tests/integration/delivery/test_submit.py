@@ -1,0 +1,154 @@
+"""Taking in a notification: once for each key, and nothing that could not be sent."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from threading import Barrier
+from typing import Any
+
+import psycopg
+import pytest
+
+from app.db import Database
+from app.delivery.contract import NewSubmission, SubmissionKey
+from app.delivery.models import NotificationType, Priority
+from app.delivery.service import get_notification, refusals, submit
+from app.errors import IdempotencyKeyReused, InvalidValues
+from app.settings import Settings
+from tests.support.delivery import add_user, row, statuses
+
+MAIL = NewSubmission(NotificationType.EMAIL, "ayse@ornek.org", body="Hoş geldiniz", subject="Merhaba")
+
+
+def later(seconds: float) -> datetime:
+    return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+def hand_in(db: Database, new: NewSubmission = MAIL, key: SubmissionKey | None = None) -> Any:
+    with db.transaction() as conn:
+        return submit(conn, new, key)
+
+
+def test_what_was_submitted_waits_to_be_sent(db: Database) -> None:
+    new = replace(MAIL, priority=Priority.HIGH, metadata={"campaignId": "123"}, expires_at=later(60))
+    submitted = hand_in(db, new)
+    with db.transaction() as conn:
+        view = get_notification(conn, submitted.id)
+    assert submitted.is_new
+    assert (view.recipient, view.subject, view.body) == (new.recipient, new.subject, new.body)
+    assert (view.status, view.priority, view.metadata) == ("ACCEPTED", Priority.HIGH, {"campaignId": "123"})
+    assert (view.created_at, view.expires_at) == (submitted.submitted_at, new.expires_at)
+    assert (view.recipient_user_id, view.notification_type) == (None, NotificationType.EMAIL)
+
+
+@pytest.mark.parametrize("type_", [NotificationType.PUSH, NotificationType.IN_APP])
+def test_a_user_is_known_by_the_address_and_apps_by_the_id_of_the_message(db: Database, type_: Any) -> None:
+    user_id = add_user(db)
+    submitted = hand_in(db, NewSubmission(type_, f"user:{user_id}", "b", metadata={"data": {"type": "hello"}}))
+    stored = row(db, submitted.id)
+    assert stored.recipient_user_id == user_id
+    assert stored.metadata["data"] == {"type": "hello", "notificationId": str(submitted.id)}
+
+
+def test_words_like_those_of_a_user_are_none_where_the_address_is_a_line(db: Database) -> None:
+    assert row(db, hand_in(db, NewSubmission(NotificationType.AUDIT, "user:99", "b")).id).recipient_user_id is None
+
+
+def test_the_type_is_announced_at_the_commit(db: Database, settings: Settings) -> None:
+    with psycopg.connect(settings.database_url, autocommit=True) as listener:
+        listener.execute("LISTEN delivery")
+        hand_in(db)
+        hand_in(db, NewSubmission(NotificationType.SMS, "+905551234567", "b"))
+        assert [one.payload for one in listener.notifies(timeout=0.3)] == ["EMAIL", "SMS"]
+
+
+def test_everything_that_only_the_database_can_refuse_is_named_at_once(db: Database) -> None:
+    new = NewSubmission(NotificationType.PUSH, "user:4711", "b", expires_at=later(-1))
+    with pytest.raises(InvalidValues) as refused:
+        hand_in(db, new, SubmissionKey(add_user(db), "k"))
+    assert set(refused.value.problems) == {"recipient", "expiresAt"}
+    assert statuses(db) == {}
+
+
+def test_all_that_is_wrong_with_a_request_can_be_asked_for(db: Database) -> None:
+    with db.reading() as conn:
+        push = refusals(conn, NotificationType.PUSH, "user:4711", {"data": 5}, later(-1), "90")
+        mail = refusals(conn, NotificationType.EMAIL, "nobody", None, None, "90")
+        unread = refusals(conn, None, "nobody", None, later(-1), "90")
+    assert (set(push), set(mail), set(unread)) == ({"recipient", "metadata", "expiresAt"}, {"recipient"}, {"expiresAt"})
+
+
+def test_the_same_key_brings_the_same_notification(db: Database) -> None:
+    key = SubmissionKey(add_user(db), "k")
+    first, again = hand_in(db, MAIL, key), hand_in(db, MAIL, key)
+    assert (again.id, again.submitted_at) == (first.id, first.submitted_at)
+    assert (first.is_new, again.is_new) == (True, False)
+    assert statuses(db) == {"ACCEPTED": 1}
+
+
+def test_a_repeat_is_harmless_even_when_the_time_is_over(db: Database) -> None:
+    key, new = SubmissionKey(add_user(db), "k"), replace(MAIL, expires_at=later(0.2))
+    first = hand_in(db, new, key)
+    with psycopg.connect(db.engine.url.set(drivername="postgresql").render_as_string(False)) as conn:
+        conn.execute("SELECT pg_sleep(0.3)")
+    assert hand_in(db, new, key).id == first.id
+
+
+OTHERS = [
+    {"recipient": "fatma@ornek.org"},
+    {"subject": ""},
+    {"body": "Hoş geldiniz!"},
+    {"priority": Priority.LOW},
+    {"metadata": {"a": 1}},
+    {"expires_at": datetime(2099, 1, 1, tzinfo=UTC)},
+    {"notification_type": NotificationType.AUDIT},
+    {"channel_id": 5},
+]
+
+
+@pytest.mark.parametrize("change", OTHERS, ids=[next(iter(one)) for one in OTHERS])
+def test_the_same_key_with_another_request_is_refused(db: Database, change: dict[str, Any]) -> None:
+    key = SubmissionKey(add_user(db), "k")
+    hand_in(db, MAIL, key)
+    with pytest.raises(IdempotencyKeyReused):
+        hand_in(db, replace(MAIL, **change), key)
+    assert statuses(db) == {"ACCEPTED": 1}
+
+
+def test_metadata_in_another_order_is_the_same_request(db: Database) -> None:
+    key = SubmissionKey(add_user(db), "k")
+    first = hand_in(db, replace(MAIL, metadata={"a": 1, "b": 2}), key)
+    assert hand_in(db, replace(MAIL, metadata={"b": 2, "a": 1}), key).id == first.id
+
+
+def test_keys_are_each_callers_own(db: Database) -> None:
+    one, other = (hand_in(db, MAIL, SubmissionKey(add_user(db), "k")) for _ in range(2))
+    assert one.id != other.id
+    assert statuses(db) == {"ACCEPTED": 2}
+
+
+def test_of_thirty_with_one_key_one_writes(db: Database) -> None:
+    key, together = SubmissionKey(add_user(db), "k"), Barrier(30)
+
+    def hand_in_with_others(_number: int) -> Any:
+        together.wait()
+        return hand_in(db, MAIL, key)
+
+    with ThreadPoolExecutor(30) as threads:
+        all_of_them = list(threads.map(hand_in_with_others, range(30)))
+    assert len({one.id for one in all_of_them}) == 1
+    assert sum(one.is_new for one in all_of_them) == 1
+    assert statuses(db) == {"ACCEPTED": 1}
+
+
+def test_a_key_whose_transaction_failed_was_never_used(db: Database) -> None:
+    key = SubmissionKey(add_user(db), "k")
+    with pytest.raises(ZeroDivisionError), db.transaction() as conn:
+        submit(conn, MAIL, key)
+        raise ZeroDivisionError
+    assert hand_in(db, replace(MAIL, body="another"), key).is_new
+
+
+def test_nobody_reads_an_address_in_a_log() -> None:
+    assert "ayse" not in repr(MAIL)
+    assert "Hoş" not in repr(MAIL)

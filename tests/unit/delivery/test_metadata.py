@@ -1,0 +1,53 @@
+"""What may stand beside the words of a notification."""
+
+from typing import Any
+
+import pytest
+
+from app.delivery.metadata import check_metadata
+
+
+def nested(levels: int) -> dict[str, Any]:
+    return {"in": nested(levels - 1)} if levels > 1 else {}
+
+
+FIT: list[dict[str, Any]] = [
+    {},
+    {"campaignId": "123", "tries": 3, "share": 0.5, "on": True, "off": None, "list": [1, "two", {"three": 3}]},
+    {"data": {"type": "offer"}},
+    {"addressKind": "FID"},
+    {"big": 2**63 - 1, "small": -(2**63) + 1},
+    {"text": "çok satırlı\n👵 \x01"},
+    nested(10),
+]
+
+UNFIT: list[tuple[dict[str, Any], str]] = [
+    ({"a": "\x00"}, "NUL"),
+    ({"\x00": 1}, "NUL"),
+    ({"a": [{"b": ["\x00"]}]}, "NUL"),
+    ({"a": float("inf")}, "number"),
+    ({"a": float("nan")}, "number"),
+    ({"a": 10**5000}, "number"),
+    ({"a": -(2**64)}, "number"),
+    (nested(11), "deeper"),
+    ({"a": "x" * 8192}, "larger"),
+    ({"a": "ş" * 4096}, "larger"),
+    ({"data": "type"}, "`data`"),
+    ({"data": {"deadline": 5}}, "`data`"),
+    ({"data": None}, "`data`"),
+    ({"addressKind": "EMAIL"}, "`addressKind`"),
+    ({"addressKind": None}, "`addressKind`"),
+    ({"addressKind": ["FID"]}, "`addressKind`"),
+]
+
+
+@pytest.mark.parametrize("metadata", FIT)
+def test_what_can_be_stored_and_sent_is_taken(metadata: dict[str, Any]) -> None:
+    assert check_metadata(metadata) is None
+
+
+@pytest.mark.parametrize(("metadata", "word"), UNFIT)
+def test_what_would_fail_later_is_refused_now(metadata: dict[str, Any], word: str) -> None:
+    wrong = check_metadata(metadata)
+    assert wrong is not None
+    assert word in wrong
