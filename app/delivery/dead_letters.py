@@ -1,14 +1,19 @@
 """What was given up, and why."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Row, RowMapping, Select, literal_column, select, text
 
+from app.delivery.actions import envelopes, events
+from app.delivery.actions.models import actions
+from app.delivery.models import DeadLetterStatus, dead_letters
 from app.delivery.reasons import explain
+from app.errors import InvalidValue, NotFound
 from app.ids import uuid7
 
 
@@ -21,32 +26,48 @@ class DeadLetter:
     notification_id: UUID | None = None
     action_id: UUID | None = None
     step_order: int | None = None
+    id: UUID = field(default_factory=uuid7)
+    """Whoever may come twice with the same letter gives it the same id: it is written once."""
+    action_plan_id: int | None = None
+    """Of a request that never became an action; otherwise the action's is taken."""
+    context: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 _WRITE = text(
     """
-    INSERT INTO dead_letters (id, notification_id, action_id, action_plan_id, step_order, channel_type, error_code,
-                              error_message, retryable, retry_count)
-    SELECT row.id, row.notification_id, row.action_id, a.action_plan_id, row.step_order, row.channel_type,
-           row.error_code, row.error_message, row.retryable, row.retry_count
-      FROM json_to_recordset(CAST(:rows AS json)) AS row(
-           id uuid, notification_id uuid, action_id uuid, step_order int, channel_type text, error_code text,
-           error_message text, retryable boolean, retry_count int)
-      LEFT JOIN actions a ON a.id = row.action_id
+    WITH written AS (
+        INSERT INTO dead_letters (id, notification_id, action_id, action_plan_id, step_order, channel_type, error_code,
+                                  error_message, retryable, retry_count)
+        SELECT row.id, row.notification_id, row.action_id, coalesce(a.action_plan_id, row.action_plan_id),
+               row.step_order, row.channel_type, row.error_code, row.error_message, row.retryable, row.retry_count
+          FROM json_to_recordset(CAST(:rows AS json)) AS row(
+               id uuid, notification_id uuid, action_id uuid, action_plan_id bigint, step_order int,
+               channel_type text, error_code text, error_message text, retryable boolean, retry_count int)
+          LEFT JOIN actions a ON a.id = row.action_id
+        ON CONFLICT (id) DO NOTHING
+        RETURNING *
+    )
+    SELECT written.*, a.context FROM written LEFT JOIN actions a ON a.id = written.action_id ORDER BY written.id
     """
 )
 
 
-def write(conn: Connection, letters: Sequence[DeadLetter]) -> None:
-    if letters:
-        conn.execute(_WRITE, {"rows": json.dumps([_row(letter) for letter in letters])})
+def write(conn: Connection, letters: Sequence[DeadLetter]) -> set[UUID]:
+    """The letter, and word of it to other services; says which of them are new."""
+    if not letters:
+        return set()
+    rows = conn.execute(_WRITE, {"rows": json.dumps([_row(letter) for letter in letters])}).all()
+    contexts = {letter.id: letter.context for letter in letters}
+    events.put(conn, [_told(row, row.context or contexts[row.id]) for row in rows])
+    return {row.id for row in rows}
 
 
 def _row(letter: DeadLetter) -> dict[str, Any]:
     return {
-        "id": str(uuid7()),
+        "id": str(letter.id),
         "notification_id": str(letter.notification_id) if letter.notification_id else None,
         "action_id": str(letter.action_id) if letter.action_id else None,
+        "action_plan_id": letter.action_plan_id,
         "step_order": letter.step_order,
         "channel_type": letter.channel_type,
         "error_code": letter.error_code,
@@ -54,3 +75,136 @@ def _row(letter: DeadLetter) -> dict[str, Any]:
         "retryable": letter.retryable,
         "retry_count": letter.retry_count,
     }
+
+
+def _told(row: Row[Any], context: Mapping[str, Any]) -> events.Event:
+    return envelopes.dead_letter(
+        envelopes.Step(row.action_plan_id, row.step_order, row.channel_type, context),
+        dead_letter_id=row.id,
+        action_id=row.action_id,
+        notification_id=row.notification_id,
+        error_code=row.error_code,
+        error_message=row.error_message,
+        retry_count=row.retry_count,
+        failed_at=row.failed_at,
+    )
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which letters are meant. What is absent does not matter."""
+
+    channel_type: str | None = None
+    error_code: str | None = None
+    action_plan_id: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self == Filter()
+
+    def narrow(self, query: Select[Any]) -> Select[Any]:
+        columns = dead_letters.c
+        for column, value in (
+            (columns.channel_type, self.channel_type),
+            (columns.error_code, self.error_code),
+            (columns.action_plan_id, self.action_plan_id),
+        ):
+            if value is not None:
+                query = query.where(column == value)
+        if self.since is not None:
+            query = query.where(columns.failed_at >= self.since)
+        return query if self.until is None else query.where(columns.failed_at < self.until)
+
+
+@dataclass(frozen=True)
+class DeadLetterView:
+    id: UUID
+    status: DeadLetterStatus
+    action_plan_id: int | None
+    step_order: int | None
+    channel_type: str
+    error_code: str
+    error_message: str
+    retryable: bool
+    retry_count: int
+    failed_at: datetime
+    notification_id: UUID | None
+    action_id: UUID | None
+    trace_id: str | None
+    closed_at: datetime | None
+    redriven_by: int | None
+
+
+@dataclass(frozen=True)
+class DeadLetterPage:
+    items: list[DeadLetterView]
+    next_cursor: str | None
+
+
+_ALL = select(dead_letters, actions.c.context["trace_id"].astext.label("trace_id")).select_from(
+    dead_letters.outerjoin(actions, actions.c.id == dead_letters.c.action_id)
+)
+
+
+def list_dead_letters(
+    conn: Connection,
+    *,
+    status: DeadLetterStatus | None = None,
+    which: Filter = Filter(),
+    cursor: str | None = None,
+    limit: int = 50,
+) -> DeadLetterPage:
+    """Newest first."""
+    query = which.narrow(_ALL).order_by(dead_letters.c.id.desc()).limit(limit + 1)
+    if status is not None:
+        # Spelled out, because a partial index is of use only where the planner can see the value.
+        query = query.where(dead_letters.c.status == literal_column(f"'{status.value}'"))
+    if cursor is not None:
+        query = query.where(dead_letters.c.id < _parse_cursor(cursor))
+    rows = conn.execute(query).mappings().all()
+    items = [_view(row) for row in rows[:limit]]
+    return DeadLetterPage(items, str(items[-1].id) if len(rows) > limit else None)
+
+
+def get_dead_letter(conn: Connection, id_: UUID) -> DeadLetterView:
+    row = conn.execute(_ALL.where(dead_letters.c.id == id_)).mappings().one_or_none()
+    if row is None:
+        raise NotFound("There is no such dead letter.")
+    return _view(row)
+
+
+def _parse_cursor(cursor: str) -> UUID:
+    try:
+        return UUID(cursor)
+    except ValueError:
+        raise InvalidValue("cursor", "is not a cursor that this list has given out") from None
+
+
+def _view(row: RowMapping) -> DeadLetterView:
+    return DeadLetterView(
+        id=row["id"],
+        status=DeadLetterStatus(row["status"]),
+        action_plan_id=row["action_plan_id"],
+        step_order=row["step_order"],
+        channel_type=row["channel_type"],
+        error_code=row["error_code"],
+        error_message=row["error_message"],
+        retryable=row["retryable"],
+        retry_count=row["retry_count"],
+        failed_at=row["failed_at"],
+        notification_id=row["notification_id"],
+        action_id=row["action_id"],
+        trace_id=row["trace_id"],
+        closed_at=row["closed_at"],
+        redriven_by=row["redriven_by"],
+    )
+
+
+_COUNT_OPEN = text("SELECT count(*) FROM (SELECT FROM dead_letters WHERE status = 'OPEN' LIMIT :most) AS some")
+
+
+def count_open(conn: Connection, most: int) -> int:
+    """No further than anybody wants to know."""
+    return conn.execute(_COUNT_OPEN, {"most": most}).scalar_one()

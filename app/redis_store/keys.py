@@ -8,6 +8,8 @@
 | `task_version:<task id>`        | string     | when PostgreSQL said what was last told  | 15 minutes            |
 | `clockwork_complete`            | string     | "1"; anything else means that something  | always                |
 |                                 |            | is missing here and has to be rebuilt    |                       |
+| `<prefix>.action.requested`     | stream     | actions that other services ask for      | as its writer wishes  |
+| `<prefix>.action.executed` …    | stream     | what we tell other services              | the last 100,000      |
 """
 
 from uuid import UUID

@@ -1,0 +1,189 @@
+"""Takes in what other services ask for by stream, once each, and answers for what cannot be taken.
+
+A message is answered (XACK) only after its action is committed. A consumer that dies before that leaves it to the
+others, who find the action there already, by its evaluation key; a message that is refused is known by its letter.
+"""
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection, text
+
+from app.db import Database
+from app.delivery import dead_letters
+from app.delivery.actions import envelopes, events
+from app.delivery.actions.requested import Unreadable, read
+from app.delivery.contract import NewAction
+from app.delivery.dead_letters import DeadLetter
+from app.delivery.faults import describe
+from app.delivery.reasons import explain
+from app.errors import AppError, Unavailable
+from app.failpoints import failpoint
+from app.redis_store.streams import Inlet, Message
+
+log = structlog.get_logger(__name__)
+
+GROUP = "action-executor"
+MOST_AT_ONCE = 100
+IDLE_S = 30.0
+LOOK_EVERY_S = 5.0
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 5.0
+CHANNEL_TYPE = "action"
+"""What a letter says that is about a whole request and none of its steps."""
+
+Request = Callable[[Connection, Sequence[NewAction]], object]
+
+
+@dataclass(frozen=True)
+class Refused:
+    message: Message
+    error_code: str
+    action_plan_id: int | None
+    context: dict[str, Any]
+
+    @property
+    def id(self) -> UUID:
+        """The same for the same message, however often it comes, and in the order of time like all of our ids."""
+        stamp = int(self.message.id.partition("-")[0]) & ((1 << 48) - 1)
+        digest = hashlib.sha256(f"{self.message.id} ".encode() + self.message.payload).digest()
+        tail = int.from_bytes(digest[:10], "big")
+        high, low = tail >> 62 & 0xFFF, tail & ((1 << 62) - 1)
+        return UUID(int=stamp << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low)
+
+
+class Intake:
+    def __init__(self, db: Database, inlet: Inlet, request: Request, *, idle_s: float = IDLE_S) -> None:
+        self._db = db
+        self._inlet = inlet
+        self._request = request
+        self._idle_s = idle_s
+        self._look_at = 0.0
+        self._pause_s = FIRST_PAUSE_S
+        self._in_hand: list[Message] = []
+
+    def run_once(self) -> int:
+        """Reads and takes in one batch; says how many messages it held. Where that fails, the next call tries the
+        same batch again."""
+        messages = self._in_hand = self._in_hand or self._next()
+        if messages:
+            self._take(messages)
+            failpoint("intake.committed")
+            self._inlet.answer(messages)
+            self._in_hand = []
+        return len(messages)
+
+    def run(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            try:
+                self.run_once()
+                self._pause_s = FIRST_PAUSE_S
+            except Unavailable as error:
+                log.warning("intake_waits", code=error.code, pause_s=self._pause_s)
+                stop.wait(self._pause_s)
+                self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S)
+            except Exception as error:
+                log.error("intake_failed", **describe(error))
+                stop.wait(LONGEST_PAUSE_S)
+
+    def close(self) -> None:
+        self._inlet.close()
+
+    def _next(self) -> list[Message]:
+        """What others left behind comes first, and what is new when there is no more of it."""
+        if time.monotonic() >= self._look_at:
+            left_behind = self._inlet.claim(MOST_AT_ONCE, self._idle_s)
+            if left_behind:
+                log.info("intake_claims", count=len(left_behind))
+                return left_behind
+            self._look_at = time.monotonic() + min(LOOK_EVERY_S, self._idle_s)
+        return self._inlet.read(MOST_AT_ONCE)
+
+    def _take(self, messages: Sequence[Message]) -> None:
+        readings = [_reading(message) for message in messages]
+        try:
+            self._write(readings)
+        except Unavailable:
+            raise
+        except Exception:
+            # One of them cannot be taken. By itself it hurts none of the others.
+            for message, reading in zip(messages, readings, strict=True):
+                self._take_alone(message, reading)
+
+    def _take_alone(self, message: Message, reading: NewAction | Refused) -> None:
+        try:
+            self._write([reading])
+        except Unavailable:
+            raise
+        except Exception as error:
+            if isinstance(reading, Refused):
+                raise
+            self._write([_refused(message, reading, error)])
+
+    def _write(self, readings: Sequence[NewAction | Refused]) -> None:
+        with self._db.transaction() as conn:
+            asked = [reading for reading in readings if isinstance(reading, NewAction)]
+            if asked:
+                self._request(conn, asked)
+            refuse(conn, [reading for reading in readings if isinstance(reading, Refused)])
+
+
+def _reading(message: Message) -> NewAction | Refused:
+    try:
+        return read(message.payload)
+    except Unreadable as error:
+        return Refused(message, "INVALID_REQUEST", error.action_plan_id, error.context)
+
+
+def _refused(message: Message, new: NewAction, error: Exception) -> Refused:
+    plan_id = new.plan if isinstance(new.plan, int) else None
+    if isinstance(error, AppError):
+        return Refused(message, error.code.upper(), plan_id, new.context)
+    log.error("intake_refuses", message_id=message.id, **describe(error))
+    return Refused(message, "REQUEST_FAILED", plan_id, new.context)
+
+
+def refuse(conn: Connection, refused: Sequence[Refused]) -> None:
+    letters = [
+        DeadLetter(
+            channel_type=CHANNEL_TYPE,
+            error_code=one.error_code,
+            retryable=False,
+            id=one.id,
+            action_plan_id=one.action_plan_id,
+            context=one.context,
+        )
+        for one in refused
+    ]
+    new = dead_letters.write(conn, letters)
+    if new:
+        now = conn.execute(text("SELECT clock_timestamp()")).scalar_one()
+        events.put(conn, [_failed(one, now) for one in refused if one.id in new])
+
+
+def _failed(one: Refused, now: datetime) -> events.Event:
+    return envelopes.failed(
+        envelopes.Step(one.action_plan_id, None, CHANNEL_TYPE, one.context),
+        produced_at=now,
+        process_ms=_since(one.message, now),
+        error_code=one.error_code,
+        error_message=explain(one.error_code),
+        retryable=False,
+        failed_at=now,
+    )
+
+
+def _since(message: Message, now: datetime) -> int:
+    """From when it was put on the stream, as Redis says, which is another clock."""
+    try:
+        put_at = datetime.fromtimestamp(int(message.id.partition("-")[0]) / 1000, UTC)
+        return max(0, int((now - put_at).total_seconds() * 1000))
+    except (ValueError, OverflowError, OSError):
+        return 0
