@@ -2,23 +2,33 @@
 
 import json
 import re
-import ssl
-import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from http.cookiejar import DefaultCookiePolicy
 from typing import Any, cast
 
 import requests
 import urllib3
-from requests.adapters import HTTPAdapter
-from urllib3.exceptions import MaxRetryError, NewConnectionError, SSLError
+from urllib3.exceptions import LocationParseError, MaxRetryError, NewConnectionError
 
+from app.delivery.channels.connections import TimedAdapter, over_within
 from app.delivery.models import Outcome
 from app.delivery.retry import Result, RetryPolicy
 
 MOST_OF_AN_ANSWER = 64 * 1024
+# An answer nobody reads is taken from the line up to this length, so that the connection can be used again.
+SHORT_ANSWER = 1024
+# The request is not one that could be made: there is no such URL, or no such header.
+_IMPOSSIBLE = (
+    requests.exceptions.InvalidURL,
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.MissingSchema,
+    requests.exceptions.InvalidHeader,
+    LocationParseError,
+)
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{1,62}")
 
@@ -41,12 +51,20 @@ class Answer:
 class HttpClient:
     """Keeps connections, follows nothing, tries once, and reads no more than it must."""
 
-    def __init__(self, policy: RetryPolicy, *, connections: int, adapter: HTTPAdapter | None = None) -> None:
+    def __init__(
+        self, policy: RetryPolicy, *, connections: int, adapter: TimedAdapter | None = None, trust_env: bool = True
+    ) -> None:
         self.session = requests.Session()
-        adapter = adapter or HTTPAdapter(pool_maxsize=connections, max_retries=0)
+        # Proxies, certificates and passwords that the environment names.
+        self.session.trust_env = trust_env
+        # What one answer sets must not travel with the next message, which may be another person's.
+        self.session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        adapter = adapter or TimedAdapter(connections=connections)
         for scheme in ("https://", "http://"):
             self.session.mount(scheme, adapter)
+        self._limit_s = policy.timeout_s
         self.timeout = (policy.timeout_s / 3, policy.timeout_s * 2 / 3)
+        """Of connecting and of answering, for those who use the session themselves."""
 
     def post(
         self,
@@ -56,21 +74,30 @@ class HttpClient:
         *,
         method: str = "POST",
         auth: Callable[[requests.PreparedRequest], requests.PreparedRequest] | tuple[str, str] | None = None,
+        needs_body: bool = True,
     ) -> Answer | Result:
-        """The answer; where there is none, what that means for the message."""
+        """The answer; where there is none, what that means for the message. It is over within the policy's timeout.
+
+        Who needs no body gets the answer even if its body never comes."""
         try:
-            with self.session.request(
-                method,
-                url,
-                data=body,
-                headers=dict(headers),
-                auth=auth,
-                timeout=self.timeout,
-                allow_redirects=False,
-                stream=True,
-            ) as answer:
-                return Answer(answer.status_code, answer.headers, self._read(answer))
-        except (requests.ConnectTimeout, requests.exceptions.ProxyError):
+            with (
+                over_within(self._limit_s),
+                self.session.request(
+                    method,
+                    url,
+                    data=body,
+                    headers=dict(headers),
+                    auth=auth,
+                    timeout=(self.timeout[0], self._limit_s),
+                    allow_redirects=False,
+                    stream=True,
+                ) as answer,
+            ):
+                told = _read(answer) if needs_body else _skip(answer)
+                return Answer(answer.status_code, answer.headers, told)
+        except _IMPOSSIBLE:
+            return Result(Outcome.PERMANENT, "INVALID_ADDRESS")
+        except (requests.ConnectTimeout, requests.exceptions.SSLError, requests.exceptions.ProxyError):
             return Result(Outcome.TRANSIENT, "UNREACHABLE")
         except (requests.Timeout, TimeoutError, urllib3.exceptions.TimeoutError):
             return Result(Outcome.UNKNOWN, "TIMEOUT")
@@ -79,34 +106,33 @@ class HttpClient:
         except requests.RequestException as error:
             return _broken_off(error)
 
-    def _read(self, answer: requests.Response) -> bytes:
-        """Piece by piece, because a timeout of the socket starts anew with every byte that trickles in."""
-        until = time.monotonic() + self.timeout[1]
-        told = b""
-        while len(told) < MOST_OF_AN_ANSWER and (piece := answer.raw.read1(8192, decode_content=True)):
-            told += piece
-            if time.monotonic() > until:
-                raise TimeoutError
-        return told
-
     def close(self) -> None:
         self.session.close()
+
+
+def _read(answer: requests.Response) -> bytes:
+    told = b""
+    while len(told) < MOST_OF_AN_ANSWER and (piece := answer.raw.read1(8192, decode_content=True)):
+        told += piece
+    return told
+
+
+def _skip(answer: requests.Response) -> bytes:
+    length = answer.headers.get("Content-Length", "")
+    if length.isascii() and length.isdigit() and int(length[:9]) <= SHORT_ANSWER:
+        # Whatever it is that breaks here, the status has been told.
+        with suppress(urllib3.exceptions.HTTPError, OSError):
+            answer.raw.read(decode_content=False)
+    return b""
 
 
 def _broken_off(error: requests.RequestException) -> Result:
     """A connection that was never made carried nothing; one that broke may have carried the message."""
     cause = error.args[0] if error.args else None
     reason = cause.reason if isinstance(cause, MaxRetryError) else None
-    if isinstance(reason, NewConnectionError) or _never_shook_hands(reason):
+    if isinstance(reason, NewConnectionError):
         return Result(Outcome.TRANSIENT, "UNREACHABLE")
     return Result(Outcome.UNKNOWN, "CONNECTION_LOST")
-
-
-def _never_shook_hands(reason: Exception | None) -> bool:
-    """TLS can also break after the handshake: then it ends in the middle, and the message may be on the other side."""
-    if not isinstance(reason, SSLError):
-        return False
-    return not any(isinstance(inner, ssl.SSLEOFError | ssl.SSLZeroReturnError) for inner in (reason, *reason.args))
 
 
 def bearer(token: str) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:

@@ -1,0 +1,119 @@
+"""Which addresses are out in the open, and names looked up in a bounded time.
+
+Whoever names a webhook chooses where our servers connect to. Nobody may reach by that what stands behind our own
+door: a name is looked up once, every address it has is judged, and the connection goes to one that was judged.
+"""
+
+import queue
+import socket
+import threading
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+
+Address = IPv4Address | IPv6Address
+Lookup = Callable[[str], list[str]]
+
+# Python's own `is_global` was written from the same registry of IANA, but takes multicast, NAT64 and others for open,
+# and differs from version to version.
+_CLOSED_V4 = [
+    ip_network(text)
+    for text in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+    )
+]
+# All of IPv6 that is in use lies in the first; the others are parts of it that lead elsewhere: protocols of the IETF
+# with Teredo among them, documentation, 6to4, and documentation again.
+_OPEN_V6 = IPv6Network("2000::/3")
+_CLOSED_V6 = [IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
+# Networks without IPv4 reach the rest of the world through it.
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+class PrivateAddress(Exception):
+    """It is not said which: the answer would map our network for whoever asks."""
+
+
+def is_public(text: str) -> bool:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    return _is_open(address)
+
+
+def _is_open(address: Address) -> bool:
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _CLOSED_V4)
+    inside = _inside(address)
+    if inside is not None:
+        return _is_open(inside)
+    return address.scope_id is None and address in _OPEN_V6 and not any(address in one for one in _CLOSED_V6)
+
+
+def _inside(address: IPv6Address) -> IPv4Address | None:
+    """The IPv4 address that a connection to this one ends at."""
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped
+
+
+def require_public(addresses: list[str]) -> None:
+    """One closed address among open ones is enough to refuse: whichever is tried first would decide otherwise."""
+    if not all(is_public(address) for address in addresses):
+        raise PrivateAddress
+
+
+def look_up(host: str) -> list[str]:
+    """In the order of the system's resolver; whatever notation of a number it reads as an address comes out as one."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+class Resolver:
+    """Looks names up within a limit, which the system's resolver does not have."""
+
+    def __init__(self, lookup: Lookup = look_up, *, most_at_once: int = 64) -> None:
+        self._lookup = lookup
+        # A name server that hangs keeps a thread until the system's resolver gives up.
+        self._room = threading.BoundedSemaphore(most_at_once)
+
+    def addresses(self, host: str, limit_s: float) -> list[str]:
+        """Never none. Raises OSError where the name leads nowhere, TimeoutError where that is not known in time."""
+        if not self._room.acquire(blocking=False):
+            raise TimeoutError
+        answers: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()
+        # Not from a pool: its threads are waited for when the process ends, and one that hangs would keep it.
+        threading.Thread(target=self._ask, args=(host, answers), name="look-up", daemon=True).start()
+        try:
+            answer = answers.get(timeout=max(limit_s, 0))
+        except queue.Empty:
+            raise TimeoutError from None
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    def _ask(self, host: str, answers: "queue.SimpleQueue[list[str] | OSError]") -> None:
+        try:
+            found = self._lookup(host)
+            answers.put(found or OSError("no address"))
+        except OSError as error:
+            answers.put(error)
+        except UnicodeError:
+            # A label that is empty or too long for the resolver's encoding.
+            answers.put(OSError("no such name"))
+        finally:
+            self._room.release()
