@@ -55,7 +55,7 @@ def test_a_message_that_is_taken_brings_the_providers_id(channel: FcmChannel, se
 
 def test_the_address_goes_where_its_kind_belongs(channel: FcmChannel, server: FcmServer) -> None:
     channel.handle([parcel(), parcel(TABLET)])
-    first, second = server.messages
+    first, second = sorted(server.messages, key=lambda message: "fid" in message)
     assert (first["token"], first.get("fid")) == ("token-of-the-phone", None)
     assert (second["fid"], second.get("token")) == ("fid-of-the-tablet", None)
 
