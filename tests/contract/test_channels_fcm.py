@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -13,13 +14,15 @@ import structlog
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from app.clock import FakeClock
+from app.delivery.channels.base import Device, Parcel
 from app.delivery.channels.fcm import FcmChannel
 from app.delivery.models import Outcome
 from app.delivery.retry import Result, RetryPolicy
+from app.users.models import AddressKind
 from tests.support import fcm_server
 from tests.support.delivery import TABLET, parcel
 from tests.support.fcm_server import FcmServer, bad_field, fcm_error, quota_exceeded
-from tests.support.provider_server import Answer, Hang, Reset, Scripted, retry_afters
+from tests.support.provider_server import Answer, Hang, Reset, Scripted, Slow, retry_afters
 
 # Shorter than in production, so that a hang costs the tests little.
 QUICK = RetryPolicy(timeout_s=0.6, retries=2)
@@ -46,6 +49,7 @@ def channel(server: FcmServer, clock: FakeClock, tmp_path: Path) -> Iterator[Fcm
 
 def send(channel: FcmChannel) -> Result:
     [result] = channel.handle([parcel()])
+    assert result is not None
     return result
 
 
@@ -181,6 +185,91 @@ def test_one_access_token_serves_many_messages_and_threads(channel: FcmChannel, 
     assert {result.outcome for result in results} == {Outcome.SENT}
     assert server.token_requests == 1
     assert set(server.bearers) == {"Bearer ya29.1"}
+
+
+@pytest.fixture
+def begin_within_s() -> float:
+    """Long enough for a whole batch on a machine that does other things as well."""
+    return 60.0
+
+
+@pytest.fixture
+def eight(server: FcmServer, clock: FakeClock, tmp_path: Path, begin_within_s: float) -> Iterator[FcmChannel]:
+    credentials = str(server.write_credentials(tmp_path / "account.json"))
+    made = FcmChannel(
+        credentials, clock, base_url=server.base_url, policy=QUICK, connections=8, begin_within_s=begin_within_s
+    )
+    yield made
+    made.close()
+
+
+def crowd(server: FcmServer, size: int) -> list[Parcel]:
+    """Parcels for as many phones; the server takes its time, and names each message after the phone."""
+    for number in range(size):
+        server.by_address[f"token-{number}"] = Slow(0.005, Answer(200, {"name": f"message-{number}"}))
+    return [parcel(Device(str(number), f"token-{number}", AddressKind.TOKEN)) for number in range(size)]
+
+
+def test_a_batch_of_500_goes_over_a_bounded_number_of_connections(eight: FcmChannel, server: FcmServer) -> None:
+    results = eight.handle(crowd(server, 500))
+    assert results == [Result(Outcome.SENT, provider_message_id=f"message-{number}") for number in range(500)]
+    assert len(server.messages) == 500
+    assert 2 <= server.most_at_once <= 8
+    assert server.token_requests == 1
+
+
+def test_batches_at_the_same_time_share_the_connections(eight: FcmChannel, server: FcmServer) -> None:
+    batches = [crowd(server, 60) for _ in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        answered = list(pool.map(eight.handle, batches))
+    assert [result and result.outcome for results in answered for result in results] == [Outcome.SENT] * 180
+    assert 2 <= server.most_at_once <= 8
+
+
+def test_a_phone_that_fails_disturbs_no_other_in_its_batch(eight: FcmChannel, server: FcmServer) -> None:
+    parcels = crowd(server, 40)
+    failing: dict[int, tuple[Scripted, Result]] = {
+        3: (fcm_server.UNREGISTERED, Result(GONE, "UNREGISTERED")),
+        7: (fcm_server.UNAVAILABLE, Result(TRANSIENT, "UNAVAILABLE", overloaded=True)),
+        11: (Reset(), Result(UNKNOWN, "CONNECTION_LOST")),
+        12: (Hang(), Result(UNKNOWN, "TIMEOUT")),
+    }
+    for number, (answer, _) in failing.items():
+        server.by_address[f"token-{number}"] = answer
+    parcels[20] = parcel(Device("20", "token-20", AddressKind.TOKEN), body="a" * 5000)
+    parcels[21] = parcel(Device("21", "token-21", AddressKind.TOKEN), body="half of a pair: \ud83d")
+    expected = {number: result for number, (_, result) in failing.items()} | {
+        20: Result(PERMANENT, "PAYLOAD_TOO_LARGE"),
+        21: Result(UNKNOWN, "CHANNEL_ERROR"),
+    }
+    with structlog.testing.capture_logs() as logs:
+        results = eight.handle(parcels)
+    sent = {number: Result(Outcome.SENT, provider_message_id=f"message-{number}") for number in range(40)}
+    assert dict(enumerate(results)) == sent | expected
+    assert [one["event"] for one in logs] == ["channel_failed"]
+
+
+@pytest.mark.parametrize("begin_within_s", [1.0])
+def test_a_batch_that_firebase_does_not_answer_ends_in_time(eight: FcmChannel, server: FcmServer) -> None:
+    parcels = crowd(server, 500)
+    server.by_address = dict.fromkeys(server.by_address, Hang())
+    began = time.monotonic()
+    results = eight.handle(parcels)
+    took_s = time.monotonic() - began
+    assert took_s < eight.longest_s
+    begun = len(server.messages)
+    assert 8 <= begun < 100
+    assert results == [Result(UNKNOWN, "TIMEOUT")] * begun + [None] * (500 - begun)
+
+
+@pytest.mark.parametrize("begin_within_s", [1.0])
+def test_a_batch_without_an_access_token_ends_in_time(eight: FcmChannel, server: FcmServer) -> None:
+    server.token_answers.extend([Hang()] * 100)
+    began = time.monotonic()
+    results = eight.handle(crowd(server, 500))
+    assert time.monotonic() - began < eight.longest_s
+    assert set(results) == {Result(TRANSIENT, "AUTH_UNAVAILABLE"), None}
+    assert server.messages == []
 
 
 def test_a_refused_access_token_is_replaced_for_the_next_message(channel: FcmChannel, server: FcmServer) -> None:

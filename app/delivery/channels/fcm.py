@@ -18,6 +18,7 @@ from app.delivery.channels.fcm_auth import AccessTokens, CredentialsRejected, To
 from app.delivery.channels.fcm_wire import PayloadTooLarge, encode_message, read_answer
 from app.delivery.channels.http import Answer, HttpClient, bearer
 from app.delivery.channels.registry import Wiring
+from app.delivery.faults import describe
 from app.delivery.models import NotificationType, Outcome
 from app.delivery.retry import PUSH_POLICY, Result, RetryPolicy
 from app.settings import PushMode
@@ -45,24 +46,34 @@ class FcmChannel(SingleProvider):
         base_url: str = "https://fcm.googleapis.com",
         policy: RetryPolicy = PUSH_POLICY,
         connections: int = 8,
+        begin_within_s: float = _BEGIN_WITHIN_S,
     ) -> None:
         super().__init__("fcm", NotificationType.PUSH, policy)
         self._clock = clock
         self._http = HttpClient(policy, connections=connections)
         self._tokens = AccessTokens(credentials_path, self._http.session, self._http.timeout)
         self._url = f"{base_url.rstrip('/')}/v1/projects/{self._tokens.project_id}/messages:send"
+        self._begin_within_s = begin_within_s
         self._pool = ThreadPoolExecutor(connections, thread_name_prefix="fcm")
 
     @property
     def longest_s(self) -> float:
         # A fresh access token may have to be fetched before the message goes out, each within one timeout.
-        return _BEGIN_WITHIN_S + 2 * self.policy.timeout_s
+        return self._begin_within_s + 2 * self.policy.timeout_s
 
     def handle(self, parcels: Sequence[Parcel]) -> list[Result | None]:
-        until = time.monotonic() + _BEGIN_WITHIN_S
+        until = time.monotonic() + self._begin_within_s
         if len(parcels) == 1:
             return [self._send(parcels[0], until)]
-        return list(self._pool.map(self._send, parcels, repeat(until)))
+        return list(self._pool.map(self._send_apart, parcels, repeat(until)))
+
+    def _send_apart(self, parcel: Parcel, until: float) -> Result | None:
+        """What nobody expected of one message must not hide what became of the others in its batch."""
+        try:
+            return self._send(parcel, until)
+        except Exception as error:
+            log.error("channel_failed", channel=self.name, notification_id=str(parcel.id), **describe(error))
+            return Result(Outcome.UNKNOWN, "CHANNEL_ERROR")
 
     def _send(self, parcel: Parcel, until: float) -> Result | None:
         if time.monotonic() > until:
