@@ -2,16 +2,15 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, RowMapping, Select, literal_column, select, text
+from sqlalchemy import Connection, Row, RowMapping, text
 
 from app.delivery.actions import envelopes, events
-from app.delivery.actions.models import actions
-from app.delivery.models import DeadLetterStatus, dead_letters
+from app.delivery.models import DeadLetterStatus
 from app.delivery.reasons import explain
 from app.errors import InvalidValue, NotFound
 from app.ids import uuid7
@@ -101,21 +100,18 @@ class Filter:
     until: datetime | None = None
 
     @property
-    def is_empty(self) -> bool:
-        return self == Filter()
+    def values(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
-    def narrow(self, query: Select[Any]) -> Select[Any]:
-        columns = dead_letters.c
-        for column, value in (
-            (columns.channel_type, self.channel_type),
-            (columns.error_code, self.error_code),
-            (columns.action_plan_id, self.action_plan_id),
-        ):
-            if value is not None:
-                query = query.where(column == value)
-        if self.since is not None:
-            query = query.where(columns.failed_at >= self.since)
-        return query if self.until is None else query.where(columns.failed_at < self.until)
+
+EVERY = Filter()
+MEANT = """
+    (CAST(:channel_type AS text) IS NULL OR l.channel_type = :channel_type)
+    AND (CAST(:error_code AS text) IS NULL OR l.error_code = :error_code)
+    AND (CAST(:action_plan_id AS bigint) IS NULL OR l.action_plan_id = :action_plan_id)
+    AND (CAST(:since AS timestamptz) IS NULL OR l.failed_at >= :since)
+    AND (CAST(:until AS timestamptz) IS NULL OR l.failed_at < :until)
+"""
 
 
 @dataclass(frozen=True)
@@ -143,33 +139,39 @@ class DeadLetterPage:
     next_cursor: str | None
 
 
-_ALL = select(dead_letters, actions.c.context["trace_id"].astext.label("trace_id")).select_from(
-    dead_letters.outerjoin(actions, actions.c.id == dead_letters.c.action_id)
-)
+_SHOW = """
+    SELECT l.*, a.context ->> 'trace_id' AS trace_id
+      FROM dead_letters l LEFT JOIN actions a ON a.id = l.action_id
+     WHERE {which}
+"""
+_GET = text(_SHOW.format(which="l.id = :id"))
+_LIST = _SHOW.format(which=f"{MEANT} AND {{status}} AND {{cursor}}") + " ORDER BY l.id DESC LIMIT :limit"
 
 
 def list_dead_letters(
     conn: Connection,
     *,
     status: DeadLetterStatus | None = None,
-    which: Filter = Filter(),
+    which: Filter = EVERY,
     cursor: str | None = None,
     limit: int = 50,
 ) -> DeadLetterPage:
     """Newest first."""
-    query = which.narrow(_ALL).order_by(dead_letters.c.id.desc()).limit(limit + 1)
-    if status is not None:
-        # Spelled out, because a partial index is of use only where the planner can see the value.
-        query = query.where(dead_letters.c.status == literal_column(f"'{status.value}'"))
+    values: dict[str, Any] = which.values | {"limit": limit + 1}
     if cursor is not None:
-        query = query.where(dead_letters.c.id < _parse_cursor(cursor))
-    rows = conn.execute(query).mappings().all()
+        values["cursor"] = _parse_cursor(cursor)
+    # The status is spelled out, because a partial index is of use only where the planner can see the value.
+    query = _LIST.format(
+        status="true" if status is None else f"l.status = '{status.value}'",
+        cursor="true" if cursor is None else "l.id < :cursor",
+    )
+    rows = conn.execute(text(query), values).mappings().all()
     items = [_view(row) for row in rows[:limit]]
     return DeadLetterPage(items, str(items[-1].id) if len(rows) > limit else None)
 
 
 def get_dead_letter(conn: Connection, id_: UUID) -> DeadLetterView:
-    row = conn.execute(_ALL.where(dead_letters.c.id == id_)).mappings().one_or_none()
+    row = conn.execute(_GET, {"id": id_}).mappings().one_or_none()
     if row is None:
         raise NotFound("There is no such dead letter.")
     return _view(row)

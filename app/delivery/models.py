@@ -177,6 +177,15 @@ dead_letters = Table(
     Index("dead_letters_action_idx", "action_id", postgresql_where=text("action_id IS NOT NULL")),
 )
 
+# Whether the coordinators know that letters pile up; whoever looks holds the row.
+delivery_alarms = Table(
+    "delivery_alarms",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("raised", Boolean, nullable=False, server_default=text("false")),
+    Column("raised_at", DateTime(timezone=True)),
+)
+
 # What would have been sent, where `recording` stands in for a provider.
 recorded_pushes = Table(
     "recorded_pushes",

@@ -10,13 +10,13 @@ WAITING = frozenset({S.ACCEPTED, S.RETRYING})
 FINAL = frozenset(S) - LIVE
 
 # SENDING to SENDING is a worker that takes over what another one left behind; SENDING to ACCEPTED or RETRYING is
-# also a worker that drains and puts back what it had not begun.
+# also a worker that drains and puts back what it had not begun. DEAD to ACCEPTED is an operator who has it tried anew.
 STEPS: dict[NotificationStatus, frozenset[NotificationStatus]] = {
     S.ACCEPTED: frozenset({S.SENDING, S.EXPIRED, S.CANCELLED}),
     S.SENDING: frozenset({S.SENDING, S.SENT, S.ACCEPTED, S.RETRYING, S.DEAD, S.EXPIRED}),
     S.RETRYING: frozenset({S.SENDING, S.EXPIRED, S.CANCELLED}),
     S.SENT: frozenset(),
-    S.DEAD: frozenset(),
+    S.DEAD: frozenset({S.ACCEPTED}),
     S.EXPIRED: frozenset(),
     S.CANCELLED: frozenset(),
 }

@@ -79,4 +79,5 @@ action_events = Table(
     Column("topic", Text, nullable=False),
     Column("payload", JSONB, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Index("action_events_topic_idx", "topic", "id"),
 )

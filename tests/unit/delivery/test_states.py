@@ -11,8 +11,9 @@ def test_every_status_has_its_steps() -> None:
     assert set(STEPS) == set(S)
 
 
-def test_what_is_finished_stays_finished() -> None:
-    assert {status for status, steps in STEPS.items() if not steps} == FINAL
+def test_what_is_finished_stays_finished_but_for_an_operator_who_has_the_dead_tried_anew() -> None:
+    assert {status for status, steps in STEPS.items() if not steps} == FINAL - {S.DEAD}
+    assert STEPS[S.DEAD] == {S.ACCEPTED}
 
 
 def test_only_what_waits_can_be_cancelled() -> None:
