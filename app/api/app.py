@@ -23,6 +23,7 @@ from app.api.site import Site
 from app.api.tokens import LocalTokens
 from app.api.views.service import DOCUMENT, RENDERED
 from app.bootstrap import Services
+from app.delivery.backlog import watch_backlog
 from app.errors import AppError
 from app.ops.health import Readiness
 from app.ops.metrics import HttpMetrics
@@ -57,6 +58,7 @@ def create_app(
         services=services,
         doorkeeper=doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db)),
         location_limit=PerUserLimit("location", settings.locations_per_minute, settings.redis_url),
+        backlog=watch_backlog(services.db, settings.notification_backlog_limit),
         readiness=Readiness(services.db, services.clockwork, settings.late_after_s),
         metrics=HttpMetrics(metrics_directory, [OverdueSteps(services.db)]),
         pages={DOCUMENT: to_bytes(document), RENDERED: render(document)},

@@ -32,12 +32,25 @@ def handler(route: Route, site: Site) -> Callable[..., Response]:
         elif given_query:
             raise InvalidInput([_unknown(word) for word in given_query])
         if body is not None:
-            given_body = validation.read_body(body, _json_bytes())
+            given_body = _read_body(route, body, Call(site, caller, request.headers))
             if body is not validation.Nothing:
                 arguments["body"] = given_body
         return respond(route, view(Call(site, caller, request.headers), **arguments))
 
     return handle
+
+
+def _read_body(route: Route, model: type[BaseModel], call: Call) -> BaseModel:
+    content = _json_bytes()
+    try:
+        return validation.read_body(model, content)
+    except InvalidInput as invalid:
+        if route.look_again is None:
+            raise
+        named = {error.field for error in invalid.fields}
+        more = route.look_again(call, content).items()
+        others = [FieldError(field, message, FieldCode.INVALID) for field, message in more if field not in named]
+        raise InvalidInput([*invalid.fields, *others]) from None
 
 
 def _query_words() -> dict[str, str]:

@@ -21,6 +21,22 @@ class Overloaded(Unavailable):
     retry_after_s = 1
 
 
+class Draining(Unavailable):
+    """This process is about to stop and takes nothing new; another one answers the next try."""
+
+    code = "draining"
+    retry_after_s = 1
+
+
+draining: ContextVar[bool] = ContextVar("draining", default=False)
+"""Whether the process had been told to stop when this request came."""
+
+
+def refuse_while_draining() -> None:
+    if draining.get():
+        raise Draining("This process is stopping.")
+
+
 def leave(_error: BaseException | None = None) -> None:
     """The time of a request ends with it; the thread may do other work."""
     answer_by.set(None)

@@ -225,7 +225,13 @@ def _responses(route: Route, refs: Refs) -> Json:
     return responses
 
 
-_ANSWERS = {200: "OK.", 201: "Created.", 204: "Done; there is nothing to show.", 503: "Not fit to serve."}
+_ANSWERS = {
+    200: "OK.",
+    201: "Created.",
+    202: "Accepted.",
+    204: "Done; there is nothing to show.",
+    503: "Not fit to serve.",
+}
 
 PROBLEM_SCHEMA: Json = {
     "type": "object",

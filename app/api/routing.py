@@ -51,6 +51,9 @@ class Reply:
 
 Answer = BaseModel | Reply | None
 View = Callable[..., Answer]
+LookAgain = Callable[[Call, bytes], Mapping[str, str]]
+"""Names, by field, what no model can tell is wrong with a body that is refused anyway, so that its sender hears of
+everything at once."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class Route:
     """Word in the path → name of the view's argument, and what reads it."""
     body: type[BaseModel] | None
     query: type[BaseModel] | None
+    look_again: LookAgain | None = None
 
     @property
     def name(self) -> str:
@@ -127,6 +131,7 @@ class Routes:
         errors: tuple[type[AppError], ...] = (),
         headers: tuple[Header, ...] = (),
         content_type: str = "application/json",
+        look_again: LookAgain | None = None,
     ) -> Callable[[View], View]:
         def register(view: View) -> View:
             hints = get_type_hints(view, include_extras=True)
@@ -147,6 +152,7 @@ class Routes:
                     words,
                     body,
                     hints.get("query"),
+                    look_again,
                 )
             )
             return view

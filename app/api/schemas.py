@@ -3,14 +3,18 @@
 from typing import Annotated, Any, Generic, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from app.api.validation import (
+    Address,
     Cursor,
     DeviceToken,
     FirebaseUid,
     Identifier,
+    IfReadable,
     Instant,
+    MessageText,
+    Moment,
     Name,
     Note,
     PageSize,
@@ -19,7 +23,9 @@ from app.api.validation import (
     Point,
     Request,
     Response,
+    Subject,
 )
+from app.delivery.contract import NewSubmission
 from app.delivery.models import NotificationStatus, NotificationType, Outcome, Priority
 from app.matching.states import OfferState, TaskStatus
 from app.ops.health import Health
@@ -205,6 +211,53 @@ class UserJson(Response):
 
 
 # Notifications
+
+
+class NewNotificationBody(Request):
+    notification_type: NotificationType
+    recipient: Address = Field(
+        description="What the type asks for: an e-mail address, a phone number, a URL, `user:7` or a device token.",
+        examples=["ayse@ornek.org"],
+    )
+    subject: Subject | None = Field(None, description="Subject of an e-mail, title of what a phone shows.")
+    body: MessageText = Field(examples=["Hoş geldiniz"])
+    priority: Priority | None = Field(None, description="NORMAL when absent.")
+    metadata: dict[str, Any] | None = Field(
+        None,
+        description="At most 8,192 bytes. `data`, an object of strings, is what an app gets besides the words;"
+        " `addressKind`, TOKEN or FID, tells what kind of device token the recipient is.",
+    )
+    expires_at: Moment | None = Field(None, description="Is not sent any more after this time.")
+
+    def to_submission(self) -> NewSubmission:
+        return NewSubmission(
+            self.notification_type,
+            self.recipient,
+            self.body,
+            self.subject or "",
+            self.priority or Priority.NORMAL,
+            self.metadata or {},
+            self.expires_at,
+        )
+
+
+class ReadableOfNotification(Request):
+    """What can be read of a body that is refused, as far as models alone cannot tell whether it is right."""
+
+    # What is tried out here is a Python value already, and strictly taken no text is a time then.
+    model_config = ConfigDict(strict=False, extra="ignore")
+
+    notification_type: IfReadable[NotificationType] = None
+    recipient: IfReadable[Address] = None
+    metadata: IfReadable[dict[str, Any]] = None
+    expires_at: IfReadable[Moment] = None
+
+
+class SubmittedJson(Response):
+    id: UUID
+    status: Literal[NotificationStatus.ACCEPTED] = NotificationStatus.ACCEPTED
+    message: str = "Notification submitted for processing"
+    submitted_at: Instant
 
 
 class NotificationsQuery(PageQuery):

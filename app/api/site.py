@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from app.api.auth import Doorkeeper
 from app.api.limits import PerUserLimit
 from app.bootstrap import Services
+from app.delivery.backlog import Backlog
 from app.ops.health import Readiness
 from app.ops.metrics import HttpMetrics
 
@@ -15,6 +16,7 @@ class Site:
     services: Services
     doorkeeper: Doorkeeper
     location_limit: PerUserLimit
+    backlog: Backlog
     readiness: Readiness
     metrics: HttpMetrics
     pages: Mapping[str, bytes]

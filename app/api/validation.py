@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import (
     AfterValidator,
     AliasGenerator,
+    AwareDatetime,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -20,12 +21,15 @@ from pydantic import (
     StringConstraints,
     TypeAdapter,
     ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
 )
 from pydantic.alias_generators import to_camel
 
 from app.api.errors import FieldCode, FieldError, InvalidInput, MalformedJson
 
 BIGINT_MAX = 2**63 - 1
+FIRST_MOMENT, LAST_MOMENT = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
 # The same classes serve pydantic's Rust expressions and the JSON schema, so both spell the characters out.
 _CONTROL = r"\x00-\x1f\x7f-\x9f"
@@ -33,6 +37,10 @@ _CONTROL_BUT_NEWLINE_AND_TAB = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 LINE = rf"^[^{_CONTROL}]*$"
 LINE_WITH_A_WORD = rf"^[^{_CONTROL}]*[^{_CONTROL}\s][^{_CONTROL}]*$"
 TEXT = rf"^[^{_CONTROL_BUT_NEWLINE_AND_TAB}]*$"
+_CONTROL_BUT_NEWLINES_AND_TAB = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+TEXT_WITH_A_WORD = (
+    rf"^[^{_CONTROL_BUT_NEWLINES_AND_TAB}]*[^{_CONTROL_BUT_NEWLINES_AND_TAB}\s][^{_CONTROL_BUT_NEWLINES_AND_TAB}]*$"
+)
 VISIBLE_ASCII = r"^[\x21-\x7e]+$"
 PHONE = r"^\+?[0-9](?:[ ()-]{0,2}[0-9]){6,14}$"
 
@@ -86,6 +94,25 @@ def _utc(value: datetime) -> datetime:
     return value.astimezone(UTC)
 
 
+def _moment(value: datetime) -> datetime:
+    """The calendar ends somewhere, and time zones reach beyond its ends."""
+    try:
+        return _utc(value)
+    except OverflowError:
+        return FIRST_MOMENT if value.year == FIRST_MOMENT.year else LAST_MOMENT
+
+
+def _plain_newlines(value: str) -> str:
+    return value.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _or_none(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return read(value)
+    except ValidationError:
+        return None
+
+
 def _rfc3339(value: datetime) -> str:
     return value.isoformat().replace("+00:00", "Z")
 
@@ -116,6 +143,20 @@ Instant = Annotated[
     PlainSerializer(_rfc3339, return_type=str, when_used="json"),
     Field(json_schema_extra={"format": "date-time"}),
 ]
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_moment)]
+Address = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=LINE_WITH_A_WORD)]
+Subject = Annotated[str, StringConstraints(max_length=255, pattern=LINE), AfterValidator(_normal_form)]
+MessageText = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=32_768, pattern=TEXT_WITH_A_WORD),
+    AfterValidator(_plain_newlines),
+    AfterValidator(_normal_form),
+]
+T = TypeVar("T")
+IfReadable = Annotated[T | None, WrapValidator(_or_none)]
+"""None for whatever is not what it should be."""
 
 
 class Point(Request):

@@ -87,6 +87,7 @@ class DrainingWorker(_ThreadWorker):
     def handle(self, conn: Any) -> Any:
         now = time.monotonic()
         load.waited_s.set(now - conn.queued_at)
+        load.draining.set(not self.alive)
         conn.sock.until = now + self.app.settings.request_timeout_s
         goes_on = _ThreadWorker.handle(self, conn)
         if not goes_on:

@@ -9,12 +9,12 @@ from sqlalchemy import Connection, RowMapping, literal_column, select, text
 
 from app.delivery.contract import AttemptView, NewNotification, NotificationPage, NotificationView
 from app.delivery.models import NotificationStatus, NotificationType, Outcome, Priority, notifications
-from app.delivery.submit import refusals, submit
+from app.delivery.submit import checked, refusals, submit
 from app.delivery.wake import ACTION_TOPIC, WAKE_CHANNEL
 from app.errors import InvalidValue, NotFound
 from app.ids import uuid7
 
-__all__ = ["ACTION_TOPIC", "WAKE_CHANNEL", "refusals", "submit"]
+__all__ = ["ACTION_TOPIC", "WAKE_CHANNEL", "checked", "refusals", "submit"]
 
 # One statement for any number of rows: it runs inside the transactions that offers are made in. The wake-up call
 # reaches the dispatchers when the caller commits, and only shortens their wait.
@@ -138,11 +138,21 @@ def _parse_cursor(cursor: str) -> UUID:
         raise InvalidValue("cursor", "is not a cursor that this list has given out") from None
 
 
+SHOWN_OF_A_TOKEN = 4
+
+
+def _shown_recipient(row: RowMapping) -> str:
+    """Whoever has a phone's token can reach the phone, so its end is all that is shown of it."""
+    if row["notification_type"] != NotificationType.PUSH or row["recipient_user_id"] is not None:
+        return row["recipient"]
+    return "…" + row["recipient"][SHOWN_OF_A_TOKEN:][-SHOWN_OF_A_TOKEN:]
+
+
 def _view(row: RowMapping, attempts: list[AttemptView] | None = None) -> NotificationView:
     return NotificationView(
         id=row["id"],
         notification_type=NotificationType(row["notification_type"]),
-        recipient=row["recipient"],
+        recipient=_shown_recipient(row),
         recipient_user_id=row["recipient_user_id"],
         subject=row["subject"],
         body=row["body"],

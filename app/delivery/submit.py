@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -112,6 +113,15 @@ def digest(new: NewSubmission) -> bytes:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
 
 
+def checked(conn: Connection, new: NewSubmission, country_code: str) -> NewSubmission:
+    """With the recipient in the one form that an address has; or everything that is wrong with it."""
+    recipient, problems = _of_itself(new.notification_type, new.recipient, new.metadata, country_code)
+    if not problems:
+        return replace(new, recipient=recipient)
+    user_id = user_in(new.notification_type, recipient)
+    raise InvalidValues(problems | _of_the_moment(conn, user_id, new.expires_at))
+
+
 def refusals(
     conn: Connection,
     notification_type: NotificationType | None,
@@ -121,17 +131,29 @@ def refusals(
     country_code: str,
 ) -> dict[str, str]:
     """What is wrong with the values that can be read at all, by field; for a request that is refused anyway."""
+    address, problems = _of_itself(notification_type, recipient, metadata, country_code)
+    user_id = user_in(notification_type, address) if notification_type else None
+    return problems | _of_the_moment(conn, user_id, expires_at)
+
+
+def _of_itself(
+    notification_type: NotificationType | None,
+    recipient: str | None,
+    metadata: dict[str, Any] | None,
+    country_code: str,
+) -> tuple[str, dict[str, str]]:
+    """The address in its one form, or nothing; and what is wrong without asking anybody."""
     problems: dict[str, str] = {}
-    user_id = None
+    address = ""
     if notification_type is not None and recipient is not None:
         try:
-            user_id = user_in(notification_type, check_address(notification_type, recipient, country_code))
+            address = check_address(notification_type, recipient, country_code)
         except InvalidAddress as error:
             problems["recipient"] = str(error)
     wrong = check_metadata(metadata or {})
     if wrong is not None:
         problems["metadata"] = wrong
-    return problems | _of_the_moment(conn, user_id, expires_at)
+    return address, problems
 
 
 _OF_THE_MOMENT = text(

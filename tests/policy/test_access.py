@@ -42,6 +42,7 @@ TABLE: dict[str, tuple[int, ...]] = {
     "GET /users":                         (403, 403, 403, 403, 403, 200),
     "GET /users/{userId}":                (403, 403, 403, 403, 403, 200),
     "PATCH /users/{userId}":              (403, 403, 403, 403, 403, 200),
+    "POST /api/notifications":            (403, 403, 403, 403, 202, 202),
     "GET /api/notifications":             (403, 403, 403, 403, 200, 200),
     "GET /api/notifications/{notificationId}": (403, 403, 403, 403, 200, 200),
     "GET /healthz":                       (200, 200, 200, 200, 200, 200),
@@ -86,6 +87,8 @@ def _body(route: Route, world: World, who: str) -> dict[str, Any]:
             return {"token": "t", "platform": "IOS"}
         case "POST /users":
             return {"role": "ELDER", "name": "Fatma"}
+        case "POST /api/notifications":
+            return {"notificationType": "EMAIL", "recipient": "ayse@ornek.org", "body": "Merhaba"}
         case "PATCH /users/{userId}":
             return {"locale": "en"}
         case _:

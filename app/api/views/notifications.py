@@ -1,14 +1,71 @@
 """What was sent to whom, and what became of it."""
 
+from collections.abc import Mapping
 from uuid import UUID
 
+from app.api import validation
 from app.api.access import COORDINATORS
+from app.api.errors import BadRequest
+from app.api.idempotency import key_header, read_key
+from app.api.load import Draining, refuse_while_draining
 from app.api.routing import Call, Routes
-from app.api.schemas import NotificationInFullJson, NotificationJson, NotificationsQuery, PageJson
+from app.api.schemas import (
+    NewNotificationBody,
+    NotificationInFullJson,
+    NotificationJson,
+    NotificationsQuery,
+    PageJson,
+    ReadableOfNotification,
+    SubmittedJson,
+)
 from app.delivery import service as delivery
-from app.errors import InvalidValue, NotFound
+from app.delivery.backlog import BacklogFull
+from app.delivery.contract import SubmissionKey
+from app.errors import IdempotencyKeyReused, InvalidValue, NotFound
 
 routes = Routes("Notifications")
+
+
+def _refusals(call: Call, content: bytes) -> Mapping[str, str]:
+    try:
+        read = validation.read_body(ReadableOfNotification, content)
+    except BadRequest:
+        # It is no object at all.
+        return {}
+    with call.services.db.reading() as conn:
+        return delivery.refusals(
+            conn,
+            read.notification_type,
+            read.recipient,
+            read.metadata,
+            read.expires_at,
+            call.services.settings.country_code,
+        )
+
+
+@routes.add(
+    "POST",
+    "/api/notifications",
+    who=COORDINATORS,
+    answers={202: SubmittedJson},
+    headers=(key_header("The same key from the same caller is the same notification, ever after."),),
+    errors=(InvalidValue, IdempotencyKeyReused, BacklogFull, Draining),
+    look_again=_refusals,
+)
+def submit_notification(call: Call, body: NewNotificationBody) -> SubmittedJson:
+    """Have a notification sent.
+
+    The answer comes as soon as it cannot be lost any more; `GET /api/notifications/{id}` tells what becomes of it.
+    """
+    refuse_while_draining()
+    call.site.backlog.admit()
+    key = read_key(call)
+    with call.services.db.autocommit() as conn:
+        new = delivery.checked(conn, body.to_submission(), call.services.settings.country_code)
+        submitted = delivery.submit(conn, new, SubmissionKey(call.caller.id, key) if key else None)
+    if submitted.is_new:
+        call.site.backlog.note_added()
+    return SubmittedJson(id=submitted.id, submitted_at=submitted.submitted_at)
 
 
 @routes.add(

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from uuid import UUID
 
 from app.api.access import COORDINATORS, ELDER_AND_COORDINATORS, SIGNED_IN, STUDENT
-from app.api.errors import FieldCode, FieldError, InvalidInput
-from app.api.routing import Call, Header, Reply, Routes
+from app.api.idempotency import key_header, read_key
+from app.api.routing import Call, Reply, Routes
 from app.api.schemas import AssignBody, NewTaskBody, OffersJson, PageJson, TaskJson, TasksQuery, lat_lon
 from app.errors import AppError, Forbidden, IdempotencyKeyReused, InvalidValue, TooManyRequests
 from app.matching.contract import NewTask, TaskView
@@ -25,8 +25,7 @@ from app.users.models import Role
 
 routes = Routes("Tasks")
 
-IDEMPOTENCY_KEY = Header("Idempotency-Key", "The same key from the same elder is the same request, ever after.", 128)
-
+IDEMPOTENCY_KEY = key_header("The same key from the same elder is the same request, ever after.")
 
 STEP_ERRORS: tuple[type[AppError], ...] = (
     TaskNotFound,
@@ -62,7 +61,7 @@ def create_task(call: Call, body: NewTaskBody) -> Reply:
     An elder has one open task at a time: pressing again answers 200 with the task that is open already, unchanged.
     """
     new = NewTask(elder_id=_elder(call, body), note=body.note or None, location=lat_lon(body.location))
-    pressed = call.services.matching.press(call.caller, new, _idempotency_key(call))
+    pressed = call.services.matching.press(call.caller, new, read_key(call))
     location = {"Location": f"/tasks/{pressed.task.id}"}
     return Reply(TaskJson.model_validate(pressed.task), 201 if pressed.created else 200, location)
 
@@ -75,16 +74,6 @@ def _elder(call: Call, body: NewTaskBody) -> int:
     if body.elder_id is None:
         raise InvalidValue("elderId", "is required of coordinators: it tells for whom they call")
     return body.elder_id
-
-
-def _idempotency_key(call: Call) -> str | None:
-    key = call.headers.get(IDEMPOTENCY_KEY.name)
-    if key is None:
-        return None
-    if not (1 <= len(key) <= IDEMPOTENCY_KEY.max_length and key.isascii() and key.isprintable()):
-        message = f"must be 1 to {IDEMPOTENCY_KEY.max_length} printable ASCII characters"
-        raise InvalidInput([FieldError(IDEMPOTENCY_KEY.name, message, FieldCode.WRONG_FORM)])
-    return key
 
 
 @routes.add("GET", "/tasks", who=SIGNED_IN, answers={200: PageJson[TaskJson]}, errors=(InvalidValue,))

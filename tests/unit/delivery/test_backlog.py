@@ -1,0 +1,59 @@
+"""How much is taken in before it is enough."""
+
+import pytest
+
+from app.delivery.backlog import Backlog, BacklogFull
+
+
+class Stage:
+    def __init__(self, live: int, limit: int) -> None:
+        self.live, self.counts, self.time = live, 0, 0.0
+        self.backlog = Backlog(self._count, limit, lambda: self.time)
+
+    def _count(self) -> int:
+        self.counts += 1
+        return self.live
+
+    @property
+    def is_full(self) -> bool:
+        try:
+            self.backlog.admit()
+        except BacklogFull:
+            return True
+        return False
+
+
+def test_it_is_full_at_the_limit_and_not_before() -> None:
+    assert not Stage(9, limit=10).is_full
+    assert Stage(10, limit=10).is_full
+
+
+def test_it_counts_once_a_second_and_knows_what_it_added() -> None:
+    stage = Stage(8, limit=10)
+    for _ in range(2):
+        assert not stage.is_full
+        stage.backlog.note_added()
+    assert stage.is_full
+    assert stage.counts == 1
+
+
+def test_room_is_seen_with_the_next_count() -> None:
+    stage = Stage(10, limit=10)
+    assert stage.is_full
+    stage.live = 3
+    stage.time = 0.9
+    assert stage.is_full
+    stage.time = 1.0
+    assert not stage.is_full
+
+
+def test_a_count_that_failed_is_made_again() -> None:
+    stage = Stage(10, limit=10)
+
+    def fail() -> int:
+        raise ZeroDivisionError
+
+    backlog = Backlog(fail, 10, lambda: stage.time)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            backlog.admit()
