@@ -71,10 +71,12 @@ class ResetAtOnce:
 
 @dataclass(frozen=True)
 class Trickle:
-    """Headers at once, then the body byte by byte, each just before a client's patience with silence ends."""
+    """A byte now and then and never an end, so that no silence is long enough to be noticed."""
 
     pause_s: float = 0.1
     status: int = 200
+    in_headers: bool = False
+    """Otherwise in the body."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,7 @@ class ProviderServer:
         """What is answered next, each once."""
         self.most_at_once = 0
         """Most requests that were under way at the same time."""
+        self.connections = 0
         self.closing = threading.Event()
         self.certificate: bytes | None = None
         """In PEM: trusted by nobody who was not given it."""
@@ -204,6 +207,10 @@ def _handler(server: ProviderServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        def setup(self) -> None:
+            super().setup()
+            server.connections += 1
+
         def handle_one(self) -> None:
             if server.breaks_at_once():
                 self.close_connection = True
@@ -227,9 +234,12 @@ def _handler(server: ProviderServer) -> type[BaseHTTPRequestHandler]:
                 self._begin(answer.status, answer.headers, len(body))
                 self.wfile.write(body)
             elif isinstance(answer, Trickle):
-                self._begin(answer.status, {}, 1000)
+                if answer.in_headers:
+                    self.wfile.write(f"HTTP/1.1 {answer.status} Yes\r\nX-Long: ".encode())
+                else:
+                    self._begin(answer.status, {}, 1_000_000)
                 while not server.closing.wait(answer.pause_s):
-                    self.wfile.write(b" ")
+                    self.wfile.write(b"1")
                 self.close_connection = True
             else:
                 self.close_connection = True

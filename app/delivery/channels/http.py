@@ -170,6 +170,8 @@ def judge_status(
     match answer.status:
         case status if 200 <= status < 300:
             return Result(Outcome.SENT)
+        case 401:
+            return Result(Outcome.PERMANENT, error_code or "AUTH_REJECTED")
         case 408 | 425:
             return Result(Outcome.TRANSIENT, code, retry_after_s=wait_s)
         case 413:

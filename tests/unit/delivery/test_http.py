@@ -1,0 +1,138 @@
+"""One HTTP request to a provider: bounded in time whatever the other side does, and honest about what is known."""
+
+import socket
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from app.delivery.channels.http import Answer, HttpClient, as_code, judge_status, parse_retry_after
+from app.delivery.models import Outcome
+from app.delivery.retry import Result, RetryPolicy
+from tests.support import provider_server
+from tests.support.provider_server import Hang, ProviderServer, Reset, ResetAtOnce, Scripted, Slow, Trickle
+
+NOW = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)
+QUICK = RetryPolicy(timeout_s=0.6, retries=0)
+LOST, TIMEOUT = Result(Outcome.UNKNOWN, "CONNECTION_LOST"), Result(Outcome.UNKNOWN, "TIMEOUT")
+UNREACHABLE = Result(Outcome.TRANSIENT, "UNREACHABLE")
+
+
+@pytest.fixture
+def client() -> Iterator[HttpClient]:
+    made = HttpClient(QUICK, connections=2)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=[False, True], ids=["http", "https"])
+def server(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ProviderServer]:
+    with ProviderServer(tls=request.param).running() as running:
+        if running.certificate:
+            (tmp_path / "ca.pem").write_bytes(running.certificate)
+            monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Hang(), TIMEOUT),
+        (Slow(0.9, provider_server.Answer(200)), TIMEOUT),
+        (Trickle(), TIMEOUT),
+        (Trickle(in_headers=True), TIMEOUT),
+        (Reset(), LOST),
+        (ResetAtOnce(), LOST),
+    ],
+)
+def test_what_goes_wrong_ends_in_time_and_leaves_open_what_it_must(
+    client: HttpClient, server: ProviderServer, answer: Scripted, expected: Result
+) -> None:
+    server.answers.append(answer)
+    began = time.monotonic()
+    assert client.post(server.base_url, b"{}", {}) == expected
+    assert time.monotonic() - began < 2 * QUICK.timeout_s
+    assert len(server.requests) <= 1
+
+
+def test_a_connection_is_kept_and_each_answer_has_its_own_time(client: HttpClient, server: ProviderServer) -> None:
+    server.answers.extend([Slow(0.25, provider_server.Answer(200, {"a": 1}))] * 3)
+    for _ in range(3):
+        answer = client.post(server.base_url, b"{}", {})
+        assert isinstance(answer, Answer) and answer.json() == {"a": 1}
+    assert server.connections == 1
+
+
+def test_an_endless_answer_is_read_only_so_far(client: HttpClient, server: ProviderServer) -> None:
+    server.answers.append(provider_server.Answer(200, b"x" * 1_000_000))
+    answer = client.post(server.base_url, b"{}", {})
+    assert isinstance(answer, Answer) and 64 * 1024 <= len(answer.body) < 80 * 1024
+
+
+def test_redirects_are_not_followed(client: HttpClient, server: ProviderServer) -> None:
+    server.answers.append(provider_server.Answer(307, "", {"Location": f"{server.base_url}/other"}))
+    answer = client.post(server.base_url, b"{}", {})
+    assert isinstance(answer, Answer) and answer.status == 307
+    assert len(server.requests) == 1
+
+
+def test_a_certificate_nobody_trusts_is_given_nothing(client: HttpClient) -> None:
+    with ProviderServer(tls=True).running() as server:
+        assert client.post(server.base_url, b"{}", {}) == UNREACHABLE
+        assert server.requests == []
+
+
+def test_a_server_that_does_not_speak_tls_is_given_nothing(client: HttpClient) -> None:
+    with ProviderServer().running() as server:
+        assert client.post(server.base_url.replace("http:", "https:"), b"{}", {}) == UNREACHABLE
+        assert server.requests == []
+
+
+def test_a_server_that_is_not_there_has_taken_nothing(client: HttpClient) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        assert client.post(f"http://127.0.0.1:{taken.getsockname()[1]}", b"{}", {}) == UNREACHABLE
+    assert client.post("http://nobody.invalid", b"{}", {}) == UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "expected"),
+    [
+        (200, {}, Result(Outcome.SENT)),
+        (204, {}, Result(Outcome.SENT)),
+        (302, {}, Result(Outcome.PERMANENT, "HTTP_302")),
+        (400, {}, Result(Outcome.PERMANENT, "HTTP_400")),
+        (401, {}, Result(Outcome.PERMANENT, "AUTH_REJECTED")),
+        (408, {}, Result(Outcome.TRANSIENT, "HTTP_408")),
+        (413, {}, Result(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE")),
+        (425, {}, Result(Outcome.TRANSIENT, "HTTP_425")),
+        (429, {}, Result(Outcome.TRANSIENT, "HTTP_429", at_fault=False)),
+        (429, {"Retry-After": "7"}, Result(Outcome.TRANSIENT, "HTTP_429", retry_after_s=7, at_fault=False)),
+        (500, {}, Result(Outcome.TRANSIENT, "HTTP_500", overloaded=True)),
+        (503, {"Retry-After": "7"}, Result(Outcome.TRANSIENT, "HTTP_503", retry_after_s=7, overloaded=True)),
+        (504, {}, Result(Outcome.UNKNOWN, "HTTP_504", overloaded=True)),
+    ],
+)
+def test_a_status_means_the_same_to_every_channel(status: int, headers: dict[str, str], expected: Result) -> None:
+    assert judge_status(Answer(status, headers, b""), NOW) == expected
+
+
+@pytest.mark.parametrize(("headers", "expected"), **provider_server.retry_afters(NOW))
+def test_retry_after_is_read_in_every_form(headers: dict[str, str], expected: float | None) -> None:
+    assert parse_retry_after(headers.get("Retry-After"), NOW) == expected
+
+
+@pytest.mark.parametrize("value", ["Mon, 01 Jan 99999 00:00:00 GMT", "Mon, 01 Jan 2024 00:00:00 +99999999999", "\x00"])
+def test_a_date_that_cannot_be_is_none(value: str) -> None:
+    assert parse_retry_after(value, NOW) is None
+
+
+@pytest.mark.parametrize("value", ["+905551234567", "905551234567", "free text", "lower", "", "A" * 64, 7, None, ["A"]])
+def test_what_is_no_code_is_not_kept(value: object) -> None:
+    assert as_code(value) is None
+
+
+def test_a_code_is_kept() -> None:
+    assert as_code("QUOTA_EXCEEDED_2") == "QUOTA_EXCEEDED_2"
