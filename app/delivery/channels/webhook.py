@@ -1,0 +1,109 @@
+"""Webhooks: messages for machines, signed, to whatever address somebody gave us.
+
+Nobody vouches for the address. So it is not followed elsewhere, it does not lead behind our own door, and it gets no
+more time and memory than one request needs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from app.clock import Clock
+from app.delivery.addresses import InvalidAddress, check_address
+from app.delivery.channels import webhook_wire
+from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.connections import TimedAdapter
+from app.delivery.channels.http import Answer, HttpClient, judge_status
+from app.delivery.channels.public_addresses import PrivateAddress, Resolver, require_public
+from app.delivery.channels.registry import Wiring
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.retry import WEBHOOK_POLICY, Result, RetryPolicy
+
+CHALLENGE = "challenge"
+"""In the metadata of the notification that verifies a channel of the directory."""
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class WebhookChannel(SingleProvider):
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        secret: str | None = None,
+        allow_private: bool = False,
+        policy: RetryPolicy = WEBHOOK_POLICY,
+        connections: int = 8,
+        resolver: Resolver | None = None,
+        ca_file: str | None = None,
+    ) -> None:
+        super().__init__("webhook", NotificationType.WEBHOOK, policy)
+        self._clock = clock
+        self._secrets = (secret,) if secret else ()
+        check = None if allow_private else require_public
+        adapter = TimedAdapter(connections=connections, resolver=resolver, check=check)
+        # A proxy of the environment would connect to whatever it is told, behind our door as well.
+        self._http = HttpClient(policy, connections=connections, adapter=adapter, trust_env=False)
+        self._http.session.verify = ca_file or True
+
+    def provider(self, parcel: Parcel) -> str:
+        """Each receiver is in trouble by itself."""
+        try:
+            parts = urlsplit(parcel.event.recipient)
+            port = parts.port or _PORTS.get(parts.scheme)
+        except ValueError:
+            return self.name
+        return f"{parts.hostname}:{port}" if parts.hostname and port else self.name
+
+    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
+        return [self._send(parcel) for parcel in parcels]
+
+    def _send(self, parcel: Parcel) -> Result:
+        secrets = parcel.entry.secrets if parcel.entry else self._secrets
+        if not secrets:
+            return Result(Outcome.PERMANENT, "NO_SECRET")
+        try:
+            url = check_address(NotificationType.WEBHOOK, parcel.event.recipient, "")
+        except InvalidAddress:
+            return Result(Outcome.PERMANENT, "INVALID_ADDRESS")
+        challenge = challenge_of(parcel)
+        body = webhook_wire.encode(parcel.event, challenge)
+        extra = webhook_wire.extra_headers(parcel.entry.meta) if parcel.entry else {}
+        headers = webhook_wire.headers(parcel.event, secrets, extra, self._clock.now(), body)
+        try:
+            answer = self._http.post(url, body, headers, needs_body=challenge is not None)
+        except PrivateAddress:
+            return Result(Outcome.PERMANENT, "PRIVATE_ADDRESS")
+        return self._judge(answer, challenge) if isinstance(answer, Answer) else answer
+
+    def _judge(self, answer: Answer, challenge: str | None) -> Result:
+        if 300 <= answer.status < 400:
+            return Result(Outcome.PERMANENT, "REDIRECT_REFUSED")
+        if answer.status == 410:
+            return Result(Outcome.RECIPIENT_GONE, "HTTP_410", disables=True, at_fault=False)
+        result = judge_status(answer, self._clock.now())
+        if result.outcome is Outcome.SENT and challenge is not None:
+            return result if webhook_wire.is_echoed(challenge, answer.json()) else _CHALLENGE_FAILED
+        return replace(result, at_fault=answer.status >= 500) if answer.status >= 400 else result
+
+    def close(self) -> None:
+        self._http.close()
+
+
+_CHALLENGE_FAILED = Result(Outcome.PERMANENT, "CHALLENGE_FAILED", at_fault=False)
+
+
+def challenge_of(parcel: Parcel) -> str | None:
+    """Only a channel of the directory is verified; elsewhere the word in the metadata is the sender's own."""
+    challenge = parcel.event.metadata.get(CHALLENGE)
+    return challenge if parcel.entry is not None and isinstance(challenge, str) else None
+
+
+def open_channel(wiring: Wiring) -> WebhookChannel:
+    settings = wiring.settings
+    return WebhookChannel(
+        wiring.clock,
+        secret=settings.webhook_secret,
+        allow_private=settings.webhook_allow_private,
+        connections=settings.notification_queue_consumer_threads,
+    )

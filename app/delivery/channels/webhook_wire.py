@@ -1,0 +1,96 @@
+"""What goes over the wire to a webhook, signed as Standard Webhooks asks, and which headers of its own it may have.
+No I/O."""
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from app import signing_secrets
+from app.delivery.channels.http import as_object
+from app.delivery.event import NotificationEvent
+
+DEFAULT_TYPE = "notification"
+VERIFICATION_TYPE = "channel.verification"
+
+MOST_HEADERS = 20
+LONGEST_HEADER = 1024
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
+_VALUE = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
+# They are ours, or belong to the connection and not to the message: with one of them a request could be cut in two,
+# or signed by somebody else.
+_OURS = re.compile(
+    r"host|content-.*|webhook-.*|accept-encoding|connection|expect|keep-alive|proxy-.*|te|trailers?|transfer-encoding"
+    r"|upgrade|http2-settings|user-agent|cookie",
+    re.IGNORECASE,
+)
+
+
+def encode(event: NotificationEvent, challenge: str | None = None) -> bytes:
+    """The same bytes at every try: the time in it is that of the notification."""
+    type_ = VERIFICATION_TYPE if challenge is not None else event.data.get("type") or DEFAULT_TYPE
+    data = {"challenge": challenge} if challenge is not None else _content(event)
+    message = {"type": type_, "timestamp": _rfc3339(event.created_at), "data": data}
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _content(event: NotificationEvent) -> dict[str, Any]:
+    return {
+        "id": str(event.id),
+        "subject": event.subject,
+        "body": event.body,
+        "priority": event.priority,
+        "metadata": event.metadata,
+    }
+
+
+def _rfc3339(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def sign(secrets: Sequence[str], message_id: str, timestamp: int, body: bytes) -> str:
+    """One signature for each secret, so that a receiver may know the old one or the new one while they change."""
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    return " ".join(f"v1,{_signature(signing_secrets.decode(secret), signed)}" for secret in secrets)
+
+
+def _signature(key: bytes, signed: bytes) -> str:
+    return base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+
+
+def headers(
+    event: NotificationEvent, secrets: Sequence[str], extra: Mapping[str, str], now: datetime, body: bytes
+) -> dict[str, str]:
+    message_id, timestamp = str(event.id), int(now.timestamp())
+    return {
+        **extra,
+        "Content-Type": "application/json; charset=utf-8",
+        "Accept-Encoding": "identity",
+        "User-Agent": "Yaninda-Webhook/1",
+        "webhook-id": message_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": sign(secrets, message_id, timestamp, body),
+    }
+
+
+def is_safe_header(name: str, value: Any) -> bool:
+    """Whether a webhook may ask for this header."""
+    if not _NAME.fullmatch(name) or _OURS.fullmatch(name):
+        return False
+    return isinstance(value, str) and len(value) <= LONGEST_HEADER and _VALUE.fullmatch(value) is not None
+
+
+def extra_headers(meta: Mapping[str, Any]) -> dict[str, str]:
+    """Of the headers that the directory names, those that are safe; the first ones where there are too many."""
+    asked = as_object(meta.get("headers"))
+    safe = [(name, str(value)) for name, value in asked.items() if is_safe_header(name, value)]
+    return dict(safe[:MOST_HEADERS])
+
+
+def is_echoed(challenge: str, answer: Mapping[str, Any]) -> bool:
+    told = answer.get("challenge")
+    return isinstance(told, str) and hmac.compare_digest(told.encode(errors="replace"), challenge.encode())
