@@ -80,6 +80,13 @@ class Trickle:
 
 
 @dataclass(frozen=True)
+class TrickledHeaders:
+    """A status at once, then a header that never ends, byte by byte."""
+
+    pause_s: float = 0.1
+
+
+@dataclass(frozen=True)
 class Slow:
     """An answer that takes its time."""
 
@@ -87,7 +94,7 @@ class Slow:
     answer: Answer
 
 
-Scripted = Answer | Hang | Reset | ResetAtOnce | Trickle | Slow
+Scripted = Answer | Hang | Reset | ResetAtOnce | Trickle | TrickledHeaders | Slow
 
 
 def retry_afters(now: datetime) -> dict[str, Any]:
@@ -240,6 +247,11 @@ def _handler(server: ProviderServer) -> type[BaseHTTPRequestHandler]:
                     self._begin(answer.status, {}, 1_000_000)
                 while not server.closing.wait(answer.pause_s):
                     self.wfile.write(b"1")
+                self.close_connection = True
+            elif isinstance(answer, TrickledHeaders):
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Endless: ")
+                while not server.closing.wait(answer.pause_s):
+                    self.wfile.write(b"a")
                 self.close_connection = True
             else:
                 self.close_connection = True

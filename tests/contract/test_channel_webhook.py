@@ -1,0 +1,429 @@
+"""Webhooks as they are on the wire, to receivers who may be slow, broken, gone or hostile."""
+
+import base64
+import hashlib
+import hmac
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app import signing_secrets
+from app.clock import FakeClock
+from app.delivery.channels.base import DirectoryEntry
+from app.delivery.channels.public_addresses import Resolver
+from app.delivery.channels.webhook import WebhookChannel
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.retry import WEBHOOK_POLICY, Result, RetryPolicy
+from tests.support.delivery import parcel
+from tests.support.provider_server import (
+    Answer,
+    Hang,
+    ProviderServer,
+    Request,
+    Reset,
+    ResetAtOnce,
+    Scripted,
+    Slow,
+    Trickle,
+    TrickledHeaders,
+    retry_afters,
+)
+
+QUICK = RetryPolicy(timeout_s=0.9, retries=3)
+SECRET, OLD_SECRET = signing_secrets.create(), signing_secrets.create()
+ENTRY = DirectoryEntry(7, secrets=(SECRET, OLD_SECRET))
+SENT = Result(Outcome.SENT)
+CLOCK = FakeClock()
+
+
+@pytest.fixture
+def server() -> Iterator[ProviderServer]:
+    with ProviderServer(Answer(204, "")).running() as running:
+        yield running
+
+
+def opened(**options: Any) -> WebhookChannel:
+    return WebhookChannel(CLOCK, **({"secret": SECRET, "allow_private": True, "policy": QUICK} | options))
+
+
+@pytest.fixture
+def channel() -> Iterator[WebhookChannel]:
+    made = opened()
+    yield made
+    made.close()
+
+
+def send(channel: WebhookChannel, url: str, **options: Any) -> Result:
+    [result] = channel.handle([webhook(url, **options)])
+    return result
+
+
+def webhook(url: str, **options: Any) -> Any:
+    return parcel(None, notification_type=NotificationType.WEBHOOK, recipient=url, **options)
+
+
+def is_signed(request: Request, secret: str) -> bool:
+    """Written anew from the specification, so that a mistake of ours is not made twice."""
+    key = base64.b64decode(secret[6:])
+    content = b".".join(
+        [request.headers["webhook-id"].encode(), request.headers["webhook-timestamp"].encode(), request.body]
+    )
+    mine = "v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
+    return mine in request.headers["webhook-signature"].split(" ")
+
+
+def test_a_message_arrives_signed(channel: WebhookChannel, server: ProviderServer) -> None:
+    assert send(channel, f"{server.base_url}/hooks/7?a=b") == SENT
+    [request] = server.requests
+    assert (request.method, request.path) == ("POST", "/hooks/7?a=b")
+    assert request.headers["Content-Type"] == "application/json; charset=utf-8"
+    assert request.headers["Host"] == f"127.0.0.1:{server.port}"
+    assert request.json()["data"]["body"] == "Yakınında yeni bir talep var!"
+    assert is_signed(request, SECRET) and not is_signed(request, OLD_SECRET)
+
+
+def test_while_secrets_change_both_verify(channel: WebhookChannel, server: ProviderServer) -> None:
+    assert send(channel, server.base_url, entry=ENTRY) == SENT
+    [request] = server.requests
+    assert is_signed(request, SECRET) and is_signed(request, OLD_SECRET)
+
+
+def test_every_try_has_the_same_id_and_body_and_its_own_time(server: ProviderServer) -> None:
+    clock = FakeClock()
+    channel = WebhookChannel(clock, secret=SECRET, allow_private=True)
+    one = webhook(server.base_url)
+    channel.handle([one])
+    clock.advance(5)
+    channel.handle([one])
+    first, second = server.requests
+    assert first.headers["webhook-id"] == second.headers["webhook-id"] == str(one.id)
+    assert first.body == second.body
+    assert int(second.headers["webhook-timestamp"]) - int(first.headers["webhook-timestamp"]) == 5
+    channel.close()
+
+
+def test_without_a_secret_nothing_leaves(server: ProviderServer) -> None:
+    channel = opened(secret=None)
+    assert send(channel, server.base_url) == Result(Outcome.PERMANENT, "NO_SECRET")
+    assert send(channel, server.base_url, entry=DirectoryEntry(7)) == Result(Outcome.PERMANENT, "NO_SECRET")
+    assert server.requests == []
+
+
+def test_the_directory_may_add_headers_but_not_ours(channel: WebhookChannel, server: ProviderServer) -> None:
+    asked = {
+        "Authorization": "Bearer t",
+        "X-Region": "tr",
+        "Host": "inside",
+        "webhook-id": "1",
+        "X-Cut": "a\r\nHost: b",
+    }
+    one = DirectoryEntry(7, meta={"headers": asked}, secrets=(SECRET,))
+    assert send(channel, server.base_url, entry=one) == SENT
+    [request] = server.requests
+    assert (request.headers["Authorization"], request.headers["X-Region"]) == ("Bearer t", "tr")
+    assert request.headers["Host"] == f"127.0.0.1:{server.port}"
+    assert is_signed(request, SECRET) and request.headers["X-Cut"] is None
+
+
+@pytest.mark.parametrize(
+    "url", ["", "ftp://127.0.0.1/", "http://", "http://user:pass@127.0.0.1/", "http://127.0.0.1:99999/", "http://a b/"]
+)
+def test_what_is_no_address_is_refused(channel: WebhookChannel, url: str) -> None:
+    assert send(channel, url) == Result(Outcome.PERMANENT, "INVALID_ADDRESS")
+
+
+PERMANENT, TRANSIENT, UNKNOWN = Outcome.PERMANENT, Outcome.TRANSIENT, Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Answer(200, "anything"), SENT),
+        (Answer(202, {}), SENT),
+        (Answer(204, ""), SENT),
+        (Answer(301, "", {"Location": "/elsewhere"}), Result(PERMANENT, "REDIRECT_REFUSED")),
+        (Answer(307, "", {"Location": "http://169.254.169.254/"}), Result(PERMANENT, "REDIRECT_REFUSED")),
+        (Answer(304, ""), Result(PERMANENT, "REDIRECT_REFUSED")),
+        (Answer(400, {}), Result(PERMANENT, "HTTP_400", at_fault=False)),
+        (Answer(401, {}), Result(PERMANENT, "HTTP_401", at_fault=False)),
+        (Answer(404, {}), Result(PERMANENT, "HTTP_404", at_fault=False)),
+        (Answer(408, ""), Result(TRANSIENT, "HTTP_408", at_fault=False)),
+        (Answer(410, ""), Result(Outcome.RECIPIENT_GONE, "HTTP_410", at_fault=False, disables=True)),
+        (Answer(413, ""), Result(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)),
+        (Answer(429, ""), Result(TRANSIENT, "HTTP_429", at_fault=False)),
+        (Answer(500, ""), Result(TRANSIENT, "HTTP_500", overloaded=True)),
+        (
+            Answer(503, "", {"Retry-After": "120"}),
+            Result(TRANSIENT, "HTTP_503", retry_after_s=120.0, overloaded=True),
+        ),
+        (Hang(), Result(UNKNOWN, "TIMEOUT")),
+        (Reset(), Result(UNKNOWN, "CONNECTION_LOST")),
+        (ResetAtOnce(), Result(UNKNOWN, "CONNECTION_LOST")),
+        (TrickledHeaders(0.05), Result(UNKNOWN, "TIMEOUT")),
+        (Slow(0.5, Answer(200, "")), SENT),
+    ],
+)
+def test_each_answer_is_understood_and_asked_for_once(
+    channel: WebhookChannel, server: ProviderServer, answer: Scripted, expected: Result
+) -> None:
+    server.answers.append(answer)
+    began = time.monotonic()
+    assert send(channel, server.base_url) == expected
+    assert time.monotonic() - began < QUICK.timeout_s + 0.4
+    assert len(server.requests) == (0 if isinstance(answer, ResetAtOnce) else 1)
+
+
+@pytest.mark.parametrize(("headers", "expected"), **retry_afters(CLOCK.now()))
+def test_what_the_receiver_asks_for_is_heard(
+    channel: WebhookChannel, server: ProviderServer, headers: dict[str, str], expected: float | None
+) -> None:
+    server.answers.append(Answer(429, "", headers))
+    assert send(channel, server.base_url).retry_after_s == expected
+
+
+def test_a_body_that_never_ends_is_not_waited_for(channel: WebhookChannel, server: ProviderServer) -> None:
+    server.answers.append(Trickle(0.05))
+    began = time.monotonic()
+    assert send(channel, server.base_url) == SENT
+    assert time.monotonic() - began < QUICK.timeout_s + 0.4
+
+
+def test_a_large_body_is_left_alone(channel: WebhookChannel, server: ProviderServer) -> None:
+    server.answers.append(Answer(200, b"a" * 50_000_000))
+    assert send(channel, server.base_url) == SENT
+    assert send(channel, server.base_url) == SENT
+
+
+def test_cookies_of_one_answer_do_not_travel_with_the_next_message(
+    channel: WebhookChannel, server: ProviderServer
+) -> None:
+    server.answers.append(Answer(204, "", {"Set-Cookie": "whose=mine; Path=/"}))
+    send(channel, server.base_url)
+    send(channel, server.base_url)
+    assert [request.headers["Cookie"] for request in server.requests] == [None, None]
+
+
+def test_proxies_of_the_environment_are_not_used(
+    channel: WebhookChannel, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert send(channel, server.base_url) == SENT
+
+
+# Where a name leads
+
+
+def test_private_addresses_are_refused_however_they_are_spelled(server: ProviderServer) -> None:
+    channel = opened(allow_private=False)
+    for host in ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"):
+        assert send(channel, f"http://{host}:{server.port}/") == Result(PERMANENT, "PRIVATE_ADDRESS"), host
+    for host in ("2130706433", "0x7f000001", "0x7f.1", "017700000001", "127.1"):
+        assert send(channel, f"http://{host}:{server.port}/").outcome is PERMANENT, host
+    assert server.requests == []
+    channel.close()
+
+
+def test_a_private_address_among_public_ones_is_enough(server: ProviderServer) -> None:
+    channel = opened(allow_private=False, resolver=Resolver(lambda host: ["8.8.8.8", "127.0.0.1"]))
+    assert send(channel, f"http://mixed.example:{server.port}/") == Result(PERMANENT, "PRIVATE_ADDRESS")
+
+
+def test_a_name_that_changes_between_two_looks_is_looked_up_once(
+    server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DNS rebinding: what was judged is what is connected to."""
+    told = iter([["203.0.114.1"], ["127.0.0.1"]])
+    connected: list[Any] = []
+
+    def connect(sock: socket.socket, address: Any) -> None:
+        connected.append(address)
+        raise ConnectionRefusedError
+
+    channel = opened(allow_private=False, resolver=Resolver(lambda host: next(told)))
+    # The outside world is not there in a test.
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    assert send(channel, f"http://rebinding.example:{server.port}/") == Result(TRANSIENT, "UNREACHABLE")
+    assert connected == [("203.0.114.1", server.port)]
+    assert send(channel, f"http://rebinding.example:{server.port}/") == Result(PERMANENT, "PRIVATE_ADDRESS")
+    assert server.requests == []
+
+
+def test_the_name_stays_in_the_host_header(server: ProviderServer) -> None:
+    channel = opened(resolver=Resolver(lambda host: ["127.0.0.1"]))
+    assert send(channel, f"http://hooks.example:{server.port}/") == SENT
+    assert server.requests[0].headers["Host"] == f"hooks.example:{server.port}"
+    channel.close()
+
+
+def test_an_address_that_is_down_leaves_time_for_the_next(server: ProviderServer) -> None:
+    channel = opened(resolver=Resolver(lambda host: ["127.0.0.2", "127.0.0.1"]))
+    assert send(channel, f"http://hooks.example:{server.port}/") == SENT
+    channel.close()
+
+
+def test_a_name_that_leads_nowhere_is_tried_again() -> None:
+    def unknown(_host: str) -> list[str]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    assert send(opened(resolver=Resolver(unknown)), "http://nowhere.example/") == Result(TRANSIENT, "UNREACHABLE")
+
+
+def test_a_name_server_that_hangs_is_not_waited_for() -> None:
+    closing = threading.Event()
+
+    def hang(_host: str) -> list[str]:
+        closing.wait(30)
+        return []
+
+    began = time.monotonic()
+    assert send(opened(resolver=Resolver(hang)), "http://slow.example/") == Result(TRANSIENT, "UNREACHABLE")
+    assert time.monotonic() - began < QUICK.timeout_s
+    closing.set()
+
+
+def test_nobody_listening_is_tried_again(channel: WebhookChannel) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    assert send(channel, f"http://127.0.0.1:{port}/") == Result(TRANSIENT, "UNREACHABLE")
+
+
+# TLS
+
+
+@pytest.fixture
+def tls_server(tmp_path: Path) -> Iterator[tuple[ProviderServer, str]]:
+    with ProviderServer(Answer(204, ""), tls=True).running() as running:
+        assert running.certificate is not None
+        path = tmp_path / "trusted.pem"
+        path.write_bytes(running.certificate)
+        yield running, str(path)
+
+
+def test_certificates_are_verified_for_the_name_and_not_for_the_address(
+    tls_server: tuple[ProviderServer, str],
+) -> None:
+    server, trusted = tls_server
+    channel = opened(resolver=Resolver(lambda host: ["127.0.0.1"]), ca_file=trusted)
+    assert send(channel, f"https://localhost:{server.port}/") == SENT
+    assert send(channel, f"https://hooks.example:{server.port}/") == Result(TRANSIENT, "UNREACHABLE")
+    assert len(server.requests) == 1
+    channel.close()
+
+
+def test_a_certificate_that_nobody_vouches_for_is_not_accepted(
+    channel: WebhookChannel, tls_server: tuple[ProviderServer, str]
+) -> None:
+    server, _ = tls_server
+    assert send(channel, server.base_url) == Result(TRANSIENT, "UNREACHABLE")
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Hang(), Result(UNKNOWN, "TIMEOUT")),
+        (TrickledHeaders(0.05), Result(UNKNOWN, "TIMEOUT")),
+        (Reset(), Result(UNKNOWN, "CONNECTION_LOST")),
+        (Trickle(0.05), SENT),
+    ],
+)
+def test_time_is_bounded_inside_tls_as_well(
+    tls_server: tuple[ProviderServer, str], answer: Scripted, expected: Result
+) -> None:
+    server, trusted = tls_server
+    channel = opened(ca_file=trusted)
+    server.answers.append(answer)
+    began = time.monotonic()
+    assert send(channel, server.base_url) == expected
+    assert time.monotonic() - began < QUICK.timeout_s + 0.4
+    channel.close()
+
+
+def test_a_handshake_that_never_comes_has_carried_nothing(channel: WebhookChannel) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        url = f"https://127.0.0.1:{silent.getsockname()[1]}/"
+        assert send(channel, url) == Result(TRANSIENT, "UNREACHABLE")
+        assert time.monotonic() - began < QUICK.timeout_s
+
+
+def test_a_handshake_that_is_broken_off_has_carried_nothing(channel: WebhookChannel) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as rude:
+
+        def hang_up() -> None:
+            accepted, _ = rude.accept()
+            accepted.recv(1)
+            accepted.close()
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        url = f"https://127.0.0.1:{rude.getsockname()[1]}/"
+        assert send(channel, url) == Result(TRANSIENT, "UNREACHABLE")
+
+
+# Verification
+
+
+def challenged(url: str, **options: Any) -> Any:
+    return webhook(url, entry=ENTRY, metadata={"challenge": "c-1"}, **options)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Answer(200, {"challenge": "c-1"}), SENT),
+        (Answer(200, {"challenge": "c-2"}), Result(PERMANENT, "CHALLENGE_FAILED", at_fault=False)),
+        (Answer(200, {}), Result(PERMANENT, "CHALLENGE_FAILED", at_fault=False)),
+        (Answer(200, "c-1"), Result(PERMANENT, "CHALLENGE_FAILED", at_fault=False)),
+        (Answer(204, ""), Result(PERMANENT, "CHALLENGE_FAILED", at_fault=False)),
+        (Answer(404, {"challenge": "c-1"}), Result(PERMANENT, "HTTP_404", at_fault=False)),
+        (Answer(500, {"challenge": "c-1"}), Result(TRANSIENT, "HTTP_500", overloaded=True)),
+        (Trickle(0.05), Result(UNKNOWN, "TIMEOUT")),
+    ],
+)
+def test_a_challenge_must_come_back(
+    channel: WebhookChannel, server: ProviderServer, answer: Scripted, expected: Result
+) -> None:
+    server.answers.append(answer)
+    assert channel.handle([challenged(server.base_url)]) == [expected]
+    [request] = server.requests
+    assert request.json()["type"] == "channel.verification"
+    assert request.json()["data"] == {"challenge": "c-1"}
+    assert is_signed(request, SECRET)
+
+
+def test_a_challenge_to_nobody_in_the_directory_is_a_message_like_any_other(
+    channel: WebhookChannel, server: ProviderServer
+) -> None:
+    assert send(channel, server.base_url, metadata={"challenge": "c-1"}) == SENT
+    assert server.requests[0].json()["type"] == "notification"
+
+
+# What the dispatcher must know
+
+
+@pytest.mark.parametrize(
+    ("url", "provider"),
+    [
+        ("https://hooks.example/a?b", "hooks.example:443"),
+        ("http://Hooks.Example:8080/", "hooks.example:8080"),
+        ("http://[2606:4700::1]/", "2606:4700::1:80"),
+        ("http://a:b:c/", "webhook"),
+        ("nonsense", "webhook"),
+    ],
+)
+def test_each_receiver_is_a_provider_of_its_own(channel: WebhookChannel, url: str, provider: str) -> None:
+    assert channel.provider(webhook(url)) == provider
+
+
+def test_the_policy_is_that_of_the_seed() -> None:
+    assert (WEBHOOK_POLICY.timeout_s, WEBHOOK_POLICY.retries, WEBHOOK_POLICY.repeatable) == (5, 3, True)
+
+
+def test_secrets_are_in_no_repr(channel: WebhookChannel) -> None:
+    assert SECRET not in repr(webhook("http://a.example/", entry=ENTRY)) + repr(channel)
