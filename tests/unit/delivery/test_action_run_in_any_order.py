@@ -1,0 +1,240 @@
+"""A run whose messages meet with anything, in any order: every step ends, and nobody is told twice."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from app.delivery.actions.document import decode, encode
+from app.delivery.actions.models import ActionStatus
+from app.delivery.actions.run import (
+    UNENDED,
+    Cover,
+    Found,
+    GiveUp,
+    HandOver,
+    Nobody,
+    Resolution,
+    Run,
+    Seen,
+    SendTo,
+    Special,
+    StepRun,
+    StepState,
+    Target,
+    Withdraw,
+    advance,
+    cancel,
+    reopen,
+    stops_the_plan,
+)
+from app.delivery.models import NotificationStatus
+from app.delivery.plans.models import OnFailure
+from app.delivery.states import FINAL, LIVE, STEPS
+
+N = NotificationStatus
+START = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)
+ROUNDS = 200
+
+TYPES = ["push", "sms", "email", "webhook"]
+FOUND = st.integers(1, 4).map(lambda count: Found(tuple(Target(type_, f"to-{type_}") for type_ in TYPES[:count])))
+RESOLUTIONS = st.one_of(
+    FOUND,
+    FOUND,
+    FOUND,
+    st.sampled_from([Nobody("NO_RECIPIENT"), Nobody("UNKNOWN_CHANNEL"), Special.ALL_OFF, Special.ELSEWHERE]),
+)
+STEPS_OF_PLANS = st.builds(
+    lambda on_failure, within_s: StepRun(0, "push", on_failure=on_failure, within_s=within_s),
+    st.sampled_from(OnFailure),
+    st.sampled_from([None, 30, 60]),
+)
+FAULTS = st.dictionaries(
+    st.tuples(st.integers(1, 4), st.sampled_from(["push", "sms", "email"])),
+    st.sampled_from(["INVALID_ADDRESS", "INVALID_ADDRESS", "TEMPLATE_RENDER_FAILED"]),
+    max_size=3,
+)
+Which = st.integers(0, 10**6)
+
+
+@dataclass
+class Desk:
+    answers: Mapping[int, Resolution]
+    faults: Mapping[tuple[int, str], str]
+    knows_the_settings: bool = True
+    made: int = 0
+    asked: list[int] = field(default_factory=list[int])
+
+    def resolve(self, step: StepRun) -> Resolution:
+        return self.answers[step.order] if self.knows_the_settings else Special.LATER
+
+    def fault(self, step: StepRun, target: Target) -> str | None:
+        return self.faults.get((step.order, target.channel_type)) if self.knows_the_settings else Special.LATER
+
+    def new_id(self) -> UUID:
+        self.made += 1
+        return UUID(int=self.made)
+
+
+class RunMachine(RuleBasedStateMachine):
+    @initialize(
+        plan=st.lists(st.tuples(STEPS_OF_PLANS, RESOLUTIONS), min_size=1, max_size=4),
+        faults=FAULTS,
+        lives_s=st.sampled_from([None, None, 100]),
+    )
+    def a_plan_is_begun(
+        self, plan: list[tuple[StepRun, Resolution]], faults: dict[tuple[int, str], str], lives_s: int | None
+    ) -> None:
+        steps = tuple(replace(step, order=order) for order, (step, _) in enumerate(plan, 1))
+        expires_at = None if lives_s is None else START + timedelta(seconds=lives_s)
+        self.run = Run(steps, expires_at)
+        self.desk = Desk({order: answer for order, (_, answer) in enumerate(plan, 1)}, faults)
+        self.now = START
+        self.due_at: datetime | None = START
+        self.messages: dict[UUID, Seen] = {}
+        self.step_of: dict[UUID, int] = {}
+        self.recipients: Counter[tuple[int, str]] = Counter()
+        self.letters: Counter[int] = Counter()
+        self.withdrawn: set[UUID] = set()
+        self.reopened = False
+
+    # ---- what the engine does ----
+
+    @rule(knows=st.sampled_from([True, True, False]))
+    def somebody_looks(self, knows: bool) -> None:
+        self.desk.knows_the_settings = knows
+        before = self.run
+        told = advance(self.run, self.desk, self.messages, self.now)
+        self.desk.knows_the_settings = True
+        for effect in told.effects:
+            match effect:
+                case SendTo(step, target):
+                    self._sent(before, step, target)
+                case Withdraw(id_):
+                    self._withdrawn(id_)
+                case GiveUp(step):
+                    self.letters[step.order] += 1
+                case Cover(step):
+                    assert step.state is StepState.SENT
+                case HandOver(step):
+                    assert self.desk.answers[step.order] is Special.ELSEWHERE
+                case _:
+                    pass
+        assert decode(encode(told.run.steps)) == told.run.steps
+        self.run, self.due_at = told.run, told.due_at
+
+    def _sent(self, before: Run, step: StepRun, target: Target) -> None:
+        assert target.notification_id is not None
+        assert not before.is_over(self.now), "nothing is sent that has lost its meaning"
+        others = [self.messages[id_] for id_, order in self.step_of.items() if order == step.order]
+        if not self.reopened:
+            assert not any(seen.may_have_arrived for seen in others), "no escalation on what may have arrived"
+            assert not any(seen.status is N.SENT for seen in others)
+            live = {id_ for id_ in self._live() if self.step_of[id_] == step.order}
+            assert live <= self.withdrawn, "what gives way is called back"
+            self.recipients[step.order, target.recipient] += 1
+            assert self.recipients[step.order, target.recipient] == 1, "nothing is sent twice to the same target"
+            earlier = [one for one in before.steps if one.order < step.order and one.state is StepState.FAILED]
+            assert not any(stops_the_plan(one, one.error_code or "") for one in earlier)
+        self.messages[target.notification_id] = Seen(N.ACCEPTED)
+        self.step_of[target.notification_id] = step.order
+
+    def _withdrawn(self, id_: UUID) -> None:
+        seen = self.messages[id_]
+        if seen.status in (N.ACCEPTED, N.RETRYING):
+            self.messages[id_] = replace(seen, status=N.CANCELLED)
+        self.withdrawn.add(id_)
+
+    # ---- what the world does ----
+
+    @precondition(lambda self: self._live())
+    @rule(which=Which, to=st.sampled_from(N), unknown=st.booleans(), elsewhere=st.booleans())
+    def a_message_moves(self, which: int, to: NotificationStatus, unknown: bool, elsewhere: bool) -> None:
+        """From what a worker has in hand it may have gone anywhere since somebody looked."""
+        live = self._live()
+        id_ = live[which % len(live)]
+        seen = self.messages[id_]
+        status = to if to in STEPS[seen.status] | STEPS[N.SENDING] else seen.status
+        lost = seen.may_have_arrived or (unknown and status in (N.RETRYING, N.DEAD))
+        code = "HTTP_500" if status is N.DEAD else None
+        self.messages[id_] = Seen(status, lost, code, is_elsewhere=elsewhere and status in LIVE)
+        if status in FINAL:
+            self.due_at = self.now
+
+    @rule(seconds=st.sampled_from([1, 29, 31, 61]))
+    def time_passes(self, seconds: int) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    @rule(really=st.integers(0, 19).map(lambda chance: chance == 19))
+    def it_is_called_back(self, really: bool) -> None:
+        if self.run.status is not ActionStatus.RUNNING or not really:
+            return
+        self.run, withdrawals = cancel(self.run)
+        for one in withdrawals:
+            self._withdrawn(one.notification_id)
+        self.due_at = None
+
+    @precondition(lambda self: self.run.status is ActionStatus.FAILED)
+    @rule(order=st.integers(1, 4), by_letter=st.booleans())
+    def an_operator_has_it_tried_again(self, order: int, by_letter: bool) -> None:
+        step = next((one for one in self.run.steps if one.order == order), None)
+        if step is None or step.state is not StepState.FAILED:
+            assert reopen(self.run, order, []) is None
+            return
+        dead = [id_ for id_ in step.messages if self.messages[id_].status is N.DEAD]
+        again = dead[:1] if by_letter else []
+        run = reopen(self.run, order, again)
+        if run is None:
+            assert self.run.status is ActionStatus.CANCELLED
+            return
+        for id_ in again:
+            self.messages[id_] = Seen(N.ACCEPTED)
+        self.run, self.due_at, self.reopened = run, self.now, True
+
+    def _live(self) -> list[UUID]:
+        return [id_ for id_, seen in self.messages.items() if seen.is_live]
+
+    # ---- what must hold ----
+
+    @invariant()
+    def a_step_is_begun_when_those_before_it_have_ended(self) -> None:
+        if not hasattr(self, "run") or self.reopened:
+            return
+        states = [step.state for step in self.run.steps]
+        first = next((index for index, state in enumerate(states) if state in UNENDED), len(states))
+        if self.run.status is ActionStatus.RUNNING:
+            assert all(state is StepState.WAITING for state in states[first + 1 :])
+        else:
+            assert first == len(states), "a run that is over has no step that is not"
+
+    @invariant()
+    def a_run_that_goes_on_waits_for_a_message_or_for_a_time(self) -> None:
+        if not hasattr(self, "run") or self.run.status is not ActionStatus.RUNNING or self.due_at is not None:
+            return
+        step = next(step for step in self.run.steps if step.state in UNENDED)
+        assert any(self.messages[id_].is_live for id_ in step.messages), "nobody would ever look at it again"
+
+    def teardown(self) -> None:
+        """Left alone, with every message coming to an end, every step does."""
+        if not hasattr(self, "run"):
+            return
+        for _ in range(ROUNDS):
+            if self.run.status is not ActionStatus.RUNNING:
+                break
+            for id_ in self._live():
+                self.messages[id_] = replace(self.messages[id_], status=N.DEAD, error_code="HTTP_500")
+            self.now += timedelta(seconds=1)
+            self.somebody_looks(True)
+        assert self.run.status is not ActionStatus.RUNNING
+        assert not any(step.state in UNENDED for step in self.run.steps)
+        failed = any(step.state is StepState.FAILED for step in self.run.steps)
+        assert failed is (self.run.status is ActionStatus.FAILED) or self.run.status is ActionStatus.CANCELLED
+
+
+TestRun = RunMachine.TestCase
+TestRun.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
