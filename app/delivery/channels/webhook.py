@@ -81,6 +81,9 @@ class WebhookChannel(SingleProvider):
             return Result(Outcome.PERMANENT, "REDIRECT_REFUSED")
         if answer.status == 410:
             return Result(Outcome.RECIPIENT_GONE, "HTTP_410", disables=True, at_fault=False)
+        if answer.status == 401:
+            # Elsewhere it says that our account is refused; here, that this one receiver wants another header.
+            return Result(Outcome.PERMANENT, "HTTP_401", at_fault=False)
         result = judge_status(answer, self._clock.now())
         if result.outcome is Outcome.SENT and challenge is not None:
             return result if webhook_wire.is_echoed(challenge, answer.json()) else _CHALLENGE_FAILED
