@@ -36,11 +36,11 @@ Item = TypeVar("Item", bound=Response)
 Locale = Literal["tr", "en"]
 
 
-def _is_none(value: Any) -> bool:
+def is_none(value: Any) -> bool:
     return value is None
 
 
-def _without_default(schema: dict[str, Any]) -> None:
+def without_default(schema: dict[str, Any]) -> None:
     """For fields whose absence means "as it is" and not the value that stands for it in Python."""
     schema.pop("default", None)
 
@@ -91,7 +91,7 @@ class StudentJson(Response):
 
 class CurrentOfferJson(Response):
     deadline: Instant
-    student_id: int | None = Field(None, exclude_if=_is_none, description="For coordinators only.")
+    student_id: int | None = Field(None, exclude_if=is_none, description="For coordinators only.")
 
 
 class TaskJson(Response):
@@ -183,13 +183,13 @@ class NewUserBody(Request):
 class UserChangesBody(Request):
     """Absent fields stay as they are; null empties a field that may be empty."""
 
-    name: Name = Field("", json_schema_extra=_without_default)
-    phone: Phone | None = Field(None, json_schema_extra=_without_default)
-    locale: Locale = Field("tr", json_schema_extra=_without_default)
-    location: Point | None = Field(None, json_schema_extra=_without_default)
-    institution_id: Identifier | None = Field(None, json_schema_extra=_without_default)
-    firebase_uid: FirebaseUid | None = Field(None, json_schema_extra=_without_default)
-    active: bool = Field(True, json_schema_extra=_without_default)
+    name: Name = Field("", json_schema_extra=without_default)
+    phone: Phone | None = Field(None, json_schema_extra=without_default)
+    locale: Locale = Field("tr", json_schema_extra=without_default)
+    location: Point | None = Field(None, json_schema_extra=without_default)
+    institution_id: Identifier | None = Field(None, json_schema_extra=without_default)
+    firebase_uid: FirebaseUid | None = Field(None, json_schema_extra=without_default)
+    active: bool = Field(True, json_schema_extra=without_default)
 
 
 class UsersQuery(PageQuery):

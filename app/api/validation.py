@@ -68,7 +68,7 @@ class Nothing(Request):
     """The body of a call that needs none; `{}` is as good as no body."""
 
 
-def _normal_form(value: str) -> str:
+def normal_form(value: str) -> str:
     # "ş" can be one character or two; one spelling keeps lengths and searches honest.
     return unicodedata.normalize("NFC", value)
 
@@ -81,7 +81,7 @@ def _plain_digits(value: Any) -> Any:
     return int(value)
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     # JSON knows one kind of number, and 5.0 is a whole one.
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -120,17 +120,17 @@ def _rfc3339(value: datetime) -> str:
 Name = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=LINE_WITH_A_WORD),
-    AfterValidator(_normal_form),
+    AfterValidator(normal_form),
     Field(examples=["Ayşe Yılmaz"]),
 ]
-Note = Annotated[str, StringConstraints(max_length=500, pattern=TEXT), AfterValidator(_normal_form)]
+Note = Annotated[str, StringConstraints(max_length=500, pattern=TEXT), AfterValidator(normal_form)]
 Phone = Annotated[
     str,
     StringConstraints(max_length=32, pattern=PHONE),
     AfterValidator(_only_digits_and_plus),
     Field(examples=["+90 555 010 20 30"]),
 ]
-Identifier = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(_whole)]
+Identifier = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(whole)]
 PathIdentifier = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(_plain_digits)]
 PageSize = Annotated[int, Field(ge=1, le=100), BeforeValidator(_plain_digits)]
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.~:=-]+$")]
@@ -147,12 +147,12 @@ Instant = Annotated[
 
 Moment = Annotated[AwareDatetime, AfterValidator(_moment)]
 Address = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=LINE_WITH_A_WORD)]
-Subject = Annotated[str, StringConstraints(max_length=255, pattern=LINE), AfterValidator(_normal_form)]
+Subject = Annotated[str, StringConstraints(max_length=255, pattern=LINE), AfterValidator(normal_form)]
 MessageText = Annotated[
     str,
     StringConstraints(min_length=1, max_length=32_768, pattern=TEXT_WITH_A_WORD),
     AfterValidator(_plain_newlines),
-    AfterValidator(_normal_form),
+    AfterValidator(normal_form),
 ]
 T = TypeVar("T")
 IfReadable = Annotated[T | None, WrapValidator(_or_none)]

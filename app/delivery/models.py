@@ -77,6 +77,9 @@ class Outcome(StrEnum):
     """The provider may or may not have taken it."""
 
 
+VERIFICATION = "verification"
+"""In the metadata of a notification whose words prove who reads them: nobody else may see them."""
+
 LIVE = "status IN ('ACCEPTED', 'SENDING', 'RETRYING')"
 FAILED = "status IN ('DEAD', 'EXPIRED', 'CANCELLED')"
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection, RowMapping, literal_column, select, text
 
 from app.delivery.contract import AttemptView, NewNotification, NotificationPage, NotificationView
-from app.delivery.models import NotificationStatus, NotificationType, Outcome, Priority, notifications
+from app.delivery.models import VERIFICATION, NotificationStatus, NotificationType, Outcome, Priority, notifications
 from app.delivery.submit import checked, refusals, submit
 from app.delivery.wake import ACTION_TOPIC, WAKE_CHANNEL
 from app.errors import InvalidValue, NotFound
@@ -148,17 +148,21 @@ def _shown_recipient(row: RowMapping) -> str:
     return "…" + row["recipient"][SHOWN_OF_A_TOKEN:][-SHOWN_OF_A_TOKEN:]
 
 
+HIDDEN = "••••••"
+
+
 def _view(row: RowMapping, attempts: list[AttemptView] | None = None) -> NotificationView:
+    is_secret = VERIFICATION in row["metadata"]
     return NotificationView(
         id=row["id"],
         notification_type=NotificationType(row["notification_type"]),
         recipient=_shown_recipient(row),
         recipient_user_id=row["recipient_user_id"],
-        subject=row["subject"],
-        body=row["body"],
+        subject=HIDDEN if is_secret else row["subject"],
+        body=HIDDEN if is_secret else row["body"],
         priority=Priority(row["priority"]),
         status=NotificationStatus(row["status"]),
-        metadata=row["metadata"],
+        metadata={VERIFICATION: row["metadata"][VERIFICATION]} if is_secret else row["metadata"],
         task_id=row["task_id"],
         created_at=row["created_at"],
         expires_at=row["expires_at"],

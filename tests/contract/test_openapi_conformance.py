@@ -64,7 +64,8 @@ def app(services: Services) -> Iterator[Any]:
 def test_the_service_does_what_its_description_says(app: Any, services: Services, who: str, mode: GenerationMode):
     world = settle_world(services)
     headers = authorization(world, services, who)
-    known = {"taskId": world.task_id, "userId": world.ids["elder"], "notificationId": world.notification_id}
+    known: dict[str, Any] = {"taskId": world.task_id, "userId": world.ids["elder"]}
+    known |= {"notificationId": world.notification_id, **world.entries}
     description = schemathesis.openapi.from_wsgi("/openapi.json", app)
     for result in description.get_all_operations():
         # Random ids lead nowhere; with known ones the calls do what they are for.

@@ -40,8 +40,8 @@ def test_every_route_is_in_it_with_who_and_what(route: Route):
     assert {str(status) for status in route.answers} <= set(operation["responses"])
     for error in errors_of(route):
         assert error.code in operation["x-error-codes"]
-    for word in re.findall(r"\{(\w+)\}", route.path):
-        assert {"name": word, "in": "path", "required": True}.items() <= operation["parameters"][0].items()
+    for word, parameter in zip(re.findall(r"\{(\w+)\}", route.path), operation["parameters"], strict=False):
+        assert {"name": word, "in": "path", "required": True}.items() <= parameter.items()
 
 
 def test_bodies_refuse_unknown_fields():

@@ -45,12 +45,57 @@ TABLE: dict[str, tuple[int, ...]] = {
     "POST /api/notifications":            (403, 403, 403, 403, 202, 202),
     "GET /api/notifications":             (403, 403, 403, 403, 200, 200),
     "GET /api/notifications/{notificationId}": (403, 403, 403, 403, 200, 200),
+    "GET /api/v1/recipient-profiles":     (403, 403, 403, 403, 200, 200),
+    "POST /api/v1/recipient-profiles":    (403, 403, 403, 403, 201, 201),
+    "GET /api/v1/recipient-profiles/{profileId}": (403, 403, 403, 403, 200, 200),
+    "PATCH /api/v1/recipient-profiles/{profileId}": (403, 403, 403, 403, 200, 200),
+    "DELETE /api/v1/recipient-profiles/{profileId}": (403, 403, 403, 403, 204, 204),
+    "GET /api/v1/recipient-channels":     (403, 403, 403, 403, 200, 200),
+    "POST /api/v1/recipient-channels":    (403, 403, 403, 403, 201, 201),
+    "GET /api/v1/recipient-channels/{channelId}": (403, 403, 403, 403, 200, 200),
+    "PATCH /api/v1/recipient-channels/{channelId}": (403, 403, 403, 403, 200, 200),
+    "DELETE /api/v1/recipient-channels/{channelId}": (403, 403, 403, 403, 204, 204),
+    "POST /api/v1/recipient-channels/{channelId}/secret": (403, 403, 403, 403, 200, 200),
+    "DELETE /api/v1/recipient-channels/{channelId}/secret/previous": (403, 403, 403, 403, 204, 204),
+    "POST /api/v1/recipient-channels/{channelId}/verification": (403, 403, 403, 403, 202, 202),
+    "PUT /api/v1/recipient-channels/{channelId}/verification": (403, 403, 403, 403, 409, 409),
+    "GET /api/v1/action-plans":           (403, 403, 403, 403, 200, 200),
+    "POST /api/v1/action-plans":          (403, 403, 403, 403, 201, 201),
+    "GET /api/v1/action-plans/{planId}":  (403, 403, 403, 403, 200, 200),
+    "PATCH /api/v1/action-plans/{planId}": (403, 403, 403, 403, 200, 200),
+    "DELETE /api/v1/action-plans/{planId}": (403, 403, 403, 403, 204, 204),
+    "GET /api/v1/action-plans/{planId}/steps": (403, 403, 403, 403, 200, 200),
+    "POST /api/v1/action-plans/{planId}/steps": (403, 403, 403, 403, 201, 201),
+    "GET /api/v1/action-plans/{planId}/steps/{stepId}": (403, 403, 403, 403, 200, 200),
+    "PATCH /api/v1/action-plans/{planId}/steps/{stepId}": (403, 403, 403, 403, 200, 200),
+    "DELETE /api/v1/action-plans/{planId}/steps/{stepId}": (403, 403, 403, 403, 204, 204),
+    "GET /api/v1/action-routes":          (403, 403, 403, 403, 200, 200),
+    "POST /api/v1/action-routes":         (403, 403, 403, 403, 201, 201),
+    "GET /api/v1/action-routes/{routeId}": (403, 403, 403, 403, 200, 200),
+    "PATCH /api/v1/action-routes/{routeId}": (403, 403, 403, 403, 200, 200),
+    "DELETE /api/v1/action-routes/{routeId}": (403, 403, 403, 403, 204, 204),
+    "GET /api/v1/templates":              (403, 403, 403, 403, 200, 200),
+    "POST /api/v1/templates":             (403, 403, 403, 403, 201, 201),
+    "GET /api/v1/templates/{templateId}": (403, 403, 403, 403, 200, 200),
+    "PATCH /api/v1/templates/{templateId}": (403, 403, 403, 403, 200, 200),
+    "DELETE /api/v1/templates/{templateId}": (403, 403, 403, 403, 204, 204),
+    "POST /api/v1/templates/{templateId}/preview": (403, 403, 403, 403, 200, 200),
     "GET /healthz":                       (200, 200, 200, 200, 200, 200),
     "GET /readyz":                        (200, 200, 200, 200, 200, 200),
     "GET /metrics":                       (200, 200, 200, 200, 200, 200),
     "GET /openapi.json":                  (200, 200, 200, 200, 200, 200),
     "GET /docs":                          (200, 200, 200, 200, 200, 200),
 }  # fmt: skip
+
+# The world's directory comes after the shipped profile and plans, in stores whose ids begin at 1.
+NEW_ENTRIES: dict[str, dict[str, Any]] = {
+    "POST /api/v1/recipient-profiles": {"name": "Nöbet"},
+    "POST /api/v1/recipient-channels": {"profileId": 2, "channelType": "sms", "target": "0555 010 20 30"},
+    "POST /api/v1/action-plans": {"name": "Sıcaklık"},
+    "POST /api/v1/action-plans/{planId}/steps": {"stepOrder": 2, "channelType": "push"},
+    "POST /api/v1/action-routes": {"actionPlanId": 1, "stepOrder": 1, "recipientProfileId": 2},
+    "POST /api/v1/templates": {"key": "heat.alarm", "locale": "en", "body": "Hot"},
+}
 
 IMPOSTORS = {
     "nobody": (401, "token_missing"),
@@ -89,6 +134,10 @@ def _body(route: Route, world: World, who: str) -> dict[str, Any]:
             return {"role": "ELDER", "name": "Fatma"}
         case "POST /api/notifications":
             return {"notificationType": "EMAIL", "recipient": "ayse@ornek.org", "body": "Merhaba"}
+        case _ if route.name in NEW_ENTRIES:
+            return NEW_ENTRIES[route.name]
+        case "PUT /api/v1/recipient-channels/{channelId}/verification":
+            return {"code": "123456"}
         case "PATCH /users/{userId}":
             return {"locale": "en"}
         case _:
@@ -101,6 +150,7 @@ def _call(client: Any, services: Services, route: Route, world: World, who: str)
         "deviceId": "phone",
         "userId": world.ids["elder"],
         "notificationId": world.notification_id,
+        **world.entries,
     }
     body = None if route.body is None else _body(route, world, who)
     headers = authorization(world, services, who)

@@ -8,11 +8,14 @@ from uuid import UUID
 
 import jwt
 import redis
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from app.api.tokens import AUDIENCE, ISSUER, LocalTokens
 from app.bootstrap import Services
+from app.delivery.directory.service import CHANNELS, PROFILES
+from app.delivery.entries import House
 from app.delivery.plans import shipped
+from app.delivery.plans.service import PLANS, ROUTES, TEMPLATES, create_step
 from app.matching.contract import NewTask
 from app.schema import users as user_models
 from app.users import service as users
@@ -38,6 +41,8 @@ class World:
     ids: dict[str, int]
     task_id: UUID
     notification_id: UUID
+    entries: dict[str, int]
+    """One of each kind that coordinators keep by hand, by the word that stands for its id in a path."""
 
 
 def empty_stores(services: Services) -> None:
@@ -68,7 +73,27 @@ def settle_world(services: Services, *, assigned: bool = False, started: bool = 
         services.matching.start(student, task_id)
     with services.db.transaction() as conn:
         notification_id = conn.execute(text("SELECT id FROM notifications ORDER BY id LIMIT 1")).scalar_one()
-    return World(ids, task_id, notification_id)
+        entries = settle_entries(conn)
+    return World(ids, task_id, notification_id, entries)
+
+
+def settle_entries(conn: Connection) -> dict[str, int]:
+    house = House("90", frozenset({"device_downlink"}))
+    profile = PROFILES.create(conn, {"name": "Sera", "device_id": "400000011D081B70"}, house)
+    target = {"profile_id": profile.id, "channel_type": "webhook", "target": "https://ornek.org/kanca"}
+    channel = CHANNELS.create(conn, target, house)
+    template = TEMPLATES.create(conn, {"key": "heat.alarm", "body": "{{ degrees | default(40) }} °C"}, house)
+    plan = PLANS.create(conn, {"name": "Sera ısındı"}, house)
+    step = create_step(conn, plan.id, {"step_order": 1, "channel_type": "webhook"}, house)
+    route = {"action_plan_id": plan.id, "step_order": 1, "recipient_profile_id": profile.id}
+    return {
+        "profileId": profile.id,
+        "channelId": channel.id,
+        "templateId": template.id,
+        "planId": plan.id,
+        "stepId": step.id,
+        "routeId": ROUTES.create(conn, route, house).id,
+    }
 
 
 def authorization(world: World, services: Services, who: str) -> dict[str, str]:

@@ -1,0 +1,308 @@
+"""What the directory, plans and templates look like from outside, under /api/v1."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+
+from app.api.schemas import Locale, PageQuery, is_none, without_default
+from app.api.validation import (
+    LINE,
+    TEXT,
+    VISIBLE_ASCII,
+    Identifier,
+    Instant,
+    Name,
+    PathIdentifier,
+    Request,
+    Response,
+    normal_form,
+    whole,
+)
+from app.delivery.directory.models import VerifyStatus
+from app.delivery.models import NotificationType
+from app.delivery.plans.models import Audience, OnFailure
+from app.delivery.plans.service import HIGHEST_ORDER
+
+CHANNEL_TYPES = [type_.channel_type for type_ in NotificationType]
+
+
+def _known_channel_type(value: str) -> str:
+    if value not in CHANNEL_TYPES:
+        raise ValueError(f"must be one of {', '.join(CHANNEL_TYPES)}")
+    return value
+
+
+def _true_or_false(value: Any) -> Any:
+    return {"true": True, "false": False}.get(value, value)
+
+
+ChannelType = Annotated[
+    str, AfterValidator(_known_channel_type), Field(json_schema_extra={"enum": [*CHANNEL_TYPES]}, examples=["sms"])
+]
+StepType = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$"),
+    Field(description="A channel, or a type that `ACTION_HANDOVER_TYPES` hands over.", examples=["push"]),
+]
+Order = Annotated[int, Field(ge=1, le=HIGHEST_ORDER), BeforeValidator(whole)]
+Rank = Annotated[int, Field(ge=0, le=1_000_000), BeforeValidator(whole)]
+Seconds = Annotated[int, Field(ge=1, le=86_400), BeforeValidator(whole)]
+ProfileDeviceId = Annotated[str, StringConstraints(min_length=1, max_length=21, pattern=VISIBLE_ASCII)]
+Target = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=255, pattern=LINE),
+    Field(description="A phone number, an e-mail address, a URL, a token or `user:7`.", examples=["+90 555 010 20 30"]),
+]
+TemplateKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
+Subject = Annotated[str, StringConstraints(max_length=500, pattern=LINE), AfterValidator(normal_form)]
+Body = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=10_000, pattern=TEXT),
+    AfterValidator(normal_form),
+    Field(examples=["{{ student }} yola çıktı!"]),
+]
+About = Annotated[str, StringConstraints(max_length=500, pattern=TEXT), AfterValidator(normal_form)]
+Code = Annotated[str, StringConstraints(pattern=r"^[0-9]{6}$"), Field(examples=["048213"])]
+Meta = Annotated[dict[str, Any], Field(description="At most 8 KB: the platform of a token, headers of a webhook.")]
+AnyBoolean = Annotated[bool, BeforeValidator(_true_or_false)]
+
+
+class EntriesQuery(PageQuery):
+    include_retired: AnyBoolean = False
+
+
+class EntryJson(Response):
+    id: int
+    created_at: Instant
+    updated_at: Instant
+    retired_at: Instant | None
+
+
+# Recipient profiles
+
+
+class ProfilesQuery(EntriesQuery):
+    device_id: ProfileDeviceId | None = None
+    user_id: PathIdentifier | None = None
+    status: AnyBoolean | None = None
+
+
+class NewProfileBody(Request):
+    name: Name
+    device_id: ProfileDeviceId | None = Field(None, description="The device whose messages come here.")
+    user_id: Identifier | None = None
+    locale: Locale = "tr"
+    status: bool = True
+    priority: Rank = Field(0, description="Lower is tried first.")
+
+
+class ProfileChangesBody(Request):
+    """Absent fields stay as they are; null empties a field that may be empty."""
+
+    name: Name = Field("", json_schema_extra=without_default)
+    device_id: ProfileDeviceId | None = Field(None, json_schema_extra=without_default)
+    user_id: Identifier | None = Field(None, json_schema_extra=without_default)
+    locale: Locale = Field("tr", json_schema_extra=without_default)
+    status: bool = Field(True, json_schema_extra=without_default)
+    priority: Rank = Field(0, json_schema_extra=without_default)
+
+
+class RecipientProfileJson(EntryJson):
+    key: str | None = Field(description="Of profiles that the product ships with.")
+    device_id: str | None
+    user_id: int | None
+    name: str
+    locale: Locale
+    status: bool
+    priority: int
+
+
+# Recipient channels
+
+
+class ChannelsQuery(EntriesQuery):
+    profile_id: PathIdentifier | None = None
+    channel_type: ChannelType | None = None
+
+
+class NewChannelBody(Request):
+    profile_id: Identifier
+    channel_type: ChannelType
+    target: Target
+    target_meta: Meta = Field(default_factory=dict[str, Any])
+    enabled: bool = True
+
+
+class ChannelChangesBody(Request):
+    """Absent fields stay as they are. A new target has to be verified anew."""
+
+    target: Target = Field("", json_schema_extra=without_default)
+    target_meta: Meta = Field(default_factory=dict[str, Any], json_schema_extra=without_default)
+    enabled: bool = Field(True, json_schema_extra=without_default)
+
+
+class RecipientChannelJson(EntryJson):
+    profile_id: int
+    channel_type: str
+    target: str
+    target_meta: dict[str, Any]
+    enabled: bool
+    verify_status: VerifyStatus
+
+
+class SecretJson(Response):
+    secret: str = Field(description="Shown now and never again.")
+
+
+class NewRecipientChannelJson(RecipientChannelJson):
+    secret: str | None = Field(
+        None, exclude_if=is_none, description="Of webhooks: what they are signed with. Shown now and never again."
+    )
+
+
+class VerificationStartedJson(Response):
+    notification_id: UUID
+    expires_at: Instant
+
+
+class VerificationBody(Request):
+    code: Code
+
+
+# Plans, their steps, and routes
+
+
+class PlansQuery(EntriesQuery):
+    status: AnyBoolean | None = None
+    key: TemplateKey | None = None
+
+
+class NewPlanBody(Request):
+    name: Name
+    description: About = ""
+    status: bool = True
+
+
+class PlanChangesBody(Request):
+    """Absent fields stay as they are."""
+
+    name: Name = Field("", json_schema_extra=without_default)
+    description: About = Field("", json_schema_extra=without_default)
+    status: bool = Field(True, json_schema_extra=without_default)
+
+
+class ActionPlanJson(EntryJson):
+    key: str | None = Field(description="Of plans that the product ships with and asks for by this name.")
+    name: str
+    description: str
+    status: bool
+
+
+Fallback = Annotated[
+    list[StepType],
+    Field(max_length=8, description="Channels of the same recipient to try next, in their order."),
+]
+Within = Annotated[
+    Seconds | None, Field(description="Go on to the fallback where this is not delivered so many seconds later.")
+]
+
+
+class NewStepBody(Request):
+    step_order: Order
+    channel_type: StepType
+    audience: Audience = Audience.ROUTES
+    template_key: TemplateKey | None = Field(None, description="Without words, an app gets data only.")
+    on_failure: OnFailure = OnFailure.STOP
+    fallback: Fallback = Field(default_factory=list[str])
+    within_s: Within = None
+
+
+class StepChangesBody(Request):
+    """Absent fields stay as they are; null empties a field that may be empty."""
+
+    step_order: Order = Field(1, json_schema_extra=without_default)
+    channel_type: StepType = Field("", json_schema_extra=without_default)
+    audience: Audience = Field(Audience.ROUTES, json_schema_extra=without_default)
+    template_key: TemplateKey | None = Field(None, json_schema_extra=without_default)
+    on_failure: OnFailure = Field(OnFailure.STOP, json_schema_extra=without_default)
+    fallback: Fallback = Field(default_factory=list[str], json_schema_extra=without_default)
+    within_s: Within = Field(None, json_schema_extra=without_default)
+
+
+class ActionPlanStepJson(EntryJson):
+    action_plan_id: int
+    step_order: int
+    channel_type: str
+    audience: Audience
+    template_key: str | None
+    on_failure: OnFailure
+    fallback: list[str]
+    within_s: int | None
+
+
+class RoutesQuery(EntriesQuery):
+    action_plan_id: PathIdentifier | None = None
+    recipient_profile_id: PathIdentifier | None = None
+
+
+class NewRouteBody(Request):
+    action_plan_id: Identifier
+    step_order: Order
+    recipient_profile_id: Identifier
+    channel_type: StepType | None = Field(None, description="Instead of the step's.")
+    enabled: bool = True
+
+
+class RouteChangesBody(Request):
+    """Absent fields stay as they are; null empties a field that may be empty."""
+
+    recipient_profile_id: Identifier = Field(0, json_schema_extra=without_default)
+    channel_type: StepType | None = Field(None, json_schema_extra=without_default)
+    enabled: bool = Field(True, json_schema_extra=without_default)
+
+
+class ActionRouteJson(EntryJson):
+    action_plan_id: int
+    step_order: int
+    recipient_profile_id: int
+    channel_type: str | None
+    enabled: bool
+
+
+# Templates
+
+
+class TemplatesQuery(EntriesQuery):
+    key: TemplateKey | None = None
+    locale: Locale | None = None
+
+
+class NewTemplateBody(Request):
+    key: TemplateKey
+    locale: Locale = "tr"
+    subject: Subject = ""
+    body: Body
+
+
+class TemplateChangesBody(Request):
+    """Absent fields stay as they are."""
+
+    subject: Subject = Field("", json_schema_extra=without_default)
+    body: Body = Field("", json_schema_extra=without_default)
+
+
+class TemplateJson(EntryJson):
+    key: str
+    locale: Locale
+    subject: str
+    body: str
+
+
+class PreviewBody(Request):
+    variables: dict[str, Any] = Field(default_factory=dict[str, Any], examples=[{"student": "Ahmet"}])
+
+
+class WordsJson(Response):
+    subject: str
+    body: str

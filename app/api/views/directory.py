@@ -1,0 +1,134 @@
+"""Who can be reached where, for coordinators."""
+
+from app.api.access import COORDINATORS
+from app.api.entries import Resource, add_entries
+from app.api.routing import Call, Reply, Routes
+from app.api.schemas_v1 import (
+    ChannelChangesBody,
+    ChannelsQuery,
+    NewChannelBody,
+    NewProfileBody,
+    NewRecipientChannelJson,
+    ProfileChangesBody,
+    ProfilesQuery,
+    RecipientChannelJson,
+    RecipientProfileJson,
+    SecretJson,
+    VerificationBody,
+    VerificationStartedJson,
+)
+from app.api.validation import PathIdentifier
+from app.delivery.directory import service as directory
+from app.delivery.directory import verification
+from app.delivery.directory.errors import (
+    AlreadyVerified,
+    ChannelDisabled,
+    NotAWebhook,
+    VerificationExpired,
+    VerificationNeedsNoCode,
+    VerificationNotRunning,
+    VerificationTooSoon,
+    VerificationTriesUsedUp,
+    WrongVerificationCode,
+)
+from app.errors import NotFound
+
+routes = Routes("Directory")
+
+add_entries(
+    routes,
+    Resource(
+        directory.PROFILES,
+        "/api/v1/recipient-profiles",
+        "profileId",
+        "recipient profile",
+        RecipientProfileJson,
+        NewProfileBody,
+        ProfileChangesBody,
+        ProfilesQuery,
+    ),
+)
+add_entries(
+    routes,
+    Resource(
+        directory.CHANNELS,
+        "/api/v1/recipient-channels",
+        "channelId",
+        "recipient channel",
+        RecipientChannelJson,
+        NewChannelBody,
+        ChannelChangesBody,
+        ChannelsQuery,
+        shown_new=NewRecipientChannelJson,
+    ),
+)
+
+CHANNEL = "/api/v1/recipient-channels/{channelId}"
+
+
+@routes.add("POST", f"{CHANNEL}/secret", who=COORDINATORS, answers={200: SecretJson}, errors=(NotFound, NotAWebhook))
+def rotate_secret(call: Call, channel_id: PathIdentifier) -> SecretJson:
+    """Give a webhook a new secret.
+
+    What is sent is signed with the new one and with the last two, until `DELETE …/secret/previous` says that the
+    receiver knows the new one.
+    """
+    with call.services.db.transaction() as conn:
+        return SecretJson(secret=directory.rotate_secret(conn, channel_id))
+
+
+@routes.add(
+    "DELETE",
+    f"{CHANNEL}/secret/previous",
+    who=COORDINATORS,
+    answers={204: None},
+    errors=(NotFound, NotAWebhook),
+)
+def forget_old_secrets(call: Call, channel_id: PathIdentifier) -> None:
+    """Sign with the newest secret only."""
+    with call.services.db.transaction() as conn:
+        directory.forget_old_secrets(conn, channel_id)
+
+
+@routes.add(
+    "POST",
+    f"{CHANNEL}/verification",
+    who=COORDINATORS,
+    answers={202: VerificationStartedJson},
+    errors=(NotFound, AlreadyVerified, ChannelDisabled, VerificationTooSoon),
+)
+def start_verification(call: Call, channel_id: PathIdentifier) -> Reply:
+    """Send a code by the channel, or a challenge to a webhook.
+
+    The code is good for ten minutes and five tries. A webhook that answers the challenge is verified by that.
+    """
+    with call.services.db.transaction() as conn:
+        return Reply(VerificationStartedJson.model_validate(verification.start(conn, channel_id), from_attributes=True))
+
+
+@routes.add(
+    "PUT",
+    f"{CHANNEL}/verification",
+    who=COORDINATORS,
+    answers={200: RecipientChannelJson},
+    errors=(
+        NotFound,
+        VerificationNotRunning,
+        VerificationNeedsNoCode,
+        VerificationExpired,
+        VerificationTriesUsedUp,
+        WrongVerificationCode,
+    ),
+)
+def confirm_verification(call: Call, channel_id: PathIdentifier, body: VerificationBody) -> RecipientChannelJson:
+    """Give back the code that arrived.
+
+    A repeat is harmless.
+    """
+    with call.services.db.transaction() as conn:
+        refusal = verification.confirm(conn, channel_id, body.code)
+        channel = directory.CHANNELS.get(conn, channel_id)
+    # After the commit: a wrong try counts.
+    if refusal is not None:
+        raise refusal
+    return RecipientChannelJson.model_validate(channel)

@@ -1,0 +1,124 @@
+"""Who can be reached where: profiles, their channels, and the secrets that sign what goes to webhooks."""
+
+from sqlalchemy import Connection, case, delete, func, literal, update
+
+from app.delivery.addresses import InvalidAddress, check_address
+from app.delivery.directory.errors import NotAWebhook
+from app.delivery.directory.models import (
+    VerifyStatus,
+    channel_verifications,
+    recipient_channels,
+    recipient_profiles,
+)
+from app.delivery.entries import Entries, Entry, House, Values, retire_all
+from app.delivery.metadata import check_metadata
+from app.delivery.models import NotificationType
+from app.delivery.plans.models import action_routes
+from app.delivery.submit import user_in
+from app.errors import InvalidValue
+from app.signing_secrets import create as new_secret
+from app.users.errors import UserNotFound
+from app.users.service import get_user
+
+MOST_OLD_SECRETS = 2
+LONGEST_TARGET = 255
+WEBHOOK = NotificationType.WEBHOOK.channel_type
+# We write these ourselves, so there is nobody who could say that they arrive.
+OURS = frozenset({NotificationType.IN_APP.channel_type, NotificationType.AUDIT.channel_type})
+
+
+def _check_profile(conn: Connection, values: Values, _current: Entry | None, _house: House) -> None:
+    if values.get("user_id") is not None:
+        _check_user(conn, "userId", values["user_id"])
+
+
+def _retire_profile(conn: Connection, profile: Entry) -> None:
+    retire_all(conn, recipient_channels, profile_id=profile.id)
+    retire_all(conn, action_routes, recipient_profile_id=profile.id)
+
+
+def _check_channel(conn: Connection, values: Values, current: Entry | None, house: House) -> None:
+    if current is None:
+        PROFILES.refer(conn, "profileId", values["profile_id"])
+    channel_type = values["channel_type"] if current is None else current.channel_type
+    if "target" in values:
+        values["target"] = _target(conn, channel_type, values["target"], house)
+    if "target_meta" in values:
+        wrong = check_metadata(values["target_meta"])
+        if wrong is not None:
+            raise InvalidValue("targetMeta", wrong)
+    if current is None:
+        values["secrets"] = [new_secret()] if channel_type == WEBHOOK else []
+        values["verify_status"] = _unproven(channel_type)
+    elif "target" in values:
+        # Whoever answered at the old address says nothing about the new one.
+        is_same = recipient_channels.c.target == literal(values["target"])
+        values["verify_status"] = case(
+            (is_same, recipient_channels.c.verify_status), else_=literal(_unproven(channel_type))
+        )
+        if values["target"] != current.target:
+            _forget_verification(conn, current.id)
+
+
+def _target(conn: Connection, channel_type: str, target: str, house: House) -> str:
+    type_ = NotificationType(channel_type.upper())
+    try:
+        address = check_address(type_, target, house.country_code)
+    except InvalidAddress as error:
+        raise InvalidValue("target", str(error)) from None
+    if len(address) > LONGEST_TARGET:
+        raise InvalidValue("target", f"is longer than {LONGEST_TARGET} characters")
+    user_id = user_in(type_, address)
+    if user_id is not None:
+        _check_user(conn, "target", user_id)
+    return address
+
+
+def _check_user(conn: Connection, field: str, user_id: int) -> None:
+    try:
+        get_user(conn, user_id)
+    except UserNotFound:
+        raise InvalidValue(field, "is not the id of a user") from None
+
+
+def _unproven(channel_type: str) -> str:
+    return VerifyStatus.VERIFIED.value if channel_type in OURS else VerifyStatus.PENDING.value
+
+
+def _retire_channel(conn: Connection, channel: Entry) -> None:
+    _forget_verification(conn, channel.id)
+
+
+def _forget_verification(conn: Connection, channel_id: int) -> None:
+    conn.execute(delete(channel_verifications).where(channel_verifications.c.channel_id == channel_id))
+
+
+PROFILES = Entries(recipient_profiles, "recipient profile", _check_profile, _retire_profile)
+CHANNELS = Entries(recipient_channels, "recipient channel", _check_channel, _retire_channel)
+
+
+def rotate_secret(conn: Connection, channel_id: int) -> str:
+    """A new one to sign with; the last ones go on signing beside it until they are forgotten."""
+    channel = _webhook(conn, channel_id)
+    secret = new_secret()
+    _keep_secrets(conn, channel_id, [secret, *channel.secrets[:MOST_OLD_SECRETS]])
+    return secret
+
+
+def forget_old_secrets(conn: Connection, channel_id: int) -> None:
+    channel = _webhook(conn, channel_id)
+    _keep_secrets(conn, channel_id, channel.secrets[:1])
+
+
+def _webhook(conn: Connection, channel_id: int) -> Entry:
+    channel = CHANNELS.get(conn, channel_id, lock=True)
+    if channel.channel_type != WEBHOOK:
+        raise NotAWebhook
+    return channel
+
+
+def _keep_secrets(conn: Connection, channel_id: int, secrets: list[str]) -> None:
+    channels = recipient_channels
+    conn.execute(
+        update(channels).where(channels.c.id == channel_id).values(secrets=secrets, updated_at=func.clock_timestamp())
+    )

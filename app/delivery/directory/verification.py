@@ -1,0 +1,186 @@
+"""Proves that a channel reaches whom it is meant to reach.
+
+People get a code by the channel itself and give it back; a webhook answers a challenge, and how its notification ends
+decides (see `challenges`). What was sent is kept as a
+digest only, one running verification for each channel, and whoever changes it holds the channel's row.
+"""
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, RowMapping, text
+
+from app.delivery.channels.webhook import CHALLENGE
+from app.delivery.contract import NewSubmission
+from app.delivery.directory.errors import (
+    AlreadyVerified,
+    ChannelDisabled,
+    VerificationExpired,
+    VerificationNeedsNoCode,
+    VerificationNotRunning,
+    VerificationTooSoon,
+    VerificationTriesUsedUp,
+    WrongVerificationCode,
+)
+from app.delivery.directory.models import VerifyStatus
+from app.delivery.directory.service import CHANNELS, PROFILES, WEBHOOK
+from app.delivery.entries import Entry
+from app.delivery.models import VERIFICATION, NotificationType, Priority
+from app.delivery.plans.rendering import RenderFailed, Words, render
+from app.delivery.plans.service import find_words
+from app.delivery.plans.shipped import TEMPLATES, VERIFICATION_CODE
+from app.delivery.submit import submit
+from app.errors import Conflict
+
+LIFE_S = 600
+PAUSE_S = 60
+TRIES = 5
+CODE = "code"
+
+
+@dataclass(frozen=True)
+class Started:
+    notification_id: UUID
+    expires_at: datetime
+
+
+_RUNNING = text(
+    """
+    SELECT notification_id, digest, tries_left, expires_at <= clock_timestamp() AS expired,
+           ceil(extract(epoch FROM expires_at - clock_timestamp()) - :life_s + :pause_s)::int AS pause_left_s
+      FROM channel_verifications WHERE channel_id = :channel_id
+    """
+)
+_BEGIN = text(
+    """
+    INSERT INTO channel_verifications (channel_id, notification_id, digest, tries_left, expires_at)
+    VALUES (:channel_id, :notification_id, :digest, :tries, :expires_at)
+    ON CONFLICT (channel_id) DO UPDATE
+       SET notification_id = excluded.notification_id, digest = excluded.digest,
+           tries_left = excluded.tries_left, expires_at = excluded.expires_at
+    """
+)
+_SET_STATUS = text(
+    "UPDATE recipient_channels SET verify_status = :status, updated_at = clock_timestamp()"
+    " WHERE id = :channel_id AND verify_status <> :status"
+)
+_EXPIRES_AT = text("SELECT clock_timestamp() + make_interval(secs => :life_s)")
+
+
+def start(conn: Connection, channel_id: int) -> Started:
+    channel = CHANNELS.get(conn, channel_id, lock=True)
+    if channel.verify_status == VerifyStatus.VERIFIED:
+        raise AlreadyVerified
+    if not channel.enabled:
+        raise ChannelDisabled
+    running = _running(conn, channel_id)
+    if running is not None and running["pause_left_s"] > 0:
+        raise VerificationTooSoon(running["pause_left_s"])
+    expires_at: datetime = conn.execute(_EXPIRES_AT, {"life_s": LIFE_S}).scalar_one()
+    secret, new = _message(conn, channel, expires_at)
+    notification_id = submit(conn, new).id
+    values = {
+        "channel_id": channel_id,
+        "notification_id": notification_id,
+        "digest": _digest(notification_id, secret),
+        "tries": TRIES,
+        "expires_at": expires_at,
+    }
+    conn.execute(_BEGIN, values)
+    _set_status(conn, channel_id, VerifyStatus.PENDING)
+    return Started(notification_id, expires_at)
+
+
+def _running(conn: Connection, channel_id: int) -> RowMapping | None:
+    values = {"channel_id": channel_id, "life_s": LIFE_S, "pause_s": PAUSE_S}
+    return conn.execute(_RUNNING, values).mappings().one_or_none()
+
+
+def _message(conn: Connection, channel: Entry, expires_at: datetime) -> tuple[str, NewSubmission]:
+    is_webhook = channel.channel_type == WEBHOOK
+    secret = secrets.token_urlsafe(32) if is_webhook else f"{secrets.randbelow(1_000_000):06}"
+    words = Words("", "") if is_webhook else _words(conn, channel, secret)
+    metadata: dict[str, Any] = {VERIFICATION: CHALLENGE, CHALLENGE: secret} if is_webhook else {VERIFICATION: CODE}
+    if "addressKind" in channel.target_meta:
+        metadata["addressKind"] = channel.target_meta["addressKind"]
+    return secret, NewSubmission(
+        notification_type=NotificationType(channel.channel_type.upper()),
+        recipient=channel.target,
+        subject=words.subject,
+        body=words.body,
+        priority=Priority.HIGH,
+        metadata=metadata,
+        expires_at=expires_at,
+        channel_id=channel.id,
+    )
+
+
+def _words(conn: Connection, channel: Entry, code: str) -> Words:
+    locale = PROFILES.get(conn, channel.profile_id).locale
+    variables = {"code": code, "minutes": LIFE_S // 60}
+    words = find_words(conn, VERIFICATION_CODE, locale)
+    try:
+        written = render(words, variables) if words is not None else None
+    except RenderFailed:
+        written = None
+    # Words that an operator edited until they lost the code verify nobody; ours do.
+    if written is None or code not in written.body:
+        written = render(TEMPLATES[VERIFICATION_CODE][locale], variables)
+    return written
+
+
+def confirm(conn: Connection, channel_id: int, code: str) -> Conflict | None:
+    """What is wrong, if anything is: returned and not raised, because a wrong try has to be committed.
+
+    Verified once is verified: a repeat is harmless.
+    """
+    channel = CHANNELS.get(conn, channel_id, lock=True)
+    if channel.verify_status == VerifyStatus.VERIFIED:
+        return None
+    running = _running(conn, channel_id)
+    refusal = _refusal(channel, running)
+    if refusal is not None or running is None:
+        return refusal
+    if hmac.compare_digest(running["digest"], _digest(running["notification_id"], code)):
+        _end(conn, channel_id, VerifyStatus.VERIFIED)
+        return None
+    return _count_try(conn, channel_id, running["tries_left"] - 1)
+
+
+def _refusal(channel: Entry, running: RowMapping | None) -> Conflict | None:
+    if channel.channel_type == WEBHOOK:
+        return VerificationNeedsNoCode()
+    if running is None:
+        return VerificationNotRunning()
+    if running["expired"]:
+        return VerificationExpired()
+    return VerificationTriesUsedUp() if running["tries_left"] == 0 else None
+
+
+def _count_try(conn: Connection, channel_id: int, tries_left: int) -> Conflict:
+    conn.execute(
+        text("UPDATE channel_verifications SET tries_left = :left WHERE channel_id = :channel_id"),
+        {"left": tries_left, "channel_id": channel_id},
+    )
+    if tries_left == 0:
+        _set_status(conn, channel_id, VerifyStatus.FAILED)
+        return VerificationTriesUsedUp()
+    return WrongVerificationCode(tries_left)
+
+
+def _end(conn: Connection, channel_id: int, status: VerifyStatus) -> None:
+    conn.execute(text("DELETE FROM channel_verifications WHERE channel_id = :channel_id"), {"channel_id": channel_id})
+    _set_status(conn, channel_id, status)
+
+
+def _set_status(conn: Connection, channel_id: int, status: VerifyStatus) -> None:
+    conn.execute(_SET_STATUS, {"channel_id": channel_id, "status": status.value})
+
+
+def _digest(notification_id: UUID, secret: str) -> bytes:
+    return hashlib.sha256(f"{notification_id}:{secret}".encode()).digest()

@@ -1,0 +1,165 @@
+"""What is done when something is to be told, and in which words: plans, their steps, routes and templates."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, func, select, update
+
+from app.delivery.directory.service import PROFILES
+from app.delivery.entries import Entries, Entry, EntryPage, House, Values, retire_all
+from app.delivery.plans.errors import ShippedPlan, ShippedTemplate, StepOrderTaken, TemplateInUse, TemplateTaken
+from app.delivery.plans.models import action_plan_steps, action_plans, action_routes, message_templates
+from app.delivery.plans.rendering import Words, check, render
+from app.delivery.plans.shipped import TEMPLATES as SHIPPED_TEMPLATES
+from app.errors import InvalidValue, NotFound
+
+HIGHEST_ORDER = 100
+"""So many steps a plan may have; a list of them is one page."""
+
+
+# Plans
+
+
+def _retire_plan(conn: Connection, plan: Entry) -> None:
+    if plan.key is not None:
+        raise ShippedPlan("The product itself asks for this plan. Switch it off instead.")
+    retire_all(conn, action_routes, action_plan_id=plan.id)
+    retire_all(conn, action_plan_steps, action_plan_id=plan.id)
+
+
+PLANS = Entries(action_plans, "action plan", retired=_retire_plan)
+
+
+# Steps: whoever changes one holds its plan, so that nobody counts or moves them meanwhile.
+
+
+def _check_step(conn: Connection, values: Values, _current: Entry | None, house: House) -> None:
+    if "channel_type" in values:
+        house.check_step_type("channelType", values["channel_type"])
+    for place, channel_type in enumerate(values.get("fallback", ())):
+        house.check_step_type(f"fallback.{place}", channel_type)
+    if values.get("template_key") is not None:
+        _check_template_key(conn, values["template_key"])
+
+
+def _check_template_key(conn: Connection, key: str) -> None:
+    templates = message_templates.c
+    in_use = select(templates.id).where(templates.key == key, templates.retired_at.is_(None))
+    if conn.execute(in_use.with_for_update(read=True)).first() is None:
+        query = select(templates.key).where(templates.retired_at.is_(None)).distinct().order_by(templates.key)
+        known = ", ".join(conn.execute(query.limit(50)).scalars())
+        raise InvalidValue("templateKey", f"is not the key of a template; there are {known or 'none'}")
+
+
+STEPS = Entries(action_plan_steps, "step", _check_step, conflicts={"action_plan_steps_once_per_order": StepOrderTaken})
+
+
+def list_steps(conn: Connection, plan_id: int) -> EntryPage:
+    """In the order they run."""
+    PLANS.get(conn, plan_id)
+    steps = action_plan_steps.c
+    query = select(action_plan_steps).where(steps.action_plan_id == plan_id, steps.retired_at.is_(None))
+    return EntryPage(list(conn.execute(query.order_by(steps.step_order))), None)
+
+
+def get_step(conn: Connection, plan_id: int, step_id: int) -> Entry:
+    PLANS.get(conn, plan_id)
+    step = STEPS.get(conn, step_id)
+    if step.action_plan_id != plan_id:
+        raise NotFound("This plan has no such step.")
+    return step
+
+
+def create_step(conn: Connection, plan_id: int, values: Values, house: House) -> Entry:
+    PLANS.get(conn, plan_id, lock=True)
+    return STEPS.create(conn, {**values, "action_plan_id": plan_id}, house)
+
+
+def edit_step(conn: Connection, plan_id: int, step_id: int, changes: Values, house: House) -> Entry:
+    """Routes go where their step goes."""
+    PLANS.get(conn, plan_id, lock=True)
+    before = get_step(conn, plan_id, step_id)
+    step = STEPS.edit(conn, step_id, changes, house)
+    if step.step_order != before.step_order:
+        routes = action_routes.c
+        conn.execute(
+            update(action_routes)
+            .where(
+                routes.action_plan_id == plan_id,
+                routes.step_order == before.step_order,
+                routes.retired_at.is_(None),
+            )
+            .values(step_order=step.step_order, updated_at=func.clock_timestamp())
+        )
+    return step
+
+
+def retire_step(conn: Connection, plan_id: int, step_id: int) -> None:
+    plan = PLANS.get(conn, plan_id, lock=True)
+    step = get_step(conn, plan_id, step_id)
+    if plan.key is not None and len(list_steps(conn, plan_id).items) == 1:
+        raise ShippedPlan(
+            "The product itself asks for this plan, and this is its last step. Switch the plan off instead."
+        )
+    STEPS.retire(conn, step_id)
+    retire_all(conn, action_routes, action_plan_id=plan_id, step_order=step.step_order)
+
+
+# Routes
+
+
+def _check_route(conn: Connection, values: Values, current: Entry | None, house: House) -> None:
+    if current is None:
+        PLANS.refer(conn, "actionPlanId", values["action_plan_id"])
+        steps = list_steps(conn, values["action_plan_id"]).items
+        if values["step_order"] not in {step.step_order for step in steps}:
+            raise InvalidValue("stepOrder", "is not the order of a step of this plan")
+    if "recipient_profile_id" in values:
+        PROFILES.refer(conn, "recipientProfileId", values["recipient_profile_id"])
+    if values.get("channel_type") is not None:
+        house.check_step_type("channelType", values["channel_type"])
+
+
+ROUTES = Entries(action_routes, "route", _check_route)
+
+
+# Templates
+
+
+def _check_words(_conn: Connection, values: Values, current: Entry | None, _house: House) -> None:
+    given = {"subject": "", "body": ""} if current is None else {"subject": current.subject, "body": current.body}
+    given |= {name: values[name] for name in given if name in values}
+    check(Words(**given))
+
+
+def _retire_template(conn: Connection, template: Entry) -> None:
+    if template.key in SHIPPED_TEMPLATES:
+        raise ShippedTemplate("The product itself says these words. Edit them instead.")
+    templates, steps = message_templates.c, action_plan_steps.c
+    others = select(templates.id).where(templates.key == template.key, templates.retired_at.is_(None))
+    saying = select(steps.id).where(steps.template_key == template.key, steps.retired_at.is_(None))
+    if conn.execute(others).first() is None and conn.execute(saying).first() is not None:
+        raise TemplateInUse("A step of a plan says these words. Give the step others first.")
+
+
+TEMPLATES = Entries(
+    message_templates,
+    "template",
+    _check_words,
+    _retire_template,
+    conflicts={"message_templates_once": TemplateTaken},
+)
+
+
+def preview(conn: Connection, template_id: int, variables: Mapping[str, Any]) -> Words:
+    template = TEMPLATES.get(conn, template_id)
+    return render(Words(template.subject, template.body), variables)
+
+
+def find_words(conn: Connection, key: str, locale: str) -> Words | None:
+    """A template in the language of whoever will read it, or else in Turkish, or in the only one there is."""
+    templates = message_templates.c
+    query = select(templates.subject, templates.body).where(templates.key == key, templates.retired_at.is_(None))
+    best_first = query.order_by((templates.locale == locale).desc(), (templates.locale == "tr").desc())
+    row = conn.execute(best_first.limit(1)).one_or_none()
+    return None if row is None else Words(row.subject, row.body)
