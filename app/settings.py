@@ -4,6 +4,7 @@ A wrong value ends the process with the name of the variable. No other module re
 """
 
 import os
+import ssl
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from app import failpoints as places
 from app import signing_secrets
+from app.mail_server import MailServer, Sender, Tls, parse_sender, parse_server
 
 DEFAULT_SECRETS = frozenset({"", "secret", "changeme", "change-me", "development", "test"})
 
@@ -158,6 +160,38 @@ class Settings(BaseModel):
             signing_secrets.decode(value)
         return value
 
+    @field_validator("smtp_url")
+    @classmethod
+    def _readable_smtp_url(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_server(value)
+        return value
+
+    @field_validator("smtp_from")
+    @classmethod
+    def _readable_smtp_from(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_sender(value)
+        return value
+
+    @field_validator("smtp_ca_file")
+    @classmethod
+    def _usable_smtp_ca_file(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(value)
+            except OSError as error:
+                raise ValueError(f"holds no certificates that can be read ({type(error).__name__})") from None
+        return value
+
+    @property
+    def mail_server(self) -> MailServer | None:
+        return parse_server(self.smtp_url) if self.smtp_url else None
+
+    @property
+    def mail_sender(self) -> Sender | None:
+        return parse_sender(self.smtp_from) if self.smtp_from else None
+
     @property
     def recorded_types(self) -> frozenset[str]:
         """What is kept instead of sent, because nothing is set up that would send it."""
@@ -172,7 +206,7 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _safe_together(self) -> "Settings":
-        problems = self._auth_problems() + self._push_problems() + self._only_for_tests()
+        problems = self._auth_problems() + self._push_problems() + self._mail_problems() + self._only_for_tests()
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -197,6 +231,15 @@ class Settings(BaseModel):
             problems.append("FIREBASE_CREDENTIALS must name a service account file when PUSH=fcm")
         if self.push is PushMode.RECORDING and self.environment is Environment.PRODUCTION:
             problems.append("PUSH=recording reaches no phone and is refused in production; use fcm")
+        return problems
+
+    def _mail_problems(self) -> list[str]:
+        problems: list[str] = []
+        server = self.mail_server
+        if server is not None and self.smtp_from is None:
+            problems.append("SMTP_FROM must say as whom e-mails are written when SMTP_URL is set")
+        if server is not None and server.tls is Tls.NONE and self.environment is Environment.PRODUCTION:
+            problems.append("SMTP_URL with ?tls=none sends e-mails unencrypted and is refused in production")
         return problems
 
     def _only_for_tests(self) -> list[str]:

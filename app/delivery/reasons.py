@@ -28,6 +28,7 @@ REASONS = {
     "RECIPIENT_RETIRED": "The recipient's entry in the directory was switched off or retired before the message left.",
     "REDIRECT_REFUSED": "The webhook answered with a redirect, which is not followed; give the address it leads to.",
     "REQUEST_FAILED": "The action could not be taken in, in a way nobody expected; the log has the place.",
+    "SMTP_TIMEOUT": "The mail server did not answer in time.",
     "TEMPLATE_RENDER_FAILED": "The template cannot be rendered with what the action gave it.",
     "TIMEOUT": "The provider did not answer in time, so the message may have arrived.",
     "TOO_LATE": "The message had lost its meaning before it could be sent.",

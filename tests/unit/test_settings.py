@@ -104,3 +104,30 @@ def test_settings_do_not_change_once_read() -> None:
 
 def test_every_setting_says_what_it_is() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
+
+
+SMTP = {"SMTP_URL": "smtps://yaninda:sakli@posta.ornek.org", "SMTP_FROM": "Yanında <bildirim@ornek.org>"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"SMTP_URL": "http://yaninda:sakli@posta.ornek.org"}, "SMTP_URL"),
+        ({"SMTP_FROM": ""}, "SMTP_FROM"),
+        ({"SMTP_FROM": "sakli"}, "SMTP_FROM"),
+        ({"SMTP_CA_FILE": "/nowhere/sakli.pem"}, "SMTP_CA_FILE"),
+        ({"SMTP_CA_FILE": __file__}, "SMTP_CA_FILE"),
+    ],
+)
+def test_e_mail_that_cannot_work_is_refused_without_saying_what_was_given(changed: dict[str, str], named: str) -> None:
+    with pytest.raises(SettingsError, match=named) as error:
+        load_settings(GOOD | SMTP | changed)
+    assert "sakli" not in str(error.value)
+
+
+def test_production_sends_no_e_mail_unencrypted() -> None:
+    plain = SMTP | {"SMTP_URL": "smtp://posta.ornek.org?tls=none"}
+    assert load_settings(GOOD | plain).mail_server is not None
+    with pytest.raises(SettingsError, match="SMTP_URL"):
+        load_settings(PRODUCTION | plain)
+    assert load_settings(PRODUCTION | SMTP).mail_server is not None

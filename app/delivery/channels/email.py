@@ -1,0 +1,193 @@
+"""E-mail by way of a mail server that takes messages for everywhere, over TLS."""
+
+import ssl
+import threading
+import time
+from collections.abc import Sequence
+
+import structlog
+
+from app.delivery.addresses import InvalidAddress, check_address
+from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.email_message import InvalidSubject, Letter, compose
+from app.delivery.channels.registry import Wiring
+from app.delivery.channels.smtp import Connection, Failed, Reply, Stage
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.retry import EMAIL_POLICY, Result, RetryPolicy
+from app.mail_server import MailServer, Sender
+
+log = structlog.get_logger(__name__)
+
+# Servers hang up on who says nothing for long, or says too much.
+_LONGEST_IDLE_S = 30.0
+_MOST_LETTERS = 100
+
+# There is no such mailbox, no such domain, no such address; the mailbox moved; the domain takes no mail. The rest of
+# 5.1 speaks of the sender, or of the recipient only perhaps.
+_NO_SUCH_RECIPIENT = frozenset({"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"})
+_MAILBOX_CODES = frozenset({550, 551, 553, 556})
+# A server that shuts down, or has had enough of us.
+_CLOSING = 421
+_AUTH_REQUIRED = 530
+
+
+class EmailChannel(SingleProvider):
+    """Keeps as many connections as there are threads that send, and uses each for one letter after the other."""
+
+    def __init__(
+        self,
+        server: MailServer,
+        sender: Sender,
+        *,
+        context: ssl.SSLContext | None = None,
+        policy: RetryPolicy = EMAIL_POLICY,
+        longest_idle_s: float = _LONGEST_IDLE_S,
+    ) -> None:
+        super().__init__("smtp", NotificationType.EMAIL, policy)
+        self._server = server
+        self._sender = sender
+        self._context = context or ssl.create_default_context()
+        self._longest_idle_s = longest_idle_s
+        self._idle: list[Connection] = []
+        self._is_closed = False
+        self._lock = threading.Lock()
+
+    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
+        return [self._send(parcel) for parcel in parcels]
+
+    def _send(self, parcel: Parcel) -> Result:
+        try:
+            recipient = check_address(self.type, parcel.event.recipient, "")
+            letter = compose(parcel.event, self._sender, recipient)
+        except InvalidAddress:
+            return Result(Outcome.PERMANENT, "INVALID_ADDRESS")
+        except InvalidSubject:
+            return Result(Outcome.PERMANENT, "INVALID_SUBJECT")
+        try:
+            return self._deliver(letter, time.monotonic() + self.policy.timeout_s)
+        except Failed as failed:
+            result = judge(failed)
+            _tell(failed, result, parcel)
+            return result
+
+    def _deliver(self, letter: Letter, until: float) -> Result:
+        """By a connection that is open, if there is one. Where that turns out to be broken and the letter is certainly
+        not taken, a new one is worth another go within the same time."""
+        kept = self._take()
+        if kept is not None:
+            try:
+                return self._hand_over(kept, letter, until, time.monotonic() + self.policy.timeout_s / 4)
+            except Failed as failed:
+                if not _was_stale(failed):
+                    raise
+        fresh = Connection(self._server, self._context)
+        try:
+            fresh.open(until)
+        except Failed:
+            fresh.close()
+            raise
+        return self._hand_over(fresh, letter, until, until)
+
+    def _hand_over(self, connection: Connection, letter: Letter, until: float, first_answer_until: float) -> Result:
+        if letter.needs_smtputf8 and not connection.takes_utf8:
+            self._keep(connection)
+            return Result(Outcome.PERMANENT, "INVALID_ADDRESS")
+        try:
+            reply = connection.send(letter, until, first_answer_until)
+        except Failed as failed:
+            self._recover(connection, failed, until)
+            raise
+        self._keep(connection)
+        return Result(Outcome.SENT, provider_message_id=reply.queue_id or letter.message_id)
+
+    def _recover(self, connection: Connection, failed: Failed, until: float) -> None:
+        """A server that said no to one letter may take the next."""
+        if failed.reply is None or failed.reply.code == _CLOSING:
+            connection.close()
+            return
+        try:
+            connection.start_over(until)
+        except Failed:
+            connection.close()
+            return
+        self._keep(connection)
+
+    def _take(self) -> Connection | None:
+        too_old = time.monotonic() - self._longest_idle_s
+        with self._lock:
+            worn = [one for one in self._idle if one.used_at < too_old or one.letters >= _MOST_LETTERS]
+            self._idle = [one for one in self._idle if one not in worn]
+            kept = self._idle.pop() if self._idle else None
+        for one in worn:
+            one.close()
+        return kept
+
+    def _keep(self, connection: Connection) -> None:
+        with self._lock:
+            if not self._is_closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+        for one in idle:
+            one.close()
+
+
+def _was_stale(failed: Failed) -> bool:
+    if failed.stage is Stage.HANDED_OVER:
+        return False
+    if failed.reply is not None:
+        return failed.stage is Stage.MAIL and failed.reply.code == _CLOSING
+    return not failed.is_late or failed.stage is Stage.MAIL
+
+
+def judge(failed: Failed) -> Result:
+    if failed.reply is None:
+        return _judge_silence(failed)
+    return _judge_reply(failed.stage, failed.reply)
+
+
+def _judge_silence(failed: Failed) -> Result:
+    if failed.stage is Stage.HANDED_OVER:
+        return Result(Outcome.UNKNOWN, "SMTP_TIMEOUT" if failed.is_late else "CONNECTION_LOST")
+    in_conversation = failed.is_late and failed.stage > Stage.CONNECT
+    return Result(Outcome.TRANSIENT, "SMTP_TIMEOUT" if in_conversation else "UNREACHABLE")
+
+
+def _judge_reply(stage: Stage, reply: Reply) -> Result:
+    code = f"SMTP_{reply.code}"
+    if reply.code == _CLOSING:
+        return Result(Outcome.TRANSIENT, code, overloaded=True)
+    if reply.code < 500:
+        # Greylisting and full mailboxes concern one recipient.
+        return Result(Outcome.TRANSIENT, code, at_fault=stage is not Stage.RCPT)
+    if stage is Stage.AUTH or reply.code == _AUTH_REQUIRED:
+        return Result(Outcome.PERMANENT, "AUTH_REJECTED")
+    if stage < Stage.AUTH:
+        # It refuses us before it has seen a message: no verdict on this one.
+        return Result(Outcome.TRANSIENT, code)
+    if reply.code in _MAILBOX_CODES and reply.status in _NO_SUCH_RECIPIENT and stage > Stage.MAIL:
+        return Result(Outcome.RECIPIENT_GONE, code, at_fault=False)
+    return Result(Outcome.PERMANENT, code)
+
+
+def _tell(failed: Failed, result: Result, parcel: Parcel) -> None:
+    """What an operator has to mend."""
+    if result.error_code == "AUTH_REJECTED":
+        log.error("smtp_refuses_us", reply=failed.reply and failed.reply.code, notification_id=str(parcel.id))
+    elif failed.stage is Stage.TLS:
+        log.error("smtp_without_tls", late=failed.is_late, notification_id=str(parcel.id))
+
+
+def open_channel(wiring: Wiring) -> EmailChannel | None:
+    server, sender = wiring.settings.mail_server, wiring.settings.mail_sender
+    if server is None or sender is None:
+        return None
+    context = ssl.create_default_context()
+    if wiring.settings.smtp_ca_file is not None:
+        context.load_verify_locations(wiring.settings.smtp_ca_file)
+    return EmailChannel(server, sender, context=context)

@@ -1,0 +1,79 @@
+"""A notification as the bytes of an e-mail.
+
+A DKIM signer on the way finds what it signs: each header once, the sender's own domain, lines short enough that nobody
+wraps them, and nothing but ASCII in the text.
+"""
+
+import re
+import unicodedata
+from base64 import b64encode
+from dataclasses import dataclass, field
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP, SMTPUTF8
+
+from app.delivery.event import NotificationEvent
+from app.mail_server import Sender
+
+# Control characters, half characters, and the line breaks of Unicode.
+_NOT_IN_A_HEADER = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,64}[\x21-\x7e])?")
+# So many bytes make an encoded word of the 75 characters that it may have at most.
+_WORD_BYTES = 45
+
+
+class InvalidSubject(ValueError):
+    """It cannot stand in a header."""
+
+
+@dataclass(frozen=True)
+class Letter:
+    """An e-mail in its envelope."""
+
+    sender: str
+    recipient: str = field(repr=False)
+    message_id: str
+    content: bytes = field(repr=False)
+
+    @property
+    def needs_smtputf8(self) -> bool:
+        return not self.recipient.isascii()
+
+
+def compose(event: NotificationEvent, sender: Sender, recipient: str) -> Letter:
+    """The same event makes the same bytes at every try, so that a message that comes twice is known by its id.
+
+    The subject is encoded here: Python's own encoding unpacks encoded words that somebody wrote into the text, and
+    with them line breaks that become headers.
+    """
+    subject = encode_subject(event.subject)
+    local_part, _, domain = recipient.rpartition("@")
+    message_id = f"<{event.id}@{sender.domain}>"
+    message = EmailMessage(policy=SMTP if recipient.isascii() else SMTPUTF8)
+    message["From"] = Address(sender.name, sender.local_part, sender.domain)
+    message["To"] = Address("", local_part, domain)
+    message["Date"] = event.created_at
+    message["Message-ID"] = message_id
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(event.body, cte="quoted-printable")
+    content = b"Subject: " + subject.encode("ascii") + b"\r\n" + message.as_bytes()
+    return Letter(sender.address, recipient, message_id, content)
+
+
+def encode_subject(subject: str) -> str:
+    if any(unicodedata.category(char) in _NOT_IN_A_HEADER for char in subject):
+        raise InvalidSubject
+    if not subject or (_PLAIN.fullmatch(subject) and "=?" not in subject):
+        return subject
+    return "\r\n ".join(f"=?utf-8?b?{b64encode(piece).decode()}?=" for piece in _pieces(subject))
+
+
+def _pieces(text: str) -> list[bytes]:
+    """Cut between characters, never within one."""
+    pieces = [b""]
+    for char in text:
+        encoded = char.encode()
+        if len(pieces[-1]) + len(encoded) > _WORD_BYTES:
+            pieces.append(b"")
+        pieces[-1] += encoded
+    return pieces

@@ -1,0 +1,603 @@
+"""E-mail, told to a real mail server, and to some that are none."""
+
+import re
+import socket
+import ssl
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from app.delivery.channels.base import Parcel
+from app.delivery.channels.email import EmailChannel, open_channel
+from app.delivery.channels.registry import Wiring
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.retry import Result, RetryPolicy
+from app.mail_server import MailServer, Sender, Tls, parse_sender
+from app.settings import load_settings
+from tests.support.certificates import Authority
+from tests.support.delivery import parcel
+from tests.support.smtp_server import Hang, Received, Reset, SmtpServer, rude_server
+from tests.unit.test_settings import GOOD
+
+# Shorter than in production, so that a hang costs the tests little.
+QUICK = RetryPolicy(timeout_s=1.2, retries=3)
+SENDER = parse_sender("Yanında <bildirim@ornek.org>")
+ACCOUNTS = {"yaninda": "çok gizli parola"}
+HOST = "localhost"
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@pytest.fixture
+def server(authority: Authority) -> Iterator[SmtpServer]:
+    with SmtpServer(starttls=authority.serve_as(HOST), accounts=ACCOUNTS).running() as running:
+        yield running
+
+
+@pytest.fixture
+def channel(server: SmtpServer, authority: Authority) -> EmailChannel:
+    return open_to(server.port, authority)
+
+
+OPENED: list[EmailChannel] = []
+
+
+@pytest.fixture(autouse=True)
+def no_channel_stays_open() -> Iterator[None]:
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
+def open_to(
+    port: int,
+    authority: Authority | None = None,
+    *,
+    tls: Tls = Tls.STARTTLS,
+    user: str | None = "yaninda",
+    password: str = ACCOUNTS["yaninda"],
+    sender: Sender = SENDER,
+    policy: RetryPolicy = QUICK,
+    **more: Any,
+) -> EmailChannel:
+    at = MailServer(HOST, port, tls, user, password if user else "")
+    context = authority.trusted() if authority else ssl.create_default_context()
+    made = EmailChannel(at, sender, context=context, policy=policy, **more)
+    OPENED.append(made)
+    return made
+
+
+def letter(**changes: Any) -> Parcel:
+    values = {"notification_type": NotificationType.EMAIL, "recipient": "ayse@ornek.org", "recipient_user_id": None}
+    return parcel(None, **(values | changes))
+
+
+def send(channel: EmailChannel, **changes: Any) -> Result:
+    [result] = channel.handle([letter(**changes)])
+    return result
+
+
+def only(server: SmtpServer) -> Received:
+    [received] = server.received
+    return received
+
+
+SENT, TRANSIENT, PERMANENT, GONE, UNKNOWN = (
+    Outcome.SENT,
+    Outcome.TRANSIENT,
+    Outcome.PERMANENT,
+    Outcome.RECIPIENT_GONE,
+    Outcome.UNKNOWN,
+)
+
+
+# What arrives.
+
+
+def test_turkish_words_arrive_as_they_were_written(channel: EmailChannel, server: SmtpServer) -> None:
+    subject, body = "Ayşe'nin çağrısı: İyi günler 👵", "Şu an yoldayım.\n\n.nokta ile başlar\nÖpüyorum ğüşıöç\n"
+    assert send(channel, subject=subject, body=body).outcome is SENT
+    message = only(server).message
+    assert message["Subject"] == subject
+    assert message.get_content().replace("\r\n", "\n") == body
+    assert message.get_content_type() == "text/plain" and message.get_content_charset() == "utf-8"
+    assert message["From"].addresses[0].display_name == "Yanında"
+    assert message["From"].addresses[0].addr_spec == "bildirim@ornek.org"
+    assert message["To"].addresses[0].addr_spec == "ayse@ornek.org"
+
+
+def test_it_goes_encrypted_and_in_our_name(channel: EmailChannel, server: SmtpServer) -> None:
+    send(channel)
+    received = only(server)
+    assert received.is_encrypted
+    assert (received.sender, received.recipient, received.user) == ("bildirim@ornek.org", "ayse@ornek.org", "yaninda")
+
+
+def test_the_servers_id_of_the_message_is_kept(channel: EmailChannel) -> None:
+    assert send(channel) == Result(SENT, provider_message_id="4Wq1xKz9")
+
+
+@pytest.mark.parametrize(
+    ("words", "id_"),
+    [
+        ("250 OK id=1sXyZ1-0004Ab-2C", "1sXyZ1-0004Ab-2C"),
+        ("250 Ok 0102018f-2a6c-4b7e-000000", "0102018f-2a6c-4b7e-000000"),
+        ("250 2.0.0 Ok: queued as 4WqXkz", "4WqXkz"),
+    ],
+)
+def test_ids_are_found_in_the_words_of_other_servers(
+    channel: EmailChannel, server: SmtpServer, words: str, id_: str
+) -> None:
+    server.replies["DATA"].append(words)
+    assert send(channel).provider_message_id == id_
+
+
+def test_a_server_that_names_none_leaves_our_own_id(channel: EmailChannel, server: SmtpServer) -> None:
+    server.replies["DATA"].append("250 Thank you, ayse@ornek.org")
+    one = letter()
+    [result] = channel.handle([one])
+    assert result.provider_message_id == f"<{one.id}@ornek.org>" == only(server).message["Message-ID"]
+
+
+def test_every_try_sends_the_same_bytes(channel: EmailChannel, server: SmtpServer) -> None:
+    one = letter()
+    channel.handle([one])
+    channel.handle([one])
+    first, second = server.received
+    assert first.content == second.content
+
+
+SIGNED = ["From", "To", "Subject", "Date", "Message-ID", "MIME-Version", "Content-Type", "Content-Transfer-Encoding"]
+
+
+def test_a_signer_finds_each_header_once_and_short_lines(channel: EmailChannel, server: SmtpServer) -> None:
+    send(channel, subject="Ş" * 400, body="uzun" * 2000 + "\rtek\n.\n" + "ş" * 2000)
+    received = only(server)
+    assert sorted(received.message.keys()) == sorted([*SIGNED, "Auto-Submitted"])
+    assert received.message["Auto-Submitted"] == "auto-generated"
+    assert received.message["Date"].datetime == letter().event.created_at
+    assert max(len(line) for line in received.content.split(b"\r\n")) <= 998
+    assert re.search(rb"(?<!\r)\n|\r(?!\n)", received.content) is None
+    assert received.content.isascii()
+
+
+def test_domains_of_other_alphabets_go_in_their_ascii_form(authority: Authority, server: SmtpServer) -> None:
+    channel = open_to(server.port, authority, sender=parse_sender("bildirim@yanında.org"))
+    assert send(channel, recipient="ayse@çağrı.com.tr").outcome is SENT
+    received = only(server)
+    assert received.sender == "bildirim@xn--yannda-r9a.org"
+    assert received.recipient == "ayse@xn--ar-3ia9t9c.com.tr"
+    assert received.message["Message-ID"].endswith("@xn--yannda-r9a.org>")
+
+
+def test_odd_addresses_that_are_good_arrive_unchanged(channel: EmailChannel, server: SmtpServer) -> None:
+    for recipient in ("o'neil_{x}!#$%&*/=?^`|~-@ornek.org", f"{'a' * 64}@{'b' * 60}.{'c' * 60}.ornek.org"):
+        assert send(channel, recipient=recipient).outcome is SENT
+        assert server.received[-1].recipient == recipient
+        assert server.received[-1].message["To"].addresses[0].addr_spec == recipient
+
+
+def test_a_local_part_of_another_alphabet_goes_to_a_server_that_takes_it(authority: Authority) -> None:
+    with SmtpServer(starttls=authority.serve_as(HOST), utf8=True).running() as server:
+        channel = open_to(server.port, authority, user=None)
+        assert send(channel, recipient="ayşe@çağrı.com.tr", subject="Çağrı").outcome is SENT
+        assert send(channel).outcome is SENT
+        first, second = server.received
+        assert first.recipient == "ayşe@xn--ar-3ia9t9c.com.tr" and "SMTPUTF8" in first.options
+        assert first.message["To"] == first.recipient and first.message["Subject"] == "Çağrı"
+        assert "SMTPUTF8" not in second.options
+
+
+def test_and_not_to_one_that_does_not(channel: EmailChannel, server: SmtpServer) -> None:
+    assert send(channel, recipient="ayşe@ornek.org") == Result(PERMANENT, "INVALID_ADDRESS")
+    assert "MAIL" not in server.commands
+    assert send(channel).outcome is SENT
+    assert server.connections == 1
+
+
+# What cannot be sent is not.
+
+
+@pytest.mark.parametrize(
+    "bad", ["Merhaba\r\nBcc: x@y.org", "a\nb", "a\rb", "a\0b", "a\tb", "a\x85b", "a\u2028b", "a\x7fb"]
+)
+def test_a_subject_with_a_control_character_is_refused_unsent(
+    channel: EmailChannel, server: SmtpServer, bad: str
+) -> None:
+    assert send(channel, subject=bad) == Result(PERMANENT, "INVALID_SUBJECT")
+    assert server.connections == 0
+
+
+@pytest.mark.parametrize(
+    "bad", ["", " ", "ayse", "ayse@ornek.org\r\nDATA", "a@b.org, c@d.org", "<a@b.org>", "a b@c.org"]
+)
+def test_a_malformed_address_is_refused_unsent(channel: EmailChannel, server: SmtpServer, bad: str) -> None:
+    assert send(channel, recipient=bad) == Result(PERMANENT, "INVALID_ADDRESS")
+    assert server.connections == 0
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "=?utf-8?q?=0D=0ABcc:_casus=40ornek.org?=",
+        "=?utf-8?b?DQpCY2M6IGNhc3VzQG9ybmVrLm9yZw==?=",
+        "Merhaba =?utf-8?q?=0D=0ABcc:_casus=40ornek.org?= ş",
+    ],
+)
+def test_encoded_words_in_a_subject_smuggle_nothing_in(channel: EmailChannel, server: SmtpServer, subject: str) -> None:
+    assert send(channel, subject=subject).outcome is SENT
+    message = only(server).message
+    assert message["Subject"] == subject
+    assert "Bcc" not in message and len(message.keys()) == len(SIGNED) + 1
+
+
+def test_a_body_ends_no_message_and_begins_no_command(channel: EmailChannel, server: SmtpServer) -> None:
+    body = "bir\r\n.\r\nMAIL FROM:<x@y.org>\r\n.\n\n.\n..\niki\n"
+    send(channel, body=body)
+    assert only(server).message.get_content().replace("\r\n", "\n") == body.replace("\r\n", "\n")
+
+
+# Encryption and who we are.
+
+
+def test_smtps_is_encrypted_from_the_first_byte(authority: Authority) -> None:
+    with SmtpServer(implicit=authority.serve_as(HOST)).running() as server:
+        channel = open_to(server.port, authority, tls=Tls.IMPLICIT, user=None)
+        assert send(channel).outcome is SENT
+        assert len(server.received) == 1
+
+
+def test_a_server_without_starttls_is_told_nothing(authority: Authority) -> None:
+    with SmtpServer().running() as server:
+        channel = open_to(server.port, authority)
+        assert send(channel) == Result(TRANSIENT, "UNREACHABLE")
+        assert server.commands == ["EHLO"]
+
+
+@pytest.mark.parametrize("tls", [Tls.STARTTLS, Tls.IMPLICIT])
+@pytest.mark.parametrize("wrong", ["name", "authority"])
+def test_a_certificate_that_is_not_good_ends_it(authority: Authority, tmp_path: Path, tls: Tls, wrong: str) -> None:
+    (tmp_path / "other").mkdir()
+    theirs = Authority(tmp_path / "other") if wrong == "authority" else authority
+    context = theirs.serve_as("mail.elsewhere.org" if wrong == "name" else HOST)
+    with SmtpServer(**{"starttls" if tls is Tls.STARTTLS else "implicit": context}).running() as server:
+        with structlog.testing.capture_logs() as logs:
+            assert send(open_to(server.port, authority, tls=tls)) == Result(TRANSIENT, "UNREACHABLE")
+        assert [one["event"] for one in logs] == ["smtp_without_tls"]
+        assert "MAIL" not in server.commands and "AUTH" not in server.commands
+
+
+def test_words_slipped_in_before_the_encryption_are_not_heard(authority: Authority) -> None:
+    context = authority.serve_as(HOST)
+
+    def slip_in(conn: socket.socket) -> None:
+        conn.sendall(b"220 hi\r\n")
+        conn.recv(100)
+        conn.sendall(b"250-hi\r\n250 STARTTLS\r\n")
+        conn.recv(100)
+        conn.sendall(b"220 go\r\n250-hi\r\n250 AUTH PLAIN\r\n")
+        with context.wrap_socket(conn, server_side=True) as encrypted:
+            encrypted.recv(100)
+            encrypted.sendall(b"554 this is the real one\r\n")
+            encrypted.recv(100)
+
+    with rude_server(slip_in) as port:
+        assert send(open_to(port, authority)) == Result(TRANSIENT, "SMTP_554")
+
+
+def test_plain_text_only_when_asked_for(authority: Authority) -> None:
+    with SmtpServer().running() as server:
+        channel = open_to(server.port, tls=Tls.NONE, user=None)
+        assert send(channel).outcome is SENT
+        assert not only(server).is_encrypted
+
+
+@pytest.mark.parametrize("way", ["PLAIN", "LOGIN"])
+def test_either_way_to_sign_in_is_spoken(authority: Authority, way: str) -> None:
+    context = authority.serve_as(HOST)
+    with SmtpServer(starttls=context, accounts=ACCOUNTS, ways=frozenset({way})).running() as server:
+        channel = open_to(server.port, authority)
+        assert send(channel).outcome is SENT
+        assert only(server).user == "yaninda"
+
+
+def test_a_wrong_password_is_tried_once_and_told_without_it(server: SmtpServer, authority: Authority) -> None:
+    channel = open_to(server.port, authority, password="yanlış parola")
+    with structlog.testing.capture_logs() as logs:
+        result = send(channel)
+    assert result == Result(PERMANENT, "AUTH_REJECTED")
+    assert server.commands.count("AUTH") == 1
+    assert [one["event"] for one in logs] == ["smtp_refuses_us"]
+    assert "parola" not in str(logs) and "ayse" not in str(logs)
+
+
+def test_a_sign_in_that_fails_for_now_is_tried_again(channel: EmailChannel, server: SmtpServer) -> None:
+    server.replies["AUTH"].append("454 4.7.0 Temporary authentication failure")
+    assert send(channel) == Result(TRANSIENT, "SMTP_454")
+
+
+def test_a_server_that_wants_us_to_sign_in_refuses_us(server: SmtpServer, authority: Authority) -> None:
+    assert send(open_to(server.port, authority, user=None)) == Result(PERMANENT, "AUTH_REJECTED")
+
+
+def test_nothing_shows_the_password(channel: EmailChannel) -> None:
+    at = MailServer(HOST, 587, Tls.STARTTLS, "yaninda", "gizli")
+    assert "gizli" not in repr(at) and "yaninda" not in repr(at)
+    assert "gizli" not in repr(channel.__dict__)
+
+
+# What the server says.
+
+
+@pytest.mark.parametrize(
+    ("command", "reply", "expected"),
+    [
+        ("EHLO", "421 4.3.2 Shutting down", Result(TRANSIENT, "SMTP_421", overloaded=True)),
+        ("EHLO", "554 5.7.1 Your address is on a list", Result(TRANSIENT, "SMTP_554")),
+        ("MAIL", "451 4.3.0 Later", Result(TRANSIENT, "SMTP_451")),
+        ("MAIL", "421 4.7.0 Too many connections", Result(TRANSIENT, "SMTP_421", overloaded=True)),
+        ("MAIL", "530 5.7.0 Authentication required", Result(PERMANENT, "AUTH_REJECTED")),
+        ("MAIL", "550 5.1.8 Sender's domain not found", Result(PERMANENT, "SMTP_550")),
+        ("MAIL", "550 5.1.1 You?", Result(PERMANENT, "SMTP_550")),
+        ("MAIL", "552 5.3.4 Too big", Result(PERMANENT, "SMTP_552")),
+        ("RCPT", "450 4.2.0 Greylisted", Result(TRANSIENT, "SMTP_450", at_fault=False)),
+        ("RCPT", "451 4.7.1 Greylisted", Result(TRANSIENT, "SMTP_451", at_fault=False)),
+        ("RCPT", "452 4.2.2 Mailbox full", Result(TRANSIENT, "SMTP_452", at_fault=False)),
+        ("RCPT", "421 4.3.2 Shutting down", Result(TRANSIENT, "SMTP_421", overloaded=True)),
+        ("RCPT", "550 5.1.1 <ayse@ornek.org> unknown", Result(GONE, "SMTP_550", at_fault=False)),
+        ("RCPT", "551 5.1.6 Moved", Result(GONE, "SMTP_551", at_fault=False)),
+        ("RCPT", "553 5.1.3 No such address", Result(GONE, "SMTP_553", at_fault=False)),
+        ("RCPT", "556 5.1.10 Takes no mail", Result(GONE, "SMTP_556", at_fault=False)),
+        ("RCPT", "550 5.1.8 Sender's domain not found", Result(PERMANENT, "SMTP_550")),
+        ("RCPT", "550 5.7.1 Refused by policy", Result(PERMANENT, "SMTP_550")),
+        ("RCPT", "550 No", Result(PERMANENT, "SMTP_550")),
+        ("RCPT", "554 5.7.1 Relay access denied", Result(PERMANENT, "SMTP_554")),
+        ("DATA", "451 4.3.0 Later", Result(TRANSIENT, "SMTP_451")),
+        ("DATA", "452 4.3.1 Disk full", Result(TRANSIENT, "SMTP_452")),
+        ("DATA", "421 4.3.2 Shutting down", Result(TRANSIENT, "SMTP_421", overloaded=True)),
+        ("DATA", "554 5.6.0 Spam", Result(PERMANENT, "SMTP_554")),
+        ("DATA", "550 5.1.1 No such user after all", Result(GONE, "SMTP_550", at_fault=False)),
+        ("DATA", "999 What?", Result(UNKNOWN, "CONNECTION_LOST")),
+    ],
+)
+def test_what_a_refusal_means(
+    channel: EmailChannel, server: SmtpServer, command: str, reply: str, expected: Result
+) -> None:
+    server.replies[command].append(reply)
+    with structlog.testing.capture_logs() as logs:
+        assert send(channel) == expected
+    assert "ayse" not in str(logs)
+
+
+@pytest.mark.parametrize("command", ["MAIL", "RCPT", "DATA"])
+def test_a_refused_letter_does_not_stand_in_the_way_of_the_next(
+    channel: EmailChannel, server: SmtpServer, command: str
+) -> None:
+    server.replies[command].append("550 5.7.1 No")
+    assert send(channel).outcome is PERMANENT
+    assert send(channel).outcome is SENT
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "mishap", "expected"),
+    [
+        ("EHLO", Hang(), Result(TRANSIENT, "SMTP_TIMEOUT")),
+        ("AUTH", Hang(), Result(TRANSIENT, "SMTP_TIMEOUT")),
+        ("MAIL", Hang(), Result(TRANSIENT, "SMTP_TIMEOUT")),
+        ("RCPT", Hang(), Result(TRANSIENT, "SMTP_TIMEOUT")),
+        ("DATA", Hang(), Result(UNKNOWN, "SMTP_TIMEOUT")),
+        ("EHLO", Reset(), Result(TRANSIENT, "UNREACHABLE")),
+        ("AUTH", Reset(), Result(TRANSIENT, "UNREACHABLE")),
+        ("MAIL", Reset(), Result(TRANSIENT, "UNREACHABLE")),
+        ("RCPT", Reset(), Result(TRANSIENT, "UNREACHABLE")),
+        ("DATA", Reset(), Result(UNKNOWN, "CONNECTION_LOST")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_silence_and_broken_connections(
+    channel: EmailChannel, server: SmtpServer, command: str, mishap: Hang | Reset, expected: Result
+) -> None:
+    server.replies[command].append(mishap)
+    began = time.monotonic()
+    assert send(channel) == expected
+    assert time.monotonic() - began < QUICK.timeout_s + 0.5
+    assert send(channel).outcome is SENT
+
+
+# Servers that follow no rules.
+
+
+def say_nothing(conn: socket.socket) -> None:
+    conn.recv(1)
+
+
+def trickle(conn: socket.socket) -> None:
+    while True:
+        conn.sendall(b"2")
+        time.sleep(0.05)
+
+
+def babble(conn: socket.socket) -> None:
+    conn.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    conn.recv(1)
+
+
+def talk_without_end(conn: socket.socket) -> None:
+    conn.sendall(b"220-" + b"x" * 100_000)
+    conn.recv(1)
+
+
+def refuse_all(conn: socket.socket) -> None:
+    conn.sendall(b"554 No SMTP service here\r\n")
+    conn.recv(1)
+
+
+def reset_at_once(conn: socket.socket) -> None:
+    conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    conn.close()
+
+
+def pretend_tls(conn: socket.socket) -> None:
+    conn.sendall(b"220 hi\r\n")
+    conn.recv(100)
+    conn.sendall(b"250-hi\r\n250 STARTTLS\r\n")
+    conn.recv(100)
+    conn.sendall(b"220 go\r\n")
+    conn.recv(10_000)
+    conn.sendall(b"no TLS at all\r\n")
+
+
+def never_shake_hands(conn: socket.socket) -> None:
+    conn.sendall(b"220 hi\r\n")
+    conn.recv(100)
+    conn.sendall(b"250-hi\r\n250 STARTTLS\r\n")
+    conn.recv(100)
+    conn.sendall(b"220 go\r\n")
+    time.sleep(5)
+
+
+@pytest.mark.parametrize(
+    ("behave", "expected"),
+    [
+        (say_nothing, Result(TRANSIENT, "SMTP_TIMEOUT")),
+        (trickle, Result(TRANSIENT, "SMTP_TIMEOUT")),
+        (babble, Result(TRANSIENT, "UNREACHABLE")),
+        (talk_without_end, Result(TRANSIENT, "UNREACHABLE")),
+        (refuse_all, Result(TRANSIENT, "SMTP_554")),
+        (reset_at_once, Result(TRANSIENT, "UNREACHABLE")),
+        (pretend_tls, Result(TRANSIENT, "UNREACHABLE")),
+        (never_shake_hands, Result(TRANSIENT, "SMTP_TIMEOUT")),
+    ],
+)
+def test_what_is_no_mail_server_costs_no_more_than_its_time(
+    behave: Callable[[socket.socket], None], expected: Result
+) -> None:
+    with rude_server(behave) as port:
+        began = time.monotonic()
+        assert send(open_to(port)) == expected
+        assert time.monotonic() - began < QUICK.timeout_s + 0.5
+
+
+def up_to_the_dot(conn: socket.socket, then: Callable[[socket.socket, bytes], None]) -> None:
+    lines = conn.makefile("rb")
+    conn.sendall(b"220 hi\r\n")
+    for answer in (b"250 hi\r\n", b"250 ok\r\n", b"250 ok\r\n", b"354 go\r\n"):
+        lines.readline()
+        conn.sendall(answer)
+    then(conn, lines.readline())
+
+
+def test_a_connection_that_breaks_within_the_message_left_nothing_behind() -> None:
+    """The message is so long that it cannot all be under way when the server goes."""
+    with rude_server(lambda conn: up_to_the_dot(conn, lambda conn, _: reset_at_once(conn))) as port:
+        channel = open_to(port, tls=Tls.NONE, user=None)
+        assert send(channel, body="uzun metin\n" * 2_000_000) == Result(TRANSIENT, "UNREACHABLE")
+
+
+def test_a_server_that_stops_reading_within_the_message_took_nothing() -> None:
+    with rude_server(lambda conn: up_to_the_dot(conn, lambda conn, _: time.sleep(5))) as port:
+        channel = open_to(port, tls=Tls.NONE, user=None)
+        assert send(channel, body="uzun metin\n" * 2_000_000) == Result(TRANSIENT, "SMTP_TIMEOUT")
+
+
+def test_a_server_that_does_not_exist_is_unreachable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    assert send(open_to(port)) == Result(TRANSIENT, "UNREACHABLE")
+
+
+def test_a_name_that_does_not_exist_is_unreachable() -> None:
+    at = MailServer("mail.invalid", 587, Tls.STARTTLS)
+    assert send(EmailChannel(at, SENDER, policy=QUICK)) == Result(TRANSIENT, "UNREACHABLE")
+
+
+# Connections are kept.
+
+
+def test_letters_follow_each_other_on_one_connection(channel: EmailChannel, server: SmtpServer) -> None:
+    assert [send(channel).outcome for _ in range(5)] == [SENT] * 5
+    assert (server.connections, len(server.received)) == (1, 5)
+
+
+def test_a_connection_that_the_server_gave_up_costs_no_attempt(channel: EmailChannel, server: SmtpServer) -> None:
+    send(channel)
+    server.hang_up()
+    assert send(channel).outcome is SENT
+    assert (server.connections, len(server.received)) == (2, 2)
+
+
+@pytest.mark.parametrize("mishap", ["421 4.4.2 Timeout", Hang(), Reset()], ids=["goodbye", "hang", "reset"])
+def test_a_stale_connection_is_replaced_within_the_same_try(
+    channel: EmailChannel, server: SmtpServer, mishap: str | Hang | Reset
+) -> None:
+    server.replies["MAIL"].extend([None, mishap])
+    assert [send(channel).outcome, send(channel).outcome] == [SENT, SENT]
+    assert (server.connections, len(server.received)) == (2, 2)
+
+
+def test_what_may_have_been_taken_is_not_sent_again_on_a_new_connection(
+    channel: EmailChannel, server: SmtpServer
+) -> None:
+    server.replies["DATA"].extend([None, Reset()])
+    assert [send(channel).outcome, send(channel).outcome] == [SENT, UNKNOWN]
+    assert (server.connections, len(server.received)) == (1, 2)
+
+
+def test_a_connection_that_lay_idle_too_long_is_not_used(server: SmtpServer, authority: Authority) -> None:
+    channel = open_to(server.port, authority, longest_idle_s=0.0)
+    assert [send(channel).outcome, send(channel).outcome] == [SENT, SENT]
+    assert server.connections == 2
+
+
+def test_threads_send_side_by_side_with_a_connection_each(channel: EmailChannel, server: SmtpServer) -> None:
+    together = threading.Barrier(4)
+
+    def send_some(_: int) -> list[Outcome]:
+        together.wait(5)
+        return [send(channel).outcome for _ in range(5)]
+
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = [outcome for some in pool.map(send_some, range(4)) for outcome in some]
+    assert outcomes == [SENT] * 20
+    assert len({one.message["Message-ID"] for one in server.received}) == 20
+    assert server.connections <= 4
+
+
+def test_a_closed_channel_leaves_no_connection_open(channel: EmailChannel, server: SmtpServer) -> None:
+    send(channel)
+    channel.close()
+    assert not channel.__dict__["_idle"]
+    send(channel)
+    assert not channel.__dict__["_idle"]
+
+
+# How it is set up.
+
+
+def test_settings_open_it(server: SmtpServer, authority: Authority) -> None:
+    url = f"smtp://yaninda:%C3%A7ok%20gizli%20parola@{HOST}:{server.port}"
+    environ = GOOD | {"SMTP_URL": url, "SMTP_FROM": "Yanında <bildirim@ornek.org>", "SMTP_CA_FILE": str(authority.file)}
+    settings = load_settings(environ)
+    assert "EMAIL" not in settings.recorded_types
+    nothing: Any = None
+    channel = open_channel(Wiring(settings, nothing, nothing))
+    assert channel is not None and channel.can_handle("EMAIL") and not channel.can_handle("SMS")
+    assert (channel.policy.timeout_s, channel.policy.retries, channel.needs_device) == (10, 3, False)
+    assert send(channel).outcome is SENT
+    channel.close()
+
+
+def test_without_a_server_there_is_no_channel() -> None:
+    nothing: Any = None
+    assert open_channel(Wiring(load_settings(GOOD), nothing, nothing)) is None
