@@ -4,6 +4,7 @@ A wrong value ends the process with the name of the variable. No other module re
 """
 
 import os
+import re
 import ssl
 from collections.abc import Mapping
 from enum import StrEnum
@@ -14,7 +15,7 @@ from zoneinfo import available_timezones
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from app import failpoints as places
-from app import signing_secrets
+from app import gateway_templates, signing_secrets
 from app.mail_server import MailServer, Sender, Tls, parse_sender, parse_server
 
 DEFAULT_SECRETS = frozenset({"", "secret", "changeme", "change-me", "development", "test"})
@@ -184,6 +185,19 @@ class Settings(BaseModel):
                 raise ValueError(f"holds no certificates that can be read ({type(error).__name__})") from None
         return value
 
+    @field_validator("sms_gateway_url", "twilio_base_url", "whatsapp_base_url")
+    @classmethod
+    def _whole_url(cls, value: str | None) -> str | None:
+        if value is not None and not re.match(r"https?://[^/\s?#]+\S*$", value):
+            raise ValueError("must be a URL that begins with https:// or http://")
+        return value
+
+    @field_validator("sms_gateway_answer")
+    @classmethod
+    def _readable_answer_template(cls, value: str | None) -> str | None:
+        gateway_templates.answer_template(value)
+        return value
+
     @property
     def mail_server(self) -> MailServer | None:
         return parse_server(self.smtp_url) if self.smtp_url else None
@@ -206,7 +220,8 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _safe_together(self) -> "Settings":
-        problems = self._auth_problems() + self._push_problems() + self._mail_problems() + self._only_for_tests()
+        problems = self._auth_problems() + self._push_problems() + self._mail_problems() + self._phone_problems()
+        problems += self._only_for_tests()
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -241,6 +256,23 @@ class Settings(BaseModel):
         if server is not None and server.tls is Tls.NONE and self.environment is Environment.PRODUCTION:
             problems.append("SMTP_URL with ?tls=none sends e-mails unencrypted and is refused in production")
         return problems
+
+    def _phone_problems(self) -> list[str]:
+        problems = self._half_set("twilio_account_sid", "twilio_auth_token", "twilio_from")
+        problems += self._half_set("whatsapp_phone_number_id", "whatsapp_access_token")
+        if self.sms_gateway_url and self.twilio_account_sid:
+            problems.append("SMS_GATEWAY_URL and TWILIO_ACCOUNT_SID are both set, but SMS can leave by one only")
+        try:
+            gateway_templates.request_template(self.sms_gateway_request, self.sms_gateway_content_type)
+        except gateway_templates.InvalidTemplate as error:
+            problems.append(f"SMS_GATEWAY_REQUEST: {error}")
+        return problems
+
+    def _half_set(self, *names: str) -> list[str]:
+        """Settings that are good for nothing alone."""
+        missing = [name for name in names if getattr(self, name) is None]
+        given = [name.upper() for name in names if name not in missing]
+        return [f"{name.upper()} must be set together with {', '.join(given)}" for name in missing if given]
 
     def _only_for_tests(self) -> list[str]:
         problems: list[str] = []

@@ -32,6 +32,8 @@ _IMPOSSIBLE = (
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{1,62}")
 
+Auth = Callable[[requests.PreparedRequest], requests.PreparedRequest] | tuple[str, str]
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -73,7 +75,7 @@ class HttpClient:
         headers: Mapping[str, str],
         *,
         method: str = "POST",
-        auth: Callable[[requests.PreparedRequest], requests.PreparedRequest] | tuple[str, str] | None = None,
+        auth: Auth | None = None,
         needs_body: bool = True,
     ) -> Answer | Result:
         """The answer; where there is none, what that means for the message. It is over within the policy's timeout.
@@ -177,8 +179,7 @@ def judge_status(
         case 413:
             return Result(Outcome.PERMANENT, error_code or "PAYLOAD_TOO_LARGE")
         case 429:
-            wait_s = throttled_s if wait_s is None else wait_s
-            return Result(Outcome.TRANSIENT, code, retry_after_s=wait_s, at_fault=False)
+            return throttled(answer, now, code, throttled_s)
         case 504:
             # Somebody in front of the provider lost patience; the provider itself may well have taken it.
             return Result(Outcome.UNKNOWN, code, retry_after_s=wait_s, overloaded=True)
@@ -186,6 +187,13 @@ def judge_status(
             return Result(Outcome.TRANSIENT, code, retry_after_s=wait_s, overloaded=True)
         case _:
             return Result(Outcome.PERMANENT, code)
+
+
+def throttled(answer: Answer, now: datetime, error_code: str, default_s: float | None = None) -> Result:
+    """We are asked to slow down, which says nothing against the provider."""
+    wait_s = parse_retry_after(answer.headers.get("Retry-After"), now)
+    wait_s = default_s if wait_s is None else wait_s
+    return Result(Outcome.TRANSIENT, error_code, retry_after_s=wait_s, at_fault=False)
 
 
 def as_code(value: Any) -> str | None:

@@ -1,0 +1,93 @@
+"""What channels have in common whose provider takes one message with one POST."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from app.clock import Clock
+from app.delivery.addresses import InvalidAddress, check_address
+from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.http import Answer, Auth, HttpClient
+from app.delivery.event import NotificationEvent
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.retry import Result, RetryPolicy
+
+log = structlog.get_logger(__name__)
+
+# Nothing will arrive until somebody mends it.
+_OUR_FAULT = frozenset({"AUTH_REJECTED", "ACCOUNT_BLOCKED"})
+
+
+@dataclass(frozen=True)
+class Request:
+    url: str = field(repr=False)
+    body: bytes = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    auth: Auth | None = field(default=None, repr=False)
+
+
+class Refused(Exception):
+    """The message cannot be sent as it is, and nobody was asked."""
+
+    def __init__(self, error_code: str) -> None:
+        super().__init__(error_code)
+        self.error_code = error_code
+
+
+class HttpChannel(SingleProvider):
+    def __init__(
+        self, name: str, type_: NotificationType, policy: RetryPolicy, clock: Clock, *, connections: int
+    ) -> None:
+        super().__init__(name, type_, policy)
+        self._clock = clock
+        self._http = HttpClient(policy, connections=connections)
+
+    def encode(self, parcel: Parcel) -> Request:
+        """May raise `Refused`."""
+        raise NotImplementedError
+
+    def read(self, answer: Answer) -> Result:
+        raise NotImplementedError
+
+    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
+        return [self._send(parcel) for parcel in parcels]
+
+    def _send(self, parcel: Parcel) -> Result:
+        try:
+            request = self.encode(parcel)
+        except Refused as refused:
+            return Result(Outcome.PERMANENT, refused.error_code, at_fault=False)
+        answer = self._http.post(request.url, request.body, request.headers, auth=request.auth)
+        if not isinstance(answer, Answer):
+            return answer
+        result = self.read(answer)
+        if result.error_code in _OUR_FAULT:
+            log.error(
+                "provider_refuses_us",
+                channel=self.name,
+                error_code=result.error_code,
+                status=answer.status,
+                notification_id=str(parcel.id),
+            )
+        return result
+
+    def close(self) -> None:
+        self._http.close()
+
+
+def phone_of(event: NotificationEvent, country_code: str) -> str:
+    try:
+        return check_address(event.notification_type, event.recipient, country_code)
+    except InvalidAddress:
+        raise Refused("INVALID_ADDRESS") from None
+
+
+def words_of(event: NotificationEvent, longest: int) -> str:
+    """What is said where there is no room for a subject: the body, and the subject only where there is no other."""
+    text = event.body or event.subject
+    if not text:
+        raise Refused("EMPTY_MESSAGE")
+    if len(text) > longest:
+        raise Refused("PAYLOAD_TOO_LARGE")
+    return text

@@ -1,0 +1,135 @@
+"""SMS through any gateway that takes a POST: one template says what is sent, another what an answer means."""
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from app.clock import Clock
+from app.delivery.channels.base import Parcel
+from app.delivery.channels.http import Answer, as_code, bearer, judge_status
+from app.delivery.channels.http_channel import HttpChannel, Refused, Request, phone_of, words_of
+from app.delivery.channels.registry import Wiring
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.retry import SMS_POLICY, Result, RetryPolicy
+from app.gateway_templates import RenderFailed, answer_template, render, request_template
+
+# Ten messages of a phone put together; no network carries more.
+LONGEST_TEXT = 1600
+
+_ID = re.compile(r"[\x21-\x7e]{1,200}")
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """How one is spoken to; `request` and `answer` are Jinja templates, None the usual ones."""
+
+    url: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
+    content_type: str = "application/json"
+    request: str | None = None
+    answer: str | None = None
+    country_code: str = "90"
+
+
+class SmsGatewayChannel(HttpChannel):
+    def __init__(
+        self, gateway: Gateway, clock: Clock, *, policy: RetryPolicy = SMS_POLICY, connections: int = 2
+    ) -> None:
+        super().__init__("sms_gateway", NotificationType.SMS, policy, clock, connections=connections)
+        self._gateway = gateway
+        self._request = request_template(gateway.request, gateway.content_type)
+        self._answer = answer_template(gateway.answer)
+
+    def encode(self, parcel: Parcel) -> Request:
+        gateway, event = self._gateway, parcel.event
+        values = {
+            "id": str(event.id),
+            "to": phone_of(event, gateway.country_code),
+            "text": words_of(event, LONGEST_TEXT),
+            "priority": event.priority.value,
+            "token": gateway.token or "",
+        }
+        try:
+            body = render(self._request, values).encode()
+        except RenderFailed:
+            raise Refused("TEMPLATE_RENDER_FAILED") from None
+        # A gateway that knows the header takes a message that comes again for what it is.
+        headers = {"Content-Type": gateway.content_type, "Idempotency-Key": str(event.id)}
+        return Request(gateway.url, body, headers, bearer(gateway.token) if gateway.token else None)
+
+    def read(self, answer: Answer) -> Result:
+        usual = _by_status(judge_status(answer, self._clock.now()), answer)
+        if self._answer is None:
+            return usual
+        told = {
+            "status": answer.status,
+            "json": _json(answer),
+            "text": answer.body.decode(errors="replace"),
+            "headers": answer.headers,
+        }
+        try:
+            verdict, _, rest = render(self._answer, told).strip().partition(" ")
+        except RenderFailed:
+            return _unread(usual)
+        if not verdict:
+            return usual
+        return _by_verdict(verdict, rest.strip(), usual, answer.status)
+
+
+def _by_status(result: Result, answer: Answer) -> Result:
+    if answer.status == 403:
+        return Result(Outcome.PERMANENT, "AUTH_REJECTED")
+    if result.outcome is not Outcome.SENT:
+        return result
+    told = answer.json()
+    return replace(result, provider_message_id=_id(told.get("id") or told.get("messageId") or told.get("message_id")))
+
+
+def _by_verdict(verdict: str, rest: str, usual: Result, status: int) -> Result:
+    """The template decides the outcome; what the provider asked for besides, and whose fault it is, still counts."""
+    if verdict == Outcome.SENT:
+        return Result(Outcome.SENT, provider_message_id=_id(rest))
+    code = as_code(rest.upper()) or f"HTTP_{status}"
+    wait_s, overloaded = usual.retry_after_s, usual.overloaded
+    match verdict:
+        case Outcome.TRANSIENT | Outcome.UNKNOWN:
+            return Result(Outcome(verdict), code, retry_after_s=wait_s, overloaded=overloaded, at_fault=usual.at_fault)
+        case Outcome.PERMANENT:
+            return Result(Outcome.PERMANENT, code)
+        case Outcome.RECIPIENT_GONE:
+            return Result(Outcome.RECIPIENT_GONE, code, at_fault=False)
+        case _:
+            return _unread(usual)
+
+
+def _unread(usual: Result) -> Result:
+    """A status that says no is believed; one that says yes is not, where the template expected something else."""
+    return Result(Outcome.UNKNOWN, "INVALID_ANSWER") if usual.outcome is Outcome.SENT else usual
+
+
+def _json(answer: Answer) -> Any:
+    try:
+        return json.loads(answer.body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _id(value: Any) -> str | None:
+    text = str(value) if isinstance(value, str | int) else ""
+    return text if _ID.fullmatch(text) else None
+
+
+def open_channel(wiring: Wiring) -> SmsGatewayChannel | None:
+    settings = wiring.settings
+    if settings.sms_gateway_url is None:
+        return None
+    gateway = Gateway(
+        url=settings.sms_gateway_url,
+        token=settings.sms_gateway_token,
+        content_type=settings.sms_gateway_content_type,
+        request=settings.sms_gateway_request,
+        answer=settings.sms_gateway_answer,
+        country_code=settings.country_code,
+    )
+    return SmsGatewayChannel(gateway, wiring.clock, connections=settings.notification_queue_consumer_threads)

@@ -1,0 +1,119 @@
+"""SMS through Twilio's Messages resource."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from app.clock import Clock
+from app.delivery.channels.base import Parcel
+from app.delivery.channels.http import Answer, judge_status, throttled
+from app.delivery.channels.http_channel import HttpChannel, Request, phone_of, words_of
+from app.delivery.channels.registry import Wiring
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.retry import SMS_POLICY, Result, RetryPolicy
+
+LONGEST_TEXT = 1600
+
+# Twilio's numbers, which its documentation explains one by one. What is not listed is judged by the HTTP status.
+_OPTED_OUT = 21610
+# No number, none that can get SMS, a landline, a short code, ourselves, nobody's.
+_NO_SUCH_PHONE = frozenset({21211, 21217, 21265, 21266, 21614, 21635, 30005, 30006})
+# A phone that is off for days, one that blocks us.
+_PHONE_SAYS_NO = frozenset({30003, 30004})
+_TOO_LONG = frozenset({21617, 21605})
+_NOT_ALLOWED = frozenset({20003, 20008, 20403})
+_BLOCKED = frozenset({20005, 30002, 90010})
+# Too many requests, too many at the same time, a sender or carrier whose queue is full.
+_TOO_MANY = frozenset({20429, 21611, 30001, 30022})
+_IN_TROUBLE = frozenset({20500, 20503, 30017})
+_NEVER_LEFT = frozenset({"failed", "undelivered", "canceled"})
+
+
+@dataclass(frozen=True)
+class Account:
+    sid: str
+    auth_token: str = field(repr=False)
+    sender: str
+    """A number, or the `MG…` of a messaging service, which chooses one."""
+    base_url: str = "https://api.twilio.com"
+    country_code: str = "90"
+
+
+class TwilioChannel(HttpChannel):
+    def __init__(
+        self, account: Account, clock: Clock, *, policy: RetryPolicy = SMS_POLICY, connections: int = 2
+    ) -> None:
+        super().__init__("twilio", NotificationType.SMS, policy, clock, connections=connections)
+        self._account = account
+        self._url = f"{account.base_url.rstrip('/')}/2010-04-01/Accounts/{quote(account.sid, safe='')}/Messages.json"
+
+    def encode(self, parcel: Parcel) -> Request:
+        account = self._account
+        by = "MessagingServiceSid" if account.sender.startswith("MG") else "From"
+        form = {
+            "To": phone_of(parcel.event, account.country_code),
+            by: account.sender,
+            "Body": words_of(parcel.event, LONGEST_TEXT),
+        }
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        return Request(self._url, urlencode(form).encode(), headers, (account.sid, account.auth_token))
+
+    def read(self, answer: Answer) -> Result:
+        told = answer.json()
+        now = self._clock.now()
+        if answer.status >= 300:
+            code = _number(told.get("code"))
+            return _by_code(code, answer, now) or judge_status(answer, now, _name(code))
+        if told.get("status") in _NEVER_LEFT:
+            code = _number(told.get("error_code"))
+            return _by_code(code, answer, now) or Result(Outcome.PERMANENT, _name(code) or "NOT_DELIVERED")
+        sid = told.get("sid")
+        if isinstance(sid, str) and sid:
+            return Result(Outcome.SENT, provider_message_id=sid[:200])
+        return Result(Outcome.UNKNOWN, "INVALID_ANSWER")
+
+
+def _by_code(code: int | None, answer: Answer, now: datetime) -> Result | None:
+    name = _name(code)
+    if code == _OPTED_OUT:
+        return Result(Outcome.RECIPIENT_GONE, name, at_fault=False, disables=True)
+    if code in _NO_SUCH_PHONE:
+        return Result(Outcome.RECIPIENT_GONE, name, at_fault=False)
+    if code in _PHONE_SAYS_NO:
+        return Result(Outcome.PERMANENT, name, at_fault=False)
+    if code in _TOO_LONG:
+        return Result(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
+    if code in _NOT_ALLOWED:
+        return Result(Outcome.PERMANENT, "AUTH_REJECTED")
+    if code in _BLOCKED:
+        return Result(Outcome.PERMANENT, "ACCOUNT_BLOCKED")
+    if code in _TOO_MANY:
+        return throttled(answer, now, f"TWILIO_{code}")
+    if code in _IN_TROUBLE:
+        return replace(throttled(answer, now, f"TWILIO_{code}"), overloaded=True, at_fault=True)
+    return None
+
+
+def _number(value: Any) -> int | None:
+    """Five digits: anything else is no error of Twilio's, and a longer number might be a phone's."""
+    return value if isinstance(value, int) and 10_000 <= value <= 99_999 else None
+
+
+def _name(code: int | None) -> str | None:
+    return None if code is None else f"TWILIO_{code}"
+
+
+def open_channel(wiring: Wiring) -> TwilioChannel | None:
+    settings = wiring.settings
+    if settings.twilio_account_sid is None:
+        return None
+    assert settings.twilio_auth_token and settings.twilio_from, "settings refuse half of an account"
+    account = Account(
+        sid=settings.twilio_account_sid,
+        auth_token=settings.twilio_auth_token,
+        sender=settings.twilio_from,
+        base_url=settings.twilio_base_url,
+        country_code=settings.country_code,
+    )
+    return TwilioChannel(account, wiring.clock, connections=settings.notification_queue_consumer_threads)

@@ -1,0 +1,152 @@
+"""WhatsApp through Meta's Cloud API.
+
+Outside the 24 hours after a person last wrote, WhatsApp takes approved templates only: whoever sends names one in
+`metadata["whatsappTemplate"]`, with its language and what fills it.
+"""
+
+import json
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from app.clock import Clock
+from app.delivery.channels.base import Parcel
+from app.delivery.channels.http import Answer, as_list, as_object, bearer, judge_status, throttled
+from app.delivery.channels.http_channel import HttpChannel, Refused, Request, phone_of, words_of
+from app.delivery.channels.registry import Wiring
+from app.delivery.event import NotificationEvent
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.retry import WHATSAPP_POLICY, Result, RetryPolicy
+
+LONGEST_TEXT = 4096
+
+# Meta's numbers say what happened and its HTTP statuses do not: a missing permission is a 500.
+_NOT_ALLOWED = frozenset({0, 3, 10, 190, 131005}) | frozenset(range(200, 300))
+_BLOCKED = frozenset({368, 131031, 131042, 131045})
+# Too many calls of the app, of the account, of the number, and too much that people took for spam.
+_TOO_MANY = frozenset({4, 80007, 130429, 131048, 133016})
+# To one person not more than one message in six seconds.
+_TOO_MANY_TO_ONE = 131056
+_PAIR_PAUSE_S = 6.0
+_IN_TROUBLE = frozenset({1, 2, 131000, 131016, 131057, 133004})
+# No WhatsApp behind the number, or one too old; a number that a test account may not write to.
+_NOT_REACHABLE = frozenset({131026, 131030})
+# WhatsApp keeps the message from this one person: it is to be sent as a template, the person is part of an experiment,
+# gets too much advertising, or wants none.
+_NOT_TO_THEM = frozenset({131047, 130472, 131049, 131050})
+
+
+@dataclass(frozen=True)
+class Sender:
+    phone_number_id: str
+    access_token: str = field(repr=False)
+    base_url: str = "https://graph.facebook.com/v21.0"
+    country_code: str = "90"
+
+
+class WhatsAppChannel(HttpChannel):
+    def __init__(
+        self, sender: Sender, clock: Clock, *, policy: RetryPolicy = WHATSAPP_POLICY, connections: int = 2
+    ) -> None:
+        super().__init__("whatsapp", NotificationType.WHATSAPP, policy, clock, connections=connections)
+        self._sender = sender
+        self._url = f"{sender.base_url.rstrip('/')}/{quote(sender.phone_number_id, safe='')}/messages"
+
+    def encode(self, parcel: Parcel) -> Request:
+        message: dict[str, Any] = {
+            "messaging_product": "whatsapp",
+            "recipient_type": "individual",
+            "to": phone_of(parcel.event, self._sender.country_code),
+        }
+        body = json.dumps(message | _content(parcel.event), ensure_ascii=False).encode()
+        return Request(
+            self._url, body, {"Content-Type": "application/json; charset=utf-8"}, bearer(self._sender.access_token)
+        )
+
+    def read(self, answer: Answer) -> Result:
+        told = answer.json()
+        now = self._clock.now()
+        error = as_object(told.get("error"))
+        code = _number(error.get("code"))
+        if answer.status >= 300 or error:
+            return _by_code(code, answer, now) or _by_status(answer, now, code)
+        for message in as_list(told.get("messages"))[:1]:
+            id_ = as_object(message).get("id")
+            if isinstance(id_, str) and id_:
+                return Result(Outcome.SENT, provider_message_id=id_[:200])
+        return Result(Outcome.UNKNOWN, "INVALID_ANSWER")
+
+
+def _content(event: NotificationEvent) -> dict[str, Any]:
+    chosen: Any = event.metadata.get("whatsappTemplate")
+    if chosen is not None:
+        return {"type": "template", "template": _template(as_object(chosen))}
+    return {"type": "text", "text": {"preview_url": False, "body": words_of(event, LONGEST_TEXT)}}
+
+
+def _template(chosen: dict[str, Any]) -> dict[str, Any]:
+    name, language = chosen.get("name"), chosen.get("language", "tr")
+    if not (isinstance(name, str) and name and isinstance(language, str)):
+        raise Refused("INVALID_TEMPLATE")
+    template: dict[str, Any] = {"name": name, "language": {"code": language}}
+    filled = _parameters(chosen.get("parameters", []))
+    return template | ({"components": [{"type": "body", "parameters": filled}]} if filled else {})
+
+
+def _parameters(given: Any) -> list[dict[str, Any]]:
+    """By their place, or by their names for templates that have some."""
+    if isinstance(given, dict):
+        filled = [{"type": "text", "parameter_name": name, "text": value} for name, value in as_object(given).items()]
+    elif isinstance(given, list):
+        filled = [{"type": "text", "text": value} for value in as_list(given)]
+    else:
+        raise Refused("INVALID_TEMPLATE")
+    if not all(isinstance(one["text"], str | int | float) for one in filled):
+        raise Refused("INVALID_TEMPLATE")
+    return [{**one, "text": str(one["text"])} for one in filled]
+
+
+def _by_code(code: int | None, answer: Answer, now: datetime) -> Result | None:
+    name = f"WHATSAPP_{code}"
+    if code in _NOT_ALLOWED:
+        return Result(Outcome.PERMANENT, "AUTH_REJECTED")
+    if code in _BLOCKED:
+        return Result(Outcome.PERMANENT, "ACCOUNT_BLOCKED")
+    if code in _TOO_MANY:
+        return throttled(answer, now, name)
+    if code == _TOO_MANY_TO_ONE:
+        return throttled(answer, now, name, _PAIR_PAUSE_S)
+    if code in _IN_TROUBLE:
+        return replace(throttled(answer, now, name), overloaded=True, at_fault=True)
+    if code in _NOT_REACHABLE:
+        return Result(Outcome.RECIPIENT_GONE, name, at_fault=False)
+    if code in _NOT_TO_THEM:
+        return Result(Outcome.PERMANENT, name, at_fault=False)
+    return None
+
+
+def _by_status(answer: Answer, now: datetime, code: int | None) -> Result:
+    name = None if code is None else f"WHATSAPP_{code}"
+    if answer.status < 300:
+        return Result(Outcome.PERMANENT, name or "INVALID_ANSWER")
+    return judge_status(answer, now, name)
+
+
+def _number(value: Any) -> int | None:
+    """A longer number is no code of Meta's and might be a phone's."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 9_999_999 else None
+
+
+def open_channel(wiring: Wiring) -> WhatsAppChannel | None:
+    settings = wiring.settings
+    if settings.whatsapp_phone_number_id is None:
+        return None
+    assert settings.whatsapp_access_token, "settings refuse half of a sender"
+    sender = Sender(
+        phone_number_id=settings.whatsapp_phone_number_id,
+        access_token=settings.whatsapp_access_token,
+        base_url=settings.whatsapp_base_url,
+        country_code=settings.country_code,
+    )
+    return WhatsAppChannel(sender, wiring.clock, connections=settings.notification_queue_consumer_threads)
