@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 from app.delivery import dead_letters
 from app.delivery.channels.base import Device, DirectoryEntry
 from app.delivery.dead_letters import DeadLetter
-from app.delivery.directory.challenges import settle_challenges
+from app.delivery.directory.challenges import CHALLENGE, settle_challenges
 from app.delivery.event import NotificationEvent
 from app.delivery.models import NotificationStatus, NotificationType, Outcome, Priority
 from app.delivery.retry import Result
@@ -306,7 +306,7 @@ def record(conn: Connection, reports: Sequence[Report]) -> list[Recorded]:
     retryable = {report.claimed.id for report in reports if report.verdict.retryable}
     dead_letters.write(conn, [_letter(row, row.id in retryable) for row in rows if row.status == "DEAD"])
     settle_actions(conn, [row.action_id for row in rows if row.ended])
-    challenged = {report.claimed.id for report in reports if "challenge" in report.claimed.event.metadata}
+    challenged = {report.claimed.id for report in reports if CHALLENGE in report.claimed.event.metadata}
     settle_challenges(conn, [row.id for row in rows if row.ended and row.id in challenged])
     return [
         Recorded(NotificationStatus(row.status), row.error_code, row.latency_s, Priority(row.priority)) for row in rows

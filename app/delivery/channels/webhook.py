@@ -16,11 +16,9 @@ from app.delivery.channels.connections import TimedAdapter
 from app.delivery.channels.http import Answer, HttpClient, judge_status
 from app.delivery.channels.public_addresses import PrivateAddress, Resolver, require_public
 from app.delivery.channels.registry import Wiring
+from app.delivery.directory.challenges import CHALLENGE
 from app.delivery.models import NotificationType, Outcome
 from app.delivery.retry import WEBHOOK_POLICY, Result, RetryPolicy
-
-CHALLENGE = "challenge"
-"""In the metadata of the notification that verifies a channel of the directory."""
 
 _PORTS = {"http": 80, "https": 443}
 

@@ -5,6 +5,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+CHALLENGE = "challenge"
+"""In the metadata of the notification that verifies a webhook: what must come back."""
+
 # Only the challenge that was sent last, and only for the address it went to: what was entered since then has not
 # answered. A challenge that failed is kept, because an operator may have it tried anew.
 _SETTLE = text(
@@ -14,7 +17,7 @@ _SETTLE = text(
           FROM channel_verifications v
           JOIN notifications n ON n.id = v.notification_id AND n.channel_id = v.channel_id
           JOIN recipient_channels c ON c.id = v.channel_id AND c.target = n.recipient AND c.retired_at IS NULL
-         WHERE n.id = ANY(:ids) AND n.metadata ? 'challenge' AND n.status IN ('SENT', 'DEAD')
+         WHERE n.id = ANY(:ids) AND n.status IN ('SENT', 'DEAD')
            AND v.expires_at > clock_timestamp()
          ORDER BY v.channel_id FOR NO KEY UPDATE OF c
     ), done AS (
@@ -28,6 +31,6 @@ _SETTLE = text(
 
 
 def settle_challenges(conn: Connection, notification_ids: Sequence[UUID]) -> None:
-    """To be called in the transaction in which these notifications end."""
+    """To be called in the transaction in which these notifications, which carry challenges, end."""
     if notification_ids:
         conn.execute(_SETTLE, {"ids": list(notification_ids)})
