@@ -241,6 +241,30 @@ def test_requests_in_flight_are_answered_before_the_role_ends(services: Services
     assert process.wait(timeout=20) == 0
 
 
+def test_who_hands_in_a_notification_on_a_kept_connection_is_sent_elsewhere_while_the_role_ends(
+    services: Services, server: Any
+):
+    process, address = server
+    headers = authorization(settle_world(services), services, "coordinator") | {"Content-Type": "application/json"}
+    mail = json.dumps({"notificationType": "EMAIL", "recipient": "ayse@ornek.org", "body": "Merhaba"})
+    kept = http.client.HTTPConnection("127.0.0.1", int(address.rpartition(":")[2]), timeout=10)
+    before, _ = _hand_in(kept, mail, headers)
+    process.send_signal(signal.SIGTERM)
+    _until(lambda: _get(address + "/healthz", {})[0] == 0)
+    after, told = _hand_in(kept, mail, headers)
+    assert (before.status, after.status) == (202, 503)
+    assert (told["code"], after.getheader("Retry-After")) == ("draining", "1")
+    assert process.wait(timeout=20) == 0
+    with services.db.reading() as conn:
+        assert conn.execute(text("SELECT count(*) FROM notifications WHERE recipient LIKE 'ayse%'")).scalar_one() == 1
+
+
+def _hand_in(connection: http.client.HTTPConnection, body: str, headers: dict[str, str]) -> tuple[Any, Any]:
+    connection.request("POST", "/api/notifications", body, headers)
+    response = connection.getresponse()
+    return response, json.loads(response.read())
+
+
 def _waiting_for_locks(services: Services) -> int:
     with services.db.transaction() as conn:
         return conn.execute(
