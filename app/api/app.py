@@ -27,6 +27,7 @@ from app.delivery.backlog import watch_backlog
 from app.errors import AppError
 from app.ops.health import Readiness
 from app.ops.metrics import HttpMetrics
+from app.ops.open_letters import OpenLetters
 from app.ops.overdue import OverdueSteps
 from app.settings import AuthMode, Settings
 
@@ -60,7 +61,7 @@ def create_app(
         location_limit=PerUserLimit("location", settings.locations_per_minute, settings.redis_url),
         backlog=watch_backlog(services.db, settings.notification_backlog_limit),
         readiness=Readiness(services.db, services.clockwork, settings.late_after_s),
-        metrics=HttpMetrics(metrics_directory, [OverdueSteps(services.db)]),
+        metrics=HttpMetrics(metrics_directory, [OverdueSteps(services.db), OpenLetters(services.db)]),
         pages={DOCUMENT: to_bytes(document), RENDERED: render(document)},
     )
     app = Flask("yaninda", static_folder=None, template_folder=None)

@@ -52,11 +52,10 @@ class Refused:
     @property
     def id(self) -> UUID:
         """The same for the same message, however often it comes, and in the order of time like all of our ids."""
-        stamp = int(self.message.id.partition("-")[0]) & ((1 << 48) - 1)
+        milliseconds, _, number = self.message.id.partition("-")
         digest = hashlib.sha256(f"{self.message.id} ".encode() + self.message.payload).digest()
-        tail = int.from_bytes(digest[:10], "big")
-        high, low = tail >> 62 & 0xFFF, tail & ((1 << 62) - 1)
-        return UUID(int=stamp << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low)
+        head = (int(milliseconds) & ((1 << 48) - 1)) << 80 | 0x7 << 76 | (int(number or 0) & 0xFFF) << 64
+        return UUID(int=head | 0b10 << 62 | int.from_bytes(digest[:8], "big") >> 2)
 
 
 class Intake:

@@ -17,7 +17,7 @@ LONGEST_KEY = 200
 MOST_PAYLOAD_BYTES = 65_536
 MOST_VARIABLES_BYTES = 16_384
 DEEPEST = 8
-_BIGINT = 2**63 - 1
+BIGINT_MAX = 2**63 - 1
 
 
 def problem_with(variables: Mapping[str, Any]) -> str | None:
@@ -65,8 +65,8 @@ def _within_the_calendar(moment: datetime) -> datetime:
         raise ValueError("is not a time of this calendar") from None
 
 
-_Id = Annotated[int, Field(ge=1, le=_BIGINT)]
-_Number = Annotated[int, Field(ge=-_BIGINT - 1, le=_BIGINT)]
+_Id = Annotated[int, Field(ge=1, le=BIGINT_MAX)]
+_Number = Annotated[int, Field(ge=-BIGINT_MAX - 1, le=BIGINT_MAX)]
 _Line = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_KEY, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 
 

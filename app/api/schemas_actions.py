@@ -1,0 +1,173 @@
+"""What is asked of actions and dead letters over HTTP, and what is shown of them."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field, StringConstraints
+
+from app.api.schemas import PageQuery
+from app.api.validation import (
+    LINE_WITH_A_WORD,
+    VISIBLE_ASCII,
+    Identifier,
+    Instant,
+    Moment,
+    PathIdentifier,
+    Request,
+    Response,
+)
+from app.delivery.actions.models import ActionStatus, Origin
+from app.delivery.actions.requested import BIGINT_MAX, LONGEST_KEY, MOST_VARIABLES_BYTES, new_trace_id
+from app.delivery.actions.run import StepState
+from app.delivery.contract import NewAction
+from app.delivery.dead_letters import Filter
+from app.delivery.models import DeadLetterStatus, NotificationStatus, NotificationType, Priority
+
+Key = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_KEY, pattern=LINE_WITH_A_WORD)]
+PlanKey = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=VISIBLE_ASCII)]
+Number = Annotated[int, Field(ge=-BIGINT_MAX - 1, le=BIGINT_MAX)]
+ChannelType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$"), Field(examples=["email"])]
+ErrorCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,100}$"), Field(examples=["UNREACHABLE"])]
+
+# Actions
+
+
+class NewActionBody(Request):
+    action_plan_id: Identifier | None = Field(None, description="Either this or `planKey` says what is to be done.")
+    plan_key: PlanKey | None = Field(None, examples=["matching.on_the_way"])
+    evaluation_key: Key = Field(
+        description="The same key is carried out once, however often it is asked for.", examples=["rule-114:9823412"]
+    )
+    person_id: Identifier | None = Field(None, description="The user whom steps for PERSON go to.")
+    variables: dict[str, Any] | None = Field(
+        None, description=f"What templates may say; at most {MOST_VARIABLES_BYTES:,} bytes."
+    )
+    device_id: Annotated[str, StringConstraints(min_length=1, max_length=21, pattern=VISIBLE_ASCII)] | None = None
+    stream_id: Number | None = None
+    group_id: Number | None = None
+    rule_id: Number | None = None
+    trace_id: Key | None = Field(None, description="One is made where there is none.")
+    priority: Priority | None = Field(None, description="NORMAL when absent.")
+    expires_at: Moment | None = Field(None, description="No step begins after this time.")
+
+    def to_new_action(self, plan: int | str) -> NewAction:
+        return NewAction(
+            plan=plan,
+            person_id=self.person_id,
+            variables=self.variables or {},
+            priority=self.priority or Priority.NORMAL,
+            expires_at=self.expires_at,
+            evaluation_key=self.evaluation_key,
+            origin=Origin.HTTP,
+            context={
+                "trace_id": self.trace_id or new_trace_id(),
+                "device_id": self.device_id,
+                "stream_id": self.stream_id,
+                "group_id": self.group_id,
+                "rule_id": self.rule_id,
+            },
+        )
+
+
+class ActionsQuery(PageQuery):
+    status: ActionStatus | None = None
+    action_plan_id: PathIdentifier | None = None
+
+
+class ActionJson(Response):
+    id: UUID
+    status: ActionStatus
+    evaluation_key: str | None
+    action_plan_id: int
+    plan_key: str | None
+    origin: Origin
+    person_id: int | None
+    task_id: UUID | None
+    device_id: str | None
+    stream_id: int | str | None
+    group_id: int | None
+    rule_id: int | None
+    trace_id: str | None
+    variables: dict[str, Any]
+    priority: Priority
+    created_at: Instant
+    expires_at: Instant | None
+    finished_at: Instant | None
+
+
+class StepMessageJson(Response):
+    id: UUID
+    notification_type: NotificationType
+    recipient: str
+    recipient_user_id: int | None
+    status: NotificationStatus
+    created_at: Instant
+    finished_at: Instant | None
+    error_code: str | None
+
+
+class ActionStepJson(Response):
+    step_order: int
+    channel_type: str
+    state: StepState
+    error_code: str | None
+    asked_at: Instant | None
+    notifications: list[StepMessageJson]
+
+
+class ActionInFullJson(ActionJson):
+    steps: list[ActionStepJson]
+
+
+# Dead letters
+
+
+class DeadLetterFilter(Request):
+    channel_type: ChannelType | None = None
+    error_code: ErrorCode | None = None
+    action_plan_id: Identifier | None = None
+    since: Moment | None = Field(None, description="Failed at this time or later.")
+    until: Moment | None = Field(None, description="Failed before this time.")
+
+    def to_filter(self) -> Filter:
+        return Filter(self.channel_type, self.error_code, self.action_plan_id, self.since, self.until)
+
+
+class DeadLettersQuery(PageQuery):
+    status: DeadLetterStatus | None = None
+    channel_type: ChannelType | None = None
+    error_code: ErrorCode | None = None
+    action_plan_id: PathIdentifier | None = None
+    since: Moment | None = Field(None, description="Failed at this time or later.")
+    until: Moment | None = Field(None, description="Failed before this time.")
+
+    def to_filter(self) -> Filter:
+        return Filter(self.channel_type, self.error_code, self.action_plan_id, self.since, self.until)
+
+
+class RedriveBody(DeadLetterFilter):
+    all: bool | None = Field(None, description="Must be true where nothing else says which letters are meant.")
+
+
+class RedrivenJson(Response):
+    redriven: int
+    skipped: int = Field(description="Open letters among those meant that another try is of no use to.")
+    remaining: int = Field(description="Those that wait for another call.")
+
+
+class DeadLetterJson(Response):
+    id: UUID
+    status: DeadLetterStatus
+    action_plan_id: int | None
+    step_order: int | None
+    channel_type: str
+    error_code: str
+    error_message: str
+    retryable: bool
+    retry_count: int
+    failed_at: Instant
+    notification_id: UUID | None
+    action_id: UUID | None
+    trace_id: str | None
+    closed_at: Instant | None
+    redriven_by: int | None
