@@ -22,7 +22,7 @@ DOORS = {
         "errors",
         "inbox",
         "models",
-        "reading",
+        "progress",
         "redrive",
         "requested",
         "run",
