@@ -63,7 +63,7 @@ class Settings(BaseModel):
     queue_limit_s: PositiveFloat = Field(1.0, description="A request that waited longer for a thread is 503 at once.")
     late_after_s: PositiveFloat = Field(5.0, description="A step overdue for so long makes `/readyz` say degraded.")
     max_body_bytes: PositiveInt = Field(65_536, description="Largest request body.")
-    drain_s: PositiveInt = Field(40, description="Time a role has to finish its work after SIGTERM.")
+    drain_s: PositiveInt = Field(45, description="Time a role has to finish its work after SIGTERM.")
     log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR.")
     log_json: bool = Field(False, description="One JSON object a line instead of text for people.")
     metrics_token: str | None = Field(None, description="Bearer token that `/metrics` asks for; open when unset.")

@@ -17,8 +17,8 @@ from app.delivery.directory.challenges import CHALLENGE, settle_challenges
 from app.delivery.event import NotificationEvent
 from app.delivery.models import NotificationStatus, NotificationType, Outcome, Priority
 from app.delivery.retry import Result
-from app.delivery.service import ACTION_TOPIC, WAKE_CHANNEL
 from app.delivery.states import check_step
+from app.delivery.wake import ACTION_TOPIC, WAKE_CHANNEL
 from app.users.models import AddressKind
 
 _PUSH = NotificationType.PUSH
@@ -77,7 +77,7 @@ CLAIM = text(
     ), next AS MATERIALIZED (
         SELECT due.id
           FROM (VALUES ('URGENT'), ('HIGH'), ('NORMAL'), ('LOW')) AS p (priority) CROSS JOIN LATERAL ({due}) AS due
-         LIMIT :limit
+         LIMIT :limit - (SELECT count(*) FROM starved)
     ), taken AS (
         SELECT id FROM starved UNION SELECT id FROM next
     )
@@ -114,7 +114,7 @@ def claim(
     starved = int(limit * STARVED_SHARE + chance())
     values: dict[str, Any] = {
         "notification_type": notification_type.value,
-        "limit": limit - starved,
+        "limit": limit,
         "starved": starved,
         "starved_after_s": STARVED_AFTER_S,
         "lease_s": lease_s,
@@ -250,6 +250,7 @@ class Recorded:
     error_code: str | None
     latency_s: float
     priority: Priority
+    notification_type: NotificationType
 
 
 # `attempts` is the fence: the row of a worker that lost its lease has moved on and is left alone. A retry beyond
@@ -309,7 +310,14 @@ def record(conn: Connection, reports: Sequence[Report]) -> list[Recorded]:
     challenged = {report.claimed.id for report in reports if CHALLENGE in report.claimed.event.metadata}
     settle_challenges(conn, [row.id for row in rows if row.ended and row.id in challenged])
     return [
-        Recorded(NotificationStatus(row.status), row.error_code, row.latency_s, Priority(row.priority)) for row in rows
+        Recorded(
+            NotificationStatus(row.status),
+            row.error_code,
+            row.latency_s,
+            Priority(row.priority),
+            NotificationType(row.notification_type),
+        )
+        for row in rows
     ]
 
 

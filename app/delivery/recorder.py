@@ -4,13 +4,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import structlog
 
 from app.db import Database
 from app.delivery.faults import describe
 from app.delivery.metrics import DeliveryMetrics
-from app.delivery.models import NotificationType
 from app.delivery.queue import Report, record
 from app.errors import Unavailable
 from app.failpoints import failpoint
@@ -23,32 +23,31 @@ FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 2.0
 
 
+@dataclass(frozen=True)
+class _Handed:
+    reports: list[Report]
+    on_recorded: Callable[[int], None]
+
+
 class Recorder:
     """A thread that gathers reports for up to `GROUP_S` and commits them together.
 
     While the database is away it keeps them: what it holds has been sent, and forgetting it would send it again.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        type_: NotificationType,
-        metrics: DeliveryMetrics,
-        on_recorded: Callable[[int], None],
-    ) -> None:
+    def __init__(self, db: Database, metrics: DeliveryMetrics) -> None:
         self._db = db
-        self._type = type_
         self._metrics = metrics
-        self._on_recorded = on_recorded
-        self._inbox: queue.SimpleQueue[list[Report] | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[_Handed | None] = queue.SimpleQueue()
         self._give_up_at = float("inf")
         self._thread = threading.Thread(target=self._run, name="delivery-recorder", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def put(self, reports: list[Report]) -> None:
-        self._inbox.put(reports)
+    def put(self, reports: list[Report], on_recorded: Callable[[int], None]) -> None:
+        """`on_recorded` is told how many there were, once they are written down or given up."""
+        self._inbox.put(_Handed(reports, on_recorded))
 
     def close(self, timeout_s: float) -> bool:
         """Writes down what is left; False where the database did not come back in time."""
@@ -61,34 +60,35 @@ class Recorder:
         with self._db.transaction() as conn:
             recorded = record(conn, reports)
             failpoint("delivery.recording")
-        self._metrics.count_recorded(self._type, recorded)
+        self._metrics.count_recorded(recorded)
         if len(recorded) < len(reports):
             log.warning("delivery_records_refused", count=len(reports) - len(recorded))
-            self._metrics.count_refused(self._type, len(reports) - len(recorded))
+            self._metrics.count_refused(len(reports) - len(recorded))
 
     def _run(self) -> None:
         going_on = True
         while going_on:
-            group, going_on = self._gather()
-            if group:
-                self._write_surely(group)
-                self._on_recorded(len(group))
+            handed, going_on = self._gather()
+            if handed:
+                self._write_surely([report for one in handed for report in one.reports])
+                for one in handed:
+                    one.on_recorded(len(one.reports))
 
-    def _gather(self) -> tuple[list[Report], bool]:
-        reports = self._inbox.get()
-        if reports is None:
-            return [], False
-        group = list(reports)
+    def _gather(self) -> tuple[list[_Handed], bool]:
+        handed: list[_Handed] = []
+        one = self._inbox.get()
         until = time.monotonic() + GROUP_S
-        while len(group) < GROUP_SIZE:
+        size = 0
+        while one is not None:
+            handed.append(one)
+            size += len(one.reports)
+            if size >= GROUP_SIZE:
+                return handed, True
             try:
-                more = self._inbox.get(timeout=max(until - time.monotonic(), 0))
+                one = self._inbox.get(timeout=max(until - time.monotonic(), 0))
             except queue.Empty:
-                break
-            if more is None:
-                return group, False
-            group += more
-        return group, True
+                return handed, True
+        return handed, False
 
     def _write_surely(self, group: list[Report]) -> None:
         pause_s = FIRST_PAUSE_S

@@ -1,6 +1,8 @@
-"""Sleeps until somebody announces a notification, or until the time is up. Losing an announcement costs only time."""
+"""Hears that there is something to do. Losing an announcement costs only time, because everybody polls besides."""
 
-import time
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -15,6 +17,8 @@ ACTION_TOPIC = "action"
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
+# How long the thread may be deaf to the order to stop.
+_SLICE_S = 0.2
 # A peer that vanished without a word is noticed within about 20 s; until then polling goes on.
 _KEEPALIVE: dict[str, Any] = {
     "keepalives": 1,
@@ -24,49 +28,56 @@ _KEEPALIVE: dict[str, Any] = {
 }
 
 
-class Waker:
-    """A connection of its own that listens. Not shared between threads."""
+@dataclass(frozen=True)
+class Listener:
+    topic: str
+    """What is announced: a type of notification, or that an action has a step to take."""
+    wake: Callable[[], None]
 
-    def __init__(self, database_url: str, channel: str) -> None:
+
+class Announcer:
+    """A thread with a connection of its own that listens and wakes whoever is meant. An announcement without a topic,
+    and whatever may have been announced while nobody listened, is for all."""
+
+    def __init__(self, database_url: str, listeners: Sequence[Listener], channel: str = WAKE_CHANNEL) -> None:
         self._url = database_url.replace("postgresql+psycopg://", "postgresql://", 1)
         self._channel = channel
-        self._conn: psycopg.Connection | None = None
-        self._pause_s = FIRST_PAUSE_S
-        self._next_try_at = 0.0
+        self._listeners = listeners
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="delivery-announcer", daemon=True)
 
-    def wait(self, timeout_s: float) -> bool:
-        """True as soon as something was announced, or where it may have been while nobody listened."""
-        if self._conn is None and self._connect():
-            return True
-        if self._conn is None:
-            time.sleep(timeout_s)
-            return False
-        try:
-            # `stop_after` ends the wait at the first; whatever came in the same packet is taken with it.
-            return any(True for _ in self._conn.notifies(timeout=timeout_s, stop_after=1))
-        except psycopg.Error as error:
-            log.warning("delivery_listen_lost", error_type=type(error).__name__)
-            self.close()
-            return False
-
-    def _connect(self) -> bool:
-        if time.monotonic() < self._next_try_at:
-            return False
-        try:
-            self._conn = psycopg.connect(
-                self._url, autocommit=True, connect_timeout=3, application_name="yaninda-delivery-listen", **_KEEPALIVE
-            )
-            self._conn.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
-        except psycopg.Error as error:
-            log.warning("delivery_listen_failed", error_type=type(error).__name__)
-            self.close()
-            self._next_try_at = time.monotonic() + self._pause_s
-            self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S)
-            return False
-        self._pause_s = FIRST_PAUSE_S
-        return True
+    def start(self) -> None:
+        self._thread.start()
 
     def close(self) -> None:
-        if self._conn is not None:
-            self._conn.close()
-        self._conn = None
+        self._stop.set()
+        self._thread.join(5)
+
+    def _run(self) -> None:
+        pause_s = FIRST_PAUSE_S
+        while not self._stop.is_set():
+            try:
+                with self._connect() as conn:
+                    pause_s = FIRST_PAUSE_S
+                    self._listen(conn)
+            except psycopg.Error as error:
+                log.warning("delivery_listen_lost", error_type=type(error).__name__, pause_s=pause_s)
+                self._stop.wait(pause_s)
+                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+    def _connect(self) -> "psycopg.Connection[Any]":
+        return psycopg.connect(
+            self._url, autocommit=True, connect_timeout=3, application_name="yaninda-delivery-listen", **_KEEPALIVE
+        )
+
+    def _listen(self, conn: "psycopg.Connection[Any]") -> None:
+        conn.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+        self._wake("")
+        while not self._stop.is_set():
+            for topic in {notify.payload for notify in conn.notifies(timeout=_SLICE_S, stop_after=1)}:
+                self._wake(topic)
+
+    def _wake(self, topic: str) -> None:
+        for listener in self._listeners:
+            if topic in ("", listener.topic):
+                listener.wake()

@@ -1,7 +1,7 @@
 """What workers may expect of the breakers, of those in Redis and of those in memory."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -44,12 +44,10 @@ def breakers(request: pytest.FixtureRequest, time: Time) -> Iterator[Breakers]:
     if request.param == "memory":
         yield MemoryBreakers(RULES, time)
         return
-    url: Callable[[], str] = lambda: request.getfixturevalue("redis_url")
-    client: Any = (
-        fakeredis.FakeRedis(decode_responses=True)
-        if request.param == "fakeredis"
-        else redis.Redis.from_url(url(), decode_responses=True)
-    )
+    if request.param == "fakeredis":
+        client: Any = fakeredis.FakeRedis(decode_responses=True)
+    else:
+        client = redis.Redis.from_url(request.getfixturevalue("redis_url"), decode_responses=True)
     client.flushdb()
     yield RedisBreakers(client, RULES, time)
     client.flushdb()

@@ -13,6 +13,8 @@ from uuid import UUID
 from app import failpoints
 from app.bootstrap import Services, build_services
 from app.delivery.channels.recording import RecordingChannel
+from app.delivery.channels.registry import Channels
+from app.delivery.models import NotificationType
 from app.delivery.worker import Dispatcher
 from app.errors import AppError
 from app.matching.contract import NewTask
@@ -33,7 +35,8 @@ def do(services: Services, word: str, caller: Caller, task_id: UUID | None, key:
         return
     if word == "deliver":
         url = services.settings.database_url
-        Dispatcher(services.db, services.clock, RecordingChannel(services.db), database_url=url).run_once()
+        channels = Channels([RecordingChannel(services.db)])
+        Dispatcher(services.db, services.clock, channels, database_url=url, types=[NotificationType.PUSH]).run_once()
         return
     assert task_id is not None
     if word == "expire":

@@ -24,13 +24,15 @@ from app.db import Database, psycopg_url
 from app.delivery.channels.base import Channel, Parcel
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.recording import RecordingChannel
+from app.delivery.channels.registry import Channels
+from app.delivery.lane import LaneOptions
 from app.delivery.metrics import DeliveryMetrics
 from app.delivery.models import NotificationStatus as S
 from app.delivery.models import NotificationType, Outcome
 from app.delivery.queue import Report, Try, Verdict, claim
 from app.delivery.recorder import Recorder
 from app.delivery.retry import Result
-from app.delivery.worker import Dispatcher, DispatcherOptions
+from app.delivery.worker import Dispatcher
 from app.ids import uuid7
 from app.settings import Settings
 from tests.support.delivery import add_user, attempts, everything_stored, make_due, post, row, shown, statuses
@@ -44,8 +46,16 @@ MakeDispatcher = Callable[..., Dispatcher]
 def dispatcher(db: Database, settings: Settings) -> MakeDispatcher:
     def make(channel: Channel, **options: Any) -> Dispatcher:
         clock = DatabaseClock(db.now)
-        chosen = DispatcherOptions(**({"threads": 4, "poll_s": 0.2, "drain_s": 5} | options))
-        return Dispatcher(db, clock, channel, database_url=settings.database_url, options=chosen)
+        chosen = LaneOptions(**({"threads": 4, "poll_s": 0.2} | options))
+        return Dispatcher(
+            db,
+            clock,
+            Channels([channel]),
+            database_url=settings.database_url,
+            options=chosen,
+            types=[NotificationType.PUSH],
+            drain_s=5,
+        )
 
     return make
 
@@ -233,22 +243,24 @@ def test_four_dispatchers_send_two_thousand_notifications_exactly_once(db: Datab
     lock = threading.Lock()
 
     class Counting(RecordingChannel):
-        def send(self, parcels: Any) -> list[Result]:
+        batch_size = 10
+
+        def handle(self, parcels: Any) -> list[Result]:
             with lock:
                 told.extend(parcel.id for parcel in parcels)
-            return super().send(parcels)
+            return super().handle(parcels)
 
     with ExitStack() as stack:
         dispatchers: list[Dispatcher] = []
         for _ in range(4):
             own = Database(settings.database_url, pool_size=7)
             stack.callback(own.close)
-            options = DispatcherOptions(threads=4, poll_s=0.1, claim_limit=50)
+            options = LaneOptions(threads=4, poll_s=0.1, claim_limit=50)
             dispatchers.append(
                 Dispatcher(
                     own,
                     DatabaseClock(own.now),
-                    Counting(own, batch_size=10),
+                    Channels([Counting(own)]),
                     database_url=settings.database_url,
                     options=options,
                 )
@@ -365,10 +377,10 @@ def test_one_record_that_cannot_be_written_does_not_take_others_with_it(db: Data
         first, second = claim(conn, NotificationType.PUSH, 10, 30).taken
     # An attempt at a notification that does not exist is refused by the database.
     gone = Try(first.devices[0], Result(Outcome.RECIPIENT_GONE, "UNREGISTERED"))
-    impossible = Report(replace(first, id=uuid7()), Verdict(S.SENT), [gone])
+    impossible = Report(replace(first, event=replace(first.event, id=uuid7())), Verdict(S.SENT), [gone])
     freed: list[int] = []
-    recorder = Recorder(db, NotificationType.PUSH, DeliveryMetrics(), freed.append)
-    recorder.put([Report(first, Verdict(S.SENT)), impossible, Report(second, Verdict(S.SENT))])
+    recorder = Recorder(db, DeliveryMetrics())
+    recorder.put([Report(first, Verdict(S.SENT)), impossible, Report(second, Verdict(S.SENT))], freed.append)
     with capture_logs() as logs:
         recorder.start()
         assert recorder.close(5)
@@ -386,7 +398,10 @@ from app.clock import DatabaseClock
 from app.db import Database
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.retry import RetryPolicy
-from app.delivery.worker import Dispatcher, DispatcherOptions
+from app.delivery.channels.registry import Channels
+from app.delivery.lane import LaneOptions
+from app.delivery.models import NotificationType
+from app.delivery.worker import Dispatcher
 
 def hang(parcel):
     print("sending", flush=True)
@@ -395,8 +410,10 @@ def hang(parcel):
 url = sys.argv[1]
 db = Database(url)
 channel = MemoryChannel(hang, policy=RetryPolicy(timeout_s=0.2, retries=2))
-options = DispatcherOptions(lease_s=1)
-Dispatcher(db, DatabaseClock(db.now), channel, database_url=url, options=options).run(threading.Event())
+options = LaneOptions(lease_s=1)
+types = [NotificationType.PUSH]
+one = Dispatcher(db, DatabaseClock(db.now), Channels([channel]), database_url=url, options=options, types=types)
+one.run(threading.Event())
 """
 
 
@@ -407,8 +424,9 @@ def test_what_a_killed_worker_held_is_taken_over_when_its_lease_ends(
     command = [sys.executable, "-c", DIES_WHILE_SENDING, settings.database_url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
-        assert worker.stdout.readline() == "sending\n"
+        told = worker.stdout.readline()
         worker.kill()
+    assert told == "sending\n"
     held_until = row(db, id_).due_at
     channel = MemoryChannel()
     with running(dispatcher(channel)):

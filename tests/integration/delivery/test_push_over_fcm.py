@@ -10,7 +10,6 @@ from sqlalchemy import text
 from app.clock import DatabaseClock
 from app.db import Database
 from app.delivery.channels.registry import Wiring, open_channels
-from app.delivery.models import NotificationType
 from app.delivery.worker import Dispatcher
 from app.settings import PushMode, Settings
 from tests.support import fcm_server
@@ -32,7 +31,7 @@ def dispatcher(db: Database, settings: Settings, server: FcmServer, tmp_path: Pa
     )
     clock = DatabaseClock(db.now)
     channels = open_channels(Wiring(chosen, db, clock))
-    yield Dispatcher(db, clock, channels.find(NotificationType.PUSH), database_url=settings.database_url)
+    yield Dispatcher(db, clock, channels, database_url=settings.database_url)
     channels.close()
 
 

@@ -1,5 +1,6 @@
 """Claiming, fencing and recording, on the real database."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -215,7 +216,14 @@ def test_only_the_holder_can_put_back(db: Database) -> None:
 
 def plan_of_a_claim(db: Database) -> str:
     with db.transaction() as conn:
-        values = {"notification_type": "PUSH", "limit": 200, "lease_s": 30}
+        values = {
+            "notification_type": "PUSH",
+            "limit": 200,
+            "starved": 20,
+            "starved_after_s": 30,
+            "lease_s": 30,
+            "max_age_s": 86_400,
+        }
         rows = conn.execute(text("EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + CLAIM.text), values)
         return "\n".join(rows.scalars())
 
@@ -232,6 +240,36 @@ def fill(db: Database, user_id: int, status: str, count: int, due: str) -> None:
             ),
             {"user_id": user_id, "status": status, "count": count},
         )
+
+
+def test_a_flood_of_urgent_ones_leaves_room_for_what_has_waited_long(db: Database) -> None:
+    user_id = add_user(db)
+    fill(db, user_id, "ACCEPTED", 40, "clock_timestamp() - interval '1 hour'")
+    [oldest] = post(db, [user_id], priority=Priority.LOW)
+    change(db, oldest, "due_at = clock_timestamp() - interval '2 hours'")
+    post(db, [user_id] * 100, priority=Priority.URGENT)
+    taken = take(db, limit=20).taken
+    assert oldest in {one.id for one in taken}
+    assert Counter(one.event.priority for one in taken)[Priority.URGENT] >= 17
+    assert len(taken) == 20
+
+
+def test_a_claim_of_one_gives_way_once_in_ten_times(db: Database) -> None:
+    user_id = add_user(db)
+    [oldest] = post(db, [user_id], priority=Priority.LOW)
+    change(db, oldest, "due_at = clock_timestamp() - interval '2 hours'")
+    post(db, [user_id] * 5, priority=Priority.URGENT)
+    with db.transaction() as conn:
+        [first] = claim(conn, PUSH, 1, 30, chance=lambda: 0.89).taken
+        [second] = claim(conn, PUSH, 1, 30, chance=lambda: 0.91).taken
+    assert (first.event.priority, second.id) == (Priority.URGENT, oldest)
+
+
+def test_what_waited_longer_than_a_notification_may_is_expired(db: Database) -> None:
+    [id_] = post(db, [add_user(db)])
+    change(db, id_, "created_at = clock_timestamp() - interval '25 hours'")
+    assert take(db) == Claim([], 1)
+    assert row(db, id_).status == "EXPIRED"
 
 
 def test_a_claim_reads_neither_what_is_finished_nor_what_waits_for_later(db: Database) -> None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 import pytest
 
 from app.clock import FakeClock
+from app.delivery.breaker import Gate
 from app.delivery.channels.base import Parcel
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.courier import Courier
@@ -12,12 +13,15 @@ from app.delivery.models import Outcome
 from app.delivery.queue import Verdict
 from app.delivery.retry import Result
 from app.errors import Unavailable
+from app.redis_store.breakers import BreakerRules, MemoryBreakers, Permit
 from tests.support.delivery import PHONE, TABLET, claimed
 
 SENT = Result(Outcome.SENT)
 DOWN = Result(Outcome.TRANSIENT, "UNREACHABLE")
 BUSY = Result(Outcome.TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=60)
 GONE = Result(Outcome.RECIPIENT_GONE, "UNREGISTERED")
+BUSY_MAILBOX = Result(Outcome.TRANSIENT, "SMTP_450", at_fault=False)
+SLOW_DOWN = Result(Outcome.TRANSIENT, "HTTP_429", retry_after_s=5, at_fault=False)
 REFUSED = Result(Outcome.PERMANENT, "SENDER_ID_MISMATCH")
 
 
@@ -31,7 +35,7 @@ def answering(**by_device: Result) -> MemoryChannel:
 
 
 def verdict(channel: MemoryChannel, clock: FakeClock, **changes: object) -> Verdict:
-    [report] = Courier(channel, clock, lambda: 0.0).deliver([claimed(clock, **changes)])
+    [report] = Courier(channel, clock, rng=lambda: 0.0).deliver([claimed(clock, **changes)])
     return report.verdict
 
 
@@ -79,7 +83,8 @@ def test_a_failure_for_good_is_a_dead_letter_at_once(clock: FakeClock, result: R
 
 
 def test_retries_end(clock: FakeClock) -> None:
-    assert verdict(answering(phone=DOWN), clock, failures=2) == Verdict(S.DEAD, None, "UNREACHABLE", failed=True)
+    told = verdict(answering(phone=DOWN), clock, failures=2)
+    assert told == Verdict(S.DEAD, None, "UNREACHABLE", failed=True, retryable=True)
 
 
 def test_a_workers_death_uses_up_no_retry(clock: FakeClock) -> None:
@@ -140,18 +145,92 @@ def test_a_store_of_ours_that_is_away_uses_up_no_retry(clock: FakeClock) -> None
 
 
 def test_a_channel_that_breaks_leaves_open_whether_the_message_went_out(clock: FakeClock) -> None:
-    [report] = Courier(MemoryChannel(failing(KeyError("x"))), clock, lambda: 0.0).deliver([claimed(clock)])
+    [report] = Courier(MemoryChannel(failing(KeyError("x"))), clock, rng=lambda: 0.0).deliver([claimed(clock)])
     assert report.tries[0].result == Result(Outcome.UNKNOWN, "CHANNEL_ERROR")
     assert report.verdict.status is S.RETRYING
 
 
+# ---- breakers ------------------------------------------------------------------------------------------------
+
+RULES = BreakerRules(failures=3, open_s=15)
+
+
+class Seconds:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def seconds() -> Seconds:
+    return Seconds()
+
+
+@pytest.fixture
+def gate(seconds: Seconds) -> Gate:
+    return Gate(MemoryBreakers(RULES, seconds), seconds)
+
+
+def deliver(channel: MemoryChannel, clock: FakeClock, gate: Gate, number: int = 1) -> list[Verdict]:
+    courier = Courier(channel, clock, gate, rng=lambda: 0.0)
+    return [report.verdict for report in courier.deliver([claimed(clock) for _ in range(number)])]
+
+
+def test_a_provider_that_keeps_failing_is_left_alone(clock: FakeClock, gate: Gate) -> None:
+    channel = answering(phone=DOWN)
+    deliver(channel, clock, gate, 3)
+    [held] = deliver(channel, clock, gate)
+    assert len(channel.sent) == 3
+    assert held == Verdict(S.ACCEPTED, in_s(clock, 15), "BREAKER_OPEN")
+
+
+def test_one_message_of_a_batch_is_the_probe(clock: FakeClock, gate: Gate, seconds: Seconds) -> None:
+    deliver(answering(phone=DOWN), clock, gate, 3)
+    seconds.now += 15
+    channel = MemoryChannel(batch_size=10)
+    told = deliver(channel, clock, gate, 4)
+    assert [one.status for one in told] == [S.SENT, S.ACCEPTED, S.ACCEPTED, S.ACCEPTED]
+    assert len(channel.sent) == 1
+    assert [one.status for one in deliver(channel, clock, gate, 4)] == [S.SENT] * 4
+
+
+@pytest.mark.parametrize("result", [GONE, REFUSED, BUSY_MAILBOX, SLOW_DOWN])
+def test_what_is_not_the_providers_fault_trips_no_breaker(clock: FakeClock, gate: Gate, result: Result) -> None:
+    deliver(answering(phone=result), clock, gate, 50)
+    assert [one.status for one in deliver(answering(phone=SENT), clock, gate)] == [S.SENT]
+
+
+def test_providers_of_one_channel_have_their_own_breakers(clock: FakeClock, gate: Gate) -> None:
+    class Hosts(MemoryChannel):
+        def provider(self, parcel: Parcel) -> str:
+            return parcel.event.recipient
+
+    channel = Hosts(lambda parcel: DOWN if parcel.event.recipient == "down" else SENT, batch_size=10)
+    courier = Courier(channel, clock, gate, rng=lambda: 0.0)
+    courier.deliver([claimed(clock, recipient="down") for _ in range(3)])
+    reports = courier.deliver([claimed(clock, recipient=host) for host in ("up", "down", "up")])
+    assert [report.verdict.status for report in reports] == [S.SENT, S.ACCEPTED, S.SENT]
+
+
+def test_breakers_nobody_can_reach_let_everything_through(clock: FakeClock) -> None:
+    class Away(MemoryBreakers):
+        def ask(self, name: str, probe_s: float) -> Permit:
+            raise Unavailable("Away.")
+
+        def tell(self, name: str, *, calls: int, failures: int, probe: bool = False) -> None:
+            raise Unavailable("Away.")
+
+    assert [one.status for one in deliver(answering(phone=SENT), clock, Gate(Away()), 3)] == [S.SENT] * 3
+
+
 def test_a_batch_keeps_results_and_notifications_together(clock: FakeClock) -> None:
     wanted = [
-        claimed(clock, user_id=1, devices=(PHONE, TABLET)),
-        claimed(clock, user_id=2, devices=()),
-        claimed(clock, user_id=3),
-        claimed(clock, user_id=4, expires_at=clock.now()),
-        claimed(clock, user_id=5),
+        claimed(clock, recipient_user_id=1, devices=(PHONE, TABLET)),
+        claimed(clock, recipient_user_id=2, devices=()),
+        claimed(clock, recipient_user_id=3),
+        claimed(clock, recipient_user_id=4, expires_at=clock.now()),
+        claimed(clock, recipient_user_id=5),
     ]
     channel = MemoryChannel(lambda parcel: REFUSED if parcel.event.recipient_user_id == 3 else SENT, batch_size=3)
     reports = Courier(channel, clock).deliver(wanted)

@@ -1,0 +1,19 @@
+"""Stands where no channel is set up, so that what is sent that way is given up with the reason and not forgotten."""
+
+from collections.abc import Sequence
+
+from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.retry import Result, RetryPolicy
+
+NO_CHANNEL = Result(Outcome.PERMANENT, "NO_CHANNEL", at_fault=False)
+
+
+class UnservedChannel(SingleProvider):
+    batch_size = 100
+
+    def __init__(self, type_: NotificationType) -> None:
+        super().__init__("none", type_, RetryPolicy(timeout_s=1.0, retries=0))
+
+    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
+        return [NO_CHANNEL] * len(parcels)
