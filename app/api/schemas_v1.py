@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, AliasPath, BeforeValidator, Field, StringConstraints
 
 from app.api.schemas import Locale, PageQuery, is_none, without_default
 from app.api.validation import (
@@ -157,7 +157,10 @@ class SecretJson(Response):
 
 class NewRecipientChannelJson(RecipientChannelJson):
     secret: str | None = Field(
-        None, exclude_if=is_none, description="Of webhooks: what they are signed with. Shown now and never again."
+        None,
+        validation_alias=AliasPath("secrets", 0),
+        exclude_if=is_none,
+        description="Of webhooks: what they are signed with. Shown now and never again.",
     )
 
 

@@ -1,6 +1,6 @@
 """Who can be reached where: profiles, their channels, and the secrets that sign what goes to webhooks."""
 
-from sqlalchemy import Connection, case, delete, func, literal, update
+from sqlalchemy import Connection, delete, func, update
 
 from app.delivery.addresses import InvalidAddress, check_address
 from app.delivery.directory.errors import NotAWebhook
@@ -38,25 +38,21 @@ def _retire_profile(conn: Connection, profile: Entry) -> None:
 
 
 def _check_channel(conn: Connection, values: Values, current: Entry | None, house: House) -> None:
-    if current is None:
-        PROFILES.refer(conn, "profileId", values["profile_id"])
-    channel_type = values["channel_type"] if current is None else current.channel_type
-    if "target" in values:
-        values["target"] = _target(conn, channel_type, values["target"], house)
     if "target_meta" in values:
         wrong = check_metadata(values["target_meta"])
         if wrong is not None:
             raise InvalidValue("targetMeta", wrong)
     if current is None:
+        PROFILES.refer(conn, "profileId", values["profile_id"])
+        channel_type = values["channel_type"]
+        values["target"] = _target(conn, channel_type, values["target"], house)
         values["secrets"] = [new_secret()] if channel_type == WEBHOOK else []
         values["verify_status"] = _unproven(channel_type)
     elif "target" in values:
-        # Whoever answered at the old address says nothing about the new one.
-        is_same = recipient_channels.c.target == literal(values["target"])
-        values["verify_status"] = case(
-            (is_same, recipient_channels.c.verify_status), else_=literal(_unproven(channel_type))
-        )
-        if values["target"] != current.target:
+        values["target"] = _target(conn, current.channel_type, values["target"], house)
+        if values["target"] != CHANNELS.get(conn, current.id, lock=True).target:
+            # Whoever answered at the old address says nothing about the new one.
+            values["verify_status"] = _unproven(current.channel_type)
             _forget_verification(conn, current.id)
 
 

@@ -3,7 +3,6 @@
 import io
 import json
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,30 +13,7 @@ from app.api.app import create_app
 from app.bootstrap import Services
 from app.db import Database
 from app.logs import configure_logs
-from tests.support.world import PEOPLE, World, authorization, settle_world
-
-
-@pytest.fixture
-def world(services: Services) -> World:
-    return settle_world(services)
-
-
-@pytest.fixture
-def app(services: Services) -> Iterator[Any]:
-    app = create_app(services)
-    yield app
-    app.extensions["site"].location_limit.close()
-
-
-@pytest.fixture
-def call(app: Any, services: Services, world: World) -> Any:
-    client = app.test_client()
-
-    def call(who: str, method: str, path: str, json: Any = None, **headers: str) -> Any:
-        known = authorization(world, services, who)
-        return client.open(path, method=method, json=json, headers=known | headers)
-
-    return call
+from tests.support.world import PEOPLE, World, authorization
 
 
 def code(response: Any) -> str:

@@ -1,0 +1,43 @@
+"""The whole service on real stores, and a way to ask it as somebody."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from app.api.app import create_app
+from app.bootstrap import Services
+from tests.support.world import World, authorization, settle_world
+
+
+@pytest.fixture
+def world(services: Services) -> World:
+    return settle_world(services)
+
+
+@pytest.fixture
+def app(services: Services) -> Iterator[Any]:
+    app = create_app(services)
+    yield app
+    app.extensions["site"].location_limit.close()
+
+
+@pytest.fixture
+def call(app: Any, services: Services, world: World) -> Any:
+    def call(who: str, method: str, path: str, json: Any = None, **headers: str) -> Any:
+        known = authorization(world, services, who)
+        # A client of its own, so that threads may ask at the same time.
+        return app.test_client().open(path, method=method, json=json, headers=known | headers)
+
+    return call
+
+
+@pytest.fixture
+def ask(call: Any) -> Any:
+    """As a coordinator; gives the status and what was said."""
+
+    def ask(method: str, path: str, json: Any = None) -> tuple[int, Any]:
+        response = call("coordinator", method, f"/api/v1{path}", json)
+        return response.status_code, response.get_json(force=True) if response.data else None
+
+    return ask
