@@ -131,3 +131,46 @@ def test_production_sends_no_e_mail_unencrypted() -> None:
     with pytest.raises(SettingsError, match="SMTP_URL"):
         load_settings(PRODUCTION | plain)
     assert load_settings(PRODUCTION | SMTP).mail_server is not None
+
+
+TWILIO = {"TWILIO_ACCOUNT_SID": "AC0", "TWILIO_AUTH_TOKEN": "hidden", "TWILIO_FROM": "+15005550006"}
+WHATSAPP = {"WHATSAPP_PHONE_NUMBER_ID": "106540352242922", "WHATSAPP_ACCESS_TOKEN": "hidden"}
+GATEWAY = {"SMS_GATEWAY_URL": "https://gateway.ornek.org/send"}
+
+
+@pytest.mark.parametrize("given", [TWILIO, WHATSAPP, GATEWAY, TWILIO | WHATSAPP, GATEWAY | WHATSAPP])
+def test_words_may_go_to_phones_by_each_way_that_is_whole(given: dict[str, str]) -> None:
+    settings = load_settings(GOOD | given)
+    assert ("SMS" in settings.recorded_types) == (given == WHATSAPP)
+    assert ("WHATSAPP" in settings.recorded_types) == ("WHATSAPP_ACCESS_TOKEN" not in given)
+
+
+@pytest.mark.parametrize("missing", [*TWILIO, *WHATSAPP])
+def test_half_of_an_account_is_refused_by_what_is_missing(missing: str) -> None:
+    given = {name: value for name, value in (TWILIO | WHATSAPP).items() if name != missing}
+    with pytest.raises(SettingsError, match=f"{missing} must be set together with") as error:
+        load_settings(GOOD | given)
+    assert "hidden" not in str(error.value)
+
+
+def test_sms_has_one_way_out() -> None:
+    with pytest.raises(SettingsError, match="SMS_GATEWAY_URL and TWILIO_ACCOUNT_SID"):
+        load_settings(GOOD | TWILIO | GATEWAY)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SMS_GATEWAY_REQUEST", "{{ text"),
+        ("SMS_GATEWAY_REQUEST", '{"text": "{{ text }}"}'),
+        ("SMS_GATEWAY_ANSWER", "{{ nosuch }}"),
+        ("SMS_GATEWAY_URL", "gateway.ornek.org"),
+        ("SMS_GATEWAY_URL", "https://"),
+        ("SMS_GATEWAY_URL", "https://gateway.ornek.org/a b"),
+        ("TWILIO_BASE_URL", "ftp://api.twilio.com"),
+        ("WHATSAPP_BASE_URL", "graph.facebook.com"),
+    ],
+)
+def test_a_gateway_that_cannot_work_is_refused_at_start(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=f"^{name}: "):
+        load_settings(GOOD | {name: value})

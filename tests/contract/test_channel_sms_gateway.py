@@ -1,0 +1,181 @@
+"""SMS through a gateway that two templates of the settings describe."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+
+from app.clock import FakeClock
+from app.delivery.channels.sms_gateway import Gateway, SmsGatewayChannel
+from app.delivery.models import NotificationType, Outcome, Priority
+from app.delivery.retry import Result, RetryPolicy
+from tests.support.delivery import parcel
+from tests.support.provider_server import Answer, Hang, ProviderServer, retry_afters
+
+QUICK = RetryPolicy(timeout_s=0.6, retries=2, repeatable=False)
+PHONE = "+905551234567"
+SENT, TRANSIENT, PERMANENT, UNKNOWN = Outcome.SENT, Outcome.TRANSIENT, Outcome.PERMANENT, Outcome.UNKNOWN
+GONE = Outcome.RECIPIENT_GONE
+# A gateway of the older kind: always 200, and a number in the text says what became of it.
+OLD_REQUEST = "user=yaninda&pass={{ token | urlencode }}&gsm={{ to[1:] }}&msg={{ text | urlencode }}"
+OLD_ANSWER = """
+{%- set code = text.split(" ")[0] -%}
+{% if code == "00" %}SENT {{ text.split(" ")[1] }}
+{% elif code == "70" %}PERMANENT BAD_PARAMETERS
+{% elif code == "80" %}TRANSIENT LIMIT
+{% elif code == "20" %}RECIPIENT_GONE BAD_NUMBER
+{% elif code == "99" %}UNKNOWN LOST_TRACK
+{% elif code == "??" %}{{ code }}
+{% endif %}
+"""
+JSON_ANSWER = """
+{%- if json.result.ok %}SENT {{ json.result.ids[0] }}{% else %}PERMANENT GW_{{ json.result.code }}{% endif %}"""
+
+Send = Callable[..., Result]
+
+
+@pytest.fixture
+def server() -> Iterator[ProviderServer]:
+    with ProviderServer(Answer(200, {"id": "m-1"})).running() as running:
+        yield running
+
+
+@pytest.fixture
+def send(server: ProviderServer) -> Iterator[Send]:
+    opened: list[SmsGatewayChannel] = []
+
+    def sent(told: Answer | Hang | None = None, /, *, event: dict[str, Any] | None = None, **gateway: Any) -> Result:
+        if told is not None:
+            server.answers.append(told)
+        channel = SmsGatewayChannel(Gateway(f"{server.base_url}/send", **gateway), FakeClock(), policy=QUICK)
+        opened.append(channel)
+        values: dict[str, Any] = {"notification_type": NotificationType.SMS, "recipient": PHONE}
+        [result] = channel.handle([parcel(None, **(values | (event or {})))])
+        return result
+
+    yield sent
+    for channel in opened:
+        channel.close()
+
+
+def test_without_templates_a_gateway_is_sent_plain_json(send: Send, server: ProviderServer) -> None:
+    assert send(token="key", event={"priority": Priority.URGENT}) == Result(SENT, provider_message_id="m-1")
+    [request] = server.requests
+    assert (request.method, request.path) == ("POST", "/send")
+    assert request.headers["Content-Type"] == "application/json"
+    assert request.headers["Authorization"] == "Bearer key"
+    told = request.json()
+    assert told | {"id": ""} == {"id": "", "to": PHONE, "text": "Yakınında yeni bir talep var!", "priority": "URGENT"}
+    assert request.headers["Idempotency-Key"] == told["id"]
+
+
+def test_without_a_token_no_credentials_are_made_up(send: Send, server: ProviderServer) -> None:
+    send()
+    assert server.requests[0].headers["Authorization"] is None
+
+
+def test_a_template_writes_whatever_the_gateway_wants(send: Send, server: ProviderServer) -> None:
+    words = 'Ayşe & "Ali"\n%100 = 1+1'
+    result = send(
+        Answer(200, "00 123456", {"Content-Type": "text/plain"}),
+        token="p&q",
+        content_type="application/x-www-form-urlencoded; charset=utf-8",
+        request=OLD_REQUEST,
+        answer=OLD_ANSWER,
+        event={"body": words},
+    )
+    assert result == Result(SENT, provider_message_id="123456")
+    [request] = server.requests
+    assert request.headers["Content-Type"] == "application/x-www-form-urlencoded; charset=utf-8"
+    assert parse_qs(request.body.decode()) == {
+        "user": ["yaninda"],
+        "pass": ["p&q"],
+        "gsm": ["905551234567"],
+        "msg": [words],
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Answer(200, "70 no"), Result(PERMANENT, "BAD_PARAMETERS")),
+        (Answer(200, "80 wait"), Result(TRANSIENT, "LIMIT")),
+        (Answer(429, "80 wait", {"Retry-After": "9"}), Result(TRANSIENT, "LIMIT", retry_after_s=9, at_fault=False)),
+        (Answer(503, "80 wait"), Result(TRANSIENT, "LIMIT", overloaded=True)),
+        (Answer(200, "20 +905551234567"), Result(GONE, "BAD_NUMBER", at_fault=False)),
+        (Answer(200, "99"), Result(UNKNOWN, "LOST_TRACK")),
+        # Nothing rendered: the status decides.
+        (Answer(200, "55"), Result(SENT)),
+        (Answer(500, "55"), Result(TRANSIENT, "HTTP_500", overloaded=True)),
+        # Something rendered that is no verdict: only a refusal by the status is believed.
+        (Answer(200, "??"), Result(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(403, "??"), Result(PERMANENT, "AUTH_REJECTED")),
+        (Hang(), Result(UNKNOWN, "TIMEOUT")),
+    ],
+)
+def test_a_template_reads_whatever_the_gateway_says(send: Send, answer: Answer | Hang, expected: Result) -> None:
+    assert send(answer, answer=OLD_ANSWER) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Answer(200, {"result": {"ok": True, "ids": [77]}}), Result(SENT, provider_message_id="77")),
+        (Answer(200, {"result": {"ok": True}}), Result(SENT)),
+        (Answer(200, {"result": {"ok": False, "code": "quota"}}), Result(PERMANENT, "GW_QUOTA")),
+        (Answer(200, {"result": {"ok": False, "code": 12}}), Result(PERMANENT, "GW_12")),
+        # What is no code is no code, whatever the template makes of it.
+        (Answer(200, {"result": {"code": "no such phone +905551234567"}}), Result(PERMANENT, "HTTP_200")),
+        (Answer(200, {"result": {"ok": True, "ids": ["two words"]}}), Result(SENT)),
+        (Answer(200, "no json"), Result(PERMANENT, "GW_")),
+    ],
+)
+def test_a_template_looks_into_json(send: Send, answer: Answer, expected: Result) -> None:
+    assert send(answer, answer=JSON_ANSWER) == expected
+
+
+def test_a_template_looks_at_status_and_headers(send: Send) -> None:
+    template = "{% if status == 202 and headers['x-queued'] == 'yes' %}SENT {{ headers['X-Id'] }}{% endif %}"
+    told = {"X-Queued": "yes", "X-Id": "h-1"}
+    assert send(Answer(202, "", told), answer=template) == Result(SENT, provider_message_id="h-1")
+
+
+def test_a_template_that_fails_over_an_answer_makes_a_yes_doubtful_and_leaves_a_no(send: Send) -> None:
+    template = "SENT {{ json.a / json.b }}"
+    assert send(Answer(200, {"a": 1, "b": 0}), answer=template) == Result(UNKNOWN, "INVALID_ANSWER")
+    assert send(Answer(400, {"a": 1, "b": 0}), answer=template) == Result(PERMANENT, "HTTP_400")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Answer(200, {"id": "a"}), Result(SENT, provider_message_id="a")),
+        (Answer(201, {"messageId": 5}), Result(SENT, provider_message_id="5")),
+        (Answer(202, {"message_id": "b"}), Result(SENT, provider_message_id="b")),
+        (Answer(204, ""), Result(SENT)),
+        (Answer(200, "no json"), Result(SENT)),
+        (Answer(200, {"id": ["a"]}), Result(SENT)),
+        (Answer(200, {"id": "a" * 300}), Result(SENT)),
+        (Answer(401, {}), Result(PERMANENT, "AUTH_REJECTED")),
+        (Answer(403, {}), Result(PERMANENT, "AUTH_REJECTED")),
+        (Answer(413, {}), Result(PERMANENT, "PAYLOAD_TOO_LARGE")),
+        (Answer(422, {}), Result(PERMANENT, "HTTP_422")),
+    ],
+)
+def test_without_a_template_the_status_decides(send: Send, answer: Answer, expected: Result) -> None:
+    assert send(answer) == expected
+
+
+@pytest.mark.parametrize(("headers", "expected"), **retry_afters(FakeClock().now()))
+def test_a_template_does_not_have_to_read_retry_after(
+    send: Send, headers: dict[str, str], expected: float | None
+) -> None:
+    result = send(Answer(429, {}, headers), answer="{% if status == 429 %}TRANSIENT SLOWER{% endif %}")
+    assert result == Result(TRANSIENT, "SLOWER", retry_after_s=expected, at_fault=False)
+
+
+def test_1600_characters_are_sent_and_one_more_is_not(send: Send, server: ProviderServer) -> None:
+    assert send(event={"body": "ş" * 1600}).outcome is SENT
+    assert send(event={"body": "ş" * 1601}) == Result(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
+    assert len(server.requests) == 1

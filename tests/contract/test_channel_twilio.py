@@ -1,0 +1,132 @@
+"""SMS through Twilio, as its Messages resource is on the wire."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from app.clock import FakeClock
+from app.delivery.channels.twilio import Account, TwilioChannel
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.retry import Result, RetryPolicy
+from tests.support.delivery import parcel
+from tests.support.phone_providers import ACCOUNT_SID, AUTH_TOKEN, TwilioServer, twilio_error, twilio_message
+from tests.support.provider_server import Answer, retry_afters
+
+QUICK = RetryPolicy(timeout_s=0.6, retries=2, repeatable=False)
+NUMBER, SERVICE = "+15005550006", "MG0123456789abcdef0123456789abcdef"
+SENT, TRANSIENT, PERMANENT, UNKNOWN = Outcome.SENT, Outcome.TRANSIENT, Outcome.PERMANENT, Outcome.UNKNOWN
+GONE = Outcome.RECIPIENT_GONE
+
+Send = Callable[..., Result]
+
+
+@pytest.fixture
+def server() -> Iterator[TwilioServer]:
+    with TwilioServer().running() as running:
+        yield running
+
+
+@pytest.fixture
+def send(server: TwilioServer) -> Iterator[Send]:
+    opened: list[TwilioChannel] = []
+
+    def sent(answer: Answer | None = None, *, sender: str = NUMBER, sid: str = ACCOUNT_SID, **event: Any) -> Result:
+        if answer is not None:
+            server.answers.append(answer)
+        channel = TwilioChannel(Account(sid, AUTH_TOKEN, sender, f"{server.base_url}/"), FakeClock(), policy=QUICK)
+        opened.append(channel)
+        values: dict[str, Any] = {"notification_type": NotificationType.SMS, "recipient": "+905551234567"}
+        [result] = channel.handle([parcel(None, **(values | event))])
+        return result
+
+    yield sent
+    for channel in opened:
+        channel.close()
+
+
+def test_a_message_goes_from_our_number(send: Send, server: TwilioServer) -> None:
+    assert send() == Result(SENT, provider_message_id="SM00000000000000000000000000000001")
+    [request] = server.requests
+    assert request.headers["Content-Type"] == "application/x-www-form-urlencoded"
+    assert request.form() == {"To": "+905551234567", "From": NUMBER, "Body": "Yakınında yeni bir talep var!"}
+
+
+def test_a_messaging_service_chooses_the_number(send: Send, server: TwilioServer) -> None:
+    assert send(sender=SERVICE).outcome is SENT
+    form = server.requests[0].form()
+    assert form["MessagingServiceSid"] == SERVICE
+    assert "From" not in form
+
+
+def taken(**changes: Any) -> Answer:
+    return twilio_message({}, **changes)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        # The recipient: not a number, not a mobile, a landline, one that said STOP.
+        (twilio_error(400, 21211, "Invalid 'To' Phone Number"), Result(GONE, "TWILIO_21211", at_fault=False)),
+        (twilio_error(400, 21614), Result(GONE, "TWILIO_21614", at_fault=False)),
+        (twilio_error(400, 21635), Result(GONE, "TWILIO_21635", at_fault=False)),
+        (twilio_error(400, 21610), Result(GONE, "TWILIO_21610", at_fault=False, disables=True)),
+        # Us.
+        (twilio_error(401, 20003), Result(PERMANENT, "AUTH_REJECTED")),
+        (twilio_error(403, 20003), Result(PERMANENT, "AUTH_REJECTED")),
+        (twilio_error(401, 20005), Result(PERMANENT, "ACCOUNT_BLOCKED")),
+        (twilio_error(404, 20404), Result(PERMANENT, "TWILIO_20404")),
+        (twilio_error(400, 21408), Result(PERMANENT, "TWILIO_21408")),
+        (twilio_error(400, 21606), Result(PERMANENT, "TWILIO_21606")),
+        (twilio_error(400, 21608), Result(PERMANENT, "TWILIO_21608")),
+        (twilio_error(400, 21612), Result(PERMANENT, "TWILIO_21612")),
+        (twilio_error(400, 21617), Result(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)),
+        # Too much, and trouble at Twilio.
+        (twilio_error(429, 21611), Result(TRANSIENT, "TWILIO_21611", at_fault=False)),
+        (twilio_error(400, 30001), Result(TRANSIENT, "TWILIO_30001", at_fault=False)),
+        (twilio_error(500, 20500), Result(TRANSIENT, "TWILIO_20500", overloaded=True)),
+        (twilio_error(503, 20503), Result(TRANSIENT, "TWILIO_20503", overloaded=True)),
+        # Taken, and given up at once.
+        (taken(status="failed", error_code=30003), Result(PERMANENT, "TWILIO_30003", at_fault=False)),
+        (taken(status="failed", error_code=30004), Result(PERMANENT, "TWILIO_30004", at_fault=False)),
+        (taken(status="undelivered", error_code=30005), Result(GONE, "TWILIO_30005", at_fault=False)),
+        (taken(status="undelivered", error_code=30006), Result(GONE, "TWILIO_30006", at_fault=False)),
+        (taken(status="undelivered", error_code=30007), Result(PERMANENT, "TWILIO_30007")),
+        (taken(status="failed", error_code=30002), Result(PERMANENT, "ACCOUNT_BLOCKED")),
+        (taken(status="failed"), Result(PERMANENT, "NOT_DELIVERED")),
+        # Taken, perhaps.
+        (taken(sid=None), Result(UNKNOWN, "INVALID_ANSWER")),
+        (taken(sid=7), Result(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(201, "<html>"), Result(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(201, []), Result(UNKNOWN, "INVALID_ANSWER")),
+    ],
+)
+def test_each_answer_is_understood_and_asked_for_once(
+    send: Send, server: TwilioServer, answer: Answer, expected: Result
+) -> None:
+    assert send(answer) == expected
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", ["accepted", "scheduled", "queued", "sending", "sent", "delivered"])
+def test_whatever_is_on_its_way_is_sent(send: Send, status: str) -> None:
+    assert send(taken(status=status)).outcome is SENT
+
+
+@pytest.mark.parametrize(("headers", "expected"), **retry_afters(FakeClock().now()))
+def test_twilio_says_how_long_it_wants_to_be_left_alone(
+    send: Send, headers: dict[str, str], expected: float | None
+) -> None:
+    answer = twilio_error(429, 20429, "Too Many Requests", **headers)
+    assert send(answer) == Result(TRANSIENT, "TWILIO_20429", retry_after_s=expected, at_fault=False)
+
+
+def test_1600_characters_are_sent_and_one_more_is_not(send: Send, server: TwilioServer) -> None:
+    assert send(body="ş" * 1600).outcome is SENT
+    assert send(body="ş" * 1601) == Result(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
+    assert len(server.requests) == 1
+
+
+def test_an_account_that_would_be_another_address_stays_one_step_of_the_path(send: Send, server: TwilioServer) -> None:
+    assert send(sid="../x?y").outcome is PERMANENT
+    assert server.requests[0].path == "/2010-04-01/Accounts/..%2Fx%3Fy/Messages.json"

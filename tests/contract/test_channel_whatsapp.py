@@ -1,0 +1,158 @@
+"""WhatsApp's Cloud API as it is on the wire."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from app.clock import FakeClock
+from app.delivery.channels.whatsapp import Sender, WhatsAppChannel
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.retry import Result, RetryPolicy
+from tests.support.delivery import parcel
+from tests.support.phone_providers import ACCESS_TOKEN, NUMBER_ID, CloudApiServer, cloud_error
+from tests.support.provider_server import Answer, retry_afters
+
+QUICK = RetryPolicy(timeout_s=0.6, retries=1, repeatable=False)
+SENT, TRANSIENT, PERMANENT, UNKNOWN = Outcome.SENT, Outcome.TRANSIENT, Outcome.PERMANENT, Outcome.UNKNOWN
+GONE = Outcome.RECIPIENT_GONE
+TEMPLATE = {"name": "yeni_talep", "language": "tr", "parameters": ["Ayşe", 10]}
+
+Send = Callable[..., Result]
+
+
+@pytest.fixture
+def server() -> Iterator[CloudApiServer]:
+    with CloudApiServer().running() as running:
+        yield running
+
+
+@pytest.fixture
+def send(server: CloudApiServer) -> Iterator[Send]:
+    channel = WhatsAppChannel(Sender(NUMBER_ID, ACCESS_TOKEN, f"{server.base_url}/v21.0/"), FakeClock(), policy=QUICK)
+
+    def sent(answer: Answer | None = None, **event: Any) -> Result:
+        if answer is not None:
+            server.answers.append(answer)
+        values: dict[str, Any] = {"notification_type": NotificationType.WHATSAPP, "recipient": "+905551234567"}
+        [result] = channel.handle([parcel(None, **(values | event))])
+        return result
+
+    yield sent
+    channel.close()
+
+
+def test_words_go_as_text_without_a_preview(send: Send, server: CloudApiServer) -> None:
+    assert send() == Result(SENT, provider_message_id="wamid.HBgMOTA1")
+    [request] = server.requests
+    assert request.json() == {
+        "messaging_product": "whatsapp",
+        "recipient_type": "individual",
+        "to": "+905551234567",
+        "type": "text",
+        "text": {"preview_url": False, "body": "Yakınında yeni bir talep var!"},
+    }
+
+
+def test_a_template_goes_with_its_language_and_parameters(send: Send, server: CloudApiServer) -> None:
+    assert send(metadata={"whatsappTemplate": TEMPLATE}).outcome is SENT
+    told = server.requests[0].json()
+    assert (told["type"], "text" in told) == ("template", False)
+    assert told["template"] == {
+        "name": "yeni_talep",
+        "language": {"code": "tr"},
+        "components": [
+            {"type": "body", "parameters": [{"type": "text", "text": "Ayşe"}, {"type": "text", "text": "10"}]}
+        ],
+    }
+
+
+def test_parameters_may_have_names_or_be_none_at_all(send: Send, server: CloudApiServer) -> None:
+    send(metadata={"whatsappTemplate": {"name": "a", "language": "en", "parameters": {"kim": "Ayşe"}}})
+    send(metadata={"whatsappTemplate": {"name": "b"}}, subject="", body="")
+    named, bare = (request.json()["template"] for request in server.requests)
+    assert named["components"][0]["parameters"] == [{"type": "text", "parameter_name": "kim", "text": "Ayşe"}]
+    assert bare == {"name": "b", "language": {"code": "tr"}}
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["a", [], {}, {"name": ""}, {"name": 1}, {"name": "a", "language": 1}, {"name": "a", "parameters": "a"},
+     {"name": "a", "parameters": [None]}, {"name": "a", "parameters": [["a"]]}, {"name": "a", "parameters": {"b": {}}}],
+)  # fmt: skip
+def test_a_template_that_is_none_is_refused_without_asking(send: Send, server: CloudApiServer, template: Any) -> None:
+    assert send(metadata={"whatsappTemplate": template}) == Result(PERMANENT, "INVALID_TEMPLATE", at_fault=False)
+    assert server.requests == []
+
+
+def code(number: int, status: int = 400, **changes: Any) -> Answer:
+    return cloud_error(status, number, **changes)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        # The recipient: not on WhatsApp, not allowed to a test account; wants a template; wants nothing.
+        (code(131026), Result(GONE, "WHATSAPP_131026", at_fault=False)),
+        (code(131030), Result(GONE, "WHATSAPP_131030", at_fault=False)),
+        (code(131047), Result(PERMANENT, "WHATSAPP_131047", at_fault=False)),
+        (code(131049), Result(PERMANENT, "WHATSAPP_131049", at_fault=False)),
+        (code(131050), Result(PERMANENT, "WHATSAPP_131050", at_fault=False)),
+        # Us. The status does not say so.
+        (code(190, 401, error_subcode=463), Result(PERMANENT, "AUTH_REJECTED")),
+        (code(0, 401), Result(PERMANENT, "AUTH_REJECTED")),
+        (code(3, 500), Result(PERMANENT, "AUTH_REJECTED")),
+        (code(10, 403), Result(PERMANENT, "AUTH_REJECTED")),
+        (code(200, 403), Result(PERMANENT, "AUTH_REJECTED")),
+        (code(131005, 403), Result(PERMANENT, "AUTH_REJECTED")),
+        (code(368, 403), Result(PERMANENT, "ACCOUNT_BLOCKED")),
+        (code(131031, 403), Result(PERMANENT, "ACCOUNT_BLOCKED")),
+        (code(100), Result(PERMANENT, "WHATSAPP_100")),
+        (code(131008), Result(PERMANENT, "WHATSAPP_131008")),
+        (code(132000), Result(PERMANENT, "WHATSAPP_132000")),
+        (code(132001, 404), Result(PERMANENT, "WHATSAPP_132001")),
+        # Too much.
+        (code(4, 400), Result(TRANSIENT, "WHATSAPP_4", at_fault=False)),
+        (code(80007, 400), Result(TRANSIENT, "WHATSAPP_80007", at_fault=False)),
+        (code(131048, 400), Result(TRANSIENT, "WHATSAPP_131048", at_fault=False)),
+        (code(131056, 400), Result(TRANSIENT, "WHATSAPP_131056", retry_after_s=6, at_fault=False)),
+        # Trouble at Meta.
+        (code(1, 400), Result(TRANSIENT, "WHATSAPP_1", overloaded=True)),
+        (code(2, 503), Result(TRANSIENT, "WHATSAPP_2", overloaded=True)),
+        (code(131000, 500), Result(TRANSIENT, "WHATSAPP_131000", overloaded=True)),
+        (
+            code(131016, 503, headers={"Retry-After": "30"}),
+            Result(TRANSIENT, "WHATSAPP_131016", retry_after_s=30, overloaded=True),
+        ),
+        (code(999, 500), Result(TRANSIENT, "WHATSAPP_999", overloaded=True)),
+        # An error that comes with a yes.
+        (code(131026, 200), Result(GONE, "WHATSAPP_131026", at_fault=False)),
+        (code(999, 200), Result(PERMANENT, "WHATSAPP_999")),
+        # Taken, perhaps.
+        (Answer(200, {"messages": []}), Result(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(200, {"messages": [{"id": 7}]}), Result(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(200, {"messages": ["a"]}), Result(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(200, {"messages": {"id": "a"}}), Result(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(200, "<html>"), Result(UNKNOWN, "INVALID_ANSWER")),
+    ],
+)
+def test_each_answer_is_understood_and_asked_for_once(
+    send: Send, server: CloudApiServer, answer: Answer, expected: Result
+) -> None:
+    assert send(answer) == expected
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("number", [130429, 80007, 4])
+@pytest.mark.parametrize(("headers", "expected"), **retry_afters(FakeClock().now()))
+def test_meta_says_how_long_it_wants_to_be_left_alone(
+    send: Send, number: int, headers: dict[str, str], expected: float | None
+) -> None:
+    answer = cloud_error(429, number, headers)
+    assert send(answer) == Result(TRANSIENT, f"WHATSAPP_{number}", retry_after_s=expected, at_fault=False)
+
+
+def test_4096_characters_are_sent_and_one_more_is_not(send: Send, server: CloudApiServer) -> None:
+    assert send(body="ş" * 4096).outcome is SENT
+    assert send(body="ş" * 4097) == Result(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
+    assert len(server.requests) == 1

@@ -1,0 +1,64 @@
+"""A template of the SMS gateway is read and tried at start."""
+
+import json
+
+import pytest
+
+from app.gateway_templates import InvalidTemplate, RenderFailed, answer_template, render, request_template
+
+VALUES = {"id": "1", "to": "+905551234567", "text": 'a "b"\n<ş>', "priority": "LOW", "token": "t"}
+
+
+def test_the_usual_request_is_json_with_every_text() -> None:
+    filled = render(request_template(None, "application/json"), VALUES)
+    assert json.loads(filled) == {"id": "1", "to": "+905551234567", "text": 'a "b"\n<ş>', "priority": "LOW"}
+
+
+def test_text_is_escaped_as_the_template_says_and_not_otherwise() -> None:
+    template = request_template("{{ text }}|{{ text | urlencode }}|{{ 'x' ~ (text | tojson) }}")
+    assert render(template, VALUES) == 'a "b"\n<ş>|a%20%22b%22%0A%3C%C5%9F%3E|x"a \\"b\\"\\n<ş>"'
+
+
+@pytest.mark.parametrize(
+    ("source", "content_type", "said"),
+    [
+        ("{{ text", "text/plain", "line 1"),
+        ("a\n{% if %}", "text/plain", "line 2"),
+        ("{{ text | nosuch }}", "text/plain", "nosuch"),
+        ("{{ txt }} {{ too }}", "text/plain", "asks for too, txt; there are id, priority, text, to, token"),
+        ("{{ range(3) }}", "text/plain", "asks for range"),
+        ("{{ text.nosuch }}", "text/plain", "cannot be filled"),
+        ("{{ to.__class__ }}", "text/plain", "cannot be filled"),
+        ("{{ 1 // 0 }}", "text/plain", "cannot be filled"),
+        ('{"text": "{{ text }}"}', "application/json", "tojson"),
+        ('{"text": "{{ text }}"}', "application/json; charset=utf-8", "tojson"),
+        ('{"text": "{{ text }}"}', "application/vnd.api+json", "tojson"),
+        ('{"text": "{{ text | tojson }}"}', "application/json", "tojson"),
+        ('{"text": {{ text | tojson }}', "application/json", "tojson"),
+    ],
+)
+def test_a_request_that_could_lose_messages_is_refused(source: str, content_type: str, said: str) -> None:
+    with pytest.raises(InvalidTemplate, match=said):
+        request_template(source, content_type)
+
+
+@pytest.mark.parametrize("source", ["{{ status", "{{ body }}", "{% if nosuch %}SENT{% endif %}"])
+def test_an_answer_that_cannot_be_read_is_refused(source: str) -> None:
+    with pytest.raises(InvalidTemplate):
+        answer_template(source)
+
+
+def test_what_an_answer_lacks_is_empty_and_no_failure() -> None:
+    template = answer_template("SENT {{ json.a.b.c }}")
+    assert template is not None
+    assert render(template, {"json": {}, "status": 200}) == "SENT "
+    assert render(template, {"json": None, "status": 200}) == "SENT "
+
+
+def test_a_failure_does_not_repeat_what_was_to_be_said() -> None:
+    template = answer_template("{{ 1 // status }}")
+    assert template is not None
+    with pytest.raises(RenderFailed) as error:
+        render(template, {"status": 0})
+    assert str(error.value) == ""
+    assert error.value.__suppress_context__
