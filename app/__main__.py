@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "migrate": ("app.ops.migrate", "bring the database to the newest schema"),
     "demo": ("app.ops.demo", "load a small neighbourhood to try things with"),
     "token": ("app.ops.token", "print a bearer token: token USER_ID | token --admin"),
+    "audit": ("app.ops.audit_cli", "audit verify: whether anybody has touched the audit trail"),
     "users": ("app.ops.users_cli", "users add … | users list"),
 }
 

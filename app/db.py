@@ -129,6 +129,12 @@ class Database:
         self.engine.dispose()
 
 
+def limit_statements(conn: Connection, timeout_s: float) -> None:
+    """No statement of this transaction may take longer from here on."""
+    milliseconds = str(int(timeout_s * 1000))
+    conn.execute(text("SELECT set_config('statement_timeout', :limit, true)"), {"limit": milliseconds})
+
+
 def driver(conn: Connection) -> Any:
     return conn.connection.driver_connection
 

@@ -1,8 +1,10 @@
 """Every route of the API, in the order the documentation shows them."""
 
 from app.api.routing import Route
-from app.api.views import directory, me, notifications, plans, service, tasks, users
+from app.api.views import audit, directory, me, notifications, plans, service, tasks, users
 
 ROUTES: tuple[Route, ...] = tuple(
-    route for module in (tasks, me, users, notifications, directory, plans, service) for route in module.routes.all
+    route
+    for module in (tasks, me, users, notifications, directory, plans, audit, service)
+    for route in module.routes.all
 )

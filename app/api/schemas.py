@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Generic, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from app.api.validation import (
     Address,
@@ -21,6 +21,7 @@ from app.api.validation import (
     PathIdentifier,
     Phone,
     Point,
+    QueryFlag,
     Request,
     Response,
     Subject,
@@ -152,6 +153,20 @@ class DeviceBody(Request):
     token: DeviceToken
     platform: Platform
     address_kind: AddressKind = AddressKind.TOKEN
+
+
+class MessagesQuery(PageQuery):
+    unread: QueryFlag = Field(False, description="`true` leaves out what I have read.")
+
+
+class MessageJson(Response):
+    id: int
+    notification_id: UUID
+    subject: str
+    body: str
+    data: dict[str, Any]
+    created_at: Instant
+    read_at: Instant | None
 
 
 # Users
@@ -294,6 +309,28 @@ class AttemptJson(Response):
 
 class NotificationInFullJson(NotificationJson):
     attempts: list[AttemptJson]
+
+
+# The audit trail
+
+
+def _hex(value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else value
+
+
+Hash = Annotated[str, BeforeValidator(_hex), Field(description="SHA-256 in hexadecimal.")]
+
+
+class AuditEntryJson(Response):
+    id: int
+    notification_id: UUID
+    recipient: str
+    subject: str
+    body: str
+    metadata: str = Field(description="JSON as text, character for character as it is hashed.")
+    written_at: Instant
+    previous_hash: Hash
+    hash: Hash
 
 
 # The service itself

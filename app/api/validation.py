@@ -81,6 +81,14 @@ def _plain_digits(value: Any) -> Any:
     return int(value)
 
 
+def _plain_boolean(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if value not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return value == "true"
+
+
 def whole(value: Any) -> Any:
     # JSON knows one kind of number, and 5.0 is a whole one.
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -132,6 +140,7 @@ Phone = Annotated[
 ]
 Identifier = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(whole)]
 PathIdentifier = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(_plain_digits)]
+QueryFlag = Annotated[bool, BeforeValidator(_plain_boolean)]
 PageSize = Annotated[int, Field(ge=1, le=100), BeforeValidator(_plain_digits)]
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.~:=-]+$")]
 DeviceId = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=VISIBLE_ASCII)]

@@ -10,6 +10,7 @@
 |                                 |            | is missing here and has to be rebuilt    |                       |
 | `<prefix>.action.requested`     | stream     | actions that other services ask for      | as its writer wishes  |
 | `<prefix>.action.executed` …    | stream     | what we tell other services              | the last 100,000      |
+| `in_app:<user id>`              | channel    | says that a message waits in the app     | while it is heard     |
 """
 
 from uuid import UUID
@@ -28,6 +29,10 @@ BREAKER_TTL_S = 3600
 
 def breaker(name: str) -> str:
     return f"{BREAKER_PREFIX}{name}"
+
+
+def in_app(user_id: int) -> str:
+    return f"in_app:{user_id}"
 
 
 def candidates(task_id: UUID) -> str:

@@ -245,7 +245,7 @@ CREATE TABLE audit_entries (
     recipient text NOT NULL,
     subject text NOT NULL,
     body text NOT NULL,
-    metadata jsonb NOT NULL,
+    metadata json NOT NULL,
     written_at timestamptz NOT NULL,
     previous_hash bytea NOT NULL,
     hash bytea NOT NULL,

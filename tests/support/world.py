@@ -42,7 +42,7 @@ class World:
     task_id: UUID
     notification_id: UUID
     entries: dict[str, int]
-    """One of each kind that coordinators keep by hand, by the word that stands for its id in a path."""
+    """One of each kind that coordinators keep by hand, and a message for the elder, by the word that stands for its id in a path."""
 
 
 def empty_stores(services: Services) -> None:
@@ -73,7 +73,7 @@ def settle_world(services: Services, *, assigned: bool = False, started: bool = 
         services.matching.start(student, task_id)
     with services.db.transaction() as conn:
         notification_id = conn.execute(text("SELECT id FROM notifications ORDER BY id LIMIT 1")).scalar_one()
-        entries = settle_entries(conn)
+        entries = settle_entries(conn) | {"messageId": _leave_message(conn, elder.id, notification_id)}
     return World(ids, task_id, notification_id, entries)
 
 
@@ -94,6 +94,14 @@ def settle_entries(conn: Connection) -> dict[str, int]:
         "stepId": step.id,
         "routeId": ROUTES.create(conn, route, house).id,
     }
+
+
+def _leave_message(conn: Connection, reader_id: int, notification_id: UUID) -> int:
+    statement = (
+        "INSERT INTO in_app_messages (notification_id, user_id, subject, body, data)"
+        " VALUES (:id, :reader, 'Yanında', 'Ahmet yola çıktı!', '{}') RETURNING id"
+    )
+    return conn.execute(text(statement), {"id": notification_id, "reader": reader_id}).scalar_one()
 
 
 def authorization(world: World, services: Services, who: str) -> dict[str, str]:

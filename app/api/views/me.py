@@ -2,9 +2,19 @@
 
 from app.api.access import SIGNED_IN, STUDENT
 from app.api.routing import Call, Reply, Routes
-from app.api.schemas import AvailabilityBody, DeviceBody, MeJson, MyOfferJson
-from app.api.validation import DeviceId, Point
-from app.errors import TooManyRequests
+from app.api.schemas import (
+    AvailabilityBody,
+    DeviceBody,
+    MeJson,
+    MessageJson,
+    MessagesQuery,
+    MyOfferJson,
+    PageJson,
+)
+from app.api.validation import DeviceId, PathIdentifier, Point
+from app.delivery import inbox
+from app.delivery.inbox import MessageNotFound
+from app.errors import InvalidValue, TooManyRequests
 from app.matching.contract import MyOffer
 from app.matching.errors import Overtaken
 from app.users import service as users
@@ -77,4 +87,20 @@ def delete_device(call: Call, device_id: DeviceId) -> Reply:
     """Send no more notifications to this phone."""
     with call.services.db.transaction() as conn:
         users.delete_device(conn, call.caller.id, device_id)
+    return Reply(None)
+
+
+@routes.add("GET", "/me/messages", who=SIGNED_IN, answers={200: PageJson[MessageJson]}, errors=(InvalidValue,))
+def list_messages(call: Call, query: MessagesQuery) -> PageJson[MessageJson]:
+    """List the messages that wait for me in the app, newest first."""
+    with call.services.db.reading() as conn:
+        page = inbox.list_messages(conn, call.caller.id, unread=query.unread, cursor=query.cursor, limit=query.limit)
+    return PageJson[MessageJson].model_validate(page)
+
+
+@routes.add("PUT", "/me/messages/{messageId}/read", who=SIGNED_IN, answers={204: None}, errors=(MessageNotFound,))
+def read_message(call: Call, message_id: PathIdentifier) -> Reply:
+    """Say that I have read a message. Repeating it is harmless."""
+    with call.services.db.transaction() as conn:
+        inbox.mark_read(conn, call.caller.id, message_id)
     return Reply(None)

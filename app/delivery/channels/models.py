@@ -1,7 +1,7 @@
 """What channels of our own keep: the inbox of the app, and the audit trail."""
 
 from sqlalchemy import BigInteger, Column, DateTime, ForeignKey, Identity, Index, LargeBinary, Table, Text, Uuid, func
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import JSON, JSONB
 
 from app.db import metadata
 
@@ -20,7 +20,7 @@ in_app_messages = Table(
 )
 
 # Each entry's hash covers the one before it, so that nothing can be changed, taken out or put in unseen. A trigger
-# refuses changes to what is written.
+# refuses changes to what is written. `json` keeps every character of the metadata as it was hashed.
 audit_entries = Table(
     "audit_entries",
     metadata,
@@ -29,7 +29,7 @@ audit_entries = Table(
     Column("recipient", Text, nullable=False),
     Column("subject", Text, nullable=False),
     Column("body", Text, nullable=False),
-    Column("metadata", JSONB, nullable=False),
+    Column("metadata", JSON, nullable=False),
     Column("written_at", DateTime(timezone=True), nullable=False),
     Column("previous_hash", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),

@@ -1,0 +1,36 @@
+"""Writes to the audit trail. One try within two seconds; only where the database is away it is made again, because
+nothing was written then."""
+
+from collections.abc import Sequence
+
+from app.db import Database, limit_statements
+from app.delivery import audit
+from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.registry import Wiring
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.retry import AUDIT_POLICY, Result
+
+# The time limit, the lock, the end of the chain and the new entries.
+_STATEMENTS = 4
+
+
+class AuditChannel(SingleProvider):
+    batch_size = 50
+
+    def __init__(self, db: Database) -> None:
+        super().__init__("audit", NotificationType.AUDIT, AUDIT_POLICY)
+        self._db = db
+
+    @property
+    def longest_s(self) -> float:
+        return _STATEMENTS * self.policy.timeout_s
+
+    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
+        with self._db.transaction() as conn:
+            limit_statements(conn, self.policy.timeout_s)
+            audit.append(conn, [parcel.event for parcel in parcels])
+        return [Result(Outcome.SENT, provider_message_id=f"audit:{parcel.id}") for parcel in parcels]
+
+
+def open_channel(wiring: Wiring) -> AuditChannel:
+    return AuditChannel(wiring.db)

@@ -1,0 +1,99 @@
+"""Messages that wait in the app until their reader opens it. The row is the message; a word on Redis lets an app that
+is open show it at once."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+from sqlalchemy import text
+
+from app.db import Database, limit_statements
+from app.delivery.addresses import InvalidAddress, check_address
+from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.registry import Wiring
+from app.delivery.event import NotificationEvent
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.retry import IN_APP_POLICY, Result
+from app.delivery.submit import user_in
+from app.redis_store import hints, keys
+from app.redis_store.contract import RedisUnavailable
+from app.redis_store.hints import Hints
+
+log = structlog.get_logger(__name__)
+
+# A message that comes again is there already. In the order of ids, so that two batches that share some wait for each
+# other and not in a circle.
+_WRITE = text(
+    """
+    WITH told AS (
+        SELECT row.* FROM json_to_recordset(CAST(:rows AS json)) AS row(
+               notification_id uuid, user_id bigint, subject text, body text, data jsonb)
+          JOIN users u ON u.id = row.user_id
+    ), written AS (
+        INSERT INTO in_app_messages (notification_id, user_id, subject, body, data)
+        SELECT notification_id, user_id, subject, body, data FROM told ORDER BY notification_id
+            ON CONFLICT (notification_id) DO NOTHING
+    )
+    SELECT notification_id FROM told
+    """
+)
+
+
+class InAppChannel(SingleProvider):
+    batch_size = 50
+
+    def __init__(self, db: Database, hints: Hints) -> None:
+        super().__init__("in_app", NotificationType.IN_APP, IN_APP_POLICY)
+        self._db = db
+        self._hints = hints
+
+    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
+        readers = {parcel.id: reader for parcel in parcels if (reader := _reader(parcel.event)) is not None}
+        rows = [_row(parcel.event, readers[parcel.id]) for parcel in parcels if parcel.id in readers]
+        if not rows:
+            return [Result(Outcome.PERMANENT, "INVALID_ADDRESS", at_fault=False) for _ in parcels]
+        with self._db.transaction() as conn:
+            limit_statements(conn, self.policy.timeout_s)
+            written = set(conn.execute(_WRITE, {"rows": json.dumps(rows, ensure_ascii=False)}).scalars())
+        self._tell([(keys.in_app(readers[id_]), json.dumps({"notificationId": str(id_)})) for id_ in written])
+        return [_result(parcel, written, parcel.id in readers) for parcel in parcels]
+
+    def _tell(self, said: list[tuple[str, str]]) -> None:
+        try:
+            self._hints.publish(said)
+        except RedisUnavailable:
+            log.warning("in_app_hint_lost", count=len(said))
+
+    def close(self) -> None:
+        self._hints.close()
+
+
+def _reader(event: NotificationEvent) -> int | None:
+    if event.recipient_user_id is not None:
+        return event.recipient_user_id
+    try:
+        return user_in(event.notification_type, check_address(event.notification_type, event.recipient, ""))
+    except InvalidAddress:
+        return None
+
+
+def _row(event: NotificationEvent, reader: int) -> dict[str, Any]:
+    return {
+        "notification_id": str(event.id),
+        "user_id": reader,
+        "subject": event.subject,
+        "body": event.body,
+        "data": event.data,
+    }
+
+
+def _result(parcel: Parcel, written: set[Any], is_address: bool) -> Result:
+    if parcel.id in written:
+        return Result(Outcome.SENT, provider_message_id=f"in_app:{parcel.id}")
+    return Result(Outcome.PERMANENT, "PERSON_NOT_FOUND" if is_address else "INVALID_ADDRESS", at_fault=False)
+
+
+def open_channel(wiring: Wiring) -> InAppChannel:
+    settings = wiring.settings
+    return InAppChannel(wiring.db, hints.connect(settings.redis_url, settings.notification_queue_consumer_threads))

@@ -1,0 +1,186 @@
+"""What the channels promise that end in our own database: the inbox of the app, and the audit trail."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import redis
+from sqlalchemy import text
+
+from app.clock import DatabaseClock
+from app.db import Database, DatabaseUnavailable
+from app.delivery.channels.audit import AuditChannel
+from app.delivery.channels.base import Channel, Parcel
+from app.delivery.channels.in_app import InAppChannel
+from app.delivery.channels.registry import Wiring, open_channels
+from app.delivery.models import NotificationType, Outcome
+from app.errors import Unavailable
+from app.redis_store import hints, keys
+from app.settings import Settings
+from tests.support.api import NOBODY_LISTENS
+from tests.support.delivery import add_user, parcel
+
+Kept = tuple[str, str, Any]
+
+
+@dataclass
+class Stage:
+    channel: Channel
+    type_: NotificationType
+    db: Database
+    user_id: int
+    kept: Callable[[], list[Kept]]
+    """Subject, body and data of what arrived, in order."""
+
+    def parcel(self, **changes: Any) -> Parcel:
+        own = {"notification_type": self.type_, "recipient": f"user:{self.user_id}", "recipient_user_id": self.user_id}
+        return parcel(None, **(own | changes))
+
+    def send(self, *parcels: Parcel) -> Sequence[Any]:
+        return self.channel.handle(parcels)
+
+
+def _rows(db: Database, statement: str) -> list[Kept]:
+    with db.reading() as conn:
+        return [(one[0], one[1], one[2]) for one in conn.execute(text(statement))]
+
+
+@contextmanager
+def in_app(request: pytest.FixtureRequest) -> Iterator[Stage]:
+    db: Database = request.getfixturevalue("db")
+    channel = InAppChannel(db, hints.connect(request.getfixturevalue("redis_url"), 4))
+    statement = "SELECT subject, body, data FROM in_app_messages ORDER BY id"
+    yield Stage(channel, NotificationType.IN_APP, db, add_user(db), lambda: _rows(db, statement))
+    channel.close()
+
+
+@contextmanager
+def audit(request: pytest.FixtureRequest) -> Iterator[Stage]:
+    db: Database = request.getfixturevalue("db")
+    statement = "SELECT subject, body, metadata -> 'data' FROM audit_entries ORDER BY id"
+    yield Stage(AuditChannel(db), NotificationType.AUDIT, db, add_user(db), lambda: _rows(db, statement))
+
+
+Opened = Callable[[pytest.FixtureRequest], AbstractContextManager[Stage]]
+
+
+@pytest.fixture(params=[in_app, audit], ids=["in_app", "audit"])
+def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
+    opened: Opened = request.param
+    with opened(request) as made:
+        yield made
+
+
+def test_words_and_data_are_kept_as_they_are(stage: Stage) -> None:
+    one = stage.parcel(subject="Ayşe'nin çağrısı 👵", body='"tırnak" \\ ve satır\nsonu')
+    [result] = stage.send(one)
+    assert (result.outcome, result.error_code) == (Outcome.SENT, None)
+    assert result.provider_message_id == f"{stage.channel.name}:{one.id}"
+    assert stage.kept() == [("Ayşe'nin çağrısı 👵", '"tırnak" \\ ve satır\nsonu', one.event.data)]
+
+
+def test_many_are_kept_in_their_order_by_one_call(stage: Stage) -> None:
+    parcels = [stage.parcel(subject=str(number)) for number in range(stage.channel.batch_size)]
+    assert [result.outcome for result in stage.send(*parcels)] == [Outcome.SENT] * len(parcels)
+    assert [subject for subject, _, _ in stage.kept()] == [parcel.event.subject for parcel in parcels]
+
+
+def test_twice_is_once(stage: Stage) -> None:
+    one, other = stage.parcel(), stage.parcel()
+    for parcels in ([one], [one, other], [other, one, one]):
+        assert {result.outcome for result in stage.send(*parcels)} == {Outcome.SENT}
+    assert len(stage.kept()) == 2
+
+
+def test_twice_at_the_same_time_is_once(stage: Stage) -> None:
+    parcels = [stage.parcel() for _ in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        results = list(threads.map(lambda turn: stage.send(*parcels[turn:], *parcels[:turn]), range(8)))
+    assert {result.outcome for batch in results for result in batch} == {Outcome.SENT}
+    assert len(stage.kept()) == 8
+
+
+def test_nothing_to_keep_is_no_trouble(stage: Stage) -> None:
+    assert list(stage.send()) == []
+    assert stage.kept() == []
+
+
+def test_without_a_database_nothing_was_tried(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = Database("postgresql://nobody@127.0.0.1:9/none", connect_timeout_s=2)
+    channel = AuditChannel(away) if stage.type_ is NotificationType.AUDIT else _in_app_without_redis(away)
+    with pytest.raises(Unavailable):
+        channel.handle([stage.parcel()])
+    assert stage.kept() == []
+
+
+def test_a_table_that_is_held_is_not_waited_for_longer_than_the_policy_says(stage: Stage) -> None:
+    table = "audit_entries" if stage.type_ is NotificationType.AUDIT else "in_app_messages"
+    with stage.db.transaction() as holder:
+        holder.execute(text(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"))
+        with pytest.raises(DatabaseUnavailable):
+            stage.send(stage.parcel())
+    assert stage.kept() == []
+    assert stage.send(stage.parcel())[0].outcome is Outcome.SENT
+
+
+def test_it_serves_its_type_wherever_the_service_runs(stage: Stage, settings: Settings) -> None:
+    channels = open_channels(Wiring(settings, stage.db, DatabaseClock(stage.db.now)))
+    assert type(channels.find(stage.type_)) is type(stage.channel)
+    channels.close()
+
+
+def test_the_channel_says_what_the_dispatcher_must_know(stage: Stage) -> None:
+    assert stage.channel.policy.timeout_s == 2
+    assert stage.channel.policy.retries == (0 if stage.type_ is NotificationType.AUDIT else 3)
+    assert stage.channel.longest_s < 30
+    assert not stage.channel.needs_device
+
+
+def _in_app_without_redis(db: Database) -> InAppChannel:
+    return InAppChannel(db, hints.connect(NOBODY_LISTENS, 1))
+
+
+@pytest.fixture
+def inbox(request: pytest.FixtureRequest) -> Iterator[Stage]:
+    with in_app(request) as made:
+        yield made
+
+
+def test_an_open_app_hears_of_its_message_after_the_commit(inbox: Stage, redis_url: str) -> None:
+    client: Any = redis.Redis.from_url(redis_url, decode_responses=True)
+    with client.pubsub(ignore_subscribe_messages=True) as ear:
+        ear.subscribe(keys.in_app(inbox.user_id))
+        ear.get_message(timeout=5)
+        one = inbox.parcel()
+        inbox.send(one)
+        heard = ear.get_message(timeout=5)
+    client.close()
+    assert json.loads(heard["data"]) == {"notificationId": str(one.id)}
+
+
+def test_without_redis_the_message_waits_all_the_same(inbox: Stage) -> None:
+    channel = _in_app_without_redis(inbox.db)
+    for _ in range(2):
+        assert [result.outcome for result in channel.handle([inbox.parcel()])] == [Outcome.SENT]
+    channel.close()
+    assert len(inbox.kept()) == 2
+
+
+def test_a_reader_who_does_not_exist_holds_nobody_up(inbox: Stage) -> None:
+    nobody = inbox.parcel(recipient="user:4711", recipient_user_id=4711)
+    nonsense = inbox.parcel(recipient="nobody", recipient_user_id=None)
+    by_address = inbox.parcel(recipient_user_id=None)
+    results = inbox.send(nobody, inbox.parcel(), nonsense, by_address)
+    assert [(one.outcome, one.error_code) for one in results] == [
+        (Outcome.PERMANENT, "PERSON_NOT_FOUND"),
+        (Outcome.SENT, None),
+        (Outcome.PERMANENT, "INVALID_ADDRESS"),
+        (Outcome.SENT, None),
+    ]
+    assert not any(one.counts_against_provider for one in results)
+    assert inbox.send(nonsense)[0].error_code == "INVALID_ADDRESS"
+    assert len(inbox.kept()) == 2

@@ -1,0 +1,166 @@
+"""The audit trail: a chain, whoever writes to it, in which every touch is found."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Barrier
+from typing import Any
+
+import pytest
+import sqlalchemy.exc
+from sqlalchemy import Connection, text
+
+from app.db import Database
+from app.delivery import audit
+from app.delivery.audit import GENESIS, Verified
+from app.delivery.models import NotificationType
+from app.ops import audit_cli
+from app.settings import Settings
+from tests.support.delivery import event
+
+METADATA = {"b": [1.0, 1e22, 0.1, -0.0, 2**53 + 1], "a": {"ş": None, "data": True}, "text": '"\\\n\u2028'}
+
+
+def write(db: Database, number: int, each: int = 1) -> None:
+    for start in range(0, number, each):
+        events = [
+            event(
+                notification_type=NotificationType.AUDIT, recipient="ops", subject=str(start + place), metadata=METADATA
+            )
+            for place in range(each)
+        ]
+        with db.transaction() as conn:
+            audit.append(conn, events)
+
+
+def check(db: Database, known: bytes | None = None) -> Verified:
+    with db.reading() as conn:
+        return audit.verify(conn, known, page=4)
+
+
+@contextmanager
+def superuser(db: Database) -> Iterator[Connection]:
+    """Somebody who may switch the trigger off."""
+    with db.transaction() as conn:
+        conn.execute(text("ALTER TABLE audit_entries DISABLE TRIGGER audit_entries_append_only"))
+        yield conn
+        conn.execute(text("ALTER TABLE audit_entries ENABLE TRIGGER audit_entries_append_only"))
+
+
+def test_an_empty_trail_is_intact(db: Database) -> None:
+    assert check(db) == Verified(0, GENESIS)
+
+
+def test_what_is_written_is_a_chain(db: Database) -> None:
+    write(db, 3)
+    write(db, 6, each=3)
+    with db.reading() as conn:
+        rows = conn.execute(text("SELECT subject, previous_hash, hash FROM audit_entries ORDER BY id")).all()
+    assert [one.subject for one in rows] == ["0", "1", "2", "0", "1", "2", "3", "4", "5"]
+    assert [one.previous_hash for one in rows] == [GENESIS, *(one.hash for one in rows[:-1])]
+    assert check(db) == Verified(9, rows[-1].hash)
+
+
+def test_twenty_at_the_same_time_write_one_chain(db: Database) -> None:
+    together = Barrier(20)
+
+    def write_with_others(_number: int) -> None:
+        together.wait()
+        write(db, 6, each=2)
+
+    with ThreadPoolExecutor(20) as threads:
+        list(threads.map(write_with_others, range(20)))
+    found = check(db)
+    assert (found.count, found.is_intact) == (120, True)
+
+
+def test_a_writer_that_fails_leaves_no_hole(db: Database) -> None:
+    write(db, 2)
+    with pytest.raises(ZeroDivisionError), db.transaction() as conn:
+        audit.append(conn, [event(notification_type=NotificationType.AUDIT)])
+        raise ZeroDivisionError
+    write(db, 2)
+    assert (check(db).count, check(db).is_intact) == (4, True)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE audit_entries SET body = 'x'", "DELETE FROM audit_entries", "DELETE FROM audit_entries WHERE id = 2"],
+)
+def test_the_database_refuses_changes(db: Database, statement: str) -> None:
+    write(db, 3)
+    with pytest.raises(sqlalchemy.exc.ProgrammingError, match="append-only"), db.transaction() as conn:
+        conn.execute(text(statement))
+    assert check(db).count == 3
+
+
+TAMPERING = {
+    "another body": ("UPDATE audit_entries SET body = 'x' WHERE id = 6", 6),
+    "another recipient": ("UPDATE audit_entries SET recipient = 'x' WHERE id = 1", 1),
+    "other metadata": ("UPDATE audit_entries SET metadata = '{}' WHERE id = 9", 9),
+    "the same metadata in other letters": (
+        "UPDATE audit_entries SET metadata = metadata::jsonb::json WHERE id = 9",
+        9,
+    ),
+    "another time": ("UPDATE audit_entries SET written_at = written_at + interval '1 microsecond' WHERE id = 2", 2),
+    "another id": ("UPDATE audit_entries SET notification_id = gen_random_uuid() WHERE id = 3", 3),
+    "another hash": ("UPDATE audit_entries SET hash = decode(repeat('ab', 32), 'hex') WHERE id = 10", 10),
+    "another hash before": ("UPDATE audit_entries SET previous_hash = decode('ab', 'hex') WHERE id = 4", 4),
+    "one taken out": ("DELETE FROM audit_entries WHERE id = 5", 6),
+    "the first taken out": ("DELETE FROM audit_entries WHERE id = 1", 2),
+    "two that changed places": ("UPDATE audit_entries SET id = CASE id WHEN 3 THEN 40 ELSE id END WHERE id = 3", 4),
+    "one put in": (
+        "INSERT INTO audit_entries (id, notification_id, recipient, subject, body, metadata, written_at, previous_hash,"
+        " hash) SELECT -1, gen_random_uuid(), '', '', '', '{}', written_at, previous_hash, hash FROM audit_entries"
+        " WHERE id = 1",
+        -1,
+    ),
+    "one put in at the end": (
+        "INSERT INTO audit_entries (notification_id, recipient, subject, body, metadata, written_at, previous_hash,"
+        " hash) SELECT gen_random_uuid(), '', '', '', '{}', written_at, hash, hash FROM audit_entries WHERE id = 10",
+        11,
+    ),
+}
+
+
+@pytest.mark.parametrize("how", TAMPERING)
+def test_whoever_gets_around_the_refusal_is_found(db: Database, how: str) -> None:
+    statement, broken_id = TAMPERING[how]
+    write(db, 10)
+    with superuser(db) as conn:
+        conn.execute(text(statement))
+    found = check(db)
+    assert (found.broken_id, found.is_intact) == (broken_id, False)
+
+
+def test_an_end_that_was_cut_off_is_found_by_a_hash_noted_earlier(db: Database) -> None:
+    write(db, 10)
+    noted = check(db).last_hash
+    write(db, 2)
+    assert check(db, noted).is_intact
+    with superuser(db) as conn:
+        conn.execute(text("DELETE FROM audit_entries WHERE id >= 10"))
+    assert check(db).is_intact
+    assert not check(db, noted).is_intact
+    assert check(db, noted).missing == noted
+
+
+def test_an_operator_is_told(db: Database, settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    write(db, 5)
+    noted = check(db).last_hash.hex()
+    assert audit_cli.main(settings, ["verify"]) == 0
+    assert capsys.readouterr().out == f"5 entries, last hash {noted}\n"
+    assert audit_cli.main(settings, ["verify", "--known", noted]) == 0
+    assert audit_cli.main(settings, ["verify", "--known", "ab" * 32]) == 1
+    assert "ab" * 32 in capsys.readouterr().err
+    with superuser(db) as conn:
+        conn.execute(text("UPDATE audit_entries SET subject = 'x' WHERE id = 4"))
+    assert audit_cli.main(settings, ["verify"]) == 1
+    assert capsys.readouterr().err == "Entry 4 does not follow from the 3 before it.\n"
+
+
+@pytest.mark.parametrize("argv", [[], ["mend"], ["verify", "--known", "ab"], ["verify", "--known", "nothing"]])
+def test_an_operator_who_asks_for_nonsense_hears_how_to_ask(settings: Settings, argv: Any) -> None:
+    with pytest.raises(SystemExit) as ended:
+        audit_cli.main(settings, argv)
+    assert ended.value.code == 2

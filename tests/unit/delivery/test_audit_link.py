@@ -1,0 +1,48 @@
+"""The hash of an entry: everything counts, and nothing can be moved from one field to another."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import combinations
+from typing import Any
+from uuid import UUID
+
+from app.delivery.audit import GENESIS, link
+
+ENTRY: dict[str, Any] = {
+    "previous_hash": GENESIS,
+    "notification_id": UUID(int=1),
+    "recipient": "ops",
+    "subject": "a",
+    "body": "b",
+    "metadata": "{}",
+    "written_at": datetime(2026, 3, 12, 9, 0, tzinfo=UTC),
+}
+OTHERS: list[dict[str, Any]] = [
+    {},
+    {"previous_hash": bytes(31) + b"\x01"},
+    {"notification_id": UUID(int=2)},
+    {"recipient": "op", "subject": "sa"},
+    {"recipient": "opsa", "subject": ""},
+    {"subject": "", "body": "ab"},
+    {"subject": "ab", "body": ""},
+    {"subject": 'a","b', "body": ""},
+    {"subject": "a\\", "body": "b"},
+    {"body": "b{}", "metadata": ""},
+    {"body": "b\n"},
+    {"metadata": "{ }"},
+    {"written_at": datetime(2026, 3, 12, 9, 0, 0, 1, tzinfo=UTC)},
+]
+
+
+def test_no_two_entries_are_encoded_alike() -> None:
+    for one, other in combinations(OTHERS, 2):
+        assert link(**(ENTRY | one)) != link(**(ENTRY | other)), (one, other)
+
+
+def test_the_same_moment_told_elsewhere_is_the_same_entry() -> None:
+    there = ENTRY["written_at"].astimezone(timezone(timedelta(hours=3)))
+    assert link(**(ENTRY | {"written_at": there})) == link(**ENTRY)
+
+
+def test_the_encoding_never_changes() -> None:
+    """A trail that was written years ago must be read as it was written."""
+    assert link(**ENTRY).hex() == "84f8aaf9b8ca19cab3e58270275ddb6c38d09d29df110e668c4db6f073f2bd15"
