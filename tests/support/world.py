@@ -42,7 +42,8 @@ class World:
     task_id: UUID
     notification_id: UUID
     entries: dict[str, int]
-    """One of each kind that coordinators keep by hand, and a message for the elder, by the word that stands for its id in a path."""
+    """One of each kind that coordinators keep by hand, and a message in the elder's app, by the word that stands for its
+    id in a path."""
 
 
 def empty_stores(services: Services) -> None:
