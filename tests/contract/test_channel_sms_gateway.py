@@ -1,6 +1,8 @@
 """SMS through a gateway that two templates of the settings describe."""
 
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -14,6 +16,7 @@ from tests.support.delivery import parcel
 from tests.support.provider_server import Answer, Hang, ProviderServer, retry_afters
 
 QUICK = RetryPolicy(timeout_s=0.6, retries=2, repeatable=False)
+README = Path(__file__).resolve().parents[2] / "README.md"
 PHONE = "+905551234567"
 SENT, TRANSIENT, PERMANENT, UNKNOWN = Outcome.SENT, Outcome.TRANSIENT, Outcome.PERMANENT, Outcome.UNKNOWN
 GONE = Outcome.RECIPIENT_GONE
@@ -145,6 +148,27 @@ def test_a_template_that_fails_over_an_answer_makes_a_yes_doubtful_and_leaves_a_
     template = "SENT {{ json.a / json.b }}"
     assert send(Answer(200, {"a": 1, "b": 0}), answer=template) == Result(UNKNOWN, "INVALID_ANSWER")
     assert send(Answer(400, {"a": 1, "b": 0}), answer=template) == Result(PERMANENT, "HTTP_400")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Answer(200, {"code": 0, "jobId": "17"}), Result(SENT, provider_message_id="17")),
+        (Answer(200, {"code": 51}), Result(GONE, "BAD_NUMBER", at_fault=False)),
+        (Answer(200, {"code": 80}), Result(TRANSIENT, "LIMIT")),
+        (Answer(200, {"code": 30}), Result(PERMANENT, "GATEWAY_30")),
+        (Answer(503, "<html>"), Result(TRANSIENT, "HTTP_503", overloaded=True)),
+    ],
+)
+def test_the_example_of_the_readme_works(send: Send, server: ProviderServer, answer: Answer, expected: Result) -> None:
+    example = dict(re.findall(r"^SMS_GATEWAY_(\w+)='(.*)'$", README.read_text(), re.MULTILINE))
+    assert send(answer, request=example["REQUEST"], answer=example["ANSWER"]) == expected
+    told = server.requests[0].json()
+    assert told | {"reference": ""} == {
+        "gsm": "905551234567",
+        "message": "Yakınında yeni bir talep var!",
+        "reference": "",
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,43 @@
+"""Which channels to phone numbers a process opens, by its settings."""
+
+from typing import Any, cast
+
+import pytest
+
+from app.clock import FakeClock
+from app.db import Database
+from app.delivery.channels import sms_gateway, twilio, whatsapp
+from app.delivery.channels.registry import Wiring
+from app.delivery.models import NotificationType
+from app.settings import load_settings
+
+GOOD = {
+    "DATABASE_URL": "postgresql://yaninda:hidden@127.0.0.1/yaninda",
+    "REDIS_URL": "redis://127.0.0.1/0",
+    "AUTH_SECRET": "0123456789-0123456789-0123456789-abc",
+}
+TWILIO = {"TWILIO_ACCOUNT_SID": "AC0", "TWILIO_AUTH_TOKEN": "hidden", "TWILIO_FROM": "+15005550006"}
+WHATSAPP = {"WHATSAPP_PHONE_NUMBER_ID": "106540352242922", "WHATSAPP_ACCESS_TOKEN": "hidden"}
+GATEWAY = {"SMS_GATEWAY_URL": "https://gateway.ornek.org/send", "SMS_GATEWAY_TOKEN": "hidden"}
+MODULES: list[Any] = [sms_gateway, twilio, whatsapp]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, []),
+        (GATEWAY, [("sms_gateway", NotificationType.SMS)]),
+        (TWILIO, [("twilio", NotificationType.SMS)]),
+        (WHATSAPP, [("whatsapp", NotificationType.WHATSAPP)]),
+        (TWILIO | WHATSAPP, [("twilio", NotificationType.SMS), ("whatsapp", NotificationType.WHATSAPP)]),
+    ],
+)
+def test_a_channel_opens_where_its_settings_are_there(
+    given: dict[str, str], expected: list[tuple[str, NotificationType]]
+) -> None:
+    wiring = Wiring(load_settings(GOOD | given), cast("Database", None), FakeClock())
+    opened = [channel for module in MODULES if (channel := module.open_channel(wiring))]
+    assert [(channel.name, channel.type) for channel in opened] == expected
+    for channel in opened:
+        assert "hidden" not in repr(vars(channel))
+        channel.close()
