@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from datetime import datetime
 from uuid import UUID
 
 _lock = threading.Lock()
@@ -24,3 +25,8 @@ def _next_stamp() -> int:
     with _lock:
         _last_stamp = max(stamp, _last_stamp + 1)
         return _last_stamp
+
+
+def earliest_id(moment: datetime) -> UUID:
+    """No id that was made at this moment or later is smaller."""
+    return UUID(int=int(moment.timestamp() * 1000) << 80)

@@ -66,6 +66,9 @@ class Settings(BaseModel):
     drain_s: PositiveInt = Field(45, description="Time a role has to finish its work after SIGTERM.")
     log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR.")
     log_json: bool = Field(False, description="One JSON object a line instead of text for people.")
+    prometheus_multiproc_dir: str | None = Field(
+        None, description="Folder where the roles of one machine add up their metrics; `serve` makes one."
+    )
     metrics_token: str | None = Field(None, description="Bearer token that `/metrics` asks for; open when unset.")
 
     auth_mode: AuthMode = Field(AuthMode.LOCAL, description="`local` or `firebase`.")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import structlog
 from flask import Flask, g, request
+from prometheus_client.registry import Collector
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 
@@ -23,10 +24,12 @@ from app.api.site import Site
 from app.api.tokens import LocalTokens
 from app.api.views.service import DOCUMENT, RENDERED
 from app.bootstrap import Services
+from app.db import Database
 from app.delivery.backlog import watch_backlog
 from app.errors import AppError
 from app.ops.health import Readiness
 from app.ops.metrics import HttpMetrics
+from app.ops.objectives import DeliveryObjectives
 from app.ops.open_letters import OpenLetters
 from app.ops.overdue import OverdueSteps
 from app.settings import AuthMode, Settings
@@ -61,7 +64,7 @@ def create_app(
         location_limit=PerUserLimit("location", settings.locations_per_minute, settings.redis_url),
         backlog=watch_backlog(services.db, settings.notification_backlog_limit),
         readiness=Readiness(services.db, services.clockwork, settings.late_after_s),
-        metrics=HttpMetrics(metrics_directory, [OverdueSteps(services.db), OpenLetters(services.db)]),
+        metrics=HttpMetrics(metrics_directory, _read_when_shown(services.db)),
         pages={DOCUMENT: to_bytes(document), RENDERED: render(document)},
     )
     app = Flask("yaninda", static_folder=None, template_folder=None)
@@ -84,6 +87,10 @@ def create_app(
     app.register_error_handler(Exception, problem_of_fault)
     app.extensions["site"] = site
     return app
+
+
+def _read_when_shown(db: Database) -> list[Collector]:
+    return [OverdueSteps(db), OpenLetters(db), DeliveryObjectives(db)]
 
 
 def token_verifier(settings: Settings) -> TokenVerifier:

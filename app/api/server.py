@@ -1,9 +1,7 @@
 """The role `api`: the application under gunicorn, with threads in a few processes."""
 
 import os
-import shutil
 import signal
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +9,7 @@ import gunicorn.app.base  # pyright: ignore[reportMissingTypeStubs]
 import structlog
 from flask import Flask
 
+from app.ops.shared_metrics import shared_metrics
 from app.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -84,15 +83,9 @@ def _drain_on_ctrl_c(_arbiter: Any) -> None:
 def main(settings: Settings, argv: Sequence[str] = ()) -> int:
     if argv:
         raise SystemExit("usage: python -m app api")
-    directory = tempfile.mkdtemp(prefix="yaninda-metrics-")
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
-    arbiter = os.getpid()
-    try:
-        Server(settings, directory).run()
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    finally:
-        # Workers are forks and come through here too.
-        if os.getpid() == arbiter:
-            shutil.rmtree(directory, ignore_errors=True)
+    with shared_metrics(settings) as directory:
+        try:
+            Server(settings, directory).run()
+        except SystemExit as ended:
+            return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     return 0

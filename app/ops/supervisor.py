@@ -12,9 +12,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 
+from app.ops.shared_metrics import shared_metrics
 from app.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -51,6 +53,8 @@ def decide_restart(quick_deaths: int, lived_s: float) -> Restart:
 class _Role:
     name: str
     command: Sequence[str]
+    on_end: Callable[[int], None]
+    """Told the pid of a process that ended."""
     process: "subprocess.Popen[bytes] | None" = None
     started_at: float = 0.0
     due_at: float = 0.0
@@ -78,6 +82,7 @@ class _Role:
             return None
         self.kill()
         exit_code = self.process.wait()
+        self.on_end(pid)
         self.process = None
         return exit_code
 
@@ -105,10 +110,11 @@ def run_supervisor(
     *,
     drain_s: float,
     policy: Callable[[int, float], Restart] = decide_restart,
+    on_end: Callable[[int], None] = lambda pid: None,
 ) -> int:
     """Supervise until SIGTERM or SIGINT; 0 after a clean drain, 1 when a role had to be killed."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
-    roles = [_Role(name, command) for name, command in commands.items()]
+    roles = [_Role(name, command, on_end) for name, command in commands.items()]
     try:
         _keep_running(roles, policy)
         return _drain(roles, drain_s)
@@ -165,4 +171,13 @@ def _await_signal(timeout_s: float) -> int | None:
 
 def main(settings: Settings, _argv: Sequence[str] = ()) -> int:
     commands = {role: [sys.executable, "-m", "app", role] for role in ROLES}
-    return run_supervisor(commands, drain_s=settings.drain_s + GOODBYE_S)
+    with shared_metrics(settings) as directory:
+        return run_supervisor(
+            commands, drain_s=settings.drain_s + GOODBYE_S, on_end=lambda pid: _forget_gauges(pid, directory)
+        )
+
+
+def _forget_gauges(pid: int, directory: str) -> None:
+    """What a role that is gone had in hand, it has no more."""
+    for path in Path(directory).glob(f"gauge_live*_{pid}.db"):
+        path.unlink(missing_ok=True)

@@ -20,6 +20,7 @@ DOORS = {
         "dead_letters",
         "entries",
         "errors",
+        "objectives",
         "inbox",
         "models",
         "progress",
