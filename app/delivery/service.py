@@ -125,8 +125,11 @@ def _attempts(conn: Connection, id_: UUID) -> list[AttemptView]:
         ),
         {"id": id_},
     )
+    # A phone that was given by its token alone has no id.
     return [
-        AttemptView(row.attempt, row.device_id, Outcome(row.outcome), row.error_code, row.provider_message_id, row.at)
+        AttemptView(
+            row.attempt, row.device_id or None, Outcome(row.outcome), row.error_code, row.provider_message_id, row.at
+        )
         for row in rows
     ]
 

@@ -16,7 +16,8 @@ def main(settings: Settings, argv: list[str]) -> int:
         return fail(str(failure))
     if found.broken_id is not None:
         return fail(f"Entry {found.broken_id} does not follow from the {found.count} before it.")
-    print(f"{found.count} entries, last hash {found.last_hash.hex()}")
+    entries = "1 entry" if found.count == 1 else f"{found.count} entries"
+    print(f"{entries}, last hash {found.last_hash.hex()}")
     if found.missing is not None:
         return fail(f"No entry has the hash {found.missing.hex()}: the end of the trail was cut off or rewritten.")
     return 0

@@ -1,0 +1,73 @@
+"""From what a coordinator hands in to what is there to be read, through the channels that need no provider."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.api.app import create_app
+from app.bootstrap import Services
+from app.clock import DatabaseClock
+from app.delivery import audit
+from app.delivery.channels.registry import Wiring, open_channels
+from app.delivery.worker import Dispatcher
+from tests.support.delivery import shown
+from tests.support.world import World, authorization, settle_world
+
+
+class Office:
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.world: World = settle_world(services)
+        self.app = create_app(services)
+        self.channels = open_channels(Wiring(services.settings, services.db, DatabaseClock(services.db.now)))
+
+    def call(self, method: str, path: str, body: Any = None, who: str = "coordinator") -> Any:
+        headers = authorization(self.world, self.services, who)
+        return self.app.test_client().open(path, method=method, json=body, headers=headers)
+
+    def hand_in(self, type_: str, recipient: str, **more: Any) -> UUID:
+        body = {"notificationType": type_, "recipient": recipient, "body": "Merhaba", **more}
+        return UUID(self.call("POST", "/api/notifications", body).json["id"])
+
+    def work(self) -> None:
+        clock = DatabaseClock(self.services.db.now)
+        Dispatcher(self.services.db, clock, self.channels, database_url=self.services.settings.database_url).run_once()
+
+    def follow(self, id_: UUID) -> Any:
+        return self.call("GET", f"/api/notifications/{id_}").json
+
+
+@pytest.fixture
+def office(services: Services) -> Iterator[Office]:
+    office = Office(services)
+    yield office
+    office.channels.close()
+    office.app.extensions["site"].location_limit.close()
+
+
+def test_what_was_handed_in_is_there_for_its_reader(office: Office) -> None:
+    elder = office.world.ids["elder"]
+    message = office.hand_in("IN_APP", str(elder), subject="Yanında", metadata={"data": {"type": "hello"}})
+    entry = office.hand_in("AUDIT", "door 7", metadata={"who": "Zeynep"})
+    office.work()
+    for id_ in (message, entry):
+        followed = office.follow(id_)
+        assert (followed["status"], [one["outcome"] for one in followed["attempts"]]) == ("SENT", ["SENT"])
+        assert [one["deviceId"] for one in followed["attempts"]] == [None]
+    newest = office.call("GET", "/me/messages", who="elder").json["items"][0]
+    assert (newest["notificationId"], newest["subject"]) == (str(message), "Yanında")
+    assert newest["data"] == {"type": "hello", "notificationId": str(message)}
+    with office.services.db.reading() as conn:
+        assert audit.verify(conn).count == 1
+        assert audit.list_entries(conn).items[0].notification_id == entry
+
+
+def test_a_push_goes_to_each_phone_of_a_person_or_to_the_one_whose_token_was_given(office: Office) -> None:
+    person = office.hand_in("PUSH", f"user:{office.world.ids['elder']}")
+    token = office.hand_in("PUSH", "fid-of-a-phone", metadata={"addressKind": "FID"})
+    office.work()
+    assert [one["deviceId"] for one in office.follow(person)["attempts"]] == ["phone"]
+    assert [(one["deviceId"], one["outcome"]) for one in office.follow(token)["attempts"]] == [(None, "SENT")]
+    assert {person, token} <= {one.notification_id for one in shown(office.services.db)}
