@@ -1,0 +1,261 @@
+"""A channel proves that it reaches whom it should: codes, wrong codes, many at once, and what nobody may see."""
+
+import io
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.delivery.models import NotificationType
+from app.delivery.queue import claim
+from app.logs import configure_logs
+from tests.support.world import World
+
+CHANNELS = "/recipient-channels"
+THREADS = 20
+
+
+@pytest.fixture
+def channel(ask: Any, world: World) -> Callable[..., str]:
+    """Adds a channel and gives its path."""
+
+    def channel(channel_type: str = "sms", target: str = "0555 010 20 30", **more: Any) -> str:
+        body = {"profileId": world.entries["profileId"], "channelType": channel_type, "target": target} | more
+        status, shown = ask("POST", CHANNELS, body)
+        assert status == 201, shown
+        return f"{CHANNELS}/{shown['id']}"
+
+    return channel
+
+
+def newest(db: Database) -> Any:
+    with db.transaction() as conn:
+        return conn.execute(
+            text("SELECT * FROM notifications WHERE metadata ? 'verification' ORDER BY id DESC")
+        ).first()
+
+
+def start(ask: Any, db: Database, path: str) -> str:
+    """Gives the code that the recipient reads."""
+    status, started = ask("POST", f"{path}/verification")
+    assert status == 202, started
+    sent = newest(db)
+    assert str(sent.id) == started["notificationId"]
+    found = re.search(r"\b\d{6}\b", sent.body)
+    assert found
+    return found[0]
+
+
+def wrong(code: str) -> str:
+    return f"{(int(code) + 1) % 1_000_000:06}"
+
+
+def give(ask: Any, path: str, code: str) -> tuple[int, Any]:
+    status, said = ask("PUT", f"{path}/verification", {"code": code})
+    return status, said["verifyStatus"] if status == 200 else said["code"]
+
+
+def let_time_pass(db: Database, seconds: int) -> None:
+    with db.transaction() as conn:
+        conn.execute(
+            text("UPDATE channel_verifications SET expires_at = expires_at - make_interval(secs => :s)"), {"s": seconds}
+        )
+
+
+@pytest.mark.parametrize(
+    ("channel_type", "target"),
+    [("sms", "+905550102030"), ("whatsapp", "+905550102030"), ("email", "ayse@ornek.org"), ("push", "a-token")],
+)
+def test_the_code_goes_by_the_channel_itself(
+    ask: Any, db: Database, channel: Callable[..., str], channel_type: str, target: str
+):
+    path = channel(channel_type, target, targetMeta={"addressKind": "FID"} if channel_type == "push" else {})
+    code = start(ask, db, path)
+    sent = newest(db)
+    assert (sent.notification_type, sent.recipient) == (channel_type.upper(), target)
+    assert sent.body == f"Yanında doğrulama kodunuz: {code}. 10 dakika geçerlidir."
+    assert sent.metadata.get("addressKind") == ("FID" if channel_type == "push" else None)
+    assert give(ask, path, code) == (200, "verified")
+    assert give(ask, path, code) == (200, "verified")
+    status, problem = ask("POST", f"{path}/verification")
+    assert (status, problem["code"]) == (409, "channel_already_verified")
+
+
+def test_the_queue_sends_it_although_nothing_is_proven_yet(ask: Any, db: Database, channel: Callable[..., str]):
+    path = channel()
+    start(ask, db, path)
+    with db.transaction() as conn:
+        [taken] = claim(conn, NotificationType.SMS, 10, 30).taken
+    assert taken.entry is not None
+    assert f"{CHANNELS}/{taken.entry.channel_id}" == path
+    assert taken.event.expires_at is not None
+    assert not taken.is_retired
+
+
+def test_the_code_is_written_in_the_language_of_the_profile(
+    ask: Any, db: Database, channel: Callable[..., str], world: World
+):
+    ask("PATCH", f"/recipient-profiles/{world.entries['profileId']}", {"locale": "en"})
+    code = start(ask, db, channel())
+    assert newest(db).body == f"Your Yanında verification code: {code}. It is good for 10 minutes."
+
+
+@pytest.mark.parametrize("body", ["{{ missing }}", "Merhaba!"])
+def test_words_that_lost_the_code_are_replaced_by_ours(ask: Any, db: Database, channel: Callable[..., str], body: str):
+    with db.transaction() as conn:
+        values = {"body": body}
+        conn.execute(
+            text("UPDATE message_templates SET body = :body WHERE key = 'directory.verification_code'"), values
+        )
+    path = channel()
+    assert give(ask, path, start(ask, db, path)) == (200, "verified")
+
+
+def test_five_wrong_codes_end_it(ask: Any, db: Database, channel: Callable[..., str]):
+    path = channel()
+    code = start(ask, db, path)
+    for left in (4, 3, 2, 1):
+        status, problem = ask("PUT", f"{path}/verification", {"code": wrong(code)})
+        assert (status, problem["code"], problem["triesLeft"]) == (409, "wrong_verification_code", left)
+    assert give(ask, path, wrong(code)) == (409, "verification_tries_used_up")
+    assert give(ask, path, code) == (409, "verification_tries_used_up")
+    assert ask("GET", path)[1]["verifyStatus"] == "failed"
+    let_time_pass(db, 61)
+    assert give(ask, path, start(ask, db, path)) == (200, "verified")
+
+
+def test_a_wrong_code_does_not_spoil_the_right_one(ask: Any, db: Database, channel: Callable[..., str]):
+    path = channel()
+    code = start(ask, db, path)
+    assert give(ask, path, wrong(code)) == (409, "wrong_verification_code")
+    assert give(ask, path, code) == (200, "verified")
+
+
+def test_a_code_is_good_for_ten_minutes(ask: Any, db: Database, channel: Callable[..., str]):
+    path = channel()
+    code = start(ask, db, path)
+    let_time_pass(db, 601)
+    assert give(ask, path, code) == (409, "verification_expired")
+
+
+def test_a_newer_code_replaces_the_older_one(ask: Any, db: Database, channel: Callable[..., str]):
+    path = channel()
+    old = start(ask, db, path)
+    let_time_pass(db, 61)
+    new = start(ask, db, path)
+    if old != new:
+        assert give(ask, path, old) == (409, "wrong_verification_code")
+    assert give(ask, path, new) == (200, "verified")
+
+
+def test_a_code_of_another_target_proves_nothing(ask: Any, db: Database, channel: Callable[..., str]):
+    path = channel()
+    code = start(ask, db, path)
+    ask("PATCH", path, {"target": "0555 010 20 31"})
+    assert give(ask, path, code) == (409, "verification_not_running")
+    assert ask("GET", path)[1]["verifyStatus"] == "pending"
+
+
+def test_a_code_is_sent_once_a_minute(ask: Any, call: Any, db: Database, channel: Callable[..., str]):
+    path = channel()
+    start(ask, db, path)
+    response = call("coordinator", "POST", f"/api/v1{path}/verification")
+    assert (response.status_code, response.get_json(force=True)["code"]) == (429, "verification_too_soon")
+    assert 1 <= int(response.headers["Retry-After"]) <= 60
+    let_time_pass(db, 60)
+    start(ask, db, path)
+
+
+def test_what_cannot_be_verified_says_so(ask: Any, channel: Callable[..., str], world: World):
+    path = channel()
+    assert give(ask, path, "123456") == (409, "verification_not_running")
+    ask("PATCH", path, {"enabled": False})
+    assert ask("POST", f"{path}/verification")[1]["code"] == "channel_disabled"
+    assert ask("POST", f"{channel('audit', 'defter')}/verification")[1]["code"] == "channel_already_verified"
+    ask("DELETE", path)
+    assert ask("POST", f"{path}/verification")[0] == ask("PUT", f"{path}/verification", {"code": "123456"})[0] == 404
+    for code in ("12345", "1234567", "12345a", 123456, "１２３４５６", ""):
+        status, problem = ask("PUT", f"{CHANNELS}/{world.entries['channelId']}/verification", {"code": code})
+        assert (status, problem["errors"][0]["field"]) == (400, "code")
+
+
+def test_a_webhook_gets_a_challenge_and_no_code(ask: Any, db: Database, world: World):
+    path = f"{CHANNELS}/{world.entries['channelId']}"
+    status, started = ask("POST", f"{path}/verification")
+    assert status == 202
+    sent = newest(db)
+    assert str(sent.id) == started["notificationId"]
+    assert (sent.notification_type, sent.subject, sent.body) == ("WEBHOOK", "", "")
+    assert len(sent.metadata["challenge"]) >= 40
+    assert sent.channel_id == world.entries["channelId"]
+    assert give(ask, path, "123456") == (409, "verification_needs_no_code")
+
+
+def test_coordinators_do_not_read_codes_among_the_notifications(
+    ask: Any, call: Any, db: Database, channel: Callable[..., str], world: World
+):
+    code = start(ask, db, channel())
+    ask("POST", f"{CHANNELS}/{world.entries['channelId']}/verification")
+    challenge = newest(db).metadata["challenge"]
+    listed = call("admin", "GET", "/api/notifications")
+    ids = [item["id"] for item in listed.json["items"] if "verification" in item["metadata"]]
+    assert len(ids) == 2
+    shown = [listed.text, *(call("admin", "GET", f"/api/notifications/{id_}").text for id_ in ids)]
+    for secret in (code, challenge):
+        assert not any(secret in one for one in shown)
+
+
+def test_no_code_is_logged(ask: Any, db: Database, channel: Callable[..., str], monkeypatch: pytest.MonkeyPatch):
+    written = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", written)
+    configure_logs("DEBUG", as_json=True)
+    path = channel()
+    code = start(ask, db, path)
+    give(ask, path, wrong(code))
+    give(ask, path, code)
+    assert written.getvalue().count('"event": "request"') == 4
+    for secret in (code, wrong(code), "5550102030"):
+        assert not re.search(rf"(?<![0-9.]){secret}(?!\d)", written.getvalue())
+
+
+def at_once(what: Callable[[int], Any]) -> Counter[Any]:
+    with ThreadPoolExecutor(THREADS) as pool:
+        return Counter(pool.map(what, range(THREADS)))
+
+
+def test_twenty_wrong_codes_at_once_are_five_tries(ask: Any, db: Database, channel: Callable[..., str]):
+    path = channel()
+    code = start(ask, db, path)
+    said = at_once(lambda _: give(ask, path, wrong(code)))
+    assert said == {(409, "wrong_verification_code"): 4, (409, "verification_tries_used_up"): 16}
+    assert give(ask, path, code) == (409, "verification_tries_used_up")
+
+
+def test_twenty_right_codes_at_once_verify_once(ask: Any, db: Database, channel: Callable[..., str]):
+    path = channel()
+    code = start(ask, db, path)
+    assert at_once(lambda _: give(ask, path, code)) == {(200, "verified"): THREADS}
+
+
+def test_guessing_at_once_is_no_better_than_one_by_one(ask: Any, db: Database, channel: Callable[..., str]):
+    """Right and wrong codes race: either the right one came within the first five, or nothing is verified."""
+    path = channel()
+    code = start(ask, db, path)
+    said = at_once(lambda number: give(ask, path, code if number == 10 else wrong(code)))
+    is_verified = ask("GET", path)[1]["verifyStatus"] == "verified"
+    assert said[409, "wrong_verification_code"] <= 4
+    assert is_verified == (said[200, "verified"] > 0)
+
+
+def test_twenty_starts_at_once_send_one_code(ask: Any, db: Database, channel: Callable[..., str]):
+    path = channel()
+    assert at_once(lambda _: ask("POST", f"{path}/verification")[0]) == {202: 1, 429: THREADS - 1}
+    with db.transaction() as conn:
+        sent = conn.execute(text("SELECT count(*) FROM notifications WHERE metadata ? 'verification'")).scalar_one()
+    assert sent == 1
