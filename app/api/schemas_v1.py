@@ -20,6 +20,7 @@ from app.api.validation import (
     whole,
 )
 from app.delivery.directory.models import VerifyStatus
+from app.delivery.directory.service import without_headers
 from app.delivery.models import NotificationType
 from app.delivery.plans.models import Audience, OnFailure
 from app.delivery.plans.service import HIGHEST_ORDER
@@ -146,7 +147,9 @@ class RecipientChannelJson(EntryJson):
     profile_id: int
     channel_type: str
     target: str
-    target_meta: dict[str, Any]
+    target_meta: Annotated[dict[str, Any], AfterValidator(without_headers)] = Field(
+        description="Values of `headers` are never shown; sent back as they are shown, they stay as they were."
+    )
     enabled: bool
     verify_status: VerifyStatus
 

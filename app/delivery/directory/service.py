@@ -1,5 +1,7 @@
 """Who can be reached where: profiles, their channels, and the secrets that sign what goes to webhooks."""
 
+from typing import Any, cast
+
 from sqlalchemy import Connection, delete, func, update
 
 from app.delivery.addresses import InvalidAddress, check_address
@@ -22,6 +24,7 @@ from app.users.service import get_user
 
 MOST_OLD_SECRETS = 2
 LONGEST_TARGET = 255
+HIDDEN = "••••••"
 WEBHOOK = NotificationType.WEBHOOK.channel_type
 # We write these ourselves, so there is nobody who could say that they arrive.
 OURS = frozenset({NotificationType.IN_APP.channel_type, NotificationType.AUDIT.channel_type})
@@ -42,6 +45,8 @@ def _check_channel(conn: Connection, values: Values, current: Entry | None, hous
         wrong = check_metadata(values["target_meta"])
         if wrong is not None:
             raise InvalidValue("targetMeta", wrong)
+        if current is not None:
+            values["target_meta"] = _with_known_headers(values["target_meta"], current.target_meta)
     if current is None:
         PROFILES.refer(conn, "profileId", values["profile_id"])
         channel_type = values["channel_type"]
@@ -54,6 +59,23 @@ def _check_channel(conn: Connection, values: Values, current: Entry | None, hous
             # Whoever answered at the old address says nothing about the new one.
             values["verify_status"] = _unproven(current.channel_type)
             _forget_verification(conn, current.id)
+
+
+def without_headers(meta: dict[str, Any]) -> dict[str, Any]:
+    """As it may be shown: headers of a webhook may hold the receiver's passwords."""
+    return {**meta, "headers": dict.fromkeys(_headers(meta), HIDDEN)} if _headers(meta) else meta
+
+
+def _with_known_headers(meta: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """Whoever sends back what was shown means what was hidden."""
+    known = _headers(before)
+    headers = {name: known.get(name, value) if value == HIDDEN else value for name, value in _headers(meta).items()}
+    return {**meta, "headers": headers} if headers else meta
+
+
+def _headers(meta: dict[str, Any]) -> dict[str, Any]:
+    headers = meta.get("headers")
+    return cast("dict[str, Any]", headers) if isinstance(headers, dict) else {}
 
 
 def _target(conn: Connection, channel_type: str, target: str, house: House) -> str:

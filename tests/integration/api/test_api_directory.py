@@ -238,6 +238,25 @@ def test_a_secret_is_shown_once_and_signs_until_it_is_forgotten(ask: Any, world:
     assert "secret" not in str(seen)
 
 
+def test_headers_are_kept_but_not_shown(ask: Any, world: World, db: Database):
+    meta = {"headers": {"Authorization": "Bearer s3cret", "X-Place": "sera"}, "note": "kanca"}
+    made = add_channel(ask, world, "webhook", "https://ornek.org/kanca", targetMeta=meta)
+    path = f"{CHANNELS}/{made['id']}"
+    shown = ask("GET", path)[1]["targetMeta"]
+    assert shown == made["targetMeta"] == {"headers": {"Authorization": "••••••", "X-Place": "••••••"}, "note": "kanca"}
+
+    def kept() -> Any:
+        with db.transaction() as conn:
+            found = conn.execute(text("SELECT target_meta FROM recipient_channels WHERE id = :id"), {"id": made["id"]})
+            return found.scalar_one()
+
+    assert kept() == meta
+    ask("PATCH", path, {"targetMeta": shown | {"note": "yeni"}})
+    assert kept() == meta | {"note": "yeni"}
+    ask("PATCH", path, {"targetMeta": {"headers": {"Authorization": "Bearer 0ther"}}})
+    assert kept() == {"headers": {"Authorization": "Bearer 0ther"}}
+
+
 def test_only_webhooks_have_secrets(ask: Any, world: World):
     made = add_channel(ask, world)
     assert "secret" not in made
