@@ -55,7 +55,7 @@ Target = Annotated[
     StringConstraints(min_length=1, max_length=255, pattern=LINE),
     Field(description="A phone number, an e-mail address, a URL, a token or `user:7`.", examples=["+90 555 010 20 30"]),
 ]
-TemplateKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
+Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
 Subject = Annotated[str, StringConstraints(max_length=500, pattern=LINE), AfterValidator(normal_form)]
 Body = Annotated[
     str,
@@ -84,6 +84,7 @@ class EntryJson(Response):
 
 
 class ProfilesQuery(EntriesQuery):
+    key: Key | None = None
     device_id: ProfileDeviceId | None = None
     user_id: PathIdentifier | None = None
     status: AnyBoolean | None = None
@@ -181,7 +182,7 @@ class VerificationBody(Request):
 
 class PlansQuery(EntriesQuery):
     status: AnyBoolean | None = None
-    key: TemplateKey | None = None
+    key: Key | None = None
 
 
 class NewPlanBody(Request):
@@ -218,7 +219,7 @@ class NewStepBody(Request):
     step_order: Order
     channel_type: StepType
     audience: Audience = Audience.ROUTES
-    template_key: TemplateKey | None = Field(None, description="Without words, an app gets data only.")
+    template_key: Key | None = Field(None, description="Without words, an app gets data only.")
     on_failure: OnFailure = OnFailure.STOP
     fallback: Fallback = Field(default_factory=list[str])
     within_s: Within = None
@@ -230,7 +231,7 @@ class StepChangesBody(Request):
     step_order: Order = Field(1, json_schema_extra=without_default)
     channel_type: StepType = Field("", json_schema_extra=without_default)
     audience: Audience = Field(Audience.ROUTES, json_schema_extra=without_default)
-    template_key: TemplateKey | None = Field(None, json_schema_extra=without_default)
+    template_key: Key | None = Field(None, json_schema_extra=without_default)
     on_failure: OnFailure = Field(OnFailure.STOP, json_schema_extra=without_default)
     fallback: Fallback = Field(default_factory=list[str], json_schema_extra=without_default)
     within_s: Within = Field(None, json_schema_extra=without_default)
@@ -280,12 +281,12 @@ class ActionRouteJson(EntryJson):
 
 
 class TemplatesQuery(EntriesQuery):
-    key: TemplateKey | None = None
+    key: Key | None = None
     locale: Locale | None = None
 
 
 class NewTemplateBody(Request):
-    key: TemplateKey
+    key: Key
     locale: Locale = "tr"
     subject: Subject = ""
     body: Body

@@ -62,6 +62,7 @@ def test_profiles_are_found_by_device_user_and_status(ask: Any, world: World):
         return [item["id"] for item in ask("GET", f"{PROFILES}?{query}")[1]["items"]]
 
     assert found("deviceId=device-1") == [one]
+    assert found("key=coordinator.on_call") == [1]
     assert found(f"userId={student}") == [two]
     assert found("status=false") == [two, 1]
     assert one in found("status=true")
