@@ -12,7 +12,8 @@ from app.delivery.breaker import Gate
 from app.delivery.channels.base import Channel, Device, Parcel
 from app.delivery.faults import describe
 from app.delivery.models import NotificationStatus, Outcome
-from app.delivery.queue import Claimed, Report, Try, Verdict
+from app.delivery.queue import Claimed
+from app.delivery.records import Report, Try, Verdict
 from app.delivery.retry import RETRYABLE, DeadLetter, Result, RetryAt, RetryPolicy, Rng, TooLate, decide_retry
 from app.errors import Unavailable
 from app.failpoints import failpoint

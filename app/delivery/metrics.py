@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from app.delivery.models import NotificationStatus, NotificationType, Priority
-from app.delivery.queue import Recorded, Report
+from app.delivery.records import Recorded, Report
 
 S = NotificationStatus
 CRITICAL = frozenset({Priority.URGENT})

@@ -11,13 +11,14 @@ import structlog
 from app.db import Database
 from app.delivery.faults import describe
 from app.delivery.metrics import DeliveryMetrics
-from app.delivery.queue import Report, record
+from app.delivery.records import Report, record
 from app.errors import Unavailable
 from app.failpoints import failpoint
 
 log = structlog.get_logger(__name__)
 
 GROUP_S = 0.010
+"""How long a result may wait for others. Without waiting, each is written by whoever brings it."""
 GROUP_SIZE = 500
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 2.0
@@ -35,8 +36,9 @@ class Recorder:
     While the database is away it keeps them: what it holds has been sent, and forgetting it would send it again.
     """
 
-    def __init__(self, db: Database, metrics: DeliveryMetrics) -> None:
+    def __init__(self, db: Database, metrics: DeliveryMetrics, group_s: float = GROUP_S) -> None:
         self._db = db
+        self._group_s = group_s
         self._metrics = metrics
         self._inbox: queue.SimpleQueue[_Handed | None] = queue.SimpleQueue()
         self._give_up_at = float("inf")
@@ -47,7 +49,11 @@ class Recorder:
 
     def put(self, reports: list[Report], on_recorded: Callable[[int], None]) -> None:
         """`on_recorded` is told how many there were, once they are written down or given up."""
-        self._inbox.put(_Handed(reports, on_recorded))
+        handed = _Handed(reports, on_recorded)
+        if self._group_s:
+            self._inbox.put(handed)
+        else:
+            self._write_all([handed])
 
     def close(self, timeout_s: float) -> bool:
         """Writes down what is left; False where the database did not come back in time."""
@@ -70,14 +76,17 @@ class Recorder:
         while going_on:
             handed, going_on = self._gather()
             if handed:
-                self._write_surely([report for one in handed for report in one.reports])
-                for one in handed:
-                    one.on_recorded(len(one.reports))
+                self._write_all(handed)
+
+    def _write_all(self, handed: list[_Handed]) -> None:
+        self._write_surely([report for one in handed for report in one.reports])
+        for one in handed:
+            one.on_recorded(len(one.reports))
 
     def _gather(self) -> tuple[list[_Handed], bool]:
         handed: list[_Handed] = []
         one = self._inbox.get()
-        until = time.monotonic() + GROUP_S
+        until = time.monotonic() + self._group_s
         size = 0
         while one is not None:
             handed.append(one)

@@ -16,7 +16,7 @@ from app.delivery.courier import Courier
 from app.delivery.lane import Lane, LaneOptions
 from app.delivery.metrics import DeliveryMetrics
 from app.delivery.models import NotificationType
-from app.delivery.recorder import Recorder
+from app.delivery.recorder import GROUP_S, Recorder
 from app.delivery.wake import Announcer, Listener
 from app.redis_store.breakers import Breakers, MemoryBreakers
 
@@ -43,6 +43,7 @@ class Dispatcher:
         breakers: Breakers | None = None,
         metrics: DeliveryMetrics | None = None,
         listeners: Iterable[Listener] = (),
+        group_s: float = GROUP_S,
         drain_s: float = DRAIN_S,
         abort_s: float = ABORT_S,
     ) -> None:
@@ -50,7 +51,7 @@ class Dispatcher:
         self._abort_s = abort_s
         self.metrics = metrics or DeliveryMetrics()
         gate = Gate(breakers or MemoryBreakers())
-        self._recorder = Recorder(db, self.metrics)
+        self._recorder = Recorder(db, self.metrics, group_s)
         self._lanes = [
             self._lane(db, clock, _channel_for(type_, channels), type_, gate, options or LaneOptions())
             for type_ in types

@@ -29,8 +29,9 @@ from app.delivery.lane import LaneOptions
 from app.delivery.metrics import DeliveryMetrics
 from app.delivery.models import NotificationStatus as S
 from app.delivery.models import NotificationType, Outcome
-from app.delivery.queue import Report, Try, Verdict, claim
+from app.delivery.queue import claim
 from app.delivery.recorder import Recorder
+from app.delivery.records import Report, Try, Verdict
 from app.delivery.retry import Result
 from app.delivery.worker import Dispatcher
 from app.ids import uuid7

@@ -12,7 +12,8 @@ from app.db import Database
 from app.delivery.channels.base import Device
 from app.delivery.models import NotificationStatus as S
 from app.delivery.models import NotificationType, Outcome, Priority
-from app.delivery.queue import CLAIM, Claim, Claimed, Report, Try, Verdict, claim, put_back, record
+from app.delivery.queue import CLAIM, Claim, Claimed, claim, put_back
+from app.delivery.records import Report, Try, Verdict, record
 from app.delivery.retry import Result
 from app.delivery.service import cancel_waiting
 from app.ids import uuid7

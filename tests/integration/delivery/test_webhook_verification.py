@@ -15,7 +15,8 @@ from app.delivery.channels.webhook import WebhookChannel
 from app.delivery.contract import NewSubmission
 from app.delivery.courier import Courier
 from app.delivery.models import NotificationType
-from app.delivery.queue import Report, claim, record
+from app.delivery.queue import claim
+from app.delivery.records import Report, record
 from app.delivery.submit import submit
 from tests.support.delivery import make_due, row
 from tests.support.provider_server import Answer, ProviderServer

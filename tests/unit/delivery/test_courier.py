@@ -10,7 +10,7 @@ from app.delivery.channels.memory import MemoryChannel
 from app.delivery.courier import Courier
 from app.delivery.models import NotificationStatus as S
 from app.delivery.models import Outcome
-from app.delivery.queue import Verdict
+from app.delivery.records import Verdict
 from app.delivery.retry import Result
 from app.errors import Unavailable
 from app.redis_store.breakers import BreakerRules, MemoryBreakers, Permit
