@@ -204,7 +204,7 @@ def _view(row: RowMapping) -> DeadLetterView:
     )
 
 
-_COUNT_OPEN = text("SELECT count(*) FROM (SELECT FROM dead_letters WHERE status = 'OPEN' LIMIT :most) AS some")
+_COUNT_OPEN = text("SELECT count(*) FROM (SELECT FROM dead_letters WHERE status = 'OPEN' LIMIT :most) AS counted")
 
 
 def count_open(conn: Connection, most: int) -> int:
