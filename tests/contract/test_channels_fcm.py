@@ -196,8 +196,10 @@ def begin_within_s() -> float:
 @pytest.fixture
 def eight(server: FcmServer, clock: FakeClock, tmp_path: Path, begin_within_s: float) -> Iterator[FcmChannel]:
     credentials = str(server.write_credentials(tmp_path / "account.json"))
+    # Eight clients and eight servers in one process get their turn late at times.
+    policy = RetryPolicy(timeout_s=2.0, retries=2)
     made = FcmChannel(
-        credentials, clock, base_url=server.base_url, policy=QUICK, connections=8, begin_within_s=begin_within_s
+        credentials, clock, base_url=server.base_url, policy=policy, connections=8, begin_within_s=begin_within_s
     )
     yield made
     made.close()
@@ -257,8 +259,8 @@ def test_a_batch_that_firebase_does_not_answer_ends_in_time(eight: FcmChannel, s
     results = eight.handle(parcels)
     took_s = time.monotonic() - began
     assert took_s < eight.longest_s
-    begun = len(server.messages)
-    assert 8 <= begun < 100
+    begun = 500 - results.count(None)
+    assert 8 <= len(server.messages) <= begun < 100
     assert results == [Result(UNKNOWN, "TIMEOUT")] * begun + [None] * (500 - begun)
 
 
