@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from app.api.access import COORDINATORS
-from app.api.routing import Call, Reply, Routes, View
+from app.api.routing import Call, Reply, Routes, View, snake
 from app.api.schemas import PageJson
 from app.api.schemas_v1 import EntriesQuery, EntryJson
 from app.api.validation import PathIdentifier
@@ -82,8 +82,8 @@ def _add_collection(routes: Routes, resource: Resource) -> None:
         with call.services.db.transaction() as conn:
             return created(resource, entries.create(conn, given(body), house(call)))
 
-    _name(list_all, "list", f"{resource.one}s", "Newest first; retired ones only where they are asked for.")
-    _name(create, "create", resource.one)
+    _name(list_all, "list", "List", f"{resource.one}s", "Newest first; retired ones only where they are asked for.")
+    _name(create, "create", "Create", resource.one)
     list_all.__annotations__["query"] = resource.query
     create.__annotations__["body"] = resource.new
     routes.add("GET", resource.path, who=COORDINATORS, answers={200: resource.page}, errors=(InvalidValue,))(list_all)
@@ -94,8 +94,7 @@ def _add_collection(routes: Routes, resource: Resource) -> None:
 
 def _add_single(routes: Routes, resource: Resource) -> None:
     entries = resource.entries
-
-    name = _snake(resource.word)
+    name = snake(resource.word)
 
     def show(call: Call, **words: int) -> BaseModel:
         with call.services.db.reading() as conn:
@@ -109,9 +108,9 @@ def _add_single(routes: Routes, resource: Resource) -> None:
         with call.services.db.transaction() as conn:
             entries.retire(conn, words[name])
 
-    _name(show, "get", resource.one)
-    _name(change, "change", resource.one, "Absent fields stay as they are.")
-    _name(retire, "retire", resource.one, "It is used no more, and what points at it stays readable.")
+    _name(show, "get", "Show", resource.one)
+    _name(change, "change", "Change", resource.one, "Absent fields stay as they are.")
+    _name(retire, "retire", "Retire", resource.one, "It is used no more, and what points at it stays readable.")
     change.__annotations__["body"] = resource.changes
     ways: tuple[tuple[str, View, type[BaseModel] | None, tuple[type[AppError], ...]], ...] = (
         ("GET", show, resource.shown, ()),
@@ -126,11 +125,7 @@ def _add_single(routes: Routes, resource: Resource) -> None:
         )
 
 
-def _name(view: View, verb: str, noun: str, more: str = "") -> None:
-    view.__name__ = f"{verb}_{noun.replace(' ', '_')}"
+def _name(view: View, name: str, verb: str, noun: str, more: str = "") -> None:
+    view.__name__ = f"{name}_{noun.replace(' ', '_')}"
     article = "" if noun.endswith("s") else "an " if noun[0] in "aeiou" else "a "
-    view.__doc__ = f"{verb.capitalize()} {article}{noun}.\n\n{more}".strip()
-
-
-def _snake(word: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in word)
+    view.__doc__ = f"{verb} {article}{noun}.\n\n{more}".strip()

@@ -135,7 +135,7 @@ class Routes:
     ) -> Callable[[View], View]:
         def register(view: View) -> View:
             hints = get_type_hints(view, include_extras=True)
-            words = {word: (_snake(word), TypeAdapter(hints[_snake(word)])) for word in re.findall(r"\{(\w+)\}", path)}
+            words = {word: (snake(word), TypeAdapter(hints[snake(word)])) for word in re.findall(r"\{(\w+)\}", path)}
             # A call that changes something and takes no body still refuses one with fields it does not know.
             body = hints.get("body", validation.Nothing if method in ("POST", "PUT", "PATCH") else None)
             self.all.append(
@@ -160,5 +160,5 @@ class Routes:
         return register
 
 
-def _snake(word: str) -> str:
+def snake(word: str) -> str:
     return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", word).lower()

@@ -137,6 +137,7 @@ def _retire_template(conn: Connection, template: Entry) -> None:
         raise ShippedTemplate("The product itself says these words. Edit them instead.")
     templates, steps = message_templates.c, action_plan_steps.c
     others = select(templates.id).where(templates.key == template.key, templates.retired_at.is_(None))
+    others = others.with_for_update(read=True)
     saying = select(steps.id).where(steps.template_key == template.key, steps.retired_at.is_(None))
     if conn.execute(others).first() is None and conn.execute(saying).first() is not None:
         raise TemplateInUse("A step of a plan says these words. Give the step others first.")

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.delivery.models import NotificationType
-from app.delivery.queue import claim
+from app.delivery.models import NotificationStatus, NotificationType
+from app.delivery.queue import Report, Verdict, claim, record
 from app.logs import configure_logs
 from tests.support.world import World
 
@@ -195,6 +195,15 @@ def test_a_webhook_gets_a_challenge_and_no_code(ask: Any, db: Database, world: W
     assert len(sent.metadata["challenge"]) >= 40
     assert sent.channel_id == world.entries["channelId"]
     assert give(ask, path, "123456") == (409, "verification_needs_no_code")
+
+
+def test_a_webhook_that_took_its_challenge_is_verified(ask: Any, db: Database, world: World):
+    path = f"{CHANNELS}/{world.entries['channelId']}"
+    ask("POST", f"{path}/verification")
+    with db.transaction() as conn:
+        [taken] = claim(conn, NotificationType.WEBHOOK, 10, 30).taken
+        record(conn, [Report(taken, Verdict(NotificationStatus.SENT))])
+    assert ask("GET", path)[1]["verifyStatus"] == "verified"
 
 
 def test_coordinators_do_not_read_codes_among_the_notifications(
