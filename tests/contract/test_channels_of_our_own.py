@@ -109,20 +109,22 @@ def test_nothing_to_keep_is_no_trouble(stage: Stage) -> None:
     assert stage.kept() == []
 
 
-def test_without_a_database_nothing_was_tried(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_database_nothing_was_tried(stage: Stage) -> None:
     away = Database("postgresql://nobody@127.0.0.1:9/none", connect_timeout_s=2)
-    channel = AuditChannel(away) if stage.type_ is NotificationType.AUDIT else _in_app_without_redis(away)
     with pytest.raises(Unavailable):
-        channel.handle([stage.parcel()])
+        _on(away, stage.type_).handle([stage.parcel()])
     assert stage.kept() == []
 
 
-def test_a_table_that_is_held_is_not_waited_for_longer_than_the_policy_says(stage: Stage) -> None:
+def test_a_table_that_is_held_is_not_waited_for_longer_than_the_policy_says(stage: Stage, database_url: str) -> None:
+    """The limit is the channel's own, also where the process is more patient."""
+    patient = Database(database_url, statement_timeout_ms=60_000, lock_timeout_ms=60_000)
     table = "audit_entries" if stage.type_ is NotificationType.AUDIT else "in_app_messages"
     with stage.db.transaction() as holder:
         holder.execute(text(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"))
         with pytest.raises(DatabaseUnavailable):
-            stage.send(stage.parcel())
+            _on(patient, stage.type_).handle([stage.parcel()])
+    patient.close()
     assert stage.kept() == []
     assert stage.send(stage.parcel())[0].outcome is Outcome.SENT
 
@@ -138,6 +140,10 @@ def test_the_channel_says_what_the_dispatcher_must_know(stage: Stage) -> None:
     assert stage.channel.policy.retries == (0 if stage.type_ is NotificationType.AUDIT else 3)
     assert stage.channel.longest_s < 30
     assert not stage.channel.needs_device
+
+
+def _on(db: Database, type_: NotificationType) -> Channel:
+    return AuditChannel(db) if type_ is NotificationType.AUDIT else _in_app_without_redis(db)
 
 
 def _in_app_without_redis(db: Database) -> InAppChannel:

@@ -122,8 +122,11 @@ def test_metadata_in_another_order_is_the_same_request(db: Database) -> None:
 
 
 def test_keys_are_each_callers_own(db: Database) -> None:
-    one, other = (hand_in(db, MAIL, SubmissionKey(add_user(db), "k")) for _ in range(2))
+    mine, theirs = (SubmissionKey(add_user(db), "k") for _ in range(2))
+    one, other = hand_in(db, MAIL, mine), hand_in(db, replace(MAIL, body="another"), theirs)
     assert one.id != other.id
+    assert hand_in(db, MAIL, mine).id == one.id
+    assert hand_in(db, replace(MAIL, body="another"), theirs).id == other.id
     assert statuses(db) == {"ACCEPTED": 2}
 
 
