@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Table, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from app.delivery.cursors import number_of
 from app.delivery.models import NotificationType
 from app.errors import Conflict, InvalidValue, NotFound
 from app.settings import Settings
@@ -72,7 +73,7 @@ class Entries:
         if not include_retired:
             query = query.where(columns.retired_at.is_(None))
         if cursor is not None:
-            query = query.where(columns.id < _parse_cursor(cursor))
+            query = query.where(columns.id < number_of(cursor))
         rows = list(conn.execute(query))
         return EntryPage(rows[:limit], str(rows[limit - 1].id) if len(rows) > limit else None)
 
@@ -130,9 +131,3 @@ def retire_all(conn: Connection, table: Table, **where: Any) -> None:
     now = func.clock_timestamp()
     meant = [table.c[name] == value for name, value in where.items()]
     conn.execute(update(table).where(table.c.retired_at.is_(None), *meant).values(retired_at=now, updated_at=now))
-
-
-def _parse_cursor(cursor: str) -> int:
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
-        raise InvalidValue("cursor", "is not a cursor that this list has given out")
-    return int(cursor)
