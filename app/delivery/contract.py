@@ -81,6 +81,13 @@ class NewAction:
 
 
 @dataclass(frozen=True)
+class Requested:
+    id: UUID
+    is_new: bool
+    """False where the evaluation key had brought it before."""
+
+
+@dataclass(frozen=True)
 class AttemptView:
     attempt: int
     device_id: str | None

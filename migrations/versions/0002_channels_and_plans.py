@@ -64,7 +64,7 @@ CREATE TABLE recipient_channels (
     CONSTRAINT recipient_channels_target_check CHECK (length(target) <= 255),
     CONSTRAINT recipient_channels_profile_id_fkey FOREIGN KEY(profile_id) REFERENCES recipient_profiles (id)
 );
-CREATE INDEX recipient_channels_profile_idx ON recipient_channels (profile_id) WHERE retired_at IS NULL;
+CREATE INDEX recipient_channels_profile_idx ON recipient_channels (profile_id);
 
 CREATE TABLE channel_verifications (
     channel_id bigint NOT NULL,
@@ -163,7 +163,6 @@ CREATE TABLE actions (
     CONSTRAINT actions_origin_check CHECK (origin IN ('INTERNAL', 'HTTP', 'STREAM')),
     CONSTRAINT actions_priority_check CHECK (priority IN ('LOW', 'NORMAL', 'HIGH', 'URGENT')),
     CONSTRAINT actions_running_is_unfinished_check CHECK ((status = 'RUNNING') = (finished_at IS NULL)),
-    CONSTRAINT actions_action_plan_id_fkey FOREIGN KEY(action_plan_id) REFERENCES action_plans (id),
     CONSTRAINT actions_person_id_fkey FOREIGN KEY(person_id) REFERENCES users (id)
 )
  WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);

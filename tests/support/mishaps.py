@@ -12,6 +12,8 @@ from uuid import UUID
 
 from app import failpoints
 from app.bootstrap import Services, build_services
+from app.delivery.actions.conductor import Conductor
+from app.delivery.actions.desk import ActionRules
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.channels.registry import Channels
 from app.delivery.models import NotificationType
@@ -37,6 +39,9 @@ def do(services: Services, word: str, caller: Caller, task_id: UUID | None, key:
         url = services.settings.database_url
         channels = Channels([RecordingChannel(services.db)])
         Dispatcher(services.db, services.clock, channels, database_url=url, types=[NotificationType.PUSH]).run_once()
+        return
+    if word == "conduct":
+        Conductor(services.db, ActionRules.from_settings(services.settings), lambda _timeout_s: None).run_once()
         return
     assert task_id is not None
     if word == "expire":

@@ -46,7 +46,8 @@ actions = Table(
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("evaluation_key", Text),
-    Column("action_plan_id", BigInteger, ForeignKey("action_plans.id"), nullable=False),
+    # Of a plan that is never deleted. A foreign key would have every offer lock the one row of its plan.
+    Column("action_plan_id", BigInteger, nullable=False),
     Column("status", Text, nullable=False, server_default="RUNNING"),
     Column("origin", Text, nullable=False),
     Column("person_id", BigInteger, ForeignKey("users.id")),

@@ -121,6 +121,8 @@ class Seen:
     """One of its tries ended without an answer that can be trusted."""
     error_code: str | None = None
     retry_count: int = 0
+    retryable: bool = False
+    """More patience might have helped."""
     provider_message_id: str | None = None
     is_elsewhere: bool = False
     """Somebody holds its row at this moment, so this may be history already."""

@@ -75,7 +75,8 @@ recipient_channels = Table(
     CheckConstraint(one_of("verify_status", VerifyStatus), name="verify_status"),
     CheckConstraint("length(channel_type) <= 32", name="channel_type"),
     CheckConstraint("length(target) <= 255", name="target"),
-    Index("recipient_channels_profile_idx", "profile_id", postgresql_where=IN_USE),
+    # Those that are retired too: whether somebody is gone or was never there is told apart.
+    Index("recipient_channels_profile_idx", "profile_id"),
 )
 
 # One running verification for each channel: the digest of what the recipient was sent, and what is left of it.
