@@ -15,6 +15,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from app.db import Database
 from app.delivery.cursors import number_of
 from app.delivery.event import NotificationEvent
 
@@ -134,10 +135,10 @@ _LIST = text(
 )
 
 
-def verify(conn: Connection, known: bytes | None = None, *, page: int = PAGE) -> Verified:
+def verify(db: Database, known: bytes | None = None, *, page: int = PAGE) -> Verified:
     """Follows the chain from its beginning; `known` is a hash that has to be in it."""
     count, last_hash, is_known = 0, GENESIS, known is None
-    for entry in _all(conn, page):
+    for entry in _all(db, page):
         if not _follows(entry, last_hash):
             return Verified(count, last_hash, broken_id=entry.id)
         count, last_hash = count + 1, entry.hash
@@ -158,10 +159,15 @@ def _follows(entry: Entry, last_hash: bytes) -> bool:
     return (entry.previous_hash, entry.hash) == (last_hash, expected)
 
 
-def _all(conn: Connection, page: int) -> Iterator[Entry]:
-    # Ids are given out under the lock, so nothing appears behind a page that was read.
+def _all(db: Database, page: int) -> Iterator[Entry]:
+    """A call of its own for each page: a trail of years takes longer than any call may. Ids are given out under the
+    lock, so nothing appears behind a page that was read."""
     after = -(2**63)
-    while rows := conn.execute(_NEXT_PAGE, {"after": after, "limit": page}).all():
+    while True:
+        with db.reading() as conn:
+            rows = conn.execute(_NEXT_PAGE, {"after": after, "limit": page}).all()
+        if not rows:
+            return
         yield from (Entry(*row) for row in rows)
         after = rows[-1].id
 

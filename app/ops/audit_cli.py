@@ -10,8 +10,8 @@ from app.settings import Settings
 def main(settings: Settings, argv: list[str]) -> int:
     options = _parser().parse_args(argv)
     try:
-        with open_database(settings, "audit") as db, db.reading() as conn:
-            found = audit.verify(conn, options.known)
+        with open_database(settings, "audit") as db:
+            found = audit.verify(db, options.known)
     except CommandFailed as failure:
         return fail(str(failure))
     if found.broken_id is not None:
