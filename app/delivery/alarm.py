@@ -1,0 +1,82 @@
+"""Tells the coordinators when messages that did not arrive pile up: once, until somebody has dealt with them."""
+
+import threading
+from collections.abc import Sequence
+
+import structlog
+from sqlalchemy import Connection, text
+
+from app.db import Database
+from app.delivery.actions import service as actions
+from app.delivery.contract import NewAction
+from app.delivery.dead_letters import count_open
+from app.delivery.faults import describe
+from app.delivery.plans.shipped import DEAD_LETTERS
+from app.errors import NotFound, Unavailable
+
+log = structlog.get_logger(__name__)
+
+EVERY_S = 5.0
+QUIET_S = 3600.0
+"""Between two alarms, however often the depth rises and falls."""
+
+# Held by the one process that looks; the others leave it to them.
+_MINE = text(
+    "SELECT raised, raised_at > clock_timestamp() - make_interval(secs => :quiet_s) AS is_recent"
+    " FROM delivery_alarms WHERE name = 'dead_letters' FOR UPDATE SKIP LOCKED"
+)
+_BEGIN = text("INSERT INTO delivery_alarms (name) VALUES ('dead_letters') ON CONFLICT DO NOTHING")
+_RAISE = text("UPDATE delivery_alarms SET raised = true, raised_at = clock_timestamp() WHERE name = 'dead_letters'")
+_LOWER = text("UPDATE delivery_alarms SET raised = false WHERE name = 'dead_letters'")
+_COORDINATORS = text("SELECT id FROM users WHERE role IN ('COORDINATOR', 'ADMIN') AND active ORDER BY id")
+_MOST_TOLD = 1_000_000
+"""Nobody can picture more, and counting them would take its time."""
+
+
+class Alarm:
+    def __init__(self, db: Database, threshold: int, *, every_s: float = EVERY_S, quiet_s: float = QUIET_S) -> None:
+        self._db = db
+        self._threshold = threshold
+        self._every_s = every_s
+        self._quiet_s = quiet_s
+
+    def run_once(self) -> bool:
+        """Whether it was raised just now, by this call."""
+        with self._db.transaction() as conn:
+            conn.execute(_BEGIN)
+            state = conn.execute(_MINE, {"quiet_s": self._quiet_s}).one_or_none()
+            if state is None:
+                return False
+            depth = count_open(conn, self._threshold)
+            if state.raised:
+                if 2 * depth < self._threshold:
+                    conn.execute(_LOWER)
+                return False
+            if depth < self._threshold or state.is_recent:
+                return False
+            conn.execute(_RAISE)
+            return self._tell(conn, conn.execute(_COORDINATORS).scalars().all())
+
+    def _tell(self, conn: Connection, people: Sequence[int]) -> bool:
+        depth = count_open(conn, _MOST_TOLD)
+        log.warning("dead_letters_alarm", depth=depth, coordinators=len(people))
+        new = [
+            NewAction(DEAD_LETTERS, person_id=id_, variables={"depth": depth}, data={"type": "dead_letters"})
+            for id_ in people
+        ]
+        try:
+            actions.request(conn, new)
+        except NotFound as error:
+            # Somebody switched the plan off, and is not to read so in the log every few seconds.
+            log.error("dead_letters_alarm_untold", code=error.code)
+        return True
+
+    def run(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            try:
+                self.run_once()
+            except Unavailable as error:
+                log.warning("dead_letters_alarm_waits", code=error.code)
+            except Exception as error:
+                log.error("dead_letters_alarm_failed", **describe(error))
+            stop.wait(self._every_s)
