@@ -53,7 +53,7 @@ class Outlet:
 class Inlet:
     """A stream as one consumer of a group sees it. Not shared by threads: its reads block."""
 
-    def __init__(self, redis_url: str, stream: str, group: str, *, block_s: float = 1.0) -> None:
+    def __init__(self, redis_url: str, stream: str, group: str, *, block_s: float) -> None:
         # A read that blocks must be over before the client gives up on the connection.
         self._client = _connect(redis_url, block_s + CALL_S)
         self._stream, self._group, self._block_ms = stream, group, int(block_s * 1000)

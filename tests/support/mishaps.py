@@ -14,6 +14,8 @@ from app import failpoints
 from app.bootstrap import Services, build_services
 from app.delivery.actions.conductor import Conductor
 from app.delivery.actions.desk import ActionRules
+from app.delivery.actions.intake import open_intake
+from app.delivery.actions.publisher import open_publisher
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.channels.registry import Channels
 from app.delivery.models import NotificationType
@@ -40,14 +42,25 @@ def do(services: Services, word: str, caller: Caller, task_id: UUID | None, key:
         channels = Channels([RecordingChannel(services.db)])
         Dispatcher(services.db, services.clock, channels, database_url=url, types=[NotificationType.PUSH]).run_once()
         return
-    if word == "conduct":
-        Conductor(services.db, ActionRules.from_settings(services.settings), lambda _timeout_s: None).run_once()
+    if word in ("conduct", "take_in", "publish"):
+        _carry_out(services, word)
         return
     assert task_id is not None
     if word == "expire":
         matching.conductor.advance([task_id], skip_locked=True)
     else:
         getattr(matching, word)(caller, task_id)
+
+
+def _carry_out(services: Services, word: str) -> None:
+    settings = services.settings
+    match word:
+        case "conduct":
+            Conductor(services.db, ActionRules.from_settings(settings), lambda _timeout_s: None).run_once()
+        case "publish":
+            open_publisher(services.db, settings).run_once()
+        case _:
+            open_intake(services.db, settings, block_s=0.05).run_once()
 
 
 def _step(settings: Settings, fault: str, told: Any, *what: Any) -> None:

@@ -19,19 +19,22 @@ from sqlalchemy import Connection, text
 from app.db import Database
 from app.delivery import dead_letters
 from app.delivery.actions import envelopes, events
+from app.delivery.actions import service as actions
 from app.delivery.actions.requested import Unreadable, read
 from app.delivery.contract import NewAction
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.faults import describe
 from app.delivery.reasons import explain
-from app.errors import AppError, Unavailable
+from app.errors import AppError, InvalidValue, Unavailable
 from app.failpoints import failpoint
 from app.redis_store.streams import Inlet, Message
+from app.settings import Settings
 
 log = structlog.get_logger(__name__)
 
 GROUP = "action-executor"
 MOST_AT_ONCE = 100
+BLOCK_S = 1.0
 IDLE_S = 30.0
 LOOK_EVERY_S = 5.0
 FIRST_PAUSE_S = 0.2
@@ -58,8 +61,15 @@ class Refused:
         return UUID(int=head | 0b10 << 62 | int.from_bytes(digest[:8], "big") >> 2)
 
 
+def open_intake(db: Database, settings: Settings, block_s: float = BLOCK_S) -> "Intake":
+    stream = f"{settings.action_topic_prefix}.{events.Topic.REQUESTED}"
+    return Intake(db, Inlet(settings.redis_url, stream, GROUP, block_s=block_s))
+
+
 class Intake:
-    def __init__(self, db: Database, inlet: Inlet, request: Request, *, idle_s: float = IDLE_S) -> None:
+    def __init__(
+        self, db: Database, inlet: Inlet, *, request: Request = actions.request, idle_s: float = IDLE_S
+    ) -> None:
         self._db = db
         self._inlet = inlet
         self._request = request
@@ -143,6 +153,8 @@ def _reading(message: Message) -> NewAction | Refused:
 
 def _refused(message: Message, new: NewAction, error: Exception) -> Refused:
     plan_id = new.plan if isinstance(new.plan, int) else None
+    if isinstance(error, InvalidValue):
+        return Refused(message, "INVALID_REQUEST", plan_id, new.context)
     if isinstance(error, AppError):
         return Refused(message, error.code.upper(), plan_id, new.context)
     log.error("intake_refuses", message_id=message.id, **describe(error))

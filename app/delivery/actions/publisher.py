@@ -16,6 +16,7 @@ from app.delivery.faults import describe
 from app.errors import Unavailable
 from app.failpoints import failpoint
 from app.redis_store.streams import Outlet
+from app.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -33,6 +34,16 @@ _OLDEST = text(
     "SELECT id, payload FROM action_events WHERE topic = :topic ORDER BY id LIMIT :limit FOR UPDATE SKIP LOCKED"
 )
 _FORGET = text("DELETE FROM action_events WHERE id = ANY(:ids)")
+
+
+class StreamRefuses(Unavailable):
+    """Something else may have the name of the stream, or Redis has no room."""
+
+    code = "stream_refuses"
+
+
+def open_publisher(db: Database, settings: Settings) -> "Publisher":
+    return Publisher(db, Outlet(settings.redis_url), settings.action_topic_prefix)
 
 
 class Publisher:
@@ -76,6 +87,9 @@ class Publisher:
             raise StreamRefuses(f"Redis refuses what is for {topic}.")
         return taken
 
+    def close(self) -> None:
+        self._outlet.close()
+
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
             self._woken.clear()
@@ -98,10 +112,6 @@ class Publisher:
         left_s = self._poll_s
         while left_s > 0 and not stop.is_set() and not self._woken.wait(min(left_s, _SLICE_S)):
             left_s -= _SLICE_S
-
-
-class StreamRefuses(Unavailable):
-    code = "stream_refuses"
 
 
 def _json(payload: object) -> str:

@@ -1,0 +1,291 @@
+"""Actions that are asked for by stream: each is carried out once, whoever dies, and what is none is answered for."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from unittest.mock import ANY
+
+import pytest
+
+from app.bootstrap import Services
+from app.db import Database, DatabaseUnavailable
+from app.delivery.actions import service as actions
+from app.delivery.actions.events import Topic
+from app.delivery.actions.intake import GROUP, Intake
+from app.redis_store.contract import RedisUnavailable
+from app.redis_store.streams import Inlet
+from app.users.models import Caller, Role
+from tests.support import mishaps
+from tests.support.streams import PREFIX, add_plan, ask, bare, event_payloads, requested, rows, unanswered, wait_until
+
+STREAM = f"{PREFIX}.{Topic.REQUESTED}"
+KEYS = "SELECT evaluation_key FROM actions ORDER BY id"
+LETTERS = "SELECT * FROM dead_letters ORDER BY id"
+
+NOBODY = Caller(0, Role.ADMIN, "", "tr", None)
+Open = Callable[..., Intake]
+
+
+@pytest.fixture
+def client(services: Services) -> Iterator[Any]:
+    client = bare(services)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def open_intake(services: Services) -> Iterator[Open]:
+    opened: list[Intake] = []
+
+    def open_one(request: Any = actions.request, **options: Any) -> Intake:
+        inlet = Inlet(services.settings.redis_url, STREAM, GROUP, block_s=0.05)
+        opened.append(Intake(services.db, inlet, request=request, **options))
+        return opened[-1]
+
+    yield open_one
+    for intake in opened:
+        intake.close()
+
+
+def keys(db: Database) -> list[str]:
+    return [row.evaluation_key for row in rows(db, KEYS)]
+
+
+def test_what_is_asked_for_becomes_an_action_with_all_that_was_said(db: Database, client: Any, open_intake: Open):
+    plan = add_plan(db)
+    ask(client, requested("kapı-1", plan, variables={"oda": "mutfak"}, priority="HIGH"))
+    assert open_intake().run_once() == 1
+    (action,) = rows(db, "SELECT * FROM actions")
+    assert (action.action_plan_id, action.origin, action.variables) == (plan, "STREAM", {"oda": "mutfak"})
+    assert action.context == {
+        "trace_id": "act-kapı-1",
+        "device_id": "400000011D081B70",
+        "stream_id": 9823412,
+        "group_id": 12,
+        "rule_id": 114,
+    }
+    assert unanswered(client) == 0
+
+
+def test_what_was_asked_before_the_first_executor_started_is_taken_too(db: Database, client: Any, open_intake: Open):
+    plan = add_plan(db)
+    for number in range(250):
+        ask(client, requested(f"k-{number}", plan))
+    intake = open_intake()
+    assert [intake.run_once() for _ in range(4)] == [100, 100, 50, 0]
+    assert keys(db) == [f"k-{number}" for number in range(250)]
+
+
+def test_the_same_key_again_is_carried_out_once(db: Database, client: Any, open_intake: Open):
+    plan = add_plan(db)
+    ask(client, requested("twice", plan))
+    ask(client, requested("twice", plan))
+    intake = open_intake()
+    intake.run_once()
+    ask(client, requested("twice", plan))
+    intake.run_once()
+    assert keys(db) == ["twice"]
+    assert (unanswered(client), rows(db, LETTERS)) == (0, [])
+
+
+def test_two_executors_and_fifty_equal_requests_make_one_action(db: Database, client: Any, open_intake: Open):
+    plan = add_plan(db)
+    for number in range(50):
+        ask(client, requested("same", plan))
+        ask(client, requested(f"other-{number % 5}", plan))
+    intakes = [open_intake(), open_intake()]
+    together = threading.Barrier(2)
+
+    def work(intake: Intake) -> None:
+        together.wait()
+        while intake.run_once():
+            pass
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, intakes))
+    assert sorted(keys(db)) == ["other-0", "other-1", "other-2", "other-3", "other-4", "same"]
+    assert (unanswered(client), rows(db, LETTERS)) == (0, [])
+
+
+def test_who_dies_between_commit_and_answer_leaves_a_message_that_changes_nothing(
+    services: Services, db: Database, client: Any, open_intake: Open
+):
+    plan = add_plan(db)
+    ask(client, requested("once", plan))
+    ask(client, "no request at all")
+    assert mishaps.Step(services.settings, "intake.committed=kill@1", "take_in", NOBODY, None, "").end().died
+    assert (keys(db), len(rows(db, LETTERS)), unanswered(client)) == (["once"], 1, 2)
+    patient, eager = open_intake(idle_s=30.0), open_intake(idle_s=0.0)
+    assert patient.run_once() == 0, "somebody who is only slow must not lose their messages"
+    assert eager.run_once() == 2
+    assert (keys(db), len(rows(db, LETTERS)), unanswered(client)) == (["once"], 1, 0)
+    assert [len(event_payloads(db, topic)) for topic in (Topic.DEAD_LETTER, Topic.FAILED)] == [1, 1]
+
+
+@pytest.mark.parametrize("place", ["sql.statement", "sql.commit", "sql.committed", "intake.committed"])
+def test_a_death_between_any_two_steps_loses_nothing_and_doubles_nothing(
+    services: Services, db: Database, client: Any, open_intake: Open, place: str
+):
+    plan = add_plan(db)
+    for passage in range(1, 30):
+        ask(client, requested(f"k-{passage}", plan))
+        ask(client, f"broken {passage}")
+        step = mishaps.Step(services.settings, f"{place}=kill@{passage}", "take_in", NOBODY, None, "")
+        died = step.end().died
+        open_intake(idle_s=0.0).run_once()
+        assert keys(db) == [f"k-{number}" for number in range(1, passage + 1)]
+        assert len(rows(db, LETTERS)) == passage == len(event_payloads(db, Topic.FAILED))
+        assert unanswered(client) == 0
+        if not died:
+            assert passage > 1, f"taking in never passes {place}"
+            return
+    raise AssertionError("taking in has fewer statements than that")
+
+
+def test_what_is_no_request_is_one_letter_and_one_event(db: Database, client: Any, open_intake: Open):
+    plan = add_plan(db)
+    ask(client, requested("before", plan))
+    ask(client, requested("no-such-plan", plan + 1))
+    ask(client, requested("bad", plan, variables={"a": "\0"}))
+    ask(client, b"\xff\xfe")
+    client.xadd(STREAM, {"something": "else"})
+    ask(client, requested("after", plan))
+    intake = open_intake()
+    assert intake.run_once() == 6
+    assert intake.run_once() == 0
+    assert keys(db) == ["before", "after"]
+    assert unanswered(client) == 0
+    letters = rows(db, LETTERS)
+    assert [(one.channel_type, one.error_code, one.action_plan_id, one.retryable) for one in letters] == [
+        ("action", "PLAN_NOT_FOUND", plan + 1, False),
+        ("action", "INVALID_REQUEST", plan, False),
+        ("action", "INVALID_REQUEST", None, False),
+        ("action", "INVALID_REQUEST", None, False),
+    ]
+    told = event_payloads(db, Topic.DEAD_LETTER)
+    assert [one["dead_letter_id"] for one in told] == [str(one.id) for one in letters]
+    assert told[0]["trace_id"] == "act-no-such-plan"
+    failed = event_payloads(db, Topic.FAILED)
+    assert failed[0]["context"] == {"device_id": "400000011D081B70", "stream_id": 9823412}
+    assert failed[0]["meta"]["trace_id"] == "act-no-such-plan"
+    assert failed[0]["data"] == {
+        "group_id": 12,
+        "rule_id": 114,
+        "action_plan_id": plan + 1,
+        "step_order": None,
+        "channel_type": "action",
+    }
+    assert failed[0]["error"] == {
+        "failed_stage": "action_execute",
+        "error_code": "PLAN_NOT_FOUND",
+        "error_message": "There is no such plan, or it is switched off or retired.",
+        "retryable": False,
+        "failed_at": ANY,
+    }
+    assert "\0" not in json.dumps(told + failed)
+
+
+def test_a_fault_of_ours_refuses_one_message_and_not_the_others(db: Database, client: Any, open_intake: Open):
+    plan = add_plan(db)
+
+    def stumble(conn: Any, new: Any) -> Any:
+        if any(one.evaluation_key == "stone" for one in new):
+            raise RuntimeError("with words that nobody may read")
+        return actions.request(conn, new)
+
+    for key in ("before", "stone", "after"):
+        ask(client, requested(key, plan))
+    intake = open_intake(stumble)
+    assert (intake.run_once(), intake.run_once()) == (3, 0)
+    assert keys(db) == ["before", "after"]
+    (letter,) = rows(db, LETTERS)
+    assert letter.error_code == "REQUEST_FAILED"
+
+
+def test_a_redis_that_was_emptied_is_read_again_from_its_beginning(db: Database, client: Any, open_intake: Open):
+    plan = add_plan(db)
+    ask(client, requested("old", plan))
+    intake = open_intake()
+    intake.run_once()
+    client.flushdb()
+    ask(client, requested("old", plan))
+    ask(client, requested("new", plan))
+    with pytest.raises(RedisUnavailable):
+        intake.run_once()
+    assert intake.run_once() == 2
+    assert (keys(db), unanswered(client)) == (["old", "new"], 0)
+
+
+def test_emptied_while_it_waits_for_a_message(services: Services, db: Database, client: Any, open_intake: Open):
+    plan = add_plan(db)
+    stop = threading.Event()
+    inlet = Inlet(services.settings.redis_url, STREAM, GROUP, block_s=5.0)
+    intake = Intake(db, inlet)
+    worker = threading.Thread(target=intake.run, args=(stop,))
+    worker.start()
+    try:
+        wait_until(lambda: client.client_list(_type="normal") and "xreadgroup" in str(client.client_list()))
+        client.flushdb()
+        ask(client, requested("new", plan))
+        wait_until(lambda: keys(db) == ["new"])
+    finally:
+        stop.set()
+        worker.join(10)
+        intake.close()
+
+
+def test_a_batch_stays_in_hand_while_the_database_is_away(db: Database, client: Any, open_intake: Open):
+    plan = add_plan(db)
+    away = [True]
+
+    def request(conn: Any, new: Any) -> Any:
+        if away[0]:
+            raise DatabaseUnavailable("away")
+        return actions.request(conn, new)
+
+    ask(client, requested("patience", plan))
+    intake = open_intake(request)
+    for _ in range(3):
+        with pytest.raises(DatabaseUnavailable):
+            intake.run_once()
+    assert (keys(db), rows(db, LETTERS), unanswered(client)) == ([], [], 1)
+    away[0] = False
+    assert intake.run_once() == 1
+    assert (keys(db), unanswered(client)) == (["patience"], 0)
+
+
+def test_somebody_elses_key_in_place_of_the_stream_is_no_end(db: Database, client: Any, open_intake: Open):
+    client.set(STREAM, "a string")
+    intake = open_intake()
+    with pytest.raises(RedisUnavailable):
+        intake.run_once()
+    client.delete(STREAM)
+    ask(client, requested("after all", add_plan(db)))
+    assert intake.run_once() == 1
+
+
+def test_who_leaves_in_order_leaves_no_name_behind(db: Database, client: Any, open_intake: Open):
+    plan = add_plan(db)
+    intake, other = open_intake(), open_intake()
+    for one in (intake, other):
+        ask(client, requested("some", plan))
+        one.run_once()
+    assert len(client.xinfo_consumers(STREAM, GROUP)) == 2
+    intake.close()
+    assert len(client.xinfo_consumers(STREAM, GROUP)) == 1
+
+
+def test_who_leaves_with_work_in_hand_leaves_it_to_the_others(db: Database, client: Any, open_intake: Open):
+    def nobody_there(_conn: Any, _new: Any) -> None:
+        raise DatabaseUnavailable("away")
+
+    ask(client, requested("heirloom", add_plan(db)))
+    leaving = open_intake(nobody_there)
+    with pytest.raises(DatabaseUnavailable):
+        leaving.run_once()
+    leaving.close()
+    assert unanswered(client) == 1
+    assert open_intake(idle_s=0.0).run_once() == 1
+    assert keys(db) == ["heirloom"]

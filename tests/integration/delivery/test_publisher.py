@@ -1,0 +1,176 @@
+"""Events reach their streams in their order, and wait in PostgreSQL for a Redis that is away."""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from app.bootstrap import Services
+from app.db import Database
+from app.delivery.actions.events import Event, Topic, put
+from app.delivery.actions.publisher import MOST_AT_ONCE, Publisher
+from app.errors import Unavailable
+from app.redis_store.streams import Outlet
+from app.users.models import Caller, Role
+from tests.support import mishaps
+from tests.support.silent_gate import SilentGate, silent_gate
+from tests.support.streams import PREFIX, bare, rows, told, wait_until
+from tests.torture.proxy import Proxy
+
+WHAT = ("publish", Caller(0, Role.ADMIN, "", "tr", None), None, "")
+
+
+@pytest.fixture
+def client(services: Services) -> Iterator[Any]:
+    client = bare(services)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def publisher(services: Services) -> Iterator[Publisher]:
+    outlet = Outlet(services.settings.redis_url)
+    yield Publisher(services.db, outlet, PREFIX)
+    outlet.close()
+
+
+def put_some(db: Database, number: int, topic: Topic = Topic.EXECUTED, start: int = 0) -> None:
+    with db.transaction() as conn:
+        put(conn, [Event(topic, {"n": n, "kim": "Ayşe"}) for n in range(start, start + number)])
+
+
+def numbers(client: Any, topic: Topic = Topic.EXECUTED) -> list[int]:
+    return [one["n"] for one in told(client, topic)]
+
+
+def waiting(db: Database) -> int:
+    return rows(db, "SELECT count(*) AS n FROM action_events")[0].n
+
+
+def through(services: Services, port: int, timeout_s: float = 0.2) -> Outlet:
+    url = urlsplit(services.settings.redis_url)
+    return Outlet(services.settings.redis_url.replace(f":{url.port}", f":{port}"), timeout_s)
+
+
+def test_events_leave_in_their_order_each_on_its_stream(db: Database, client: Any, publisher: Publisher):
+    put_some(db, 3)
+    put_some(db, 2, Topic.DEAD_LETTER)
+    assert publisher.run_once() == 5
+    assert told(client, Topic.EXECUTED)[0] == {"n": 0, "kim": "Ayşe"}
+    assert (numbers(client), numbers(client, Topic.DEAD_LETTER)) == ([0, 1, 2], [0, 1])
+    assert sorted(client.keys("cinga.*")) == ["cinga.action.executed", "cinga.dlq.action"]
+    assert (waiting(db), publisher.run_once()) == (0, 0)
+
+
+def test_more_than_one_batch(db: Database, client: Any, publisher: Publisher):
+    put_some(db, 2 * MOST_AT_ONCE + 1)
+    while publisher.run_once():
+        pass
+    assert numbers(client) == list(range(2 * MOST_AT_ONCE + 1))
+
+
+def test_several_publishers_tell_each_event_once_and_in_order(services: Services, db: Database, client: Any):
+    put_some(db, 3000)
+    outlets = [Outlet(services.settings.redis_url) for _ in range(4)]
+    together = threading.Barrier(4)
+
+    def work(outlet: Outlet) -> None:
+        together.wait()
+        while waiting(db):
+            Publisher(db, outlet, PREFIX).run_once()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, outlets))
+    assert numbers(client) == list(range(3000))
+    for outlet in outlets:
+        outlet.close()
+
+
+@pytest.mark.parametrize("place", ["sql.statement", "sql.commit", "sql.committed", "publisher.told"])
+def test_a_death_between_any_two_steps_loses_no_event(
+    services: Services, db: Database, client: Any, publisher: Publisher, place: str
+):
+    for passage in range(1, 30):
+        put_some(db, 2, start=2 * passage)
+        died = mishaps.Step(services.settings, f"{place}=kill@{passage}", *WHAT).end().died
+        # PostgreSQL takes a moment to notice that a client, and its turn, are gone.
+        wait_until(lambda: publisher.run_once() == 0 and waiting(db) == 0)
+        # At least once: what Redis took and nobody could note down any more comes again.
+        assert sorted(set(numbers(client))) == list(range(2, 2 * passage + 2))
+        if not died:
+            assert passage > 1, f"publishing never passes {place}"
+            return
+    raise AssertionError("publishing has fewer statements than that")
+
+
+def test_events_wait_for_a_redis_that_is_gone(services: Services, db: Database, client: Any):
+    port = urlsplit(services.settings.redis_url).port or 0
+    proxy = Proxy(9)
+    publisher = Publisher(db, through(services, proxy.port), PREFIX)
+    put_some(db, 3)
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            publisher.run_once()
+    assert (waiting(db), numbers(client)) == (3, [])
+    proxy.lead_to(port)
+    assert publisher.run_once() == 3
+    assert (waiting(db), numbers(client)) == (0, [0, 1, 2])
+    proxy.close()
+
+
+def test_a_redis_that_falls_silent_holds_nobody_up_for_long(services: Services, db: Database, client: Any):
+    gate: SilentGate
+    with silent_gate("127.0.0.1", urlsplit(services.settings.redis_url).port or 0) as gate:
+        publisher = Publisher(db, through(services, gate.port), PREFIX)
+        put_some(db, 1)
+        publisher.run_once()
+        gate.fall_silent()
+        put_some(db, 2, start=1)
+        began = time.monotonic()
+        with pytest.raises(Unavailable):
+            publisher.run_once()
+        assert time.monotonic() - began < 3
+        assert waiting(db) == 2
+        gate.speak()
+        publisher.run_once()
+    assert waiting(db) == 0
+    assert sorted(set(numbers(client))) == [0, 1, 2]
+
+
+def test_one_stream_that_refuses_holds_up_no_other(db: Database, client: Any, publisher: Publisher):
+    client.set(f"{PREFIX}.{Topic.EXECUTED}", "somebody else's")
+    put_some(db, 2, Topic.EXECUTED)
+    put_some(db, 2, Topic.HANDOVER)
+    with pytest.raises(Unavailable):
+        publisher.run_once()
+    assert numbers(client, Topic.HANDOVER) == [0, 1]
+    assert waiting(db) == 2
+    client.delete(f"{PREFIX}.{Topic.EXECUTED}")
+    assert publisher.run_once() == 2
+    assert numbers(client) == [0, 1]
+
+
+def test_a_publisher_at_work_survives_all_of_it_and_leaves_when_told(services: Services, db: Database, client: Any):
+    port = urlsplit(services.settings.redis_url).port or 0
+    proxy = Proxy(9)
+    publisher = Publisher(db, through(services, proxy.port), PREFIX, poll_s=30)
+    stop = threading.Event()
+    worker = threading.Thread(target=publisher.run, args=(stop,))
+    put_some(db, 3)
+    worker.start()
+    try:
+        proxy.lead_to(port)
+        wait_until(lambda: len(numbers(client)) == 3)
+        put_some(db, 2, start=3)
+        publisher.wake()
+        wait_until(lambda: len(numbers(client)) == 5)
+    finally:
+        stop.set()
+        worker.join(10)
+        proxy.close()
+    assert not worker.is_alive()
+    assert numbers(client) == [0, 1, 2, 3, 4]
