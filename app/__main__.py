@@ -20,11 +20,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "token": ("app.ops.token", "print a bearer token: token USER_ID | token --admin"),
     "audit": ("app.ops.audit_cli", "audit verify: whether anybody has touched the audit trail"),
     "users": ("app.ops.users_cli", "users add … | users list"),
+    "dead-letters": (
+        "app.ops.dead_letters_cli",
+        "dead-letters list | show ID | redrive ID | redrive --all …",
+    ),
 }
 
 
 def usage() -> str:
-    rows = "\n".join(f"  {name:<10} {about}" for name, (_, about) in COMMANDS.items())
+    rows = "\n".join(f"  {name:<12} {about}" for name, (_, about) in COMMANDS.items())
     return f"usage: python -m app [COMMAND] [ARGUMENTS]\n\n{rows}\n"
 
 

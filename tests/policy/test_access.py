@@ -83,6 +83,13 @@ TABLE: dict[str, tuple[int, ...]] = {
     "PATCH /api/v1/templates/{templateId}": (403, 403, 403, 403, 200, 200),
     "DELETE /api/v1/templates/{templateId}": (403, 403, 403, 403, 204, 204),
     "POST /api/v1/templates/{templateId}/preview": (403, 403, 403, 403, 200, 200),
+    "POST /api/v1/actions":              (403, 403, 403, 403, 202, 202),
+    "GET /api/v1/actions":               (403, 403, 403, 403, 200, 200),
+    "GET /api/v1/actions/{actionId}":    (403, 403, 403, 403, 200, 200),
+    "GET /api/v1/dead-letters":          (403, 403, 403, 403, 200, 200),
+    "GET /api/v1/dead-letters/{deadLetterId}": (403, 403, 403, 403, 200, 200),
+    "POST /api/v1/dead-letters/{deadLetterId}/redrive": (403, 403, 403, 403, 200, 200),
+    "POST /api/v1/dead-letters/redrive": (403, 403, 403, 403, 200, 200),
     "GET /healthz":                       (200, 200, 200, 200, 200, 200),
     "GET /readyz":                        (200, 200, 200, 200, 200, 200),
     "GET /metrics":                       (200, 200, 200, 200, 200, 200),
@@ -141,6 +148,10 @@ def _body(route: Route, world: World, who: str) -> dict[str, Any]:
             return NEW_ENTRIES[route.name]
         case "PUT /api/v1/recipient-channels/{channelId}/verification":
             return {"code": "123456"}
+        case "POST /api/v1/actions":
+            return {"actionPlanId": world.entries["planId"], "evaluationKey": "rule-114:1"}
+        case "POST /api/v1/dead-letters/redrive":
+            return {"all": True}
         case "PATCH /users/{userId}":
             return {"locale": "en"}
         case _:

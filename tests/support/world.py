@@ -12,10 +12,15 @@ from sqlalchemy import Connection, text
 
 from app.api.tokens import AUDIENCE, ISSUER, LocalTokens
 from app.bootstrap import Services
+from app.delivery import dead_letters
+from app.delivery.actions import service as actions
+from app.delivery.contract import NewAction, NewNotification
+from app.delivery.dead_letters import DeadLetter
 from app.delivery.directory.service import CHANNELS, PROFILES
 from app.delivery.entries import House
 from app.delivery.plans import shipped
 from app.delivery.plans.service import PLANS, ROUTES, TEMPLATES, create_step
+from app.delivery.service import enqueue
 from app.matching.contract import NewTask
 from app.schema import users as user_models
 from app.users import service as users
@@ -41,9 +46,9 @@ class World:
     ids: dict[str, int]
     task_id: UUID
     notification_id: UUID
-    entries: dict[str, int]
-    """One of each kind that coordinators keep by hand, and a message in the elder's app, by the word that stands for its
-    id in a path."""
+    entries: dict[str, Any]
+    """One of each kind that coordinators keep by hand, an action, a dead letter and a message in the elder's app, by
+    the word that stands for its id in a path."""
 
 
 def empty_stores(services: Services) -> None:
@@ -74,7 +79,11 @@ def settle_world(services: Services, *, assigned: bool = False, started: bool = 
         services.matching.start(student, task_id)
     with services.db.transaction() as conn:
         notification_id = conn.execute(text("SELECT id FROM notifications ORDER BY id LIMIT 1")).scalar_one()
-        entries = settle_entries(conn) | {"messageId": _leave_message(conn, elder.id, notification_id)}
+        entries: dict[str, Any] = {**settle_entries(conn)}
+        entries["messageId"] = _leave_message(conn, elder.id, notification_id)
+        entries["deadLetterId"] = _give_up(conn, elder.id)
+        (asked,) = actions.request(conn, [NewAction(entries["planId"], evaluation_key="rule-114:0")])
+        entries["actionId"] = asked.id
     return World(ids, task_id, notification_id, entries)
 
 
@@ -103,6 +112,15 @@ def _leave_message(conn: Connection, reader_id: int, notification_id: UUID) -> i
         " VALUES (:id, :reader, 'Yanında', 'Ahmet yola çıktı!', '{}') RETURNING id"
     )
     return conn.execute(text(statement), {"id": notification_id, "reader": reader_id}).scalar_one()
+
+
+def _give_up(conn: Connection, reader_id: int) -> UUID:
+    (id_,) = enqueue(conn, [NewNotification(reader_id, "Yanında", "Bu mesaj ulaşmadı.", {})])
+    statement = "UPDATE notifications SET status = 'DEAD', due_at = NULL, finished_at = now() WHERE id = :id"
+    conn.execute(text(statement), {"id": id_})
+    letter = DeadLetter("push", "UNREACHABLE", retryable=True, retry_count=2, notification_id=id_)
+    dead_letters.write(conn, [letter])
+    return letter.id
 
 
 def authorization(world: World, services: Services, who: str) -> dict[str, str]:

@@ -1,0 +1,69 @@
+"""Plans that other systems have carried out, and what became of them."""
+
+from uuid import UUID
+
+from app.api.access import COORDINATORS
+from app.api.load import Draining, refuse_while_draining
+from app.api.routing import Call, Reply, Routes
+from app.api.schemas import PageJson
+from app.api.schemas_actions import ActionInFullJson, ActionJson, ActionsQuery, NewActionBody
+from app.delivery.actions import progress
+from app.delivery.actions import service as actions
+from app.delivery.actions.errors import EvaluationKeyReused, PlanNotFound
+from app.delivery.actions.requested import problem_with
+from app.delivery.backlog import BacklogFull
+from app.errors import InvalidValue, NotFound
+
+routes = Routes("Actions")
+
+
+@routes.add(
+    "POST",
+    "/api/v1/actions",
+    who=COORDINATORS,
+    answers={202: ActionInFullJson, 200: ActionInFullJson},
+    errors=(InvalidValue, PlanNotFound, EvaluationKeyReused, BacklogFull, Draining),
+)
+def request_action(call: Call, body: NewActionBody) -> Reply:
+    """Have a plan carried out.
+
+    202 as soon as it cannot be lost any more; `GET /api/v1/actions/{id}` tells how far it has come. The same
+    `evaluationKey` again is answered with 200 and the action that it has brought before.
+    """
+    refuse_while_draining()
+    call.site.backlog.admit()
+    with call.services.db.transaction() as conn:
+        (asked,) = actions.request(conn, [body.to_new_action(_plan(body))])
+        shown = ActionInFullJson.model_validate(progress.get_action(conn, asked.id))
+    return Reply(shown, 202 if asked.is_new else 200, {"Location": f"/api/v1/actions/{asked.id}"})
+
+
+def _plan(body: NewActionBody) -> int | str:
+    problem = problem_with(body.variables or {})
+    if problem:
+        raise InvalidValue("variables", problem)
+    plans = [plan for plan in (body.action_plan_id, body.plan_key) if plan is not None]
+    if len(plans) != 1:
+        raise InvalidValue("actionPlanId", "is what is asked for, or else planKey: one of the two")
+    return plans[0]
+
+
+@routes.add("GET", "/api/v1/actions", who=COORDINATORS, answers={200: PageJson[ActionJson]}, errors=(InvalidValue,))
+def list_actions(call: Call, query: ActionsQuery) -> PageJson[ActionJson]:
+    """List actions, newest first."""
+    with call.services.db.reading() as conn:
+        page = progress.list_actions(
+            conn,
+            status=query.status,
+            action_plan_id=query.action_plan_id,
+            cursor=query.cursor,
+            limit=query.limit,
+        )
+    return PageJson[ActionJson].model_validate(page)
+
+
+@routes.add("GET", "/api/v1/actions/{actionId}", who=COORDINATORS, answers={200: ActionInFullJson}, errors=(NotFound,))
+def get_action(call: Call, action_id: UUID) -> ActionInFullJson:
+    """Show one action with its steps and their messages."""
+    with call.services.db.reading() as conn:
+        return ActionInFullJson.model_validate(progress.get_action(conn, action_id))

@@ -1,0 +1,76 @@
+"""What did not arrive, and giving it another try."""
+
+from uuid import UUID
+
+from app.api.access import COORDINATORS
+from app.api.routing import Call, Routes
+from app.api.schemas import PageJson
+from app.api.schemas_actions import DeadLetterJson, DeadLettersQuery, RedriveBody, RedrivenJson
+from app.delivery import dead_letters, redrive
+from app.delivery.dead_letters import EVERY
+from app.delivery.redrive import LetterClosed, LetterTooLate, NothingToRedrive
+from app.errors import InvalidValue, NotFound
+
+routes = Routes("Dead letters")
+
+
+@routes.add(
+    "GET", "/api/v1/dead-letters", who=COORDINATORS, answers={200: PageJson[DeadLetterJson]}, errors=(InvalidValue,)
+)
+def list_dead_letters(call: Call, query: DeadLettersQuery) -> PageJson[DeadLetterJson]:
+    """List what was given up, newest first."""
+    with call.services.db.reading() as conn:
+        page = dead_letters.list_dead_letters(
+            conn, status=query.status, which=query.to_filter(), cursor=query.cursor, limit=query.limit
+        )
+    return PageJson[DeadLetterJson].model_validate(page)
+
+
+@routes.add(
+    "GET",
+    "/api/v1/dead-letters/{deadLetterId}",
+    who=COORDINATORS,
+    answers={200: DeadLetterJson},
+    errors=(NotFound,),
+)
+def get_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
+    """Show what was given up, and why."""
+    with call.services.db.reading() as conn:
+        return DeadLetterJson.model_validate(dead_letters.get_dead_letter(conn, dead_letter_id))
+
+
+@routes.add(
+    "POST",
+    "/api/v1/dead-letters/{deadLetterId}/redrive",
+    who=COORDINATORS,
+    answers={200: DeadLetterJson},
+    errors=(NotFound, LetterClosed, LetterTooLate, NothingToRedrive),
+)
+def redrive_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
+    """Give one message another try.
+
+    It goes out under the same id, and a channel knows it again by that; of two who ask at the same time one is told
+    409.
+    """
+    with call.services.db.transaction() as conn:
+        redrive.redrive(conn, dead_letter_id, call.caller.id, call.services.settings.notification_max_age_s)
+        return DeadLetterJson.model_validate(dead_letters.get_dead_letter(conn, dead_letter_id))
+
+
+@routes.add(
+    "POST", "/api/v1/dead-letters/redrive", who=COORDINATORS, answers={200: RedrivenJson}, errors=(InvalidValue,)
+)
+def redrive_dead_letters(call: Call, body: RedriveBody) -> RedrivenJson:
+    """Give all that match another try, the oldest first.
+
+    One call redrives some hundred at most; call again while some remain. Open letters that a try is of no use to,
+    because they have lost their meaning or never were a message, are counted as skipped and stay as they are.
+    """
+    which = body.to_filter()
+    if which == EVERY and body.all is not True:
+        raise InvalidValue("all", "must be true where nothing else says which letters are meant")
+    max_age_s = call.services.settings.notification_max_age_s
+    with call.services.db.transaction() as conn:
+        return RedrivenJson.model_validate(
+            redrive.redrive_matching(conn, which, call.caller.id, max_age_s=max_age_s), from_attributes=True
+        )

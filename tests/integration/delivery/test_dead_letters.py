@@ -1,0 +1,246 @@
+"""What was given up is told to others, found again, and tried anew once by whoever asks first."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.db import Database
+from app.delivery import dead_letters
+from app.delivery.actions.events import Topic
+from app.delivery.dead_letters import EVERY, DeadLetter, DeadLetterView, Filter
+from app.delivery.models import DeadLetterStatus, NotificationStatus, NotificationType, Outcome
+from app.delivery.queue import claim
+from app.delivery.records import Report, Try, Verdict, record
+from app.delivery.redrive import LetterClosed, LetterTooLate, NothingToRedrive, Redriven, redrive, redrive_matching
+from app.delivery.retry import Result
+from app.errors import AppError, NotFound
+from app.ids import uuid7
+from tests.support.delivery import add_user, change, post, row
+from tests.support.streams import event_payloads
+
+DEAD = Verdict(NotificationStatus.DEAD, error_code="UNREACHABLE", failed=True, retryable=True)
+
+
+def give_up(db: Database, number: int = 1, **changes: Any) -> list[UUID]:
+    """Messages that a channel has refused."""
+    ids = post(db, [add_user(db, f"phone-{uuid7()}")] * number, **changes)
+    fail_again(db)
+    return ids
+
+
+def fail_again(db: Database) -> None:
+    with db.transaction() as conn:
+        taken = claim(conn, NotificationType.PUSH, 1000, 30, chance=lambda: 0.0).taken
+        refused = Result(Outcome.PERMANENT, "UNREACHABLE")
+        record(conn, [Report(one, DEAD, [Try(one.devices[0], refused)]) for one in taken])
+
+
+def letters(db: Database, **filters: Any) -> list[DeadLetterView]:
+    with db.transaction() as conn:
+        return dead_letters.list_dead_letters(conn, which=Filter(**filters)).items
+
+
+def write(db: Database, **changes: Any) -> UUID:
+    letter = DeadLetter(**({"channel_type": "email", "error_code": "NO_RECIPIENT", "retryable": False} | changes))
+    with db.transaction() as conn:
+        dead_letters.write(conn, [letter])
+    return letter.id
+
+
+def again(db: Database, id_: UUID, by: int | None = None) -> None:
+    with db.transaction() as conn:
+        redrive(conn, id_, by)
+
+
+def again_all(db: Database, which: Filter = EVERY, limit: int = 200) -> Redriven:
+    with db.transaction() as conn:
+        return redrive_matching(conn, which, None, limit)
+
+
+def test_a_letter_is_told_to_other_services_in_the_same_transaction(db: Database):
+    (id_,) = give_up(db)
+    (letter,) = letters(db)
+    (told,) = event_payloads(db, Topic.DEAD_LETTER)
+    assert told == {
+        "dead_letter_id": str(letter.id),
+        "action_id": None,
+        "notification_id": str(id_),
+        "trace_id": None,
+        "action_plan_id": None,
+        "step_order": None,
+        "channel_type": "push",
+        "error_code": "UNREACHABLE",
+        "error_message": "The provider cannot be reached.",
+        "retry_count": 0,
+        "failed_at": letter.failed_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+    }
+
+
+def test_a_letter_with_the_same_id_is_written_and_told_once(db: Database):
+    id_ = uuid7()
+    write(db, id=id_)
+    write(db, id=id_)
+    assert [letter.id for letter in letters(db)] == [id_]
+    assert len(event_payloads(db, Topic.DEAD_LETTER)) == 1
+
+
+def test_letters_are_found_by_what_they_are_about(db: Database):
+    mail, other, sms = (
+        write(db, action_plan_id=21),
+        write(db, error_code="INVALID_ADDRESS"),
+        write(db, channel_type="sms", action_plan_id=21),
+    )
+    assert [one.id for one in letters(db)] == [sms, other, mail]
+    assert [one.id for one in letters(db, channel_type="email")] == [other, mail]
+    assert [one.id for one in letters(db, error_code="INVALID_ADDRESS")] == [other]
+    assert [one.id for one in letters(db, action_plan_id=21, channel_type="sms")] == [sms]
+    moment = letters(db)[1].failed_at
+    assert [one.id for one in letters(db, since=moment)] == [sms, other]
+    assert [one.id for one in letters(db, until=moment)] == [mail]
+    assert letters(db, since=moment + timedelta(hours=1)) == []
+
+
+def test_a_list_is_turned_page_by_page(db: Database):
+    written = [write(db) for _ in range(5)]
+    found: list[UUID] = []
+    cursor = None
+    with db.transaction() as conn:
+        while True:
+            page = dead_letters.list_dead_letters(conn, status=DeadLetterStatus.OPEN, cursor=cursor, limit=2)
+            found += [one.id for one in page.items]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+    assert found == written[::-1]
+
+
+def test_a_message_is_tried_anew_under_its_own_id_with_all_of_its_tries(db: Database):
+    (id_,) = give_up(db)
+    operator = add_user(db)
+    again(db, letters(db)[0].id, operator)
+    revived = row(db, id_)
+    assert (revived.status, revived.failures, revived.fresh_from, revived.attempts) == ("ACCEPTED", 0, 1, 1)
+    assert (revived.error_code, revived.finished_at) == (None, None)
+    (letter,) = letters(db)
+    assert (letter.status, letter.redriven_by) == (DeadLetterStatus.REDRIVEN, operator)
+    assert letter.closed_at is not None
+    with db.transaction() as conn:
+        (taken,) = claim(conn, NotificationType.PUSH, 10, 30, chance=lambda: 0.0).taken
+    assert (taken.id, taken.attempt, taken.settled) == (id_, 2, {})
+
+
+def test_what_fails_again_is_a_letter_again(db: Database):
+    (id_,) = give_up(db)
+    for failed in range(1, 4):
+        assert [one.notification_id for one in letters(db)] == [id_] * failed
+        again(db, letters(db)[0].id)
+        fail_again(db)
+    assert [one.status for one in letters(db)] == ["OPEN", "REDRIVEN", "REDRIVEN", "REDRIVEN"]
+
+
+def test_a_letter_is_redriven_once(db: Database):
+    give_up(db)
+    (letter,) = letters(db)
+    again(db, letter.id)
+    with pytest.raises(LetterClosed):
+        again(db, letter.id)
+    fail_again(db)
+    with pytest.raises(LetterClosed):
+        again(db, letter.id)
+
+
+@pytest.mark.parametrize(
+    "assignment", ["expires_at = clock_timestamp()", "created_at = clock_timestamp() - interval '25 hours'"]
+)
+def test_what_has_lost_its_meaning_is_not_tried_again(db: Database, assignment: str):
+    (id_,) = give_up(db)
+    change(db, id_, assignment)
+    with pytest.raises(LetterTooLate):
+        again(db, letters(db)[0].id)
+    assert row(db, id_).status == "DEAD"
+    assert [one.status for one in letters(db)] == ["OPEN"]
+
+
+def test_what_never_was_a_message_or_an_action_cannot_be_tried_again(db: Database):
+    id_ = write(db, channel_type="action", error_code="INVALID_REQUEST")
+    with pytest.raises(NothingToRedrive):
+        again(db, id_)
+    with pytest.raises(NotFound):
+        again(db, uuid7())
+
+
+@pytest.mark.parametrize("together", [2, 8])
+def test_of_several_who_redrive_at_the_same_time_one_does(db: Database, together: int):
+    for _ in range(5):
+        (id_,) = give_up(db)
+        letter_id = letters(db)[0].id
+        line = threading.Barrier(together)
+
+        def attempt(_: int, id_: UUID = letter_id, line: threading.Barrier = line) -> type[AppError] | None:
+            line.wait()
+            try:
+                again(db, id_)
+            except AppError as error:
+                return type(error)
+            return None
+
+        with ThreadPoolExecutor(together) as pool:
+            outcomes = list(pool.map(attempt, range(together)))
+        assert outcomes.count(None) == 1
+        assert outcomes.count(LetterClosed) == together - 1
+        assert (row(db, id_).status, row(db, id_).fresh_from) == ("ACCEPTED", 1)
+        fail_again(db)
+        again_all(db)
+        with db.transaction() as conn:
+            claim(conn, NotificationType.PUSH, 10, 30)
+
+
+def test_all_that_match_are_redriven_in_batches_the_oldest_first(db: Database):
+    ids = give_up(db, 5)
+    write(db)
+    late, *_ = give_up(db, 1)
+    change(db, late, "expires_at = clock_timestamp()")
+    meant = Filter(error_code="UNREACHABLE")
+    assert again_all(db, meant, limit=2) == Redriven(2, skipped=1, remaining=3)
+    assert [row(db, id_).status for id_ in ids] == ["ACCEPTED", "ACCEPTED", "DEAD", "DEAD", "DEAD"]
+    assert again_all(db, meant, limit=2) == Redriven(2, skipped=1, remaining=1)
+    assert again_all(db, meant, limit=2) == Redriven(1, skipped=1, remaining=0)
+    assert again_all(db, meant, limit=2) == Redriven(0, skipped=1, remaining=0)
+    assert again_all(db) == Redriven(0, skipped=2, remaining=0)
+
+
+def test_only_what_is_meant_is_redriven(db: Database):
+    (id_,) = give_up(db)
+    assert again_all(db, Filter(channel_type="email")) == Redriven(0, 0, 0)
+    assert again_all(db, Filter(error_code="TIMEOUT")) == Redriven(0, 0, 0)
+    assert row(db, id_).status == "DEAD"
+    assert again_all(db, Filter(channel_type="push")) == Redriven(1, 0, 0)
+
+
+def test_several_who_redrive_everything_share_it_among_them(db: Database):
+    ids = give_up(db, 60)
+
+    def work(_: int) -> int:
+        done = 0
+        while (batch := again_all(db, limit=7)).remaining or batch.redriven:
+            done += batch.redriven
+        return done
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(work, range(4))) == 60
+    assert {row(db, id_).fresh_from for id_ in ids} == {1}
+
+
+def test_the_dispatchers_are_woken(db: Database):
+    give_up(db)
+    with db.engine.connect() as ear:
+        driver: Any = ear.connection.driver_connection
+        driver.autocommit = True
+        driver.execute("LISTEN delivery")
+        again(db, letters(db)[0].id)
+        assert [one.channel for one in driver.notifies(timeout=2, stop_after=1)] == ["delivery"]
+        driver.execute("UNLISTEN *")
