@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from app.api.schemas import PageQuery
 from app.api.validation import (
@@ -15,6 +15,7 @@ from app.api.validation import (
     PathIdentifier,
     Request,
     Response,
+    whole,
 )
 from app.delivery.actions.models import ActionStatus, Origin
 from app.delivery.actions.requested import BIGINT_MAX, LONGEST_KEY, MOST_VARIABLES_BYTES, new_trace_id
@@ -25,7 +26,7 @@ from app.delivery.models import DeadLetterStatus, NotificationStatus, Notificati
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_KEY, pattern=LINE_WITH_A_WORD)]
 PlanKey = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=VISIBLE_ASCII)]
-Number = Annotated[int, Field(ge=-BIGINT_MAX - 1, le=BIGINT_MAX)]
+Number = Annotated[int, Field(ge=-BIGINT_MAX - 1, le=BIGINT_MAX), BeforeValidator(whole)]
 ChannelType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$"), Field(examples=["email"])]
 ErrorCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,100}$"), Field(examples=["UNREACHABLE"])]
 
