@@ -49,6 +49,7 @@ _MEASURE = text(
 )
 
 
-def measure(conn: Connection, now: datetime) -> Objectives:
+def measure(conn: Connection) -> Objectives:
+    now: datetime = conn.execute(text("SELECT clock_timestamp()")).scalar_one()
     row = conn.execute(_MEASURE, {"since": earliest_id(now - WINDOW), "most": MOST}).one()
     return Objectives(row.p95_s, row.success_rate, row.dlq_rate, row.critical_exhausted_rate)

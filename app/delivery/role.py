@@ -2,18 +2,28 @@
 
 import signal
 import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 
 import structlog
 
 from app.clock import Clock, DatabaseClock
 from app.db import Database
+from app.delivery.actions.conductor import Conductor
+from app.delivery.actions.desk import ActionRules
+from app.delivery.actions.events import Topic
+from app.delivery.actions.intake import GROUP, Intake
+from app.delivery.actions.publisher import Publisher
+from app.delivery.alarm import Alarm
 from app.delivery.channels.registry import Channels, Wiring, open_channels
 from app.delivery.lane import LaneOptions
+from app.delivery.wake import ACTION_TOPIC, Bell, Listener
 from app.delivery.worker import Dispatcher
 from app.ops.metrics import serve_metrics
 from app.redis_store.breakers import Breakers, RedisBreakers
 from app.redis_store.client import open_client
+from app.redis_store.streams import Inlet, Outlet
 from app.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -24,6 +34,10 @@ WRONG_SETTINGS = 78
 _LEAVE_S = 5.0
 # Of the rest, so much is for finishing what is being sent: 30 s of 40.
 _PATIENT_SHARE = 0.75
+# Connections for the lanes' claims, the recorder, the clock and the companions, few of which work at the same time.
+_POOL = 12
+_BLOCK_S = 1.0
+"""How long the intake listens at a time; so long it may be deaf to the order to stop."""
 
 
 def main(settings: Settings, argv: list[str]) -> int:
@@ -37,7 +51,7 @@ def main(settings: Settings, argv: list[str]) -> int:
     # Claims and records are short; what channels of our own write, each of their threads writes by itself.
     db = Database(
         settings.database_url,
-        pool_size=10 + 3 * settings.notification_queue_consumer_threads,
+        pool_size=_POOL + 3 * settings.notification_queue_consumer_threads,
         application_name="yaninda-delivery",
     )
     clock = DatabaseClock(db.now)
@@ -49,21 +63,53 @@ def main(settings: Settings, argv: list[str]) -> int:
         log.critical("delivery_credentials_unusable", error_type=kind, hint="check FIREBASE_CREDENTIALS")
         return WRONG_SETTINGS
     breakers = RedisBreakers(open_client(settings.redis_url))
-    dispatcher = make_dispatcher(settings, db, clock, channels, breakers)
-    if settings.delivery_metrics_port:
-        serve_metrics(settings, settings.delivery_metrics_port, dispatcher.metrics.registry)
-    log.info("delivery_started", channels=[channel.name for channel in channels.all])
-    try:
+    with companions(settings, db, stop) as bell:
+        dispatcher = make_dispatcher(settings, db, clock, channels, breakers, [Listener(ACTION_TOPIC, bell.ring)])
+        if settings.delivery_metrics_port:
+            serve_metrics(settings, settings.delivery_metrics_port, dispatcher.metrics.registry)
+        log.info("delivery_started", channels=[channel.name for channel in channels.all])
         dispatcher.run(stop)
-    finally:
-        channels.close()
-        breakers.close()
-        db.close()
+        bell.ring()
+    channels.close()
+    breakers.close()
+    db.close()
     return 0
 
 
+@contextmanager
+def companions(settings: Settings, db: Database, stop: threading.Event) -> Generator[Bell]:
+    """What runs beside the lanes: actions are taken in and brought on, results are published, and somebody watches
+    what piles up. The bell wakes whoever brings actions on."""
+    prefix = settings.action_topic_prefix
+    bell = Bell()
+    outlet = Outlet(settings.redis_url)
+    intake = Intake(db, Inlet(settings.redis_url, f"{prefix}.{Topic.REQUESTED}", GROUP, block_s=_BLOCK_S))
+    publisher = Publisher(db, outlet, prefix)
+    conductor = Conductor(db, ActionRules.from_settings(settings), bell.wait)
+    alarm = Alarm(db, settings.dead_letter_alarm)
+    threads = [
+        threading.Thread(target=one.run, args=(stop,), name=type(one).__name__.lower(), daemon=True)
+        for one in (intake, publisher, conductor, alarm)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield bell
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(_LEAVE_S)
+        intake.close()
+        outlet.close()
+
+
 def make_dispatcher(
-    settings: Settings, db: Database, clock: Clock, channels: Channels, breakers: Breakers
+    settings: Settings,
+    db: Database,
+    clock: Clock,
+    channels: Channels,
+    breakers: Breakers,
+    listeners: Sequence[Listener] = (),
 ) -> Dispatcher:
     leaving_s = max(settings.drain_s - _LEAVE_S, 1.0)
     return Dispatcher(
@@ -72,6 +118,7 @@ def make_dispatcher(
         channels,
         database_url=settings.database_url,
         breakers=breakers,
+        listeners=listeners,
         drain_s=leaving_s * _PATIENT_SHARE,
         abort_s=leaving_s * (1 - _PATIENT_SHARE),
         options=LaneOptions(

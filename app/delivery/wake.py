@@ -35,6 +35,20 @@ class Listener:
     wake: Callable[[], None]
 
 
+class Bell:
+    """For one who sleeps until there is something to do. What rang while they were busy wakes them at once."""
+
+    def __init__(self) -> None:
+        self._rung = threading.Event()
+
+    def ring(self) -> None:
+        self._rung.set()
+
+    def wait(self, timeout_s: float) -> None:
+        self._rung.wait(timeout_s)
+        self._rung.clear()
+
+
 class Announcer:
     """A thread with a connection of its own that listens and wakes whoever is meant. An announcement without a topic,
     and whatever may have been announced while nobody listened, is for all."""

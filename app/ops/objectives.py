@@ -25,9 +25,8 @@ class DeliveryObjectives(Collector):
     def collect(self) -> Iterable[Metric]:
         """Nothing where PostgreSQL does not answer, as with `OverdueSteps`."""
         try:
-            now = self._db.now()
             with self._db.reading() as conn:
-                return _metrics(measure(conn, now))
+                return _metrics(measure(conn))
         except Unavailable as error:
             log.warning("objectives_not_measured", code=error.code)
             return []

@@ -302,6 +302,6 @@ class RunningCopy:
 
     def _drain_s(self) -> float:
         try:
-            return float(self.env.get("DRAIN_S", "").strip() or 40) + BESIDES_DRAIN_S
+            return float(self.env.get("DRAIN_S", "").strip() or 45) + BESIDES_DRAIN_S
         except ValueError:
-            return 40 + BESIDES_DRAIN_S
+            return 45 + BESIDES_DRAIN_S

@@ -21,6 +21,7 @@ from sqlalchemy.engine import make_url
 from app.bootstrap import build_services
 from app.db import psycopg_url
 from app.delivery.channels.recording import RecordingChannel
+from app.delivery.channels.registry import Channels
 from app.delivery.worker import Dispatcher
 from app.logs import configure_logs
 from app.ops.migrate import upgrade
@@ -76,7 +77,7 @@ def town(database_url: str, redis_url: str) -> Iterator[Town]:
 
 def _live_a_day(url: str, redis_url: str) -> dict[str, Any]:
     services = build_services(Settings(database_url=url, redis_url=redis_url, auth_secret=SECRET), pool_size=4)
-    post = Dispatcher(services.db, services.clock, RecordingChannel(services.db), database_url=url)
+    post = Dispatcher(services.db, services.clock, Channels([RecordingChannel(services.db)]), database_url=url)
     there = Neighbourhood(services)
     zeynep, ayse, hatice = there.coordinator(), there.elder(), there.elder("Hatice Demir")
     ali, banu = there.students(100, 200)

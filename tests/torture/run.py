@@ -93,7 +93,7 @@ class Run:
             "REDIS_URL": self.stores.redis_url(self.proxy.port),
             "AUTH_SECRET": SECRET,
             "API_WORKERS": "1",
-            "DELIVERY_THREADS": "4",
+            "NOTIFICATION_QUEUE_CONSUMER_THREADS": "4",
             "OFFER_TTL_S": "2",
             "SEARCH_LIMIT_S": str(self.options.search_limit_s),
             "START_LIMIT_S": "4",

@@ -33,9 +33,8 @@ def give_up(db: Database, id_: UUID, *, retryable: bool) -> None:
 
 
 def measured(db: Database) -> Objectives:
-    now = db.now()
     with db.reading() as conn:
-        return measure(conn, now)
+        return measure(conn)
 
 
 def test_all_is_well_where_nothing_was_sent(db: Database) -> None:
