@@ -58,33 +58,6 @@ def _row(id_: UUID, new: NewNotification) -> dict[str, Any]:
     }
 
 
-# What a worker has in hand cannot be called back, but it can be kept from being tried again: it expires now. Rows
-# that another transaction holds at this instant are in hand too; waiting for them could deadlock with the
-# dispatcher, which records many rows at once.
-_CANCEL = text(
-    """
-    WITH meant AS (
-        SELECT id FROM notifications
-         WHERE task_id = :task_id AND recipient_user_id = ANY(:recipients)
-           AND status IN ('ACCEPTED', 'SENDING', 'RETRYING') AND metadata -> 'data' ->> 'type' = :message_type
-           FOR UPDATE SKIP LOCKED
-    ), in_hand AS (
-        UPDATE notifications n SET expires_at = clock_timestamp()
-          FROM meant WHERE n.id = meant.id AND n.status = 'SENDING'
-    )
-    UPDATE notifications n SET status = 'CANCELLED', due_at = NULL, finished_at = clock_timestamp()
-      FROM meant WHERE n.id = meant.id AND n.status IN ('ACCEPTED', 'RETRYING')
-    """
-)
-
-
-def cancel_waiting(conn: Connection, task_id: UUID, recipient_user_ids: Sequence[int], message_type: str) -> int:
-    """Takes back what has not left yet; says how many."""
-    return conn.execute(
-        _CANCEL, {"task_id": task_id, "recipients": list(recipient_user_ids), "message_type": message_type}
-    ).rowcount
-
-
 def list_notifications(
     conn: Connection,
     *,

@@ -244,10 +244,10 @@ class MemoryWorld:
         told: Told = Counter()
         cancelled: set[tuple[int, UUID]] = set()
         for note in rows.notifications:
-            assert note.new.task_id is not None
-            told[note.new.recipient_user_id, note.message, note.new.task_id] += 1
+            assert note.new.task_id is not None and note.new.person_id is not None
+            told[note.new.person_id, note.message, note.new.task_id] += 1
             if note.cancelled:
-                cancelled.add((note.new.recipient_user_id, note.new.task_id))
+                cancelled.add((note.new.person_id, note.new.task_id))
         return Seen(self.now(), tasks, offers, told, cancelled)
 
     def shown(self, task_id: UUID) -> Shown:
@@ -299,7 +299,7 @@ class RealWorld:
         self._redis.close()
 
     def clear(self) -> None:
-        self._run("TRUNCATE tasks, offers, notifications, notification_attempts, students, users CASCADE")
+        self._run("TRUNCATE tasks, offers, actions, notifications, notification_attempts, students, users CASCADE")
         self._redis.flushdb()
 
     def now(self) -> datetime:

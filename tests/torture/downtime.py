@@ -45,6 +45,10 @@ AGE = (
            expires_at = expires_at - %(by)s::interval
     WHERE status IN ('ACCEPTED', 'SENDING', 'RETRYING')""",
     """
+    UPDATE actions SET created_at = created_at - %(by)s::interval, due_at = due_at - %(by)s::interval,
+           expires_at = expires_at - %(by)s::interval
+    WHERE status = 'RUNNING'""",
+    """
     UPDATE offers SET offered_at = offered_at - %(by)s::interval, deadline = deadline - %(by)s::interval,
            created_at = created_at - %(by)s::interval
     WHERE state = 'PENDING'""",
@@ -120,7 +124,8 @@ def judge(conn: Conn, tasks: Sequence[str], caught_up_s: float, batch: int, matc
         """
         SELECT t.id, t.status, count(o.id) FILTER (WHERE o.state = 'EXPIRED'), count(o.id), min(o.deadline),
                min(o.closed_at),
-               (SELECT count(*) FROM notifications n WHERE n.task_id = t.id AND n.recipient_user_id = t.elder_id)
+               (SELECT count(DISTINCT n.action_id) FROM notifications n
+                 WHERE n.task_id = t.id AND n.recipient_user_id = t.elder_id)
         FROM tasks t LEFT JOIN offers o ON o.task_id = t.id WHERE t.id = ANY(%s::uuid[]) GROUP BY t.id""",
         [list(tasks)],
     ).fetchall()

@@ -35,8 +35,12 @@ AT_REST = {
     "a notification that is still on its way": """
         SELECT id, status, attempts, due_at FROM notifications WHERE status IN ('ACCEPTED', 'SENDING', 'RETRYING')""",
     "a notification that was given up": """
-        SELECT id, status, error_code FROM notifications
-        WHERE status = 'DEAD' OR (status <> 'SENT' AND metadata -> 'data' ->> 'type' <> 'OFFER')""",
+        SELECT n.id, n.status, n.error_code FROM notifications n
+        WHERE (n.status = 'DEAD' OR (n.status <> 'SENT' AND n.metadata -> 'data' ->> 'type' <> 'OFFER'))
+          AND NOT EXISTS (SELECT FROM notifications other WHERE other.action_id = n.action_id
+                          AND other.step_order = n.step_order AND other.status = 'SENT')""",
+    "a plan that nobody carries on": """
+        SELECT id, due_at, steps FROM actions WHERE status = 'RUNNING'""",
     "an offer that was not pushed while it was live": """
         SELECT n.id, n.status, n.finished_at, o.deadline, o.closed_at, o.state
         FROM notifications n JOIN offers o ON o.task_id = n.task_id AND o.student_id = n.recipient_user_id
@@ -45,13 +49,14 @@ AT_REST = {
     "an offer called back that had not been withdrawn": """
         SELECT n.id, o.state FROM notifications n
         JOIN offers o ON o.task_id = n.task_id AND o.student_id = n.recipient_user_id
-        WHERE n.status = 'CANCELLED' AND o.state NOT IN ('WITHDRAWN', 'ACCEPTED', 'RELEASED')""",
+        WHERE n.status = 'CANCELLED' AND n.metadata -> 'data' ->> 'type' = 'OFFER'
+          AND o.state NOT IN ('WITHDRAWN', 'ACCEPTED', 'RELEASED')""",
     "a notification that counts as sent and was shown nowhere": """
         SELECT n.id FROM notifications n
         WHERE n.status = 'SENT' AND NOT EXISTS (SELECT FROM recorded_pushes p WHERE p.notification_id = n.id)""",
     "a notification that missed one of the phones": """
         SELECT n.id, d.device_id FROM notifications n JOIN devices d ON d.user_id = n.recipient_user_id
-        WHERE n.status = 'SENT' AND NOT EXISTS (
+        WHERE n.status = 'SENT' AND n.notification_type = 'PUSH' AND NOT EXISTS (
             SELECT FROM recorded_pushes p WHERE p.notification_id = n.id AND p.device_id = d.device_id)
           AND n.metadata -> 'data' ->> 'type' <> 'OFFER'""",
     "a push of something nobody wrote": """
@@ -66,18 +71,19 @@ AT_REST = {
              AND b.attempt <> a.attempt AND b.device_id IS NOT DISTINCT FROM a.device_id
         WHERE a.outcome = 'SENT' AND b.outcome = 'SENT' AND b.at - a.at < interval '25 s'""",
     "an elder who was not told once that the search was over": """
-        SELECT t.id, count(n.id) FROM tasks t LEFT JOIN notifications n ON n.task_id = t.id
+        SELECT t.id, count(DISTINCT n.action_id) FROM tasks t LEFT JOIN notifications n ON n.task_id = t.id
              AND n.recipient_user_id = t.elder_id AND n.metadata -> 'data' ->> 'type' = 'NOBODY_FOUND'
-        GROUP BY t.id HAVING count(n.id) <> (t.status = 'TIMED_OUT')::int""",
+        GROUP BY t.id HAVING count(DISTINCT n.action_id) <> (t.status = 'TIMED_OUT')::int""",
     "a coordinator who was not told once that nobody was found": """
-        SELECT t.id, u.id, count(n.id) FROM tasks t CROSS JOIN users u LEFT JOIN notifications n ON n.task_id = t.id
+        SELECT t.id, u.id, count(DISTINCT n.action_id)
+        FROM tasks t CROSS JOIN users u LEFT JOIN notifications n ON n.task_id = t.id
              AND n.recipient_user_id = u.id AND n.metadata -> 'data' ->> 'type' = 'NOBODY_FOUND_FOR'
         WHERE u.role = 'COORDINATOR'
-        GROUP BY t.id, u.id HAVING count(n.id) <> (t.status = 'TIMED_OUT')::int""",
+        GROUP BY t.id, u.id HAVING count(DISTINCT n.action_id) <> (t.status = 'TIMED_OUT')::int""",
     "an elder who was not told once that the task is done": """
-        SELECT t.id, count(n.id) FROM tasks t LEFT JOIN notifications n ON n.task_id = t.id
+        SELECT t.id, count(DISTINCT n.action_id) FROM tasks t LEFT JOIN notifications n ON n.task_id = t.id
              AND n.recipient_user_id = t.elder_id AND n.metadata -> 'data' ->> 'type' = 'COMPLETED'
-        GROUP BY t.id HAVING count(n.id) <> (t.status = 'COMPLETED')::int""",
+        GROUP BY t.id HAVING count(DISTINCT n.action_id) <> (t.status = 'COMPLETED')::int""",
     "a count of completed tasks that is not that of the tasks": """
         SELECT s.id, s.completed, count(t.id) FROM students s
         LEFT JOIN tasks t ON t.student_id = s.id AND t.status = 'COMPLETED'

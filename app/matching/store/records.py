@@ -94,7 +94,6 @@ class Fact:
     busy_until: datetime | None
     completed: int
     distance_m: float | None
-    locale: str = "tr"
     version: int | None = None
     """Of the student's row; another number means that somebody has changed it."""
 
@@ -150,12 +149,11 @@ class Standing:
 
 @dataclass(frozen=True)
 class Reader:
-    """Somebody who is told something."""
+    """Somebody who is spoken of."""
 
     id: int
     name: str
     phone: str | None
-    locale: str
 
 
 @dataclass(frozen=True)

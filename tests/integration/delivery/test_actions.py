@@ -413,6 +413,20 @@ def test_calling_back_takes_the_message_and_what_would_have_followed(office: Off
     assert {office.status(one) for one in others} == {"RUNNING"}
 
 
+@pytest.mark.parametrize(
+    ("was", "becomes"), [("ACCEPTED", "CANCELLED"), ("RETRYING", "CANCELLED"), ("SENDING", "SENDING")]
+)
+def test_what_is_being_sent_is_not_called_back_but_gets_no_other_try(office: Office, was: str, becomes: str) -> None:
+    task_id, person = uuid7(), office.user()
+    id_ = office.ask(office.plan(PUSH), person, task_id=task_id, data={"type": "OFFER"})
+    office.run("UPDATE notifications SET status = :status", status=was)
+    with office.db.transaction() as conn:
+        assert service.cancel(conn, task_id, [person], "OFFER") == 1
+    [row] = office.run("SELECT status, expires_at <= clock_timestamp() AS over FROM notifications")
+    assert (row.status, row.over) == (becomes, True if was == "SENDING" else None)
+    assert office.status(id_) == "CANCELLED"
+
+
 def test_calling_back_waits_for_no_message(office: Office) -> None:
     task_id, person = uuid7(), office.user()
     id_ = office.ask(office.plan(PUSH), person, task_id=task_id, data={"type": "OFFER"})

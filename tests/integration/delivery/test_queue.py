@@ -15,8 +15,6 @@ from app.delivery.models import NotificationType, Outcome, Priority
 from app.delivery.queue import CLAIM, Claim, Claimed, claim, put_back
 from app.delivery.records import Report, Try, Verdict, record
 from app.delivery.retry import Result
-from app.delivery.service import cancel_waiting
-from app.ids import uuid7
 from tests.support.delivery import add_user, attempts, change, make_due, post, row
 
 PUSH = NotificationType.PUSH
@@ -163,11 +161,9 @@ def test_a_record_ends_or_postpones_a_notification(db: Database) -> None:
 
 
 def test_a_retry_of_what_was_taken_back_meanwhile_is_none(db: Database) -> None:
-    task_id, user_id = uuid7(), add_user(db)
-    [id_] = post(db, [user_id], task_id=task_id)
+    [id_] = post(db, [add_user(db)])
     [one] = take(db).taken
-    with db.transaction() as conn:
-        cancel_waiting(conn, task_id, [user_id], "offer")
+    change(db, id_, "expires_at = clock_timestamp()")
     tell(db, Report(one, retry(5)))
     assert row(db, id_).status == "EXPIRED"
 

@@ -1,4 +1,4 @@
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 import psycopg
@@ -9,12 +9,11 @@ from app.db import Database
 from app.delivery.contract import NewNotification
 from app.delivery.models import NotificationStatus as S
 from app.delivery.models import NotificationType, Outcome, Priority
-from app.delivery.queue import claim
-from app.delivery.service import cancel_waiting, enqueue, get_notification, list_notifications
+from app.delivery.service import enqueue, get_notification, list_notifications
 from app.errors import InvalidValue, NotFound
 from app.ids import uuid7
 from app.settings import Settings
-from tests.support.delivery import add_user, change, post, row, statuses
+from tests.support.delivery import add_user, change, post, statuses
 
 PUSH = NotificationType.PUSH
 
@@ -103,47 +102,6 @@ def test_a_made_up_cursor_is_refused(db: Database) -> None:
 def test_there_is_no_notification_that_nobody_wrote(db: Database) -> None:
     with db.transaction() as conn, pytest.raises(NotFound):
         get_notification(conn, uuid7())
-
-
-def test_only_what_was_meant_is_taken_back(db: Database) -> None:
-    task_id, other_task = uuid7(), uuid7()
-    asked, other = add_user(db), add_user(db)
-    [meant] = post(db, [asked], task_id=task_id)
-    post(db, [other], task_id=task_id)
-    post(db, [asked], task_id=other_task)
-    post(db, [asked], task_id=task_id, data={"type": "assigned"})
-    with db.transaction() as conn:
-        assert cancel_waiting(conn, task_id, [asked], "offer") == 1
-        assert cancel_waiting(conn, task_id, [asked], "offer") == 0
-    assert row(db, meant).status == "CANCELLED"
-    assert statuses(db) == {"CANCELLED": 1, "ACCEPTED": 3}
-
-
-def test_what_waits_for_another_try_is_taken_back_too(db: Database) -> None:
-    task_id, user_id = uuid7(), add_user(db)
-    [id_] = post(db, [user_id], task_id=task_id)
-    change(db, id_, "status = 'RETRYING'")
-    with db.transaction() as conn:
-        assert cancel_waiting(conn, task_id, [user_id], "offer") == 1
-
-
-def test_what_is_being_sent_is_not_called_back_but_gets_no_other_try(db: Database) -> None:
-    task_id, user_id = uuid7(), add_user(db, "phone")
-    [id_] = post(db, [user_id], task_id=task_id)
-    with db.transaction() as conn:
-        claim(conn, PUSH, 10, 30)
-        assert cancel_waiting(conn, task_id, [user_id], "offer") == 0
-    held = row(db, id_)
-    assert held.status == "SENDING"
-    assert held.expires_at <= datetime.now(UTC) + timedelta(seconds=1)
-
-
-def test_taking_back_does_not_wait_for_a_worker(db: Database) -> None:
-    task_id, user_id = uuid7(), add_user(db)
-    post(db, [user_id], task_id=task_id)
-    with db.transaction() as worker, db.transaction() as matcher:
-        claim(worker, PUSH, 10, 30)
-        assert cancel_waiting(matcher, task_id, [user_id], "offer") == 0
 
 
 def test_an_attempt_shows_in_the_notification(db: Database) -> None:

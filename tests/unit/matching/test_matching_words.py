@@ -1,26 +1,27 @@
-"""The sentences people read, letter by letter."""
-
-import re
-from datetime import timedelta
+"""What is told, and how people are addressed."""
 
 import pytest
 
-from app.matching.words import WORDS, Message, first_name, say, time_left
+from app.delivery.plans.rendering import Words, render
+from app.delivery.plans.shipped import PLANS, TEMPLATES
+from app.matching.words import Message, first_name
 
-TEN_MINUTES = timedelta(seconds=600)
+
+def said(message: Message, locale: str = "tr", **variables: object) -> str:
+    return render(TEMPLATES[message.plan][locale], variables).body
 
 
 def test_the_offer() -> None:
-    words = say(Message.OFFER, "tr", time_left=time_left(TEN_MINUTES, "tr"))
-    assert words.body == "Yakınında yeni bir talep var! Kabul etmek için 10 dakikan var."
+    words = said(Message.OFFER, minutes=10, seconds=600)
+    assert words == "Yakınında yeni bir talep var! Kabul etmek için 10 dakikan var."
 
 
 def test_on_the_way() -> None:
-    assert say(Message.ON_THE_WAY, "tr", student="Ahmet").body == "Ahmet yola çıktı!"
+    assert said(Message.ON_THE_WAY, student="Ahmet") == "Ahmet yola çıktı!"
 
 
 def test_nobody_found() -> None:
-    assert say(Message.NOBODY_FOUND, "tr").body == "Maalesef şu an uygun öğrenci bulunamadı."
+    assert said(Message.NOBODY_FOUND) == "Maalesef şu an uygun öğrenci bulunamadı."
 
 
 @pytest.mark.parametrize(
@@ -35,23 +36,20 @@ def test_nobody_found() -> None:
     ],
 )
 def test_the_time_to_answer_follows_the_setting(seconds: int, turkish: str, english: str) -> None:
-    assert time_left(timedelta(seconds=seconds), "tr") == turkish
-    assert time_left(timedelta(seconds=seconds), "en") == english
+    time = {"minutes": seconds // 60, "seconds": seconds}
+    assert turkish in said(Message.OFFER, **time)
+    assert english in said(Message.OFFER, "en", **time)
 
 
 @pytest.mark.parametrize("message", Message)
-def test_both_languages_say_the_same_things(message: Message) -> None:
-    turkish, english = WORDS[message]["tr"], WORDS[message]["en"]
-    assert set(re.findall(r"{\w+}", turkish.body)) == set(re.findall(r"{\w+}", english.body))
-    assert bool(turkish.body) == bool(english.body) == (message is not Message.OFFER_WITHDRAWN)
-
-
-def test_turkish_is_for_everybody_who_did_not_choose_english() -> None:
-    assert say(Message.CANCELLED, "tr") == say(Message.CANCELLED, "de") != say(Message.CANCELLED, "en")
+def test_every_message_has_its_plan_and_its_words(message: Message) -> None:
+    [plan] = [plan for plan in PLANS if plan.key == message.plan]
+    assert plan.steps[0].template_key == (None if message is Message.OFFER_WITHDRAWN else message.plan)
 
 
 def test_a_name_with_braces_is_only_a_name() -> None:
-    assert say(Message.ON_THE_WAY, "tr", student="{phone}").body == "{phone} yola çıktı!"
+    assert said(Message.ON_THE_WAY, student="{{ phone }}") == "{{ phone }} yola çıktı!"
+    assert render(Words("", "{{ student }}"), {"student": "{% for"}).body == "{% for"
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,6 @@ class MemoryOffers(MemoryStudents):
             self.busy_until(student_id),
             0 if student is None else self.completed(student, time_zone),
             away,
-            self.rows.users[student_id].locale if student_id in self.rows.users else "tr",
             hash(student),
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from app.delivery.contract import NewNotification
+from app.delivery.contract import NewAction
 from app.matching.states import HELD, OPEN
 from app.matching.store.memory.part import Part
 from app.matching.store.memory.tables import (
@@ -39,26 +39,26 @@ class MemoryPeople(Part):
     def readers(self, ids: Iterable[int]) -> dict[int, Reader]:
         return {user_id: _reader(self.rows.users[user_id]) for user_id in ids if user_id in self.rows.users}
 
-    def coordinators(self, elder_id: int) -> list[Reader]:
+    def coordinators(self, elder_id: int) -> list[int]:
         theirs = self.rows.users[elder_id].institution_id
-        circles: dict[int, list[Reader]] = {}
+        circles: dict[int, list[int]] = {}
         for row in sorted(self.rows.users.values(), key=lambda row: row.id):
             if row.active and row.role in (Role.COORDINATOR, Role.ADMIN):
                 mine = row.institution_id == theirs is not None
                 circle = 3 if row.role is Role.ADMIN else 1 if mine else 2
-                circles.setdefault(circle, []).append(_reader(row))
+                circles.setdefault(circle, []).append(row.id)
         return circles[min(circles)] if circles else []
 
-    def enqueue(self, new: Sequence[NewNotification]) -> None:
+    def enqueue(self, new: Sequence[NewAction]) -> None:
         self.rows.notifications += [NotificationRow(item, self.now()) for item in new]
 
     def cancel_waiting(self, task_id: UUID, recipients: Sequence[int], message_type: str) -> None:
         """Nothing is ever sent from memory, so everything is still waiting."""
         for index, row in enumerate(self.rows.notifications):
-            meant = row.new.task_id == task_id and row.new.recipient_user_id in recipients
+            meant = row.new.task_id == task_id and row.new.person_id in recipients
             if meant and row.message == message_type:
                 self.rows.notifications[index] = replace(row, cancelled=True)
 
 
 def _reader(row: UserRow) -> Reader:
-    return Reader(row.id, row.name, row.phone, row.locale)
+    return Reader(row.id, row.name, row.phone)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from uuid import UUID
 
-from app.delivery.contract import NewNotification
+from app.delivery.contract import NewAction
 from app.matching.states import HELD, OPEN, OfferState, TaskStatus
 from app.matching.store.records import Task
 from app.users.models import LatLon, Role
@@ -68,7 +68,7 @@ class OfferRow:
 
 @dataclass(frozen=True)
 class NotificationRow:
-    new: NewNotification
+    new: NewAction
     at: datetime
     cancelled: bool = False
 

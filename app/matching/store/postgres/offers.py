@@ -49,11 +49,10 @@ SELECT c.task_id, c.student_id, o.id IS NOT NULL AS seen_before, live.deadline A
             WHEN s.location IS NULL THEN 'NO_LOCATION'
             WHEN s.open_task_id IS NOT NULL THEN 'HAS_A_TASK'
             WHEN spot.distance_m > :radius_m THEN 'TOO_FAR' END AS obstacle,
-       coalesce(u.locale, 'tr') AS locale, {VERSION}
+       {VERSION}
 FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[])) AS c (task_id, student_id)
 JOIN tasks t ON t.id = c.task_id
 LEFT JOIN students s ON s.id = c.student_id
-LEFT JOIN users u ON u.id = c.student_id
 LEFT JOIN offers o ON o.task_id = c.task_id AND o.student_id = c.student_id
 LEFT JOIN offers live ON live.student_id = c.student_id AND live.state = 'PENDING'
 CROSS JOIN LATERAL (SELECT ST_Distance(s.location, t.location) AS distance_m) spot
@@ -164,7 +163,6 @@ class PostgresOffers(Connected):
                 row.busy_until,
                 row.completed,
                 row.distance_m,
-                row.locale,
                 row.version,
             )
             for row in rows

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.delivery import service as delivery
-from app.delivery.contract import NewNotification
+from app.delivery.actions import service as delivery
+from app.delivery.contract import NewAction
 from app.matching.store.postgres.connected import Connected
 from app.matching.store.records import Elder, Reader
 from app.users.models import LatLon, Role
@@ -15,13 +15,13 @@ from app.users.models import LatLon, Role
 # and where there are none at all, the admins: a request that failed must not end unseen.
 COORDINATORS = text("""
 WITH staff AS (
-    SELECT id, name, phone, locale,
+    SELECT id,
            CASE WHEN role = 'ADMIN' THEN 3
                 WHEN institution_id = (SELECT institution_id FROM users WHERE id = :elder_id) THEN 1
                 ELSE 2 END AS circle
     FROM users WHERE role IN ('COORDINATOR', 'ADMIN') AND active
 )
-SELECT id, name, phone, locale FROM staff WHERE circle = (SELECT min(circle) FROM staff) ORDER BY id
+SELECT id FROM staff WHERE circle = (SELECT min(circle) FROM staff) ORDER BY id
 """)
 
 
@@ -53,16 +53,15 @@ class PostgresPeople(Connected):
         return [row.id for row in self.conn.execute(text(statement), {"id": user_id})]
 
     def readers(self, ids: Iterable[int]) -> dict[int, Reader]:
-        statement = "SELECT id, name, phone, locale FROM users WHERE id = ANY(:ids)"
+        statement = "SELECT id, name, phone FROM users WHERE id = ANY(:ids)"
         rows = self.conn.execute(text(statement), {"ids": list(ids)})
-        return {row.id: Reader(row.id, row.name, row.phone, row.locale) for row in rows}
+        return {row.id: Reader(row.id, row.name, row.phone) for row in rows}
 
-    def coordinators(self, elder_id: int) -> list[Reader]:
-        rows = self.conn.execute(COORDINATORS, {"elder_id": elder_id})
-        return [Reader(row.id, row.name, row.phone, row.locale) for row in rows]
+    def coordinators(self, elder_id: int) -> list[int]:
+        return list(self.conn.execute(COORDINATORS, {"elder_id": elder_id}).scalars())
 
-    def enqueue(self, new: Sequence[NewNotification]) -> None:
-        delivery.enqueue(self.conn, new)
+    def enqueue(self, new: Sequence[NewAction]) -> None:
+        delivery.request(self.conn, new)
 
     def cancel_waiting(self, task_id: UUID, recipients: Sequence[int], message_type: str) -> None:
-        delivery.cancel_waiting(self.conn, task_id, recipients, message_type)
+        delivery.cancel(self.conn, task_id, recipients, message_type)
