@@ -14,6 +14,7 @@ from app.api.validation import (
     Instant,
     Name,
     PathIdentifier,
+    QueryFlag,
     Request,
     Response,
     normal_form,
@@ -32,10 +33,6 @@ def _known_channel_type(value: str) -> str:
     if value not in CHANNEL_TYPES:
         raise ValueError(f"must be one of {', '.join(CHANNEL_TYPES)}")
     return value
-
-
-def _true_or_false(value: Any) -> Any:
-    return {"true": True, "false": False}.get(value, value)
 
 
 ChannelType = Annotated[
@@ -66,11 +63,10 @@ Body = Annotated[
 About = Annotated[str, StringConstraints(max_length=500, pattern=TEXT), AfterValidator(normal_form)]
 Code = Annotated[str, StringConstraints(pattern=r"^[0-9]{6}$"), Field(examples=["048213"])]
 Meta = Annotated[dict[str, Any], Field(description="At most 8 KB: the platform of a token, headers of a webhook.")]
-AnyBoolean = Annotated[bool, BeforeValidator(_true_or_false)]
 
 
 class EntriesQuery(PageQuery):
-    include_retired: AnyBoolean = False
+    include_retired: QueryFlag = False
 
 
 class EntryJson(Response):
@@ -87,7 +83,7 @@ class ProfilesQuery(EntriesQuery):
     key: Key | None = None
     device_id: ProfileDeviceId | None = None
     user_id: PathIdentifier | None = None
-    status: AnyBoolean | None = None
+    status: QueryFlag | None = None
 
 
 class NewProfileBody(Request):
@@ -181,7 +177,7 @@ class VerificationBody(Request):
 
 
 class PlansQuery(EntriesQuery):
-    status: AnyBoolean | None = None
+    status: QueryFlag | None = None
     key: Key | None = None
 
 
