@@ -11,7 +11,21 @@ from pathlib import Path
 from types import FrameType
 
 from app.logs import configure_logs
-from benchmarks import candidates, deadlines, flat, http, memory, overload, recovery, report
+from benchmarks import (
+    candidates,
+    deadlines,
+    delivery_api,
+    delivery_batches,
+    delivery_drain,
+    delivery_failures,
+    delivery_latency,
+    flat,
+    http,
+    memory,
+    overload,
+    recovery,
+    report,
+)
 from benchmarks.bench import Bench, load_average, say
 
 Measure = Callable[[Bench], report.Section]
@@ -23,6 +37,11 @@ MEASURE: dict[str, Measure] = {
     "overload": overload.measure,
     "memory": memory.measure,
     "flat": flat.measure,
+    "delivery-drain": delivery_drain.measure,
+    "delivery-latency": delivery_latency.measure,
+    "delivery-failures": delivery_failures.measure,
+    "delivery-api": delivery_api.measure,
+    "delivery-batches": delivery_batches.measure,
 }
 
 

@@ -31,11 +31,11 @@ class Row:
 
     @property
     def times_floor(self) -> float | None:
-        return None if self.floor is None else _middle(self.ours) / _middle(self.floor)
+        return None if self.floor is None else _ratio(self.ours, self.floor)
 
     @property
     def times_rival(self) -> float | None:
-        return None if self.rival is None else _middle(self.rival) / _middle(self.ours)
+        return None if self.rival is None else _ratio(self.rival, self.ours)
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,10 @@ class Section:
 
 def _middle(value: Spread | float) -> float:
     return value.p50 if isinstance(value, Spread) else value
+
+
+def _ratio(one: Spread | float, other: Spread | float) -> float | None:
+    return _middle(one) / _middle(other) if _middle(other) else None
 
 
 def table(sections: Sequence[Section], about: dict[str, Any]) -> str:

@@ -47,6 +47,27 @@ def started(bench: Bench, name: str, database: str, **settings: str) -> Iterator
 
 
 @contextmanager
+def module(bench: Bench, name: str, database: str, *arguments: str, ready: str = "ready", **more: str) -> Iterator[str]:
+    """A process of the benchmarks' own, a module of this folder; what it said in the line that tells it is ready."""
+    environment = {**os.environ, "DATABASE_URL": bench.url(database), "REDIS_URL": bench.redis_url} | more
+    log = bench.folder / f"{name}-{time.time_ns()}.log"
+    command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
+    process = processes.spawn(command, env=environment, cwd=ROOT, log=log)
+    try:
+        eventually(lambda: _said(log, ready) or process.poll() is not None, nap_s=0.01)
+        if process.poll() is not None:
+            raise RuntimeError(f"{name} ended by itself:\n{tail(log)}")
+        yield _said(log, ready)
+    finally:
+        processes.end(process, STOP)
+
+
+def _said(log: Path, word: str) -> str:
+    lines = log.read_text(errors="replace").splitlines(keepends=True)
+    return next((line for line in lines if word in line and line.endswith("\n")), "")
+
+
+@contextmanager
 def api(bench: Bench, database: str, **settings: str) -> Iterator[tuple[int, int]]:
     """Pid and port of an API that is ready."""
     port = processes.free_port()

@@ -1,0 +1,59 @@
+"""Our own server with an application of one route in it, which writes a notification and does nothing else.
+
+python -m benchmarks.bare_api
+"""
+
+import json
+from typing import Any
+
+from flask import Flask, request
+from psycopg_pool import ConnectionPool
+
+from app.api.server import Server
+from app.ids import uuid7
+from app.logs import configure_logs
+from app.ops.shared_metrics import shared_metrics
+from app.settings import load_settings
+from benchmarks.bench import OPTIONS
+
+INSERT = """
+INSERT INTO notifications (id, notification_type, recipient, subject, body, priority, metadata)
+VALUES (%s, %s, %s, %s, %s, %s, '{}') RETURNING created_at, pg_notify('delivery', notification_type)
+"""
+FIELDS = ("notificationType", "recipient", "subject", "body", "priority")
+
+
+class Bare(Server):
+    def load(self) -> Flask:
+        app = Flask("bare")
+        pool = ConnectionPool(
+            self.settings.database_url,
+            min_size=self.settings.api_threads,
+            kwargs={"autocommit": True, "options": OPTIONS, "prepare_threshold": 1},
+            open=True,
+        )
+
+        @app.get("/readyz")
+        def ready() -> str:
+            return "ready"
+
+        @app.post("/api/notifications")
+        def submit() -> Any:
+            body = json.loads(request.data)
+            id_ = uuid7()
+            with pool.connection() as conn:
+                row: Any = conn.execute(INSERT, [id_, *(body[name] for name in FIELDS)]).fetchone()
+            return {"id": str(id_), "status": "ACCEPTED", "submittedAt": row[0].isoformat()}, 202
+
+        return app
+
+
+def main() -> None:
+    settings = load_settings()
+    configure_logs("INFO", False)
+    with shared_metrics(settings) as directory:
+        Bare(settings, directory).run()
+
+
+if __name__ == "__main__":
+    main()

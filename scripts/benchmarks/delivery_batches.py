@@ -1,0 +1,99 @@
+"""Batches of pushes through FCM, which has no call for many messages at once."""
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from http.client import HTTPConnection
+from queue import SimpleQueue
+from uuid import uuid4
+
+from app.clock import FakeClock
+from app.delivery.channels.base import Device, Parcel
+from app.delivery.channels.fcm import FcmChannel
+from app.delivery.channels.fcm_wire import encode_message
+from app.delivery.event import NotificationEvent
+from app.delivery.models import Outcome, Priority
+from app.users.models import AddressKind
+from benchmarks import mailbag
+from benchmarks.bench import Bench, say
+from benchmarks.figures import in_turns, number
+from benchmarks.provider import Conduct
+from benchmarks.report import Row, Section
+from benchmarks.stand_in import PROJECT, StandIn, stand_in
+
+BATCH, CONNECTIONS, LATENCY_S = 500, 16, 0.050
+"""FCM_CONNECTIONS is 16 unless it is set."""
+
+TITLE = (
+    f"delivery-batches: pushes a second in batches of {BATCH} over {CONNECTIONS} connections to a stand-in for FCM that"
+    f" answers after {LATENCY_S * 1e3:.0f} ms; floor: {CONNECTIONS} threads of bare http.client"
+)
+
+
+def measure(bench: Bench) -> Section:
+    passes = bench.size(4, 1)
+    parcels = [_parcel() for _ in range(bench.size(BATCH, 2 * CONNECTIONS))]
+    with stand_in(bench) as provider:
+        provider.behave(PUSH=Conduct(latency_s=LATENCY_S))
+        say("delivery-batches")
+        channel = FcmChannel(str(provider.credentials), FakeClock(), base_url=provider.url, connections=CONNECTIONS)
+        floor = _Bare(provider, parcels)
+        contestants = {"ours": lambda _: _hand_over(channel, parcels), "floor": lambda _: floor.send()}
+        took = in_turns(contestants, [0], passes)
+        channel.close()
+        floor.close()
+    rates = {name: len(parcels) * len(samples) / sum(samples) * 1e3 for name, samples in took.items()}
+    row = Row(f"{len(parcels)} tokens at once", rates["ours"], rates["floor"], facts={"ms": took})
+    most = CONNECTIONS / LATENCY_S
+    notes = [f"{CONNECTIONS} connections and that latency allow {number(most)} a second."]
+    return Section("delivery-batches", TITLE, [row], notes)
+
+
+def _parcel() -> Parcel:
+    id_ = uuid4()
+    event = NotificationEvent(
+        id=id_,
+        notification_type="PUSH",
+        recipient="user:7",
+        subject=mailbag.SUBJECT,
+        body=mailbag.BODY,
+        priority=Priority.HIGH,
+        created_at=datetime.now(UTC),
+        metadata={"data": {"notificationId": str(id_)}},
+    )
+    return Parcel(event, Device("phone", f"token-{id_}", AddressKind.TOKEN))
+
+
+def _hand_over(channel: FcmChannel, parcels: Sequence[Parcel]) -> None:
+    results = channel.handle(parcels)
+    taken = sum(result is not None and result.outcome is Outcome.SENT for result in results)
+    assert taken == len(parcels), f"only {taken} of {len(parcels)} were taken"
+
+
+class _Bare:
+    """The same bytes, made beforehand."""
+
+    def __init__(self, provider: StandIn, parcels: Sequence[Parcel]) -> None:
+        self._bodies = [encode_message(parcel, datetime.now(UTC)) for parcel in parcels]
+        self._pool = ThreadPoolExecutor(CONNECTIONS)
+        self._idle: SimpleQueue[HTTPConnection] = SimpleQueue()
+        for _ in range(CONNECTIONS):
+            self._idle.put(HTTPConnection("127.0.0.1", provider.port))
+
+    def send(self) -> None:
+        names = list(self._pool.map(self._post, self._bodies))
+        assert all(name.startswith("projects/") for name in names)
+
+    def _post(self, body: bytes) -> str:
+        connection = self._idle.get()
+        headers = {"Content-Type": "application/json; charset=UTF-8", "Authorization": "Bearer ya29.bench"}
+        connection.request("POST", f"/v1/projects/{PROJECT}/messages:send", body, headers)
+        told = json.loads(connection.getresponse().read())
+        self._idle.put(connection)
+        return told["name"]
+
+    def close(self) -> None:
+        self._pool.shutdown()
+        while not self._idle.empty():
+            self._idle.get().close()

@@ -1,0 +1,133 @@
+"""How fast workers get through a table full of notifications when sending them costs nothing."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from benchmarks import delivery_rival, mailbag, roles
+from benchmarks.bench import Bench, fetch, say
+from benchmarks.report import Row, Section
+
+EACH, GROUPED, EACH_FLOOR, GROUPED_FLOOR = "drain_each", "drain_grouped", "drain_each_floor", "drain_grouped_floor"
+FLEET, RIVAL, TEMPLATE = "drain_fleet", "drain_rival", "drain_template"
+EACH_THREADS, GROUPED_THREADS = 8, 2
+GROUP_S = 0.010
+EACH_GOAL, GROUPED_GOAL = 2_000, 4_000
+FLEETS = (2, 4)
+
+TITLE = (
+    "delivery-drain: notifications a second through a channel that does nothing, each claimed, handed over and recorded"
+    f" with its attempt; one by one on {EACH_THREADS} threads, or grouped for at most {GROUP_S * 1e3:.0f} ms on"
+    f" {GROUPED_THREADS}; floor: bare psycopg; rival: a Celery worker of 2 processes that writes the same record"
+)
+
+Rates = dict[str, list[float]]
+
+
+def measure(bench: Bench) -> Section:
+    messages, rounds = bench.size(20_000, 500), bench.size(2, 1)
+    bench.create(TEMPLATE)
+    databases = [EACH, GROUPED, EACH_FLOOR, GROUPED_FLOOR, FLEET, RIVAL]
+    for database in databases:
+        bench.copy(TEMPLATE, database)
+    with bench.redis():
+        rates = _alone(bench, messages, rounds)
+        fleets = {workers: _fleet(bench, workers, messages) for workers in FLEETS}
+        rival = _rival(bench, messages)
+    bench.drop(TEMPLATE, *databases)
+    rows = [
+        _row(bench, "a record each, 1 worker", rates[EACH], rates[EACH_FLOOR], rival, EACH_GOAL),
+        _row(bench, "records grouped, 1 worker", rates[GROUPED], rates[GROUPED_FLOOR], rival, GROUPED_GOAL),
+        *(Row(f"records grouped, {workers} workers", rate) for workers, (rate, _) in fleets.items()),
+        _duplicates(fleets[FLEETS[-1]][1] + fleets[FLEETS[0]][1], messages),
+    ]
+    one = max(rates[GROUPED])
+    growth = ", ".join(f"{workers} workers {rate / one:.2f}" for workers, (rate, _) in fleets.items())
+    notes = [
+        f"{messages:,} notifications, the best of {rounds}, from the commit that made them to the last record. All of"
+        f" it runs on the same {len(os.sched_getaffinity(0))} cores as PostgreSQL.",
+        f"Against one worker's grouped records: {growth} times as many.",
+        "The floor's batched records are those of all that it claimed together. What Celery's workers have in hand when"
+        " they die is lost.",
+    ]
+    return Section("delivery-drain", TITLE, rows, notes)
+
+
+def _row(bench: Bench, name: str, ours: Sequence[float], floor: Sequence[float], rival: float, goal: int) -> Row:
+    facts = {"ours_per_s": list(ours), "floor_per_s": list(floor)}
+    met = None if bench.quick else max(ours) >= goal
+    return Row(name, max(ours), max(floor), rival, f"≥{goal:,}", met, facts)
+
+
+def _duplicates(handed: Sequence[str], messages: int) -> Row:
+    """Of those that two workers carried, and four."""
+    twice = len(handed) - len(set(handed))
+    missing = messages * len(FLEETS) - len(set(handed))
+    name = f"handed over twice or never, of {messages * len(FLEETS):,}"
+    return Row(name, twice + missing, goal="0", met=twice + missing == 0, facts={"twice": twice, "never": missing})
+
+
+# ---- contestants ----
+
+
+def _alone(bench: Bench, messages: int, rounds: int) -> Rates:
+    """They wait side by side, each for messages in a database of its own, and get them in turns."""
+    rates: Rates = {}
+    with ExitStack() as stack:
+        for database, threads, group_s in ((EACH, EACH_THREADS, 0.0), (GROUPED, GROUPED_THREADS, GROUP_S)):
+            stack.enter_context(_ours(bench, database, threads, group_s))
+        stack.enter_context(roles.module(bench, "bare_worker", EACH_FLOOR, "drain", str(EACH_THREADS)))
+        stack.enter_context(roles.module(bench, "bare_worker", GROUPED_FLOOR, "drain-batches", str(GROUPED_THREADS)))
+        contestants = (EACH, EACH_FLOOR, GROUPED, GROUPED_FLOOR)
+        for database in contestants:
+            mailbag.emptied(bench, database, max(messages // 20, 50))
+        for turn in range(rounds):
+            say(f"delivery-drain, round {turn + 1} of {rounds}")
+            for database in contestants:
+                rates.setdefault(database, []).append(_rate(bench, database, messages))
+    return rates
+
+
+def _rate(bench: Bench, database: str, messages: int) -> float:
+    done = mailbag.emptied(bench, database, messages)
+    return messages / (done.last - done.began)
+
+
+def _fleet(bench: Bench, workers: int, messages: int) -> tuple[float, list[str]]:
+    """How fast they are together, and what was handed over."""
+    say(f"delivery-drain: {workers} workers")
+    files: list[Path] = []
+    warming = max(messages // 20, 50)
+    with ExitStack() as stack:
+        files += [stack.enter_context(_ours(bench, FLEET, GROUPED_THREADS, GROUP_S)) for _ in range(workers)]
+        mailbag.emptied(bench, FLEET, warming)
+        rate = _rate(bench, FLEET, messages)
+    with bench.connect(FLEET) as conn:
+        counted = {str(row[0]) for row in fetch(conn, "SELECT id FROM notifications")}
+    handed = [id_ for file in files for id_ in file.read_text().split()]
+    return rate, [id_ for id_ in handed if id_ in counted]
+
+
+def _rival(bench: Bench, messages: int) -> float:
+    """Its tasks wait in Redis before its worker starts, so that it need not wait for whoever writes them."""
+    say("delivery-drain: Celery")
+    with bench.connect(RIVAL) as conn:
+        mailbag.refill(conn, messages)
+        ids = [str(row[0]) for row in fetch(conn, "SELECT id FROM notifications")]
+        with delivery_rival.producer(bench) as producer:
+            for id_ in ids:
+                delivery_rival.record.apply_async((id_,), producer=producer)
+        with delivery_rival.worker(bench, RIVAL, "--concurrency=2") as wait:
+            wait()
+            done = mailbag.wait_until_empty(conn, messages)
+    return messages / (done.last - done.first)
+
+
+@contextmanager
+def _ours(bench: Bench, database: str, threads: int, group_s: float) -> Iterator[Path]:
+    """The file in which it will have said what it handed over."""
+    file = bench.folder / f"handed-{time.time_ns()}"
+    with roles.module(bench, "drain_worker", database, str(file), str(threads), str(group_s)):
+        yield file

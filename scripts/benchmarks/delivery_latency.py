@@ -1,0 +1,202 @@
+"""From the accepted notification to its arrival at the provider, while one of the providers hangs."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from uuid import uuid4
+
+from app.db import Database
+from app.delivery.contract import NewSubmission
+from app.delivery.models import NotificationType
+from app.delivery.service import WAKE_CHANNEL, submit
+from benchmarks import delivery_rival, mailbag, pace, roles
+from benchmarks.bench import Bench, fetch, say
+from benchmarks.figures import number, percentile, spread
+from benchmarks.provider import Conduct
+from benchmarks.report import Row, Section
+from benchmarks.stand_in import StandIn, stand_in
+
+OURS, FLOOR, RIVAL = "latency_ours", "latency_floor", "latency_rival"
+HEALTHY = ("PUSH", "SMS", "EMAIL", "WEBHOOK")
+HANGING = "WHATSAPP"
+TYPES = (*HEALTHY, HANGING)
+PER_SECOND, THREADS, LATENCY_S = 200, 8, 0.050
+GOAL_MS, TARGET_MS = 5_000.0, 250.0
+WARM_UP = 40
+PATIENCE_S = 15.0
+"""For the last ones to arrive."""
+
+TITLE = (
+    f"delivery-latency: {PER_SECOND} notifications a second, spread evenly over five channels, of which {HANGING}"
+    f" hangs: from the row to its arrival at the stand-in, which answers after {LATENCY_S * 1e3:.0f} ms; ms, p50 / p99;"
+    f" {THREADS} threads a channel everywhere; floor: bare psycopg and http.client; rival: Celery, a queue and a worker"
+    " for each channel"
+)
+
+Moments = dict[str, dict[str, float]]
+"""Of each message of each type, by the system's clock."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """How one contestant fared."""
+
+    late_ms: dict[str, list[float]]
+    hung: int
+    """How often the hanging provider was asked, warming up included."""
+    behind_s: float
+    """How late the messages were handed in at most."""
+
+
+def measure(bench: Bench) -> Section:
+    lasting_s, beside_s = bench.size(30, 3), bench.size(10, 3)
+    bench.create(OURS)
+    bench.copy(OURS, FLOOR)
+    bench.copy(OURS, RIVAL)
+    with bench.redis(), stand_in(bench) as provider:
+        conduct = dict.fromkeys(HEALTHY, Conduct(latency_s=LATENCY_S)) | {HANGING: Conduct(hangs=True)}
+        provider.behave(**conduct)
+        ours = _ours(bench, provider, lasting_s)
+        floor = _floor(bench, provider, beside_s)
+        rival = _rival(bench, provider, beside_s)
+    bench.drop(OURS, FLOOR, RIVAL)
+    rows = [_row(bench, type_, [ours.late_ms[type_], floor.late_ms[type_], rival.late_ms[type_]]) for type_ in HEALTHY]
+    rows.append(_row(bench, "all four", [_all(ours), _all(floor), _all(rival)], GOAL_MS))
+    who = (ours, floor, rival)
+    notes = [
+        f"{lasting_s} s for ours, {beside_s} s for the floor and for Celery, which asked {HANGING}"
+        f" {', '.join(f'{one.hung}' for one in who)} times.",
+        "Handed in by one process, which was late by at most"
+        f" {', '.join(f'{number(one.behind_s * 1e3)}' for one in who)} ms. It, the workers, the stand-in and the stores"
+        " share the same cores.",
+        "The floor and Celery speak plain HTTP to everybody, also where ours writes e-mails, signs, or sends tokens."
+        " Celery records nothing, and loses what is on its way when it dies.",
+    ]
+    return Section("delivery-latency", TITLE, rows, notes)
+
+
+def _row(bench: Bench, name: str, late: Sequence[Sequence[float]], goal_ms: float = TARGET_MS) -> Row:
+    ours, floor, rival = (spread(samples) for samples in late)
+    p95 = [percentile(sorted(samples), 0.95) for samples in late]
+    facts = {"p95_ms": dict(zip(("ours", "floor", "rival"), p95, strict=True))}
+    met = None if bench.quick else p95[0] < goal_ms
+    goal = f"p95 <{number(goal_ms)} ms"
+    return Row(f"{name}, p95 {' | '.join(map(number, p95))}", ours, floor, rival, goal, met, facts)
+
+
+def _all(course: Course) -> list[float]:
+    return [one for samples in course.late_ms.values() for one in samples]
+
+
+# ---- contestants ----
+
+
+def _ours(bench: Bench, provider: StandIn, lasting_s: float) -> Course:
+    db = Database(bench.url(OURS), pool_size=pace.HANDS)
+    accepted: Moments = {type_: {} for type_ in TYPES}
+
+    def act(n: int) -> None:
+        type_ = TYPES[n % len(TYPES)]
+        new = NewSubmission(
+            NotificationType(type_), provider.recipient(type_), mailbag.BODY, mailbag.SUBJECT if type_ != "SMS" else ""
+        )
+        with db.autocommit() as conn:
+            submitted = submit(conn, new)
+        accepted[type_][str(submitted.id)] = submitted.submitted_at.timestamp()
+
+    threads = {"NOTIFICATION_QUEUE_CONSUMER_THREADS": str(THREADS)}
+    with roles.role(bench, "delivery", OURS, **provider.settings, **threads):
+        course = _course("ours", provider, accepted, lasting_s, act)
+    db.close()
+    return course
+
+
+INSERT = """
+INSERT INTO notifications (id, notification_type, recipient, subject, body) VALUES (%s, %s, %s, %s, %s)
+RETURNING extract(epoch FROM created_at)::float8, pg_notify(%s, notification_type)
+"""
+
+
+def _floor(bench: Bench, provider: StandIn, lasting_s: float) -> Course:
+    accepted: Moments = {type_: {} for type_ in TYPES}
+    with ExitStack() as stack:
+        conns = [stack.enter_context(bench.connect(FLOOR)) for _ in range(pace.HANDS)]
+
+        def act(n: int) -> None:
+            type_, id_ = TYPES[n % len(TYPES)], uuid4()
+            words = [provider.recipient(type_), mailbag.SUBJECT, mailbag.BODY]
+            row = fetch(conns[n % pace.HANDS], INSERT, [id_, type_, *words, WAKE_CHANNEL])[0]
+            accepted[type_][str(id_)] = row[0]
+
+        arguments = ("post", str(THREADS), provider.url)
+        stack.enter_context(roles.module(bench, "bare_worker", FLOOR, *arguments, BARE_TYPES=",".join(TYPES)))
+        return _course("floor", provider, accepted, lasting_s, act)
+
+
+def _rival(bench: Bench, provider: StandIn, lasting_s: float) -> Course:
+    accepted: Moments = {type_: {} for type_ in TYPES}
+    with ExitStack() as stack:
+        stack.enter_context(_celery_workers(bench, provider))
+        producers = [stack.enter_context(delivery_rival.producer(bench)) for _ in range(pace.HANDS)]
+
+        def act(n: int) -> None:
+            type_, id_ = TYPES[n % len(TYPES)], str(uuid4())
+            accepted[type_][id_] = time.time()
+            delivery_rival.post.apply_async((type_, id_, mailbag.BODY), queue=type_, producer=producers[n % pace.HANDS])
+
+        return _course("Celery", provider, accepted, lasting_s, act)
+
+
+@contextmanager
+def _celery_workers(bench: Bench, provider: StandIn) -> Iterator[None]:
+    """All start at the same time."""
+    with ExitStack() as stack:
+        host = provider.url.removeprefix("http://")
+        options = ("--pool=threads", f"--concurrency={THREADS}")
+        ready = [
+            stack.enter_context(delivery_rival.worker(bench, RIVAL, *options, queue=type_, host=host))
+            for type_ in TYPES
+        ]
+        for wait in ready:
+            wait()
+        yield
+
+
+def _course(who: str, provider: StandIn, accepted: Moments, lasting_s: float, act: Callable[[int], None]) -> Course:
+    say(f"delivery-latency: {who}, {lasting_s:.0f} s")
+    pace.at_rate(PER_SECOND, WARM_UP / PER_SECOND, act)
+    warmed = _wait_for_arrivals(provider, accepted)
+    provider.forget()
+    for moments in accepted.values():
+        moments.clear()
+    behind_s = pace.at_rate(PER_SECOND, lasting_s, act)
+    arrived = _wait_for_arrivals(provider, accepted)
+    late = {type_: _late(accepted[type_], arrived[type_]) for type_ in HEALTHY}
+    return Course(late, len(warmed[HANGING]) + len(arrived[HANGING]), behind_s)
+
+
+def _late(accepted: dict[str, float], arrived: dict[str, float]) -> list[float]:
+    """In ms; infinite where it never came."""
+    return [(arrived.get(id_, math.inf) - at) * 1e3 for id_, at in accepted.items()]
+
+
+def _wait_for_arrivals(provider: StandIn, accepted: Moments) -> Moments:
+    """When each was tried for the first time."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        arrived = _arrivals(provider)
+        missing = any(accepted[type_].keys() - arrived[type_].keys() for type_ in HEALTHY)
+        if not missing or time.monotonic() > until:
+            return arrived
+        time.sleep(0.2)
+
+
+def _arrivals(provider: StandIn) -> Moments:
+    arrived: Moments = {type_: {} for type_ in TYPES}
+    for type_, diary in provider.diaries().items():
+        for place, (id_, at) in enumerate(diary.tried):
+            # WhatsApp is told no id.
+            arrived[type_].setdefault(id_ or str(place), at)
+    return arrived

@@ -1,0 +1,66 @@
+"""A delivery worker with nothing but a channel that does nothing: what is left is the queue.
+
+    python -m benchmarks.drain_worker FILE THREADS GROUP_S
+
+It writes to FILE the ids of what was handed to the channel, once for each time.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.clock import DatabaseClock
+from app.db import Database
+from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.registry import Channels
+from app.delivery.lane import LaneOptions
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.retry import SMS_POLICY, Result
+from app.delivery.worker import Dispatcher
+from app.logs import configure_logs
+from app.redis_store.breakers import RedisBreakers
+from app.redis_store.client import open_client
+
+SENT = Result(Outcome.SENT)
+
+
+class NoOp(SingleProvider):
+    def __init__(self) -> None:
+        super().__init__("no_op", NotificationType.SMS, SMS_POLICY)
+        self.handed: list[str] = []
+
+    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
+        self.handed.extend(str(parcel.id) for parcel in parcels)
+        return [SENT] * len(parcels)
+
+
+def main(file: Path, threads: int, group_s: float) -> None:
+    configure_logs("WARNING", False)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
+    # As the role does it.
+    db = Database(os.environ["DATABASE_URL"], pool_size=10 + 3 * threads, application_name="yaninda-delivery")
+    breakers = RedisBreakers(open_client(os.environ["REDIS_URL"]))
+    channel = NoOp()
+    dispatcher = Dispatcher(
+        db,
+        DatabaseClock(db.now),
+        Channels([channel]),
+        database_url=os.environ["DATABASE_URL"],
+        options=LaneOptions(threads=threads),
+        types=[NotificationType.SMS],
+        breakers=breakers,
+        group_s=group_s,
+    )
+    print("ready", flush=True)
+    dispatcher.run(stop)
+    file.write_text("".join(f"{id_}\n" for id_ in channel.handed))
+    breakers.close()
+    db.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))

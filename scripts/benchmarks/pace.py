@@ -1,0 +1,36 @@
+"""Does something at a constant rate, and tells how well the rate was kept."""
+
+import threading
+import time
+from collections.abc import Callable
+
+HANDS = 4
+"""Threads, so that one slow commit does not hold up the next message."""
+
+
+def at_rate(per_second: int, lasting_s: float, act: Callable[[int], None]) -> float:
+    """Calls `act` with 0, 1, 2, … ; the longest that one of them began late, in s."""
+    number = int(per_second * lasting_s)
+    began = time.monotonic() + 0.05
+    late: list[float] = []
+    failed: list[BaseException] = []
+
+    def work(first: int) -> None:
+        try:
+            for one in range(first, number, HANDS):
+                left_s = began + one / per_second - time.monotonic()
+                if left_s > 0:
+                    time.sleep(left_s)
+                late.append(max(-left_s, 0.0))
+                act(one)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(HANDS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return max(late)
