@@ -112,17 +112,24 @@ def test_a_threshold_of_one(db: Database):
     assert alarm.run_once()
 
 
-def test_many_processes_raise_it_once(db: Database):
-    pile_up(db, 4)
-    together = threading.Barrier(8)
+@pytest.mark.parametrize("looked_before", [True, False])
+def test_many_processes_raise_it_once(db: Database, looked_before: bool):
+    if looked_before:
+        Alarm(db, 4).run_once()
+    for round_ in range(1, 6):
+        pile_up(db, 4)
+        together = threading.Barrier(8)
 
-    def look(_: int) -> bool:
-        together.wait()
-        return Alarm(db, 4).run_once()
+        def look(_: int, together: threading.Barrier = together) -> bool:
+            together.wait()
+            return Alarm(db, 4).run_once()
 
-    with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(look, range(8))) == 1
-    assert len(told(db)) == 2
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(look, range(8))) == 1
+        assert len(told(db)) == 2 * round_
+        leave_open(db, 0)
+        Alarm(db, 4).run_once()
+        forget_the_hour(db)
 
 
 def test_without_its_plan_it_is_silent_and_not_in_the_way(db: Database):

@@ -187,6 +187,28 @@ def test_what_is_no_request_is_one_letter_and_one_event(db: Database, client: An
     assert "\0" not in json.dumps(told + failed)
 
 
+def test_one_key_cannot_ask_for_two_plans(db: Database, client: Any, open_intake: Open):
+    plan, other = add_plan(db), add_plan(db)
+    for plan_id in (plan, other, plan):
+        ask(client, requested("shared", plan_id))
+    ask(client, requested("after", other))
+    intake = open_intake()
+    assert (intake.run_once(), intake.run_once()) == (4, 0)
+    assert [row.action_plan_id for row in rows(db, "SELECT * FROM actions ORDER BY id")] == [plan, other]
+    (letter,) = rows(db, "SELECT * FROM dead_letters WHERE channel_type = 'action'")
+    assert (letter.error_code, letter.action_plan_id) == ("EVALUATION_KEY_REUSED", other)
+
+
+def test_a_person_who_does_not_exist_is_no_reason_to_stop(db: Database, client: Any, open_intake: Open):
+    plan = add_plan(db)
+    ask(client, requested("nobody", plan, person_id=2**62))
+    ask(client, requested("after", plan))
+    assert open_intake().run_once() == 2
+    assert keys(db) == ["after"]
+    (letter,) = rows(db, "SELECT * FROM dead_letters WHERE channel_type = 'action'")
+    assert letter.error_code == "INVALID_REQUEST"
+
+
 def test_a_fault_of_ours_refuses_one_message_and_not_the_others(db: Database, client: Any, open_intake: Open):
     plan = add_plan(db)
 

@@ -1,0 +1,110 @@
+"""From a request on one stream to the results on the others, as another service sees them."""
+
+from collections.abc import Iterator
+from typing import Any
+from unittest.mock import ANY
+
+import pytest
+
+from app.bootstrap import Services
+from app.delivery.actions.events import Topic
+from app.delivery.actions.intake import open_intake
+from app.delivery.actions.publisher import open_publisher
+from app.delivery.models import Outcome
+from tests.support.actions import ROUTES, Office
+from tests.support.streams import ask, bare, requested, told
+
+DOWNLINK = {"channel_type": "device_downlink", "audience": ROUTES}
+
+
+@pytest.fixture
+def office(services: Services) -> Office:
+    return Office(services.db)
+
+
+@pytest.fixture
+def client(services: Services) -> Iterator[Any]:
+    client = bare(services)
+    yield client
+    client.close()
+
+
+def carry(services: Services) -> None:
+    """What an executor does meanwhile: takes in what is asked for, and tells what has become of it."""
+    intake, publisher = (
+        open_intake(services.db, services.settings, block_s=0.05),
+        open_publisher(services.db, services.settings),
+    )
+    while intake.run_once():
+        pass
+    while publisher.run_once():
+        pass
+    intake.close()
+    publisher.close()
+
+
+def test_a_plan_with_a_step_that_arrives_one_that_does_not_and_one_for_somebody_else(
+    services: Services, office: Office, client: Any
+):
+    steps = ({"channel_type": "push"}, {"channel_type": "sms", "on_failure": "CONTINUE"}, DOWNLINK)
+    plan = office.plan(*steps)
+    ask(client, requested("rule-114:1", plan, person_id=office.user(), variables={"degrees": 41}))
+    carry(services)
+    office.deliver()
+    office.fail("sms", Outcome.PERMANENT, "INVALID_TOKEN")
+    carry(services)
+    meta = {
+        "schema_version": 1,
+        "trace_id": "act-rule-114:1",
+        "producer_service": "action-executor-service",
+        "produced_at": ANY,
+        "process_ms": ANY,
+    }
+    context = {"device_id": "400000011D081B70", "stream_id": 9823412}
+    ids = {"group_id": 12, "rule_id": 114, "action_plan_id": plan}
+    assert told(client, Topic.EXECUTED) == [
+        {
+            "event": "action.executed.v1",
+            "meta": meta,
+            "context": context,
+            "data": ids
+            | {
+                "step_order": 1,
+                "channel_type": "push",
+                "delivery_status": "sent",
+                "provider_message_id": "provider:1",
+            },
+            "error": None,
+        }
+    ]
+    (failed,) = told(client, Topic.FAILED)
+    assert (failed["event"], failed["meta"], failed["context"]) == ("action.failed.v1", meta, context)
+    assert failed["data"] == ids | {"step_order": 2, "channel_type": "sms"}
+    assert failed["error"] == {
+        "failed_stage": "action_execute",
+        "error_code": "INVALID_TOKEN",
+        "error_message": "The provider does not know this token.",
+        "retryable": ANY,
+        "failed_at": ANY,
+    }
+    (letter,) = told(client, Topic.DEAD_LETTER)
+    assert (letter["trace_id"], letter["action_plan_id"], letter["step_order"]) == ("act-rule-114:1", plan, 2)
+    assert (letter["channel_type"], letter["error_code"]) == ("sms", "INVALID_TOKEN")
+    (handed,) = told(client, Topic.HANDOVER)
+    assert handed["data"] == ids | {
+        "step_order": 3,
+        "channel_type": "device_downlink",
+        "evaluation_key": "rule-114:1",
+        "variables": {"degrees": 41},
+        "expires_at": None,
+    }
+    assert isinstance(failed["meta"]["process_ms"], int)
+
+
+def test_no_event_holds_an_address(services: Services, office: Office, client: Any):
+    plan = office.plan({"channel_type": "sms"})
+    ask(client, requested("secret", plan, person_id=office.user(phone="+905551112233")))
+    carry(services)
+    office.fail("sms")
+    carry(services)
+    assert "5551112233" not in str([told(client, topic) for topic in Topic if topic is not Topic.REQUESTED])
