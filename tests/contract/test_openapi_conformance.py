@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
@@ -76,6 +76,8 @@ def _try_out(operation: Any, mode: GenerationMode, headers: dict[str, str], know
     @FEW_AND_THE_SAME_EACH_TIME
     @given(case=operation.as_strategy(generation_mode=mode))
     def call(case: Any) -> None:
+        # A word whose value is an empty list is in no URL, and with it is gone what was wrong.
+        assume([] not in (case.query or {}).values())
         for word in known.keys() & (case.path_parameters or {}).keys():
             case.path_parameters[word] = str(known[word])
         case.call_and_validate(headers=headers, checks=CHECKS[mode])
