@@ -369,6 +369,8 @@ class _Step:
 
     def _withdraw(self, meant: Sequence[Target]) -> None:
         ids = {target.notification_id for target in meant if target.notification_id is not None}
+        if not ids:
+            return
         self.effects += [Withdraw(id_) for id_ in sorted(ids)]
         targets = [replace(one, withdrawn=True) if one.notification_id in ids else one for one in self.step.targets]
         self.step = replace(self.step, targets=tuple(targets))
