@@ -18,7 +18,7 @@ from app.delivery.actions.publisher import Publisher
 from app.delivery.alarm import Alarm
 from app.delivery.channels.registry import Channels, Wiring, open_channels
 from app.delivery.lane import LaneOptions
-from app.delivery.wake import ACTION_TOPIC, Bell, Listener
+from app.delivery.wake import ACTION_TOPIC, EVENT_TOPIC, Bell, Listener
 from app.delivery.worker import Dispatcher
 from app.ops.metrics import serve_metrics
 from app.redis_store.breakers import Breakers, RedisBreakers
@@ -63,13 +63,12 @@ def main(settings: Settings, argv: list[str]) -> int:
         log.critical("delivery_credentials_unusable", error_type=kind, hint="check FIREBASE_CREDENTIALS")
         return WRONG_SETTINGS
     breakers = RedisBreakers(open_client(settings.redis_url))
-    with companions(settings, db, stop) as bell:
-        dispatcher = make_dispatcher(settings, db, clock, channels, breakers, [Listener(ACTION_TOPIC, bell.ring)])
+    with companions(settings, db, stop) as listeners:
+        dispatcher = make_dispatcher(settings, db, clock, channels, breakers, listeners)
         if settings.delivery_metrics_port:
             serve_metrics(settings, settings.delivery_metrics_port, dispatcher.metrics.registry)
         log.info("delivery_started", channels=[channel.name for channel in channels.all])
         dispatcher.run(stop)
-        bell.ring()
     channels.close()
     breakers.close()
     db.close()
@@ -77,9 +76,9 @@ def main(settings: Settings, argv: list[str]) -> int:
 
 
 @contextmanager
-def companions(settings: Settings, db: Database, stop: threading.Event) -> Generator[Bell]:
+def companions(settings: Settings, db: Database, stop: threading.Event) -> Generator[list[Listener]]:
     """What runs beside the lanes: actions are taken in and brought on, results are published, and somebody watches
-    what piles up. The bell wakes whoever brings actions on."""
+    what piles up. What it yields wakes them."""
     prefix = settings.action_topic_prefix
     bell = Bell()
     outlet = Outlet(settings.redis_url)
@@ -94,9 +93,10 @@ def companions(settings: Settings, db: Database, stop: threading.Event) -> Gener
     for thread in threads:
         thread.start()
     try:
-        yield bell
+        yield [Listener(ACTION_TOPIC, bell.ring), Listener(EVENT_TOPIC, publisher.wake)]
     finally:
         stop.set()
+        bell.ring()
         for thread in threads:
             thread.join(_LEAVE_S)
         intake.close()

@@ -13,7 +13,8 @@ log = structlog.get_logger(__name__)
 
 WAKE_CHANNEL = "delivery"
 ACTION_TOPIC = "action"
-"""What is announced on it: the type of a notification, or that an action has a step to take."""
+EVENT_TOPIC = "event"
+"""What is announced on it: the type of a notification, that an action has a step to take, or an event to be told."""
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0

@@ -1,18 +1,7 @@
 """The three scenarios, over HTTP, against all roles as they run in production, with a short time to answer."""
 
-import http.client
-import json
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 import redis
@@ -22,55 +11,9 @@ from app.api.tokens import LocalTokens
 from app.bootstrap import Services
 from app.users import service as users
 from app.users.models import LatLon, Role
+from tests.support.serving import Phone, eventually, serving
 
-ROOT = Path(__file__).resolve().parents[2]
 HOME = LatLon(40.9870, 29.0280)
-Found = TypeVar("Found")
-
-
-def eventually(look: Callable[[], Found | None], patience_s: float = 30) -> Found:
-    """What `look` finds, as soon as it finds something; the test fails when it never does."""
-    give_up = time.monotonic() + patience_s
-    while time.monotonic() < give_up:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"nothing after {patience_s} s")
-
-
-@dataclass
-class Phone:
-    """Somebody with a token."""
-
-    port: int
-    user_id: int
-    token: str
-
-    def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, Any]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=15)
-        headers = {"Authorization": f"Bearer {self.token}"}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-        answer = connection.getresponse()
-        raw = answer.read()
-        connection.close()
-        return answer.status, json.loads(raw) if raw else None
-
-    def offer(self) -> dict[str, Any] | None:
-        return self.call("GET", "/me/offer")[1]
-
-    def task(self, task_id: str) -> dict[str, Any]:
-        return self.call("GET", f"/tasks/{task_id}")[1]
-
-    def press(self) -> str:
-        status, task = self.call("POST", "/tasks", {"note": "Ekmek alır mısın?"})
-        assert (status, task["status"]) == (201, "PENDING")
-        return task["id"]
-
-    def answer(self, task_id: str, word: str) -> tuple[int, Any]:
-        return self.call("PUT", f"/tasks/{task_id}/{word}")
 
 
 @dataclass
@@ -97,12 +40,6 @@ class Neighbourhood:
         return found
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture
 def offer_ttl_s() -> int:
     return 600
@@ -110,26 +47,11 @@ def offer_ttl_s() -> int:
 
 @pytest.fixture
 def neighbourhood(services: Services, offer_ttl_s: int) -> Iterator[Neighbourhood]:
-    port = free_port()
-    settings = services.settings
-    environ = {
-        **{name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")},
-        "DATABASE_URL": settings.database_url,
-        "REDIS_URL": settings.redis_url,
-        "AUTH_SECRET": settings.auth_secret or "",
-        "PORT": str(port),
-        "OFFER_TTL_S": str(offer_ttl_s),
-    }
     people = _move_in(services)
-    server = subprocess.Popen([sys.executable, "-m", "app", "serve"], cwd=ROOT, env=environ, start_new_session=True)
-    try:
-        tokens = LocalTokens(settings.auth_secret or "")
+    tokens = LocalTokens(services.settings.auth_secret or "")
+    with serving(services.settings, OFFER_TTL_S=str(offer_ttl_s)) as port:
         phones = {name: Phone(port, user_id, tokens.issue(user_id)) for name, user_id in people.items()}
-        eventually(lambda: _ready(port), patience_s=60)
         yield Neighbourhood(**phones, services=services)
-    finally:
-        server.send_signal(signal.SIGTERM)
-        assert server.wait(timeout=60) == 0
 
 
 def _move_in(services: Services) -> dict[str, int]:
@@ -144,15 +66,6 @@ def _move_in(services: Services) -> dict[str, int]:
             "berat": user(Role.STUDENT, "Berat Şahin", 300),
             "zeynep": user(Role.COORDINATOR, "Zeynep Koç", None),
         }
-
-
-def _ready(port: int) -> bool:
-    try:
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
-        return False
 
 
 def test_scenario_a_the_student_accepts(neighbourhood: Neighbourhood) -> None:

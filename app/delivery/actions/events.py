@@ -11,6 +11,8 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from app.delivery.wake import EVENT_TOPIC, WAKE_CHANNEL
+
 
 class Topic(StrEnum):
     """Names of streams, after the prefix of the settings."""
@@ -30,8 +32,11 @@ class Event:
 
 _PUT = text(
     """
-    INSERT INTO action_events (topic, payload)
-    SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS row(topic text, payload jsonb)
+    WITH put AS (
+        INSERT INTO action_events (topic, payload)
+        SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS row(topic text, payload jsonb)
+    )
+    SELECT pg_notify(:channel, :event)
     """
 )
 
@@ -39,4 +44,5 @@ _PUT = text(
 def put(conn: Connection, events: Sequence[Event]) -> None:
     if events:
         rows = [{"topic": event.topic, "payload": event.payload} for event in events]
-        conn.execute(_PUT, {"rows": json.dumps(rows, ensure_ascii=False)})
+        told = json.dumps(rows, ensure_ascii=False)
+        conn.execute(_PUT, {"rows": told, "channel": WAKE_CHANNEL, "event": EVENT_TOPIC})
