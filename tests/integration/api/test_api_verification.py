@@ -13,7 +13,8 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.delivery.models import NotificationStatus, NotificationType
-from app.delivery.queue import Report, Verdict, claim, record
+from app.delivery.queue import claim
+from app.delivery.records import Report, Verdict, record
 from app.logs import configure_logs
 from tests.support.world import World
 

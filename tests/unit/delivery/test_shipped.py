@@ -1,56 +1,76 @@
-"""The shipped words are those that matching has said all along, and every shipped step has its words."""
-
-from datetime import timedelta
+"""The sentences people read, letter by letter, and that every shipped step has its words."""
 
 import pytest
 
 from app.delivery.models import NotificationType
-from app.delivery.plans.rendering import Words, render
-from app.delivery.plans.shipped import PLANS, PROFILES, TEMPLATES
-from app.matching.words import UNKNOWN_PHONE, Message, say, time_left
+from app.delivery.plans.rendering import render
+from app.delivery.plans.shipped import DEAD_LETTERS, PLANS, PROFILES, TEMPLATES, VERIFICATION_CODE, Plan
 
-SAID = [message for message in Message if message is not Message.OFFER_WITHDRAWN]
-BY_KEY = {plan.key: plan for plan in PLANS}
+GIVEN = {"student": "Ahmet", "elder": "Ayşe", "minutes": 10, "seconds": 600, "depth": 20, "code": "048213"}
+GIVEN |= {"phone": "+905550100002"}
+
+READ = {
+    "matching.offer": (
+        "Yakınında yeni bir talep var! Kabul etmek için 10 dakikan var.",
+        "There is a new request near you! You have 10 minutes to accept it.",
+    ),
+    "matching.on_the_way": ("Ahmet yola çıktı!", "Ahmet is on the way!"),
+    "matching.started": ("Ahmet geldi.", "Ahmet is with you."),
+    "matching.completed": ("Ahmet görevini tamamladı. Geçmiş olsun!", "Ahmet has finished. All the best!"),
+    "matching.searching_again": (
+        "Ahmet gelemiyor. Size başka bir öğrenci arıyoruz.",
+        "Ahmet cannot come. We are looking for another student.",
+    ),
+    "matching.nobody_found": (
+        "Maalesef şu an uygun öğrenci bulunamadı.",
+        "Unfortunately no student is available right now.",
+    ),
+    "matching.cancelled": ("Talep iptal edildi.", "The request was cancelled."),
+    "matching.assigned_to_you": (
+        "Koordinatör size bir görev verdi: Ayşe sizi bekliyor.",
+        "A coordinator gave you a task: Ayşe is waiting for you.",
+    ),
+    "matching.released": ("Bu görev artık sizde değil.", "This task is no longer yours."),
+    "matching.nobody_found_for": (
+        "Öğrenci bulunamadı. Arayan: Ayşe, telefon: +905550100002.",
+        "No student was found. Caller: Ayşe, phone: +905550100002.",
+    ),
+    "matching.not_started": (
+        "Ahmet henüz başlamadı. Bekleyen: Ayşe, telefon: +905550100002.",
+        "Ahmet has not started yet. Waiting: Ayşe, phone: +905550100002.",
+    ),
+    "matching.not_completed": (
+        "Ahmet henüz bitirmedi. Bekleyen: Ayşe, telefon: +905550100002.",
+        "Ahmet has not finished yet. Waiting: Ayşe, phone: +905550100002.",
+    ),
+    DEAD_LETTERS: (
+        "20 mesaj yerine ulaşmadı. Lütfen ulaşmayan mesajlara bakın.",
+        "20 messages did not arrive. Please look at the dead letters.",
+    ),
+    VERIFICATION_CODE: (
+        "Yanında doğrulama kodunuz: 048213. 10 dakika geçerlidir.",
+        "Your Yanında verification code: 048213. It is good for 10 minutes.",
+    ),
+}
 
 
-def _key(message: Message) -> str:
-    return f"matching.{message.value.lower()}"
+@pytest.mark.parametrize("key", TEMPLATES)
+def test_what_people_read(key: str):
+    written = tuple(render(TEMPLATES[key][locale], GIVEN) for locale in ("tr", "en"))
+    assert tuple(words.body for words in written) == READ[key]
+    assert all(words.subject for words in written)
 
 
-@pytest.mark.parametrize("locale", ["tr", "en"])
-@pytest.mark.parametrize("phone", ["+905550100002", None])
-@pytest.mark.parametrize("message", SAID)
-def test_the_words_are_the_same(message: Message, phone: str | None, locale: str):
-    variables = {"student": "Ahmet", "elder": "Ayşe", "phone": phone, "minutes": 10, "seconds": 600}
-    written = render(TEMPLATES[_key(message)][locale], variables)
-    said = say(
-        message,
-        locale,
-        student="Ahmet",
-        elder="Ayşe",
-        phone=phone or UNKNOWN_PHONE[locale],
-        time_left=time_left(timedelta(minutes=10), locale),
-    )
-    assert written == Words(said.subject, said.body)
-
-
-@pytest.mark.parametrize("locale", ["tr", "en"])
-@pytest.mark.parametrize("seconds", [1, 30, 59, 60, 119, 600])
-def test_the_time_to_answer_follows_the_setting(seconds: int, locale: str):
-    written = render(TEMPLATES["matching.offer"][locale], {"minutes": seconds // 60, "seconds": seconds})
-    assert written.body == say(Message.OFFER, locale, time_left=time_left(timedelta(seconds=seconds), locale)).body
-
-
-@pytest.mark.parametrize("message", Message)
-def test_every_message_has_a_plan(message: Message):
-    assert BY_KEY[_key(message)].steps
+@pytest.mark.parametrize(("locale", "said"), [("tr", "telefon: kayıtlı değil."), ("en", "phone: not on file.")])
+@pytest.mark.parametrize("key", ["matching.nobody_found_for", "matching.not_started", "matching.not_completed"])
+def test_a_phone_that_nobody_knows(key: str, locale: str, said: str):
+    assert render(TEMPLATES[key][locale], GIVEN | {"phone": None}).body.endswith(said)
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.key)
-def test_every_step_has_words_and_somebody_to_go_to(plan):
+def test_every_step_has_words_and_somebody_to_go_to(plan: Plan):
     types = {type_.channel_type for type_ in NotificationType}
     for step in plan.steps:
         assert {step.channel_type, *step.fallback} <= types
         assert step.template_key is None or TEMPLATES[step.template_key].keys() == {"tr", "en"}
         assert step.profile_key is None or step.profile_key in PROFILES
-    assert [step.template_key for step in BY_KEY["matching.offer_withdrawn"].steps] == [None]
