@@ -84,6 +84,7 @@ class Dispatcher:
         hanging = _join(self._lanes, self._drain_s)
         for lane in hanging:
             lane.begin_nothing_more()
+            log.warning("delivery_leaves_off", type=lane.type.value)
         hanging = _join(hanging, self._abort_s)
         if hanging:
             log.warning("delivery_drain_incomplete", types=[lane.type.value for lane in hanging])

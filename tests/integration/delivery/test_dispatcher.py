@@ -294,6 +294,108 @@ def test_one_hanging_message_holds_up_no_other(db: Database, dispatcher: MakeDis
     assert statuses(db) == {"SENT": 31}
 
 
+def test_a_channel_that_hangs_delays_no_other(db: Database, settings: Settings) -> None:
+    """Every thread of one lane hangs, and its queue is full; the other lane does not notice."""
+    release, user_id = threading.Event(), add_user(db, "phone")
+
+    def hang(parcel: Parcel) -> Result:
+        release.wait(30)
+        return SENT
+
+    stuck = MemoryChannel(hang, type_=NotificationType.WHATSAPP, needs_device=False)
+    well = MemoryChannel(type_=NotificationType.SMS, needs_device=False)
+    one = Dispatcher(
+        db,
+        DatabaseClock(db.now),
+        Channels([stuck, well]),
+        database_url=settings.database_url,
+        options=LaneOptions(threads=2, capacity=5, poll_s=0.2),
+        types=[NotificationType.WHATSAPP, NotificationType.SMS],
+    )
+    with running(one):
+        post(db, [user_id] * 50, notification_type=NotificationType.WHATSAPP)
+        wait_until(lambda: len(stuck.sent) == 2)
+        post(db, [user_id] * 50, notification_type=NotificationType.SMS)
+        wait_until(lambda: count(db, SENT_BY_SMS) == 50, 5)
+        assert len(stuck.sent) == 2
+        release.set()
+        wait_until(lambda: statuses(db) == {"SENT": 100})
+
+
+SENT_BY_SMS = "SELECT count(*) FROM notifications WHERE notification_type = 'SMS' AND status = 'SENT'"
+
+
+def test_a_type_that_nobody_carries_is_given_up_at_once_with_the_reason(db: Database, settings: Settings) -> None:
+    [id_] = post(db, [add_user(db)], notification_type=NotificationType.SMS)
+    Dispatcher(db, DatabaseClock(db.now), Channels([MemoryChannel()]), database_url=settings.database_url).run_once()
+    assert (row(db, id_).status, row(db, id_).error_code) == ("DEAD", "NO_CHANNEL")
+
+
+def test_a_channel_that_hangs_holds_up_the_end_for_so_long_and_no_longer(db: Database, settings: Settings) -> None:
+    """What it has begun is left to its lease, what it has not begun goes back, and what others sent is written down."""
+    release, stop, user_id = threading.Event(), threading.Event(), add_user(db)
+
+    def hang(parcel: Parcel) -> Result:
+        release.wait(30)
+        return SENT
+
+    stuck = MemoryChannel(hang, type_=NotificationType.WHATSAPP, needs_device=False)
+    well = MemoryChannel(type_=NotificationType.SMS, needs_device=False)
+    one = Dispatcher(
+        db,
+        DatabaseClock(db.now),
+        Channels([stuck, well]),
+        database_url=settings.database_url,
+        options=LaneOptions(threads=1, poll_s=0.2),
+        types=[NotificationType.WHATSAPP, NotificationType.SMS],
+        drain_s=0.3,
+        abort_s=0.2,
+    )
+    thread = threading.Thread(target=one.run, args=(stop,))
+    thread.start()
+    whatsapp = post(db, [user_id] * 2, notification_type=NotificationType.WHATSAPP)
+    post(db, [user_id] * 5, notification_type=NotificationType.SMS)
+    wait_until(lambda: len(stuck.sent) == 1 and len(well.sent) == 5)
+    stop.set()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert count(db, SENT_BY_SMS) == 5
+    assert sorted(row(db, id_).status for id_ in whatsapp) == ["ACCEPTED", "SENDING"]
+    release.set()
+
+
+def test_of_a_batch_that_takes_too_long_the_rest_is_left_to_others(db: Database, settings: Settings) -> None:
+    begun, release, stop = threading.Event(), threading.Event(), threading.Event()
+    phones = [f"phone-{number}" for number in range(3)]
+
+    def slow(parcel: Parcel) -> Result:
+        begun.set()
+        release.wait(10)
+        return SENT
+
+    one = Dispatcher(
+        db,
+        DatabaseClock(db.now),
+        Channels([MemoryChannel(slow)]),
+        database_url=settings.database_url,
+        options=LaneOptions(threads=1, poll_s=0.2),
+        types=[NotificationType.PUSH],
+        drain_s=0.2,
+        abort_s=10,
+    )
+    thread = threading.Thread(target=one.run, args=(stop,))
+    with capture_logs() as logs:
+        thread.start()
+        [id_] = post(db, [add_user(db, *phones)])
+        assert begun.wait(10)
+        stop.set()
+        wait_until(lambda: any(line["event"] == "delivery_leaves_off" for line in logs))
+        release.set()
+        thread.join(10)
+    assert [device for _, device, outcome, _ in attempts(db, id_) if outcome == "SENT"] == phones[:1]
+    assert row(db, id_).status == "ACCEPTED"
+
+
 def test_draining_finishes_what_is_in_hand_and_gives_the_rest_back(db: Database, dispatcher: MakeDispatcher) -> None:
     user_id = add_user(db, "phone")
     post(db, [user_id] * 20)

@@ -1,0 +1,71 @@
+"""Channels offer themselves; the first that can handle a type serves it."""
+
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from app.clock import FakeClock
+from app.delivery import channels as package
+from app.delivery.channels.memory import MemoryChannel
+from app.delivery.channels.registry import Channels, NoChannel, Wiring, open_channels
+from app.delivery.models import NotificationType
+from app.settings import Settings
+
+A_NEW_CHANNEL = """
+from app.delivery.channels.base import SingleProvider
+from app.delivery.retry import RetryPolicy
+
+class Carrier(SingleProvider):
+    def handle(self, parcels):
+        return []
+
+def open_channel(wiring):
+    return Carrier("carrier", "PIGEON", RetryPolicy(timeout_s=1, retries=0))
+"""
+
+
+def wiring(**settings: Any) -> Wiring:
+    values = {"database_url": "postgresql://nowhere/x", "redis_url": "redis://nowhere/0", "auth_secret": "x" * 40}
+    return Wiring(Settings(**(values | settings)), cast(Any, None), FakeClock())
+
+
+def test_the_first_that_can_handle_a_type_serves_it() -> None:
+    first, second = MemoryChannel(), MemoryChannel()
+    assert Channels([MemoryChannel(type_=NotificationType.SMS), first, second]).find("PUSH") is first
+
+
+def test_a_type_that_nobody_handles_fails_at_once_and_says_who_is_there() -> None:
+    with pytest.raises(NoChannel, match=r"No channel handles FAX; there are: memory\."):
+        Channels([MemoryChannel()]).find("FAX")
+
+
+def test_whatever_is_set_up_nothing_of_it_is_found_twice() -> None:
+    found = open_channels(wiring())
+    assert {type_: found.find(type_).name for type_ in NotificationType} == {
+        "EMAIL": "recording",
+        "SMS": "recording",
+        "PUSH": "recording",
+        "WHATSAPP": "recording",
+        "IN_APP": "in_app",
+        "WEBHOOK": "webhook",
+        "AUDIT": "audit",
+    }
+    found.close()
+
+
+def test_what_is_set_up_is_no_longer_recorded() -> None:
+    found = open_channels(wiring(sms_gateway_url="https://sms.example/send", sms_gateway_token="t"))
+    assert found.find("SMS").name == "sms_gateway"
+    assert found.find("EMAIL").name == "recording"
+    found.close()
+
+
+def test_a_new_channel_is_a_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pigeon.py").write_text(A_NEW_CHANNEL)
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    found = open_channels(wiring())
+    assert found.find("PIGEON").name == "carrier"
+    found.close()
+    sys.modules.pop("app.delivery.channels.pigeon")
