@@ -22,7 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "users": ("app.ops.users_cli", "users add … | users list"),
     "dead-letters": (
         "app.ops.dead_letters_cli",
-        "dead-letters list | show ID | redrive ID | redrive --all …",
+        "dead-letters list | show ID | redrive … | discard …",
     ),
 }
 

@@ -146,13 +146,18 @@ class DeadLettersQuery(PageQuery):
         return Filter(self.channel_type, self.error_code, self.action_plan_id, self.since, self.until)
 
 
-class RedriveBody(DeadLetterFilter):
+class MeantBody(DeadLetterFilter):
     all: bool | None = Field(None, description="Must be true where nothing else says which letters are meant.")
 
 
 class RedrivenJson(Response):
     redriven: int
     skipped: int = Field(description="Open letters among those meant that another try is of no use to.")
+    remaining: int = Field(description="Those that wait for another call.")
+
+
+class DiscardedJson(Response):
+    discarded: int
     remaining: int = Field(description="Those that wait for another call.")
 
 
@@ -171,4 +176,4 @@ class DeadLetterJson(Response):
     action_id: UUID | None
     trace_id: str | None
     closed_at: Instant | None
-    redriven_by: int | None
+    closed_by: int | None = Field(description="Who redrove or discarded it; null for an operator at a terminal.")

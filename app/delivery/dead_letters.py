@@ -130,7 +130,7 @@ class DeadLetterView:
     action_id: UUID | None
     trace_id: str | None
     closed_at: datetime | None
-    redriven_by: int | None
+    closed_by: int | None
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def _view(row: RowMapping) -> DeadLetterView:
         action_id=row["action_id"],
         trace_id=row["trace_id"],
         closed_at=row["closed_at"],
-        redriven_by=row["redriven_by"],
+        closed_by=row["closed_by"],
     )
 
 

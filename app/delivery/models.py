@@ -64,6 +64,8 @@ class DeadLetterStatus(StrEnum):
     REDRIVEN = "REDRIVEN"
     COVERED = "COVERED"
     """Another channel, or a later try, brought the message."""
+    DISCARDED = "DISCARDED"
+    """Somebody has decided that it need not arrive any more."""
 
 
 class Outcome(StrEnum):
@@ -167,7 +169,7 @@ dead_letters = Table(
     Column("failed_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("status", Text, nullable=False, server_default="OPEN"),
     Column("closed_at", DateTime(timezone=True)),
-    Column("redriven_by", BigInteger, ForeignKey("users.id")),
+    Column("closed_by", BigInteger, ForeignKey("users.id")),
     CheckConstraint(one_of("status", DeadLetterStatus), name="status"),
     CheckConstraint("(status = 'OPEN') = (closed_at IS NULL)", name="open_is_not_closed"),
     Index("dead_letters_open_idx", "id", postgresql_where=text("status = 'OPEN'")),

@@ -99,7 +99,7 @@ _TRY_ANEW = text(
 _CLOSE = text(
     """
     WITH closed AS (
-        UPDATE dead_letters SET status = 'REDRIVEN', closed_at = clock_timestamp(), redriven_by = :by
+        UPDATE dead_letters SET status = 'REDRIVEN', closed_at = clock_timestamp(), closed_by = :by
          WHERE id = ANY(:ids)
     )
     SELECT pg_notify(:channel, '')
@@ -108,7 +108,7 @@ _CLOSE = text(
 # A step that begins anew makes new messages for everybody, so that the old ones must not be sent besides.
 _CLOSE_WITH_STEP = text(
     """
-    UPDATE dead_letters SET status = 'REDRIVEN', closed_at = clock_timestamp(), redriven_by = :by
+    UPDATE dead_letters SET status = 'REDRIVEN', closed_at = clock_timestamp(), closed_by = :by
      WHERE action_id = :action_id AND step_order = :step_order AND status = 'OPEN'
     """
 )

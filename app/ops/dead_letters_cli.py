@@ -1,4 +1,4 @@
-"""`dead-letters list | show ID | redrive ID | redrive --all …`: what did not arrive, and another try for it."""
+"""`dead-letters list | show ID | redrive … | discard …`: what did not arrive, another try for it, or none any more."""
 
 import argparse
 import sys
@@ -7,7 +7,8 @@ from uuid import UUID
 
 from app.db import Database
 from app.delivery import dead_letters
-from app.delivery.dead_letters import DeadLetterView, Filter
+from app.delivery.dead_letters import EVERY, DeadLetterView, Filter
+from app.delivery.discard import discard, discard_matching
 from app.delivery.models import DeadLetterStatus
 from app.delivery.redrive import redrive, redrive_matching
 from app.ops.command import CommandFailed, fail, open_database, print_table
@@ -26,8 +27,10 @@ def main(settings: Settings, argv: list[str]) -> int:
                     return _list(db, options)
                 case "show":
                     return _show(db, options.id)
-                case _:
+                case "redrive":
                     return _redrive(db, options, settings.notification_max_age_s)
+                case _:
+                    return _discard(db, options)
     except CommandFailed as failure:
         return fail(str(failure))
 
@@ -41,10 +44,14 @@ def _parser() -> argparse.ArgumentParser:
     _add_filters(listing)
     show = commands.add_parser("show", help="show one dead letter with everything that is known of it")
     show.add_argument("id", type=UUID)
-    again = commands.add_parser("redrive", help="give one, or all that match, another try")
-    again.add_argument("id", type=UUID, nargs="?")
-    again.add_argument("--all", action="store_true", help="all that are open and match the filters")
-    _add_filters(again)
+    for name, about in (
+        ("redrive", "give one, or all that match, another try"),
+        ("discard", "put one, or all that match, aside: they need not arrive any more"),
+    ):
+        close = commands.add_parser(name, help=about)
+        close.add_argument("id", type=UUID, nargs="?")
+        close.add_argument("--all", action="store_true", help="all that are open and match the filters")
+        _add_filters(close)
     return parser
 
 
@@ -130,7 +137,7 @@ def _show(db: Database, id_: UUID) -> int:
         "Trace": letter.trace_id,
         "Notification": letter.notification_id,
         "Closed": _local(letter.closed_at) if letter.closed_at else None,
-        "Redriven by": f"user {letter.redriven_by}" if letter.redriven_by else None,
+        "Closed by": f"user {letter.closed_by}" if letter.closed_by else None,
     }
     for name, value in known.items():
         if value is not None:
@@ -139,17 +146,24 @@ def _show(db: Database, id_: UUID) -> int:
 
 
 def _redrive(db: Database, options: argparse.Namespace, max_age_s: float) -> int:
+    which = _meant(options)
+    if which is not None:
+        return _redrive_all(db, which, max_age_s)
+    with db.transaction() as conn:
+        redrive(conn, options.id, None, max_age_s)
+    print("Redriven: it is tried again now.")
+    return 0
+
+
+def _meant(options: argparse.Namespace) -> Filter | None:
+    """Which of all letters; None where one is named."""
     which = _filter(options)
-    if options.id is not None:
-        if options.all or which != Filter():
-            return fail("Give either an id, or --all with what is meant.")
-        with db.transaction() as conn:
-            redrive(conn, options.id, None, max_age_s)
-        print("Redriven: it is tried again now.")
-        return 0
-    if not options.all:
-        return fail("Say which: an id, or --all, which --channel, --code, --plan, --since and --until narrow down.")
-    return _redrive_all(db, which, max_age_s)
+    if options.id is not None and (options.all or which != EVERY):
+        raise CommandFailed("Give either an id, or --all with what is meant.")
+    if options.id is None and not options.all:
+        filters = "--channel, --code, --plan, --since and --until"
+        raise CommandFailed(f"Say which: an id, or --all, which {filters} narrow down.")
+    return None if options.id is not None else which
 
 
 def _redrive_all(db: Database, which: Filter, max_age_s: float) -> int:
@@ -164,6 +178,26 @@ def _redrive_all(db: Database, which: Filter, max_age_s: float) -> int:
     print(f"Redriven: {done}.")
     if batch.skipped:
         print(f"Left as they are: {batch.skipped}, which have lost their meaning or never were a message.")
+        print("`dead-letters discard` puts such letters aside.")
     if batch.remaining:
         print(f"Still open: {batch.remaining}, whose steps go on by themselves; try again in a moment.")
+    return 0
+
+
+def _discard(db: Database, options: argparse.Namespace) -> int:
+    which = _meant(options)
+    if which is None:
+        with db.transaction() as conn:
+            discard(conn, options.id, None)
+        print("Discarded: it stays on record, and alarms nobody any more.")
+        return 0
+    done = 0
+    while True:
+        with db.transaction() as conn:
+            batch = discard_matching(conn, which, None)
+        done += batch.discarded
+        if not batch.discarded or not batch.remaining:
+            break
+        print(f"{done} discarded, {batch.remaining} to go", file=sys.stderr, flush=True)
+    print(f"Discarded: {done}.")
     return 0

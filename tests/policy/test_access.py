@@ -90,6 +90,8 @@ TABLE: dict[str, tuple[int, ...]] = {
     "GET /api/v1/dead-letters/{deadLetterId}": (403, 403, 403, 403, 200, 200),
     "POST /api/v1/dead-letters/{deadLetterId}/redrive": (403, 403, 403, 403, 200, 200),
     "POST /api/v1/dead-letters/redrive": (403, 403, 403, 403, 200, 200),
+    "POST /api/v1/dead-letters/{deadLetterId}/discard": (403, 403, 403, 403, 200, 200),
+    "POST /api/v1/dead-letters/discard": (403, 403, 403, 403, 200, 200),
     "GET /healthz":                       (200, 200, 200, 200, 200, 200),
     "GET /readyz":                        (200, 200, 200, 200, 200, 200),
     "GET /metrics":                       (200, 200, 200, 200, 200, 200),
@@ -150,7 +152,7 @@ def _body(route: Route, world: World, who: str) -> dict[str, Any]:
             return {"code": "123456"}
         case "POST /api/v1/actions":
             return {"actionPlanId": world.entries["planId"], "evaluationKey": "rule-114:1"}
-        case "POST /api/v1/dead-letters/redrive":
+        case "POST /api/v1/dead-letters/redrive" | "POST /api/v1/dead-letters/discard":
             return {"all": True}
         case "PATCH /users/{userId}":
             return {"locale": "en"}

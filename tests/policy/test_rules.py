@@ -18,6 +18,7 @@ DOORS = {
         "backlog",
         "contract",
         "dead_letters",
+        "discard",
         "entries",
         "errors",
         "objectives",

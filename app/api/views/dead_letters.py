@@ -5,9 +5,9 @@ from uuid import UUID
 from app.api.access import COORDINATORS
 from app.api.routing import Call, Routes
 from app.api.schemas import PageJson
-from app.api.schemas_actions import DeadLetterJson, DeadLettersQuery, RedriveBody, RedrivenJson
-from app.delivery import dead_letters, redrive
-from app.delivery.dead_letters import EVERY
+from app.api.schemas_actions import DeadLetterJson, DeadLettersQuery, DiscardedJson, MeantBody, RedrivenJson
+from app.delivery import dead_letters, discard, redrive
+from app.delivery.dead_letters import EVERY, Filter
 from app.delivery.redrive import LetterClosed, LetterTooLate, NothingToRedrive
 from app.errors import InvalidValue, NotFound
 
@@ -60,17 +60,49 @@ def redrive_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
 @routes.add(
     "POST", "/api/v1/dead-letters/redrive", who=COORDINATORS, answers={200: RedrivenJson}, errors=(InvalidValue,)
 )
-def redrive_dead_letters(call: Call, body: RedriveBody) -> RedrivenJson:
+def redrive_dead_letters(call: Call, body: MeantBody) -> RedrivenJson:
     """Give all that match another try, the oldest first.
 
     One call redrives some hundred at most; call again while some remain. Open letters that a try is of no use to,
     because they have lost their meaning or never were a message, are counted as skipped and stay as they are.
     """
-    which = body.to_filter()
-    if which == EVERY and body.all is not True:
-        raise InvalidValue("all", "must be true where nothing else says which letters are meant")
+    which = _meant(body)
     max_age_s = call.services.settings.notification_max_age_s
     with call.services.db.transaction() as conn:
         return RedrivenJson.model_validate(
             redrive.redrive_matching(conn, which, call.caller.id, max_age_s=max_age_s), from_attributes=True
         )
+
+
+@routes.add(
+    "POST",
+    "/api/v1/dead-letters/{deadLetterId}/discard",
+    who=COORDINATORS,
+    answers={200: DeadLetterJson},
+    errors=(NotFound, LetterClosed),
+)
+def discard_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
+    """Put aside what need not arrive any more."""
+    with call.services.db.transaction() as conn:
+        discard.discard(conn, dead_letter_id, call.caller.id)
+        return DeadLetterJson.model_validate(dead_letters.get_dead_letter(conn, dead_letter_id))
+
+
+@routes.add(
+    "POST", "/api/v1/dead-letters/discard", who=COORDINATORS, answers={200: DiscardedJson}, errors=(InvalidValue,)
+)
+def discard_dead_letters(call: Call, body: MeantBody) -> DiscardedJson:
+    """Put aside all that match, the oldest first.
+
+    One call discards some hundred at most; call again while some remain.
+    """
+    which = _meant(body)
+    with call.services.db.transaction() as conn:
+        return DiscardedJson.model_validate(discard.discard_matching(conn, which, call.caller.id), from_attributes=True)
+
+
+def _meant(body: MeantBody) -> Filter:
+    which = body.to_filter()
+    if which == EVERY and body.all is not True:
+        raise InvalidValue("all", "must be true where nothing else says which letters are meant")
+    return which

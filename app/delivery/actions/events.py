@@ -34,7 +34,7 @@ _PUT = text(
     """
     WITH put AS (
         INSERT INTO action_events (topic, payload)
-        SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS row(topic text, payload jsonb)
+        SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS row(topic text, payload json)
     )
     SELECT pg_notify(:channel, :event)
     """

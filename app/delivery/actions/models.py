@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from sqlalchemy import (
+    JSON,
     BigInteger,
     CheckConstraint,
     Column,
@@ -72,13 +73,14 @@ actions = Table(
     postgresql_with={"autovacuum_vacuum_scale_factor": "0.01", "autovacuum_vacuum_threshold": "1000"},
 )
 
-# Events that wait to be put on their streams; gone once Redis has them.
+# Events that wait to be put on their streams; gone once Redis has them. Told as they were written, field by field in
+# the order that their readers know.
 action_events = Table(
     "action_events",
     metadata,
     Column("id", BigInteger, Identity(always=False), primary_key=True),
     Column("topic", Text, nullable=False),
-    Column("payload", JSONB, nullable=False),
+    Column("payload", JSON, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Index("action_events_topic_idx", "topic", "id"),
 )

@@ -180,7 +180,7 @@ def test_a_letter_is_redriven_once(client: Any, services: Services, world: World
     path = f"{LETTERS}/{world.entries['deadLetterId']}"
     shown = client.post(f"{path}/redrive")
     assert (shown.status_code, shown.json["status"]) == (200, "REDRIVEN")
-    assert shown.json["redrivenBy"] == world.ids["coordinator"]
+    assert shown.json["closedBy"] == world.ids["coordinator"]
     assert client.get(f"/api/notifications/{shown.json['notificationId']}").json["status"] == "ACCEPTED"
     again = client.post(f"{path}/redrive")
     assert (again.status_code, again.get_json(force=True)["code"]) == (409, "dead_letter_closed")
@@ -208,6 +208,22 @@ def test_all_that_match_are_redriven(client: Any, services: Services, world: Wor
     # One is a message, the other the step of an action that had nobody to go to.
     done = client.post(f"{LETTERS}/redrive", json={"all": True})
     assert done.json == {"redriven": 2, "skipped": 2, "remaining": 0}
+
+
+def test_what_need_not_arrive_any_more_is_put_aside(client: Any, services: Services, world: World):
+    path = f"{LETTERS}/{world.entries['deadLetterId']}"
+    shown = client.post(f"{path}/discard")
+    assert (shown.status_code, shown.json["status"]) == (200, "DISCARDED")
+    assert shown.json["closedBy"] == world.ids["coordinator"]
+    for way in ("discard", "redrive"):
+        again = client.post(f"{path}/{way}")
+        assert (again.status_code, again.get_json(force=True)["code"]) == (409, "dead_letter_closed")
+    assert client.post(f"{LETTERS}/{world.task_id}/discard").status_code == 404
+    assert client.post(f"{LETTERS}/discard", json={}).status_code == 400
+    write(services, 2)
+    done = client.post(f"{LETTERS}/discard", json={"errorCode": "INVALID_ADDRESS"})
+    assert done.json == {"discarded": 2, "remaining": 0}
+    assert len(client.get(f"{LETTERS}?status=OPEN").json["items"]) == 1
 
 
 def test_open_letters_are_a_figure(client: Any, services: Services, world: World):
@@ -281,11 +297,29 @@ def test_a_terminal_redrives_all_and_says_how_far_it_is(
     assert out.splitlines() == [
         "Redriven: 450.",
         "Left as they are: 1, which have lost their meaning or never were a message.",
+        "`dead-letters discard` puts such letters aside.",
     ]
     assert err.splitlines() == ["200 redriven, 250 to go", "400 redriven, 50 to go"]
     assert run(services, capsys, "redrive")[0] == 1
     assert run(services, capsys, "redrive", "--code", "TIMEOUT")[0] == 1
     assert run(services, capsys, "redrive", str(ids[0]), "--all")[0] == 1
+
+
+def test_a_terminal_discards_one_or_all(services: Services, world: World, capsys: pytest.CaptureFixture[str]):
+    write(services, 250, channel_type="action", error_code="INVALID_REQUEST")
+    id_ = str(world.entries["deadLetterId"])
+    assert run(services, capsys, "discard", id_)[:2] == (
+        0,
+        "Discarded: it stays on record, and alarms nobody any more.\n",
+    )
+    assert run(services, capsys, "discard", id_) == (1, "", "This dead letter is closed already.\n")
+    assert run(services, capsys, "discard")[0] == 1
+    assert run(services, capsys, "discard", "--all", "--channel", "action") == (
+        0,
+        "Discarded: 250.\n",
+        "200 discarded, 50 to go\n",
+    )
+    assert "Status:       DISCARDED\n" in run(services, capsys, "show", id_)[1]
 
 
 def test_nothing_that_a_terminal_or_the_api_says_holds_an_address(

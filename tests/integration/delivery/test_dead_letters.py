@@ -12,6 +12,7 @@ from app.db import Database
 from app.delivery import dead_letters
 from app.delivery.actions.events import Topic
 from app.delivery.dead_letters import EVERY, DeadLetter, DeadLetterView, Filter
+from app.delivery.discard import discard
 from app.delivery.models import DeadLetterStatus, NotificationStatus, NotificationType, Outcome
 from app.delivery.queue import claim
 from app.delivery.records import Report, Try, Verdict, record
@@ -126,7 +127,7 @@ def test_a_message_is_tried_anew_under_its_own_id_with_all_of_its_tries(db: Data
     assert (revived.status, revived.failures, revived.fresh_from, revived.attempts) == ("ACCEPTED", 0, 1, 1)
     assert (revived.error_code, revived.finished_at) == (None, None)
     (letter,) = letters(db)
-    assert (letter.status, letter.redriven_by) == (DeadLetterStatus.REDRIVEN, operator)
+    assert (letter.status, letter.closed_by) == (DeadLetterStatus.REDRIVEN, operator)
     assert letter.closed_at is not None
     with db.transaction() as conn:
         (taken,) = claim(conn, NotificationType.PUSH, 10, 30, chance=lambda: 0.0).taken
@@ -195,6 +196,29 @@ def test_of_several_who_redrive_at_the_same_time_one_does(db: Database, together
         assert (row(db, id_).status, row(db, id_).fresh_from) == ("ACCEPTED", 1)
         fail_again(db)
         again_all(db)
+        with db.transaction() as conn:
+            claim(conn, NotificationType.PUSH, 10, 30)
+
+
+def test_a_letter_is_redriven_or_discarded_and_never_both(db: Database):
+    for _ in range(10):
+        (id_,) = give_up(db)
+        letter_id = letters(db)[0].id
+        line = threading.Barrier(2)
+
+        def close(how: Any, id_: UUID = letter_id, line: threading.Barrier = line) -> bool:
+            line.wait()
+            try:
+                with db.transaction() as conn:
+                    how(conn, id_, None)
+            except LetterClosed:
+                return False
+            return True
+
+        with ThreadPoolExecutor(2) as pool:
+            redriven, discarded = pool.map(close, (redrive, discard))
+        assert redriven != discarded
+        assert row(db, id_).status == ("ACCEPTED" if redriven else "DEAD")
         with db.transaction() as conn:
             claim(conn, NotificationType.PUSH, 10, 30)
 

@@ -77,6 +77,7 @@ def test_a_plan_with_a_step_that_arrives_one_that_does_not_and_one_for_somebody_
             "error": None,
         }
     ]
+    assert list(told(client, Topic.EXECUTED)[0]) == ["event", "meta", "context", "data", "error"]
     (failed,) = told(client, Topic.FAILED)
     assert (failed["event"], failed["meta"], failed["context"]) == ("action.failed.v1", meta, context)
     assert failed["data"] == ids | {"step_order": 2, "channel_type": "sms"}
