@@ -34,6 +34,7 @@ class Claimed:
     entry: DirectoryEntry | None = None
     is_retired: bool = False
     """The directory's entry it was to go to is no longer in use."""
+    action_id: UUID | None = None
 
     @property
     def id(self) -> UUID:
@@ -153,6 +154,7 @@ def _claimed(
         settled=settled.get(row.id, {}),
         entry=entries.get(row.channel_id),
         is_retired=row.channel_id is not None and row.channel_id not in entries,
+        action_id=row.action_id,
     )
 
 

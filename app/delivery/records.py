@@ -119,6 +119,15 @@ def record(conn: Connection, reports: Sequence[Report]) -> list[Recorded]:
     ]
 
 
+def stands_alone(report: Report) -> bool:
+    """Whether nothing follows from it elsewhere: then it is written down by a single statement."""
+    claimed = report.claimed
+    if claimed.action_id is not None or CHALLENGE in claimed.event.metadata:
+        return False
+    gone = any(one.result.outcome is Outcome.RECIPIENT_GONE or one.result.disables for one in report.tries)
+    return report.verdict.status is not NotificationStatus.DEAD and not gone
+
+
 def _believe_the_gone(conn: Connection, reports: Sequence[Report]) -> None:
     tries = [(report.claimed, one) for report in reports for one in report.tries]
     gone = [
