@@ -8,6 +8,8 @@ from app.logs import configure_logs
 from app.matching.commands import Matching
 from app.matching.rules import MatchingRules
 from app.matching.store.postgres.stores import PostgresStores
+from app.redis_store.breakers import Breakers, RedisBreakers
+from app.redis_store.client import open_client
 from app.redis_store.contract import Clockwork
 from app.redis_store.store import connect
 from app.settings import Settings
@@ -20,8 +22,10 @@ class Services:
     clock: Clock
     clockwork: Clockwork
     matching: Matching
+    breakers: Breakers
 
     def close(self) -> None:
+        self.breakers.close()
         self.clockwork.close()
         self.db.close()
 
@@ -42,4 +46,6 @@ def build_services(
     clock = DatabaseClock(db.now)
     clockwork = connect(settings.redis_url, pool_size=pool_size)
     matching = Matching(PostgresStores(db), clockwork, clock, MatchingRules.from_settings(settings))
-    return Services(settings, db, clock, clockwork, matching)
+    # Asked only where figures are shown.
+    breakers = RedisBreakers(open_client(settings.redis_url, pool_size=1))
+    return Services(settings, db, clock, clockwork, matching, breakers)

@@ -24,9 +24,9 @@ from app.api.site import Site
 from app.api.tokens import LocalTokens
 from app.api.views.service import DOCUMENT, RENDERED
 from app.bootstrap import Services
-from app.db import Database
 from app.delivery.backlog import watch_backlog
 from app.errors import AppError
+from app.ops.breakers import BreakerLevels
 from app.ops.health import Readiness
 from app.ops.metrics import HttpMetrics
 from app.ops.objectives import DeliveryObjectives
@@ -64,7 +64,7 @@ def create_app(
         location_limit=PerUserLimit("location", settings.locations_per_minute, settings.redis_url),
         backlog=watch_backlog(services.db, settings.notification_backlog_limit),
         readiness=Readiness(services.db, services.clockwork, settings.late_after_s),
-        metrics=HttpMetrics(metrics_directory, _read_when_shown(services.db)),
+        metrics=HttpMetrics(metrics_directory, _read_when_shown(services)),
         pages={DOCUMENT: to_bytes(document), RENDERED: render(document)},
     )
     app = Flask("yaninda", static_folder=None, template_folder=None)
@@ -89,8 +89,9 @@ def create_app(
     return app
 
 
-def _read_when_shown(db: Database) -> list[Collector]:
-    return [OverdueSteps(db), OpenLetters(db), DeliveryObjectives(db)]
+def _read_when_shown(services: Services) -> list[Collector]:
+    db = services.db
+    return [OverdueSteps(db), OpenLetters(db), DeliveryObjectives(db), BreakerLevels(services.breakers)]
 
 
 def token_verifier(settings: Settings) -> TokenVerifier:

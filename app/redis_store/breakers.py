@@ -58,6 +58,8 @@ class Breakers(Protocol):
 
     def states(self) -> dict[str, BreakerState]: ...
 
+    def close(self) -> None: ...
+
 
 @dataclass
 class _Breaker:
@@ -111,6 +113,9 @@ class MemoryBreakers:
     def states(self) -> dict[str, BreakerState]:
         with self._lock:
             return {name: self._state(breaker) for name, breaker in self._breakers.items()}
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     def _state(self, breaker: _Breaker) -> BreakerState:
         if breaker.open_until is None:

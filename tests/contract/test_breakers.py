@@ -9,6 +9,7 @@ import fakeredis
 import pytest
 import redis
 
+from app.ops.breakers import BreakerLevels
 from app.redis_store.breakers import (
     GO,
     BreakerRules,
@@ -157,6 +158,13 @@ def test_what_was_under_way_when_it_opened_changes_nothing(breakers: Breakers, t
     breakers.tell("fcm", calls=50, failures=50)
     breakers.tell("fcm", calls=50, failures=0)
     assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, 1)
+
+
+def test_prometheus_is_told_who_is_left_alone(breakers: Breakers, time: Time) -> None:
+    breakers.tell("smtp", calls=5, failures=0)
+    open_it(breakers)
+    [family] = BreakerLevels(breakers).collect()
+    assert {sample.labels["provider"]: sample.value for sample in family.samples} == {"fcm": 2, "smtp": 0}
 
 
 def test_redis_tells_the_time_where_nobody_else_does(redis_url: str) -> None:

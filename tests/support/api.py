@@ -12,6 +12,7 @@ from app.db import DatabaseUnavailable
 from app.errors import AppError
 from app.matching.contract import CurrentOffer, MyOffer, OfferView, Page, Person, Pressed, TaskView
 from app.matching.states import OfferState, TaskStatus
+from app.redis_store.breakers import MemoryBreakers
 from app.settings import Settings
 from app.users.errors import UserDeactivated
 from app.users.models import Caller, LatLon, Role
@@ -140,6 +141,7 @@ class FakeServices:
     db: Any = field(default_factory=NoDatabase)
     clock: Any = field(default_factory=FakeClock)
     clockwork: Any = None
+    breakers: Any = field(default_factory=MemoryBreakers)
 
     def close(self) -> None: ...
 
