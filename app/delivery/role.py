@@ -12,9 +12,8 @@ from app.clock import Clock, DatabaseClock
 from app.db import Database
 from app.delivery.actions.conductor import Conductor
 from app.delivery.actions.desk import ActionRules
-from app.delivery.actions.events import Topic
-from app.delivery.actions.intake import GROUP, Intake
-from app.delivery.actions.publisher import Publisher
+from app.delivery.actions.intake import open_intake
+from app.delivery.actions.publisher import open_publisher
 from app.delivery.alarm import Alarm
 from app.delivery.channels.registry import Channels, Wiring, open_channels
 from app.delivery.lane import LaneOptions
@@ -23,7 +22,6 @@ from app.delivery.worker import Dispatcher
 from app.ops.metrics import serve_metrics
 from app.redis_store.breakers import Breakers, RedisBreakers
 from app.redis_store.client import open_client
-from app.redis_store.streams import Inlet, Outlet
 from app.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -36,8 +34,6 @@ _LEAVE_S = 5.0
 _PATIENT_SHARE = 0.75
 # Connections for the lanes' claims, the recorder, the clock and the companions, few of which work at the same time.
 _POOL = 12
-_BLOCK_S = 1.0
-"""How long the intake listens at a time; so long it may be deaf to the order to stop."""
 
 
 def main(settings: Settings, argv: list[str]) -> int:
@@ -79,11 +75,9 @@ def main(settings: Settings, argv: list[str]) -> int:
 def companions(settings: Settings, db: Database, stop: threading.Event) -> Generator[list[Listener]]:
     """What runs beside the lanes: actions are taken in and brought on, results are published, and somebody watches
     what piles up. What it yields wakes them."""
-    prefix = settings.action_topic_prefix
     bell = Bell()
-    outlet = Outlet(settings.redis_url)
-    intake = Intake(db, Inlet(settings.redis_url, f"{prefix}.{Topic.REQUESTED}", GROUP, block_s=_BLOCK_S))
-    publisher = Publisher(db, outlet, prefix)
+    intake = open_intake(db, settings)
+    publisher = open_publisher(db, settings)
     conductor = Conductor(db, ActionRules.from_settings(settings), bell.wait)
     alarm = Alarm(db, settings.dead_letter_alarm)
     threads = [
@@ -100,7 +94,7 @@ def companions(settings: Settings, db: Database, stop: threading.Event) -> Gener
         for thread in threads:
             thread.join(_LEAVE_S)
         intake.close()
-        outlet.close()
+        publisher.close()
 
 
 def make_dispatcher(

@@ -35,6 +35,7 @@ log = structlog.get_logger(__name__)
 GROUP = "action-executor"
 MOST_AT_ONCE = 100
 BLOCK_S = 1.0
+"""How long it listens at a time; so long it may be deaf to the order to stop."""
 IDLE_S = 30.0
 LOOK_EVERY_S = 5.0
 FIRST_PAUSE_S = 0.2
