@@ -81,7 +81,7 @@ def settle_world(services: Services, *, assigned: bool = False, started: bool = 
         notification_id = conn.execute(text("SELECT id FROM notifications ORDER BY id LIMIT 1")).scalar_one()
         entries: dict[str, Any] = {**settle_entries(conn)}
         entries["messageId"] = _leave_message(conn, elder.id, notification_id)
-        entries["deadLetterId"] = _give_up(conn, elder.id)
+        entries["deadLetterId"] = _give_up(conn, elder.id, task_id)
         (asked,) = actions.request(conn, [NewAction(entries["planId"], evaluation_key="rule-114:0")])
         entries["actionId"] = asked.id
     return World(ids, task_id, notification_id, entries)
@@ -114,8 +114,8 @@ def _leave_message(conn: Connection, reader_id: int, notification_id: UUID) -> i
     return conn.execute(text(statement), {"id": notification_id, "reader": reader_id}).scalar_one()
 
 
-def _give_up(conn: Connection, reader_id: int) -> UUID:
-    (id_,) = enqueue(conn, [NewNotification(reader_id, "Yanında", "Bu mesaj ulaşmadı.", {})])
+def _give_up(conn: Connection, reader_id: int, task_id: UUID) -> UUID:
+    (id_,) = enqueue(conn, [NewNotification(reader_id, "Yanında", "Bu mesaj ulaşmadı.", {}, task_id)])
     statement = "UPDATE notifications SET status = 'DEAD', due_at = NULL, finished_at = now() WHERE id = :id"
     conn.execute(text(statement), {"id": id_})
     letter = DeadLetter("push", "UNREACHABLE", retryable=True, retry_count=2, notification_id=id_)

@@ -214,7 +214,8 @@ def test_coordinators_see_what_was_sent(call: Any, world: World):
         "createdAt",
     } <= set(shown)
     assert shown["metadata"]["data"]["taskId"] == str(world.task_id)
-    assert call("coordinator", "GET", "/api/notifications?status=DEAD").json["items"] == []
+    [given_up] = call("coordinator", "GET", "/api/notifications?status=DEAD").json["items"]
+    assert given_up["recipientUserId"] == world.ids["elder"]
     assert call("coordinator", "GET", "/api/notifications?status=ACCEPTED&notificationType=PUSH").json["items"]
     in_full = call("coordinator", "GET", f"/api/notifications/{shown['id']}").json
     assert in_full == shown | {"attempts": []}
