@@ -6,10 +6,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from app.delivery.retry import EMAIL_POLICY, PUSH_POLICY, SMS_POLICY, WEBHOOK_POLICY, WHATSAPP_POLICY
-from benchmarks import mailbag, roles
+from benchmarks import mailbag, plans, roles
 from benchmarks.bench import Bench, fetch, say
 from benchmarks.figures import number
 from benchmarks.mailbag import LIVE
+from benchmarks.plans import Arrivals
 from benchmarks.provider import Conduct
 from benchmarks.report import Row, Section
 from benchmarks.stand_in import StandIn, stand_in
@@ -24,6 +25,7 @@ POLICIES = {
 OFTEN, SELDOM = 0.20, 0.05
 AT_SELDOM = ("PUSH", "EMAIL", "WEBHOOK")
 MOST_DEAD, LEAST_SENT = 0.005, 0.99
+LEAST_ARRIVED = 0.999
 SIGMAS = 3
 THREADS, LATENCY_S = 8, 0.005
 PATIENCE_S = 400.0
@@ -31,7 +33,7 @@ PATIENCE_S = 400.0
 TITLE = (
     "delivery-failures: % of the messages that are dead in the end while the stand-in, which answers after"
     f" {LATENCY_S * 1e3:.0f} ms, fails by chance; one worker with {THREADS} threads a channel; floor: what the number"
-    " of tries makes of that chance; rival: how many one try alone would have lost"
+    " of tries makes of that chance; rival: how many one try alone, or one channel, would have lost"
 )
 
 FATES = """
@@ -42,6 +44,7 @@ WITH first AS (
 SELECT notification_type, count(*), count(*) FILTER (WHERE status = 'SENT'), count(*) FILTER (WHERE status = 'DEAD'),
        count(*) FILTER (WHERE outcome <> 'SENT')
   FROM notifications LEFT JOIN first ON notification_id = id
+ WHERE action_id IS NULL
  GROUP BY notification_type
 """
 REASONS = "SELECT notification_type, error_code, count(*) FROM notifications WHERE status = 'DEAD' GROUP BY 1, 2"
@@ -74,22 +77,26 @@ TRIALS = (Trial("failures_often", OFTEN, tuple(POLICIES)), Trial("failures_seldo
 
 
 def measure(bench: Bench) -> Section:
-    messages = bench.size(4_000, 100)
+    messages, asked = bench.size(4_000, 100), bench.size(2_000, 50)
     fates: dict[float, dict[str, Fate]] = {}
     twice = 0
     with bench.redis(), ExitStack() as stack:
         providers = [_begin(bench, stack, trial, messages) for trial in TRIALS]
+        plans.ask_for(bench, TRIALS[0].database, providers[0], asked)
         for trial, provider in zip(TRIALS, providers, strict=True):
             fates[trial.failing] = _end(bench, trial)
             twice += _taken_twice(provider)
+        with bench.connect(TRIALS[0].database) as conn:
+            arrivals = plans.arrivals(conn, providers[0].diaries())
     bench.drop(*(trial.database for trial in TRIALS))
     rows = [_often(type_, fates[OFTEN][type_]) for type_ in POLICIES]
     rows += [_seldom(bench, type_, fates[SELDOM][type_]) for type_ in AT_SELDOM]
+    rows.append(_plans(bench, arrivals))
     notes = [
-        f"{messages:,} messages a channel, all there at the beginning, under the retry policies as they are: a push that"
-        " failed waits for 10 s, then for 30 s. Both shares at the same time, each with a worker, a database and a"
+        f"{messages:,} messages a channel, all there at the beginning, under the retry policies as they are: a push"
+        " that failed waits for 10 s, then for 30 s. Both shares at the same time, each with a worker, a database and a"
         " stand-in of its own.",
-        f"Messages that a provider took twice: {twice}.",
+        f"Messages that a provider took twice: {twice}. Plans that arrived by both channels: {arrivals.twice}.",
     ]
     return Section("delivery-failures", TITLE, rows, notes)
 
@@ -109,7 +116,7 @@ def _begin(bench: Bench, stack: ExitStack, trial: Trial, messages: int) -> Stand
 
 def _end(bench: Bench, trial: Trial) -> dict[str, Fate]:
     with bench.connect(trial.database) as conn:
-        roles.eventually(lambda: not fetch(conn, LIVE)[0][0], patience_s=PATIENCE_S, nap_s=0.5)
+        roles.eventually(lambda: plans.are_over(conn) and not fetch(conn, LIVE)[0][0], PATIENCE_S, nap_s=0.5)
         for type_, code, count in fetch(conn, REASONS):
             if code not in ("HTTP_503", "UNAVAILABLE", "SMTP_451", "WHATSAPP_503"):
                 say(f"delivery-failures: {count} dead of {type_} by {code}")
@@ -145,4 +152,18 @@ def _seldom(bench: Bench, type_: str, fate: Fate) -> Row:
         f"dead <{number(MOST_DEAD * 100)}, sent >{LEAST_SENT * 100:.0f}",
         None if bench.quick else met,
         {"dead": fate.dead, "sent": fate.sent, "messages": fate.messages},
+    )
+
+
+def _plans(bench: Bench, found: Arrivals) -> Row:
+    """The other rows tell how many are lost; here too, so that the columns mean the same."""
+    tries = sum(POLICIES[type_].retries + 1 for type_ in plans.CHANNELS)
+    return Row(
+        f"plans, {' then '.join(plans.CHANNELS)}, {OFTEN:.0%} failing",
+        (1 - found.arrived / found.plans) * 100,
+        OFTEN**tries * 100,
+        (1 - found.by_first_channel / found.plans) * 100,
+        f"arrived ≥{LEAST_ARRIVED * 100:.1f}",
+        None if bench.quick else found.arrived >= LEAST_ARRIVED * found.plans,
+        {"plans": found.plans, "arrived": found.arrived, "by_first_channel": found.by_first_channel},
     )
