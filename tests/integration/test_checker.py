@@ -20,6 +20,8 @@ from sqlalchemy.engine import make_url
 
 from app.bootstrap import build_services
 from app.db import psycopg_url
+from app.delivery.actions.conductor import Conductor
+from app.delivery.actions.desk import ActionRules
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.channels.registry import Channels
 from app.delivery.worker import Dispatcher
@@ -78,6 +80,7 @@ def town(database_url: str, redis_url: str) -> Iterator[Town]:
 def _live_a_day(url: str, redis_url: str) -> dict[str, Any]:
     services = build_services(Settings(database_url=url, redis_url=redis_url, auth_secret=SECRET), pool_size=4)
     post = Dispatcher(services.db, services.clock, Channels([RecordingChannel(services.db)]), database_url=url)
+    conductor = Conductor(services.db, ActionRules.from_settings(services.settings), lambda _timeout_s: None)
     there = Neighbourhood(services)
     zeynep, ayse, hatice = there.coordinator(), there.elder(), there.elder("Hatice Demir")
     ali, banu = there.students(100, 200)
@@ -90,6 +93,7 @@ def _live_a_day(url: str, redis_url: str) -> dict[str, Any]:
     post.run_once()
     there.expire(over)
     post.run_once()
+    conductor.run_once()
     there.close()
     services.close()
     with psycopg.connect(url, autocommit=True) as conn:
@@ -143,9 +147,9 @@ def test_all_is_well_where_nothing_is_planted(conn: Conn, client: Any, town: Tow
 LIVE = "UPDATE offers SET state = 'PENDING', closed_at = NULL, deadline = clock_timestamp() + interval '1 h'"
 COPY = """
 INSERT INTO notifications (id, notification_type, recipient, recipient_user_id, subject, body, priority, status,
-                           metadata, task_id, created_at, expires_at, due_at, attempts, failures, finished_at)
+                           metadata, task_id, created_at, expires_at, due_at, attempts, failures, finished_at{also})
 SELECT gen_random_uuid(), notification_type, recipient, recipient_user_id, subject, body, priority, status, metadata,
-       task_id, created_at, expires_at, due_at, attempts, failures, finished_at
+       task_id, created_at, expires_at, due_at, attempts, failures, finished_at{also}
 FROM notifications WHERE metadata -> 'data' ->> 'type' = '{kind}'"""
 KIND = "metadata -> 'data' ->> 'type'"
 FORGET = "DELETE FROM notifications WHERE " + KIND + " = '{kind}'"
@@ -171,8 +175,8 @@ PLANTS = {
     "an end without its time, or the time without the end": "UPDATE tasks SET ended_at = NULL WHERE id = %(done)s",
     "an offer that is closed without its time, or live with one": "UPDATE offers SET closed_at = NULL",
     "an offer nobody was told about": FORGET.format(kind="OFFER"),
-    "an offer told about twice": COPY.format(kind="OFFER"),
-    "a search that ended without a word to the elder, or with two": COPY.format(kind="NOBODY_FOUND"),
+    "an offer told about twice": COPY.format(also="", kind="OFFER"),
+    "a search that ended without a word to the elder, or with two": COPY.format(also="", kind="NOBODY_FOUND"),
     # at rest
     "a request that has not ended": "UPDATE tasks SET status = 'STARTED' WHERE id = %(done)s",
     "an offer that is still live": f"{LIVE} WHERE task_id = %(over)s AND student_id = %(ali)s",
@@ -188,6 +192,8 @@ PLANTS = {
     "two offers alive at the same time for one student": """
         UPDATE offers SET state = 'EXPIRED', closed_at = closed_at + interval '1 min' WHERE task_id = %(done)s""",
     "a notification that is still on its way": "UPDATE notifications SET status = 'SENDING'",
+    "two messages of one step to the same address": COPY.format(also=", action_id, step_order", kind="ON_THE_WAY"),
+    "a plan that nobody carries on": "UPDATE actions SET status = 'RUNNING'",
     "a notification that was given up": "UPDATE notifications SET status = 'EXPIRED'",
     "an offer that was not pushed while it was live": """
         UPDATE offers SET deadline = deadline + interval '1 min', closed_at = closed_at + interval '1 min';
@@ -204,8 +210,8 @@ PLANTS = {
         INSERT INTO notification_attempts (notification_id, attempt, device_id, outcome)
         SELECT notification_id, attempt + 1, device_id, outcome FROM notification_attempts""",
     "an elder who was not told once that the search was over": FORGET.format(kind="NOBODY_FOUND"),
-    "a coordinator who was not told once that nobody was found": COPY.format(kind="NOBODY_FOUND_FOR"),
-    "an elder who was not told once that the task is done": COPY.format(kind="COMPLETED"),
+    "a coordinator who was not told once that nobody was found": COPY.format(also="", kind="NOBODY_FOUND_FOR"),
+    "an elder who was not told once that the task is done": COPY.format(also="", kind="COMPLETED"),
     "a count of completed tasks that is not that of the tasks": "UPDATE students SET completed = completed + 1",
 }
 

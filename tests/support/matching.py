@@ -317,7 +317,7 @@ BROKEN_PROMISES = {
         GROUP BY task_id, recipient_user_id HAVING count(*) > 1""",
     "a search that ended without a word to the elder, or with two": """
         SELECT t.id FROM tasks t WHERE t.status = 'TIMED_OUT' AND 1 <> (
-            SELECT count(DISTINCT n.action_id) FROM notifications n WHERE n.task_id = t.id
+            SELECT count(DISTINCT coalesce(n.action_id, n.id)) FROM notifications n WHERE n.task_id = t.id
               AND n.recipient_user_id = t.elder_id AND n.metadata -> 'data' ->> 'type' = 'NOBODY_FOUND')""",
 }
 

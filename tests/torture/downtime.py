@@ -124,7 +124,7 @@ def judge(conn: Conn, tasks: Sequence[str], caught_up_s: float, batch: int, matc
         """
         SELECT t.id, t.status, count(o.id) FILTER (WHERE o.state = 'EXPIRED'), count(o.id), min(o.deadline),
                min(o.closed_at),
-               (SELECT count(DISTINCT n.action_id) FROM notifications n
+               (SELECT count(DISTINCT coalesce(n.action_id, n.id)) FROM notifications n
                  WHERE n.task_id = t.id AND n.recipient_user_id = t.elder_id)
         FROM tasks t LEFT JOIN offers o ON o.task_id = t.id WHERE t.id = ANY(%s::uuid[]) GROUP BY t.id""",
         [list(tasks)],

@@ -39,6 +39,9 @@ AT_REST = {
         WHERE (n.status = 'DEAD' OR (n.status <> 'SENT' AND n.metadata -> 'data' ->> 'type' <> 'OFFER'))
           AND NOT EXISTS (SELECT FROM notifications other WHERE other.action_id = n.action_id
                           AND other.step_order = n.step_order AND other.status = 'SENT')""",
+    "two messages of one step to the same address": """
+        SELECT action_id, step_order, notification_type, recipient FROM notifications WHERE action_id IS NOT NULL
+        GROUP BY action_id, step_order, notification_type, recipient HAVING count(*) > 1""",
     "a plan that nobody carries on": """
         SELECT id, due_at, steps FROM actions WHERE status = 'RUNNING'""",
     "an offer that was not pushed while it was live": """
@@ -71,19 +74,21 @@ AT_REST = {
              AND b.attempt <> a.attempt AND b.device_id IS NOT DISTINCT FROM a.device_id
         WHERE a.outcome = 'SENT' AND b.outcome = 'SENT' AND b.at - a.at < interval '25 s'""",
     "an elder who was not told once that the search was over": """
-        SELECT t.id, count(DISTINCT n.action_id) FROM tasks t LEFT JOIN notifications n ON n.task_id = t.id
+        SELECT t.id, count(DISTINCT coalesce(n.action_id, n.id))
+        FROM tasks t LEFT JOIN notifications n ON n.task_id = t.id
              AND n.recipient_user_id = t.elder_id AND n.metadata -> 'data' ->> 'type' = 'NOBODY_FOUND'
-        GROUP BY t.id HAVING count(DISTINCT n.action_id) <> (t.status = 'TIMED_OUT')::int""",
+        GROUP BY t.id HAVING count(DISTINCT coalesce(n.action_id, n.id)) <> (t.status = 'TIMED_OUT')::int""",
     "a coordinator who was not told once that nobody was found": """
-        SELECT t.id, u.id, count(DISTINCT n.action_id)
+        SELECT t.id, u.id, count(DISTINCT coalesce(n.action_id, n.id))
         FROM tasks t CROSS JOIN users u LEFT JOIN notifications n ON n.task_id = t.id
              AND n.recipient_user_id = u.id AND n.metadata -> 'data' ->> 'type' = 'NOBODY_FOUND_FOR'
         WHERE u.role = 'COORDINATOR'
-        GROUP BY t.id, u.id HAVING count(DISTINCT n.action_id) <> (t.status = 'TIMED_OUT')::int""",
+        GROUP BY t.id, u.id HAVING count(DISTINCT coalesce(n.action_id, n.id)) <> (t.status = 'TIMED_OUT')::int""",
     "an elder who was not told once that the task is done": """
-        SELECT t.id, count(DISTINCT n.action_id) FROM tasks t LEFT JOIN notifications n ON n.task_id = t.id
+        SELECT t.id, count(DISTINCT coalesce(n.action_id, n.id))
+        FROM tasks t LEFT JOIN notifications n ON n.task_id = t.id
              AND n.recipient_user_id = t.elder_id AND n.metadata -> 'data' ->> 'type' = 'COMPLETED'
-        GROUP BY t.id HAVING count(DISTINCT n.action_id) <> (t.status = 'COMPLETED')::int""",
+        GROUP BY t.id HAVING count(DISTINCT coalesce(n.action_id, n.id)) <> (t.status = 'COMPLETED')::int""",
     "a count of completed tasks that is not that of the tasks": """
         SELECT s.id, s.completed, count(t.id) FROM students s
         LEFT JOIN tasks t ON t.student_id = s.id AND t.status = 'COMPLETED'
