@@ -70,11 +70,15 @@ class Inlet:
 
     def claim(self, most: int, idle_s: float) -> list[Message]:
         """What somebody read and left without an answer for so long, from the oldest on."""
+        start: bytes | str = "0-0"
         with self._joining():
-            reply = self._client.xautoclaim(
-                self._stream, self._group, self.consumer, int(idle_s * 1000), "0-0", count=most
-            )
-        return _messages(reply[1])
+            while True:
+                # Redis looks at a bounded number at a time, and says where it stopped.
+                start, entries, *_ = self._client.xautoclaim(
+                    self._stream, self._group, self.consumer, int(idle_s * 1000), start, count=most
+                )
+                if entries or start == b"0-0":
+                    return _messages(entries)
 
     def answer(self, messages: Sequence[Message]) -> None:
         if messages:

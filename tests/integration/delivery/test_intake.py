@@ -124,6 +124,18 @@ def test_who_dies_between_commit_and_answer_leaves_a_message_that_changes_nothin
     assert [len(event_payloads(db, topic)) for topic in (Topic.DEAD_LETTER, Topic.FAILED)] == [1, 1]
 
 
+def test_what_was_left_behind_is_found_behind_all_that_others_have_in_hand(
+    db: Database, client: Any, open_intake: Open
+):
+    plan = add_plan(db)
+    ids = [ask(client, requested(f"k-{number}", plan)) for number in range(1500)]
+    client.xgroup_create(STREAM, GROUP, id="0")
+    client.xreadgroup(GROUP, "at work", {STREAM: ">"}, count=2000)
+    client.xclaim(STREAM, GROUP, "gone", 0, [ids[-1]], idle=60_000)
+    assert open_intake().run_once() == 1
+    assert keys(db) == ["k-1499"]
+
+
 @pytest.mark.parametrize("place", ["sql.statement", "sql.commit", "sql.committed", "intake.committed"])
 def test_a_death_between_any_two_steps_loses_nothing_and_doubles_nothing(
     services: Services, db: Database, client: Any, open_intake: Open, place: str
