@@ -169,6 +169,8 @@ def test_a_failed_step_stops_the_plan_or_does_not(office: Office) -> None:
     [
         ({"template_key": "missing"}, "UNKNOWN_TEMPLATE"),
         ({"template_key": "broken"}, "TEMPLATE_RENDER_FAILED"),
+        ({"template_key": "nul"}, "TEMPLATE_RENDER_FAILED"),
+        ({"template_key": "surrogate"}, "TEMPLATE_RENDER_FAILED"),
         ({"channel_type": "pigeon"}, "UNKNOWN_CHANNEL"),
         ({"channel_type": "sms"}, "INVALID_ADDRESS"),
     ],
@@ -177,6 +179,8 @@ def test_bad_input_is_one_dead_letter_and_the_later_steps_still_run(
     office: Office, bad: dict[str, str], code: str
 ) -> None:
     office.template("broken", "{{ nobody_gave_this }}")
+    office.template("nul", "{{ '\\x00' }}")
+    office.template("surrogate", "{{ '\\ud800' }}")
     id_ = office.ask(office.plan(bad, PUSH), office.user(phone="bir-iki-üç"))
     office.settle()
     assert office.states(id_) == ["FAILED", "RUNNING"]

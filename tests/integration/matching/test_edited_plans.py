@@ -1,0 +1,63 @@
+"""What an operator may do to the plans that matching tells people by. Whatever it is, the cascade goes on."""
+
+import pytest
+
+from tests.support.matching import Neighbourhood
+
+
+def test_other_words_are_said_from_the_next_message_on(town: Neighbourhood) -> None:
+    elder, ahmet = town.elder(), town.student(10)
+    town.run("UPDATE message_templates SET body = '{{ student }} geliyor!' WHERE key = 'matching.on_the_way'")
+    town.matching.accept(ahmet, town.press(elder))
+    assert town.bodies(elder, "ON_THE_WAY") == ["Ahmet geliyor!"]
+
+
+def test_english_is_said_to_those_who_chose_it(town: Neighbourhood) -> None:
+    elder, ahmet = town.elder(locale="en"), town.student(10)
+    town.matching.accept(ahmet, town.press(elder))
+    assert town.bodies(elder, "ON_THE_WAY") == ["Ahmet is on the way!"]
+
+
+@pytest.mark.parametrize("broken_on_purpose", [{"an offer nobody was told about"}])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE message_templates SET body = '{{ nobody_gave_this }}' WHERE key = 'matching.offer'",
+        "UPDATE message_templates SET body = '{% if %}' WHERE key = 'matching.offer'",
+        r"UPDATE message_templates SET body = '{{ ''\x00'' }}' WHERE key = 'matching.offer'",
+        "UPDATE message_templates SET retired_at = clock_timestamp()",
+        "UPDATE action_plan_steps SET channel_type = 'pigeon'",
+        "UPDATE action_plan_steps SET audience = 'ROUTES'",
+        "UPDATE action_plan_steps SET retired_at = clock_timestamp()",
+        "UPDATE action_plans SET status = false",
+    ],
+)
+def test_a_plan_that_tells_nobody_holds_up_no_cascade(town: Neighbourhood, edit: str) -> None:
+    town.run(edit)
+    elder, (near, far) = town.elder(), town.students(10, 500)
+    task_id = town.press(elder)
+    assert town.asked(task_id) == near.id
+    assert town.told(near, "OFFER") == []
+    town.expire(task_id)
+    assert town.asked(task_id) == far.id
+    town.matching.cancel(elder, task_id)
+    assert town.status(task_id) == "CANCELLED"
+
+
+def test_what_follows_an_offer_is_called_back_with_it(town: Neighbourhood) -> None:
+    town.run("UPDATE action_plan_steps SET fallback = '{sms}', within_s = 60")
+    elder, ahmet = town.elder(), town.student(10)
+    task_id = town.press(elder)
+    assert [row.status for row in town.told(ahmet, "OFFER")] == ["ACCEPTED"]
+    town.matching.cancel(elder, task_id)
+    [action] = town.all("SELECT status, due_at FROM actions WHERE data ->> 'type' = 'OFFER'")
+    assert (action.status, action.due_at) == ("CANCELLED", None)
+
+
+def test_whoever_is_on_call_hears_that_nobody_was_found(town: Neighbourhood) -> None:
+    elder = town.elder()
+    town.press(elder)
+    [action] = town.all("SELECT * FROM actions WHERE data ->> 'type' = 'NOBODY_FOUND'")
+    assert action.person_id == elder.id
+    assert [step["audience"] for step in action.steps] == ["PERSON", "ROUTES"]
+    assert action.variables == {"elder": "Ayşe Yılmaz", "phone": "+905550000001"}
