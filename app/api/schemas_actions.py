@@ -19,7 +19,7 @@ from app.api.validation import (
 )
 from app.delivery.actions.models import ActionStatus, Origin
 from app.delivery.actions.requested import BIGINT_MAX, LONGEST_KEY, MOST_VARIABLES_BYTES, new_trace_id
-from app.delivery.actions.run import StepState
+from app.delivery.actions.steps import StepState
 from app.delivery.contract import NewAction
 from app.delivery.dead_letters import Filter
 from app.delivery.models import DeadLetterStatus, NotificationStatus, NotificationType, Priority

@@ -8,6 +8,7 @@ REASONS = {
     "AUTH_REJECTED": "The provider refuses our credentials.",
     "AUTH_UNAVAILABLE": "The address that gives out access tokens did not answer.",
     "BREAKER_OPEN": "The provider failed too often; messages wait until it answers again.",
+    "CANCELLED": "The message was called back before it had been sent.",
     "CHALLENGE_FAILED": "The webhook did not send the challenge back, so nobody there has agreed to get messages.",
     "CHANNEL_ERROR": "The channel failed in a way nobody expected; the log has the place.",
     "CONNECTION_LOST": "The connection broke after the message was handed over, so it may have arrived.",

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from app.delivery.actions import targets
 from app.delivery.actions.models import Origin
-from app.delivery.actions.run import INVALID_ADDRESS, Nobody, Resolution, Run, Special, StepRun, Target
+from app.delivery.actions.run import INVALID_ADDRESS
+from app.delivery.actions.steps import Nobody, Resolution, Run, Special, StepRun, Target
 from app.delivery.addresses import InvalidAddress, check_address
 from app.delivery.models import NotificationType, Priority
 from app.delivery.plans.rendering import RenderFailed, TemplateInvalid, Words, render

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from app.delivery.actions.run import StepRun, StepState, Target
+from app.delivery.actions.steps import StepRun, StepState, Target
 from app.delivery.plans.models import Audience, OnFailure
 
 

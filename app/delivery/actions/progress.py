@@ -9,7 +9,7 @@ from sqlalchemy import Connection, RowMapping, text
 
 from app.delivery.actions.document import decode
 from app.delivery.actions.models import ActionStatus, Origin
-from app.delivery.actions.run import StepRun, StepState
+from app.delivery.actions.steps import StepRun, StepState
 from app.delivery.models import NotificationStatus, NotificationType, Priority
 from app.errors import InvalidValue, NotFound
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, text
 from app.delivery.actions.desk import Action, Known
 from app.delivery.actions.document import decode
 from app.delivery.actions.models import ActionStatus, Origin
-from app.delivery.actions.run import Run, Seen, StepRun, StepState
+from app.delivery.actions.steps import Run, Seen, StepRun, StepState
 from app.delivery.actions.targets import Directory, Entry, Person, Profile, Route
 from app.delivery.models import NotificationStatus, Priority
 from app.delivery.plans.models import Audience

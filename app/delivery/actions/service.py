@@ -12,9 +12,10 @@ from app.delivery.actions.desk import Action, ActionDesk, Known
 from app.delivery.actions.errors import EvaluationKeyReused, PlanNotFound
 from app.delivery.actions.models import ActionStatus, Origin
 from app.delivery.actions.reading import ACTION_COLUMNS, Plan
-from app.delivery.actions.run import Advanced, Run, StepState, advance
+from app.delivery.actions.run import Advanced, advance
 from app.delivery.actions.run import cancel as cancel_run
 from app.delivery.actions.run import reopen as reopen_run
+from app.delivery.actions.steps import Run, StepState
 from app.delivery.actions.targets import Directory
 from app.delivery.actions.writing import Move
 from app.delivery.contract import NewAction, Requested

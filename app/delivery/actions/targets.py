@@ -12,7 +12,8 @@ reached by without an entry (the app, the phone number on file), that is tried w
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from app.delivery.actions.run import NO_RECIPIENT, Found, Nobody, Resolution, Special, StepRun, Target
+from app.delivery.actions.run import NO_RECIPIENT
+from app.delivery.actions.steps import Found, Nobody, Resolution, Special, StepRun, Target
 from app.delivery.models import NotificationType
 from app.delivery.plans.models import Audience
 from app.delivery.submit import USER, user_in

@@ -15,18 +15,8 @@ from app.delivery.actions.desk import Action, ActionDesk
 from app.delivery.actions.document import encode
 from app.delivery.actions.events import Event
 from app.delivery.actions.models import Origin
-from app.delivery.actions.run import (
-    Advanced,
-    Cover,
-    Effect,
-    Executed,
-    Failed,
-    GiveUp,
-    HandOver,
-    SendTo,
-    StepRun,
-    Withdraw,
-)
+from app.delivery.actions.run import Advanced
+from app.delivery.actions.steps import Cover, Effect, Executed, Failed, GiveUp, HandOver, SendTo, StepRun, Withdraw
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.models import NotificationType
 from app.delivery.plans.rendering import Words

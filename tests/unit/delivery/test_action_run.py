@@ -9,8 +9,8 @@ import pytest
 
 from app.delivery.actions.document import decode, encode
 from app.delivery.actions.models import ActionStatus
-from app.delivery.actions.run import (
-    Advanced,
+from app.delivery.actions.run import BAD_INPUT, Advanced, advance, cancel, reopen, stops_the_plan
+from app.delivery.actions.steps import (
     Cover,
     Executed,
     Failed,
@@ -27,13 +27,10 @@ from app.delivery.actions.run import (
     StepState,
     Target,
     Withdraw,
-    advance,
-    cancel,
-    reopen,
-    stops_the_plan,
 )
 from app.delivery.models import NotificationStatus
 from app.delivery.plans.models import Audience, OnFailure
+from app.delivery.reasons import REASONS
 
 NOW = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)
 N = NotificationStatus
@@ -151,6 +148,7 @@ def test_a_plan_that_went_on_after_a_failure_has_failed_in_the_end() -> None:
 
 
 def test_only_wrong_input_does_not_stop_a_plan() -> None:
+    assert REASONS.keys() >= BAD_INPUT, "as channels and the engine spell them"
     assert stops_the_plan(step(), "HTTP_500")
     assert not stops_the_plan(step(), "UNKNOWN_TEMPLATE")
     assert not stops_the_plan(step(on_failure=OnFailure.CONTINUE), "HTTP_500")

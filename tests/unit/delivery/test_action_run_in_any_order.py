@@ -12,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from app.delivery.actions.document import decode, encode
 from app.delivery.actions.models import ActionStatus
-from app.delivery.actions.run import (
+from app.delivery.actions.run import advance, cancel, reopen, stops_the_plan
+from app.delivery.actions.steps import (
     UNENDED,
     Cover,
     Found,
@@ -28,10 +29,6 @@ from app.delivery.actions.run import (
     StepState,
     Target,
     Withdraw,
-    advance,
-    cancel,
-    reopen,
-    stops_the_plan,
 )
 from app.delivery.models import NotificationStatus
 from app.delivery.plans.models import OnFailure

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.delivery.actions.run import Found, Nobody, Resolution, Special, StepRun
+from app.delivery.actions.steps import Found, Nobody, Resolution, Special, StepRun
 from app.delivery.actions.targets import About, Directory, Entry, Person, Profile, Route, resolve
 from app.delivery.plans.models import Audience
 
