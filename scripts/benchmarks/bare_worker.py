@@ -13,6 +13,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from http.client import HTTPConnection, HTTPException
 from typing import Any
 from uuid import UUID
@@ -88,19 +89,25 @@ def send(http: HTTPConnection, type_: str, id_: str, body: str) -> None:
     http.getresponse().read()
 
 
+def posting(threads: int, url: str) -> list[threading.Thread]:
+    """For each type somebody who claims, and those who post."""
+    found: list[threading.Thread] = []
+    host = url.removeprefix("http://")
+    for type_ in os.environ["BARE_TYPES"].split(","):
+        inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        found += [threading.Thread(target=post, args=(type_, host, inbox)) for _ in range(threads)]
+        found.append(threading.Thread(target=claim_on, args=(type_, partial(hand_over, inbox))))
+    return found
+
+
+def hand_over(inbox: "queue.SimpleQueue[Message]", found: Sequence[Message]) -> None:
+    for one in found:
+        inbox.put(one)
+
+
 def main(mode: str, threads: int, url: str = "") -> None:
-    workers: list[threading.Thread] = []
     if mode == "post":
-        for type_ in os.environ["BARE_TYPES"].split(","):
-            inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
-
-            def hand_over(found: Sequence[Message], inbox: "queue.SimpleQueue[Message]" = inbox) -> None:
-                for one in found:
-                    inbox.put(one)
-
-            host = url.removeprefix("http://")
-            workers += [threading.Thread(target=post, args=(type_, host, inbox)) for _ in range(threads)]
-            workers.append(threading.Thread(target=claim_on, args=(type_, hand_over)))
+        workers = posting(threads, url)
     else:
         batched = mode == "drain-batches"
         workers = [threading.Thread(target=drain, kwargs={"batched": batched}) for _ in range(threads)]

@@ -38,6 +38,16 @@ def test_quick_run_prints_a_table_writes_json_and_leaves_nothing(tmp_path: Path)
     assert list(temporary.iterdir()) == []
 
 
+def test_delivery_is_measured_from_the_post_to_the_providers(tmp_path: Path) -> None:
+    """The parts that are quick; the others wait for real backoffs, or start Celery."""
+    file = tmp_path / "figures.json"
+    done = bench(tmp_path, "delivery-api", "delivery-batches", "--quick", "--json", str(file))
+    assert done.returncode == 0, done.stderr
+    posted, batches = json.loads(file.read_text())["sections"]
+    assert all(posted["rows"][0][who]["samples"] > 0 for who in ("ours", "floor"))
+    assert batches["rows"][0]["ours"] > 0
+
+
 def test_unknown_measurement_is_refused_before_anything_starts(tmp_path: Path) -> None:
     done = bench(tmp_path, "nothing")
     assert done.returncode == 2

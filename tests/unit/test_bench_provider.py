@@ -1,0 +1,94 @@
+"""The stand-in that the benchmarks send to: figures are worth what it notes."""
+
+from typing import Any
+
+from benchmarks.provider import Conduct, Http, Mail, Providers
+
+LETTER = b"Subject: Merhaba\r\nMessage-ID: <an-id@example.org>\r\n\r\nMerhaba\r\n.\r\n"
+
+
+class Line:
+    """What was said to the client."""
+
+    def __init__(self) -> None:
+        self.said = b""
+        self.closed = False
+
+    def write(self, words: bytes) -> None:
+        self.said += words
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def called(kind: type[Any], providers: Providers) -> tuple[Any, Line]:
+    protocol, line = kind(providers), Line()
+    protocol.connection_made(line)
+    return protocol, line
+
+
+def webhook(id_: str) -> bytes:
+    return f"POST /webhook HTTP/1.1\r\nwebhook-id: {id_}\r\nContent-Length: 2\r\n\r\n{{}}".encode()
+
+
+def behaving(**conduct: Conduct) -> Providers:
+    providers = Providers(1)
+    providers.behave({name: vars(one) for name, one in conduct.items()})
+    return providers
+
+
+def test_requests_in_any_pieces_are_answered_once_each_and_noted() -> None:
+    providers = behaving()
+    protocol, line = called(Http, providers)
+    words = webhook("one") + webhook("two")
+    for place in range(0, len(words), 7):
+        protocol.data_received(words[place : place + 7])
+    assert line.said.count(b"HTTP/1.1 200 ") == 2
+    assert [id_ for id_, _ in providers.diary()["WEBHOOK"]["accepted"]] == ["one", "two"]
+
+
+def test_who_fails_notes_the_try_and_takes_nothing() -> None:
+    providers = behaving(WEBHOOK=Conduct(failing=1.0), EMAIL=Conduct(failing=1.0))
+    protocol, line = called(Http, providers)
+    protocol.data_received(webhook("one"))
+    mail, mail_line = called(Mail, providers)
+    mail.data_received(b"DATA\r\n" + LETTER)
+    assert line.said.startswith(b"HTTP/1.1 503 ")
+    assert mail_line.said.endswith(b"451 4.3.0 Later\r\n")
+    for name, id_ in (("WEBHOOK", "one"), ("EMAIL", "an-id")):
+        diary = providers.diary()[name]
+        assert [one[0] for one in diary["tried"]] == [id_]
+        assert diary["accepted"] == []
+
+
+def test_who_hangs_says_nothing() -> None:
+    providers = behaving(WEBHOOK=Conduct(hangs=True))
+    protocol, line = called(Http, providers)
+    protocol.data_received(webhook("one"))
+    assert line.said == b""
+    assert len(providers.diary()["WEBHOOK"]["tried"]) == 1
+
+
+def test_failures_come_as_often_as_they_should() -> None:
+    providers = behaving(SMS=Conduct(failing=0.2))
+    taken = [providers.meet("SMS", str(n))[0] for n in range(10_000)]
+    assert 0.78 < sum(taken) / len(taken) < 0.82
+
+
+def test_each_provider_knows_its_message_by_the_id_that_its_contract_carries() -> None:
+    providers = behaving()
+    protocol, _ = called(Http, providers)
+    push = b'{"message": {"data": {"notificationId": "a-push"}}}'
+    protocol.data_received(
+        b"POST /v1/projects/bench/messages:send HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s" % (len(push), push)
+    )
+    protocol.data_received(b"POST /sms HTTP/1.1\r\nIdempotency-Key: an-sms\r\nContent-Length: 0\r\n\r\n")
+    protocol.data_received(b"POST /bare/EMAIL HTTP/1.1\r\nwebhook-id: bare\r\nContent-Length: 0\r\n\r\n")
+    mail, _ = called(Mail, providers)
+    mail.data_received(b"EHLO bench\r\nMAIL FROM:<a@b.org>\r\nRCPT TO:<c@d.org>\r\nDATA\r\n")
+    mail.data_received(LETTER)
+    accepted = {name: [one[0] for one in diary["accepted"]] for name, diary in providers.diary().items()}
+    assert accepted == {"PUSH": ["a-push"], "SMS": ["an-sms"], "EMAIL": ["bare", "an-id"]}
