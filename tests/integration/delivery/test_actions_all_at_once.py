@@ -1,0 +1,101 @@
+"""Actions are asked for, brought on, called back and written down by many at the same time: nobody deadlocks, every
+plan comes to its end, and no address gets a step's message twice."""
+
+import random
+import threading
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.delivery.actions import service
+from app.delivery.actions.conductor import Conductor
+from app.delivery.contract import NewAction
+from app.delivery.models import Outcome
+from app.ids import uuid7
+from tests.support.actions import RULES, Office, S
+from tests.support.matching import at_once, eventually
+
+ENDS = [
+    (S.SENT, Outcome.SENT, None),
+    (S.DEAD, Outcome.PERMANENT, "HTTP_400"),
+    (S.DEAD, Outcome.UNKNOWN, "TIMEOUT"),
+]
+STEP = {"fallback": ["sms"], "within_s": 1, "on_failure": "CONTINUE"}
+ROUNDS, BATCH = 12, 8
+
+
+def deadlocks(db: Database) -> int:
+    # PostgreSQL's processes report what they counted when they end, at the latest.
+    db.engine.dispose()
+    with db.transaction() as conn:
+        statement = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+        return conn.execute(text(statement)).scalar_one()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_nobody_gets_in_anybodys_way(db: Database, seed: int) -> None:
+    office = Office(db)
+    before = deadlocks(db)
+    plan, people = office.plan(STEP, STEP), [office.user() for _ in range(4)]
+    tasks = [uuid7() for _ in range(6)]
+    stop = threading.Event()
+
+    def ask(number: int) -> list[UUID]:
+        rng = random.Random(seed * 100 + number)
+        ids: list[UUID] = []
+        for turn in range(ROUNDS):
+            new = [
+                NewAction(
+                    plan,
+                    rng.choice(people),
+                    data={"type": "OFFER"},
+                    task_id=rng.choice(tasks),
+                    evaluation_key=f"{turn}-{index}" if index % 2 else None,
+                )
+                for index in rng.sample(range(BATCH), BATCH)
+            ]
+            ids += office.request(*new)
+            if turn % 3 == 0:
+                with db.transaction() as conn:
+                    service.cancel(conn, rng.choice(tasks), people, "OFFER")
+        return ids
+
+    def conduct() -> None:
+        conductor = Conductor(db, RULES, stop.wait, batch=5)
+        while not stop.is_set():
+            conductor.run_once()
+            nap(stop)
+
+    def send(number: int) -> None:
+        rng = random.Random(seed * 1000 + number)
+        while not stop.is_set():
+            claimed = office.claim(rng.choice(["push", "sms"]))
+            rng.shuffle(claimed)
+            for start in range(0, len(claimed), 7):
+                office.record(claimed[start : start + 7], *rng.choice(ENDS))
+            nap(stop)
+
+    helpers = [threading.Thread(target=conduct) for _ in range(2)]
+    helpers += [threading.Thread(target=send, args=(number,)) for number in range(3)]
+    for helper in helpers:
+        helper.start()
+    try:
+        asked = at_once(*[lambda number=number: ask(number) for number in range(3)])
+        eventually(lambda: not office.run("SELECT FROM actions WHERE status = 'RUNNING'"), "every plan ends", 30)
+    finally:
+        stop.set()
+        for helper in helpers:
+            helper.join(timeout=20)
+    assert not any(helper.is_alive() for helper in helpers)
+    assert len({id_ for ids in asked for id_ in ids}) == 3 * ROUNDS * BATCH // 2 + ROUNDS * BATCH // 2
+    twice = "SELECT action_id, step_order, recipient, notification_type FROM notifications GROUP BY 1, 2, 3, 4"
+    assert office.run(f"{twice} HAVING count(*) > 1") == []
+    assert office.run('SELECT FROM actions WHERE steps @> \'[{"state": "RUNNING"}]\'') == []
+    assert deadlocks(db) == before
+
+
+def nap(stop: threading.Event) -> None:
+    """Leaves the machine to the others for a moment."""
+    stop.wait(0.005)
