@@ -2,14 +2,15 @@
 
 Operators write templates, and what fills them comes from other services, so neither may cost more than a moment or
 reach anything but the words. A template is made of text, values, conditions and loops over what was given; it calls
-nothing, builds nothing, and what it writes is counted while it writes.
+nothing, builds nothing, and what it does and writes is counted while it does so. By a count and not by a clock, so that
+the same words come out, or none, however busy the machine is.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import StrictUndefined, Template, TemplateSyntaxError, UndefinedError, meta, nodes, pass_context
 from jinja2.exceptions import SecurityError
@@ -24,10 +25,28 @@ LONGEST = 20_000
 """Characters that one template may write."""
 MOST_ROUNDS = 2_000
 """Of all loops of one rendering together."""
+MOST_WORK = 20_000
+"""Parts of loops gone through, and what filters were given, of one rendering together."""
+DEEPEST = 40
+"""Jinja takes the cube of the depth to read a template."""
 LARGEST_NUMBER = 10**15
 
-_ROUNDS = "rounds left"
-"""Where a rendering counts its rounds; no template can say a name with a blank in it."""
+_LEFT = "what is left"
+"""Where a rendering counts; no template can say a name with a blank in it."""
+
+
+@dataclass
+class _Left:
+    rounds: int = MOST_ROUNDS
+    work: int = MOST_WORK
+
+    def spend(self, work: int, rounds: int = 0) -> None:
+        self.rounds -= rounds
+        self.work -= work
+        if self.rounds < 0:
+            raise RenderFailed(f"The loops go round more than {MOST_ROUNDS} times.")
+        if self.work < 0:
+            raise RenderFailed("The template does more than one message may cost.")
 
 
 @dataclass(frozen=True)
@@ -62,7 +81,7 @@ def check(source: Words) -> None:
 
 def _fill(source: str, variables: Mapping[str, Any]) -> str:
     try:
-        return _collect(_compiled(source), {**variables, _ROUNDS: [MOST_ROUNDS]})
+        return _storable(_collect(_compiled(source), {**variables, _LEFT: _Left()}))
     except RenderFailed:
         raise
     except TemplateInvalid:
@@ -83,6 +102,14 @@ def _collect(template: Template, variables: dict[str, Any]) -> str:
             raise RenderFailed(f"The text is longer than {LONGEST} characters.")
         written.append(piece)
     return "".join(written)
+
+
+def _storable(written: str) -> str:
+    r"""A template can spell out characters, `"\x00"` and halves of some among them, that no row can hold: found out
+    by the database, they would take with them whatever else its transaction is about."""
+    if "\0" in written or any("\ud800" <= char <= "\udfff" for char in written):
+        raise RenderFailed("The text holds a character that nobody can store.")
+    return written
 
 
 def _what_is_missing(source: str, variables: Mapping[str, Any]) -> str:
@@ -117,25 +144,49 @@ _ALLOWED = (
 
 
 def _check_nodes(tree: nodes.Template) -> None:
-    for node in tree.find_all(nodes.Node):
-        if not isinstance(node, _ALLOWED):
-            name = type(node).__name__
-            raise TemplateInvalid("body", f"uses {name} in line {node.lineno}, which templates may not")
+    level: list[nodes.Node] = [tree]
+    for _ in range(DEEPEST):
+        for node in level:
+            if not isinstance(node, _ALLOWED):
+                name = type(node).__name__
+                raise TemplateInvalid("body", f"uses {name} in line {node.lineno}, which templates may not")
+        level = [child for node in level for child in node.iter_child_nodes()]
+    if level:
+        raise TemplateInvalid("body", f"is nested deeper than {DEEPEST} levels in line {level[0].lineno}")
 
 
 def _count_rounds(tree: nodes.Template) -> None:
-    for loop in tree.find_all(nodes.For):
-        loop.iter = nodes.Filter(loop.iter, _COUNTED, [], [], None, None, lineno=loop.lineno)
+    for loop in list(tree.find_all(nodes.For)):
+        parts = nodes.Const(sum(1 for _ in loop.find_all(nodes.Node)), lineno=loop.lineno)
+        loop.iter = nodes.Filter(loop.iter, _COUNTED, [parts], [], None, None, lineno=loop.lineno)
 
 
 @pass_context
-def _counted(context: Context, values: Iterable[Any]) -> Iterator[Any]:
-    left = context[_ROUNDS]
+def _counted(context: Context, values: Iterable[Any], parts: int) -> Iterator[Any]:
+    """The values of a loop that has so many parts."""
+    left: _Left = context[_LEFT]
     for value in values:
-        left[0] -= 1
-        if left[0] < 0:
-            raise RenderFailed(f"The loops go round more than {MOST_ROUNDS} times.")
+        left.spend(parts, rounds=1)
         yield value
+
+
+def _weighed(work: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter whose work is counted by the length of what it is given."""
+    takes_environment = getattr(work, "jinja_pass_arg", None) is not None
+
+    @pass_context
+    def weigh(context: Context, value: Any, *args: Any, **kwargs: Any) -> Any:
+        context[_LEFT].spend(1 + _length(value))
+        return work(_environment, value, *args, **kwargs) if takes_environment else work(value, *args, **kwargs)
+
+    return weigh
+
+
+def _length(value: Any) -> int:
+    # A letter is less work than an item.
+    if isinstance(value, str):
+        return len(value) // 10
+    return len(cast("Sized", value)) if isinstance(value, list | dict | tuple) else 0
 
 
 def _joined(values: Iterable[Any], separator: str = "") -> str:
@@ -191,10 +242,11 @@ _TESTS = (
     "lt", "<", "mapping", "ne", "!=", "none", "number", "sequence", "string", "true", "undefined",
 )  # fmt: skip
 
-_filters: dict[str, Any] = {name: FILTERS[name] for name in _FILTERS}
-_filters |= {"join": _joined, "round": _rounded, _COUNTED: _counted}
+_filters: dict[str, Any] = {name: _weighed(FILTERS[name]) for name in _FILTERS}
+_filters |= {"join": _weighed(_joined), "round": _weighed(_rounded), _COUNTED: _counted}
 
-_environment = _Environment(undefined=StrictUndefined, autoescape=False, finalize=_writable)
+# What is constant is not worked out beforehand: nobody counts there.
+_environment = _Environment(undefined=StrictUndefined, autoescape=False, finalize=_writable, optimized=False)
 _environment.globals = {}
 _environment.filters = _filters
 _environment.tests = {name: TESTS[name] for name in _TESTS}

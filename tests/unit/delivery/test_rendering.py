@@ -99,6 +99,10 @@ def test_nothing_but_words_is_within_reach(source: str):
         "{{ " + "9" * 5_000 + " }}",
         "{% if n %}" * 300 + "{% endif %}" * 300,
         "a" * (LONGEST + 1),
+        "{{ xs | first | default('x')" + " | title" * 300 + " }}",
+        "{% for a in xs %}{% if " + " and ".join(["long | title == long | upper"] * 30) + " %}{% endif %}{% endfor %}",
+        "{% for a in xs %}{% if " + " and ".join(["'y' not in long"] * 35) + " %}{% endif %}{% endfor %}",
+        "{% for a in xs %}{{ xs | join | trim | first }}{% endfor %}",
     ],
     ids=lambda source: source[:40],
 )
@@ -107,6 +111,20 @@ def test_a_template_that_wants_too_much_is_stopped_at_once(source: str):
     with pytest.raises((RenderFailed, TemplateInvalid)):
         fill(source, xs=list(range(1_000)), n=10**14, long="x" * 9_000)
     assert time.perf_counter() - begun < 1
+
+
+@pytest.mark.parametrize(
+    "source", [r'{{ "\x00" }}', r'{{ "\ud800" }}', r"{{ name ~ '\udfff' }}", "{{ nul }}", r"{{ ['\x00'] | join }}"]
+)
+def test_what_no_row_can_hold_is_never_written(source: str):
+    with pytest.raises((RenderFailed, TemplateInvalid)):
+        fill(source, nul="\0", name="Ayşe")
+
+
+def test_a_list_as_long_as_a_message_can_be_is_gone_through():
+    rows = [{"name": "süt", "count": 2, "unit": "kutu"}] * 300
+    source = "{% for one in rows %}{{ one.name | upper }}: {{ one.count }} {{ one.unit | default('-') }}\n{% endfor %}"
+    assert len(fill(source, rows=rows).splitlines()) == 300
 
 
 @pytest.mark.parametrize(
