@@ -39,11 +39,13 @@ def test_quick_run_prints_a_table_writes_json_and_leaves_nothing(tmp_path: Path)
 
 
 def test_delivery_is_measured_from_the_post_to_the_providers(tmp_path: Path) -> None:
-    """The parts that are quick; the others wait for real backoffs, or start Celery."""
+    """The parts that are quick; the others wait for real backoffs, or send for a while."""
     file = tmp_path / "figures.json"
-    done = bench(tmp_path, "delivery-api", "delivery-batches", "--quick", "--json", str(file))
+    done = bench(tmp_path, "delivery-drain", "delivery-api", "delivery-batches", "--quick", "--json", str(file))
     assert done.returncode == 0, done.stderr
-    posted, batches = json.loads(file.read_text())["sections"]
+    drained, posted, batches = json.loads(file.read_text())["sections"]
+    assert all(drained["rows"][0][who] > 0 for who in ("ours", "floor", "rival"))
+    assert drained["rows"][-1]["facts"] == {"twice": 0, "never": 0}
     assert all(posted["rows"][0][who]["samples"] > 0 for who in ("ours", "floor"))
     assert batches["rows"][0]["ours"] > 0
 
@@ -52,6 +54,7 @@ def test_unknown_measurement_is_refused_before_anything_starts(tmp_path: Path) -
     done = bench(tmp_path, "nothing")
     assert done.returncode == 2
     assert "candidates" in done.stderr
+    assert "delivery" in done.stderr
 
 
 def test_nobody_does_the_next_item_before_all_have_done_this_one() -> None:
