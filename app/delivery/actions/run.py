@@ -204,8 +204,7 @@ class _Step:
             return _Moved(self.step, at)
         if any(seen.is_elsewhere for _, seen in waits):
             return _Moved(self.step, self.now + timedelta(seconds=LOOK_AGAIN_S))
-        self._withdraw([target for target, _ in waits])
-        return self._send_next()
+        return self._send_next([target for target, _ in waits])
 
     def _withdraw(self, meant: Sequence[Target]) -> None:
         ids = {target.notification_id for target in meant if target.notification_id is not None}
@@ -215,18 +214,19 @@ class _Step:
         targets = [replace(one, withdrawn=True) if one.notification_id in ids else one for one in self.step.targets]
         self.step = replace(self.step, targets=tuple(targets))
 
-    def _send_next(self) -> _Moved:
+    def _send_next(self, give_way: Sequence[Target] = ()) -> _Moved:
+        """What is to give way does so only where somebody comes after it."""
         while self.step.has_next:
             target = self.step.targets[self.step.tried]
             fault = self.desk.fault(self.step, target)
             if fault is None:
+                self._withdraw(give_way)
                 return self._send(target)
             if fault == Special.LATER:
                 return _Moved(self.step, self.now)
-            self.step = replace(self.step, tried=self.step.tried + 1, error_code=fault)
-            if fault != INVALID_ADDRESS:
-                # The words are the same for all targets.
-                return self._give_up(target.channel_type, fault)
+            # The words are the same for all targets.
+            tried = self.step.tried + 1 if fault == INVALID_ADDRESS else len(self.step.targets)
+            self.step = replace(self.step, tried=tried, error_code=fault)
             self.effects.append(GiveUp(self.step, target.channel_type, fault))
         asked = [self.seen.get(id_, GONE) for id_ in self.step.messages]
         if any(seen.is_live for seen in asked):

@@ -299,6 +299,15 @@ def test_the_only_address_being_none_is_one_dead_letter() -> None:
     assert states(told) == [S.FAILED, S.RUNNING]
 
 
+@pytest.mark.parametrize("fault", ["INVALID_ADDRESS", "TEMPLATE_RENDER_FAILED"])
+def test_a_slow_message_does_not_give_way_to_one_that_cannot_be_made(fault: str) -> None:
+    desk = FakeDesk({1: Found((PUSH, SMS))}, {"sms": fault})
+    told = later(begin(step(within_s=60), desk=desk), desk, 60, m1=WAITING)
+    assert ([type(effect) for effect in told.effects], states(told)) == ([GiveUp], [S.RUNNING])
+    told = later(told, desk, 61, m1=SENT)
+    assert ([type(effect) for effect in told.effects], states(told)) == ([Cover, Executed], [S.SENT])
+
+
 def test_a_real_failure_weighs_more_than_a_wrong_address_after_it() -> None:
     desk = FakeDesk({1: Found((PUSH, SMS))}, {"sms": "INVALID_ADDRESS"})
     told = later(begin(step(1), step(2), desk=desk), desk, m1=DEAD)

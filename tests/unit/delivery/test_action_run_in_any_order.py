@@ -234,4 +234,4 @@ class RunMachine(RuleBasedStateMachine):
 
 
 TestRun = RunMachine.TestCase
-TestRun.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
+TestRun.settings = settings(max_examples=400, stateful_step_count=40, deadline=None)
