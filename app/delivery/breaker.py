@@ -51,11 +51,14 @@ class Gate:
     def tell(self, name: str, permit: Permit, *, calls: int, failures: int) -> None:
         with self._lock:
             known = self._known.setdefault(name, _Known(told_at=self._now()))
-            known.calls += calls
             probe = permit.passage is Passage.PROBE
+            if not probe:
+                # What succeeded before the breaker opened must not be taken for the success of a probe.
+                calls += known.calls
             if not probe and not failures and self._now() - known.told_at < LOOK_EVERY_S:
+                known.calls = calls
                 return
-            calls, known.calls, known.told_at = known.calls, 0, self._now()
+            known.calls, known.told_at = 0, self._now()
             if failures:
                 known.looked_at = float("-inf")
         try:

@@ -100,6 +100,9 @@ class Courier:
 
     def _tell(self, name: str, permit: Permit, stops: list[_Stop]) -> None:
         made = [stop.result for stop in stops if stop.result is not None]
+        if permit.passage is Passage.PROBE:
+            # A message that is wrong in itself may have been refused before anybody asked the provider.
+            made = [result for result in made if result.outcome is Outcome.SENT or result.counts_against_provider]
         failures = sum(result.counts_against_provider for result in made)
         self._gate.tell(name, permit, calls=len(made), failures=failures)
 

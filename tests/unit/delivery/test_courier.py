@@ -196,6 +196,30 @@ def test_one_message_of_a_batch_is_the_probe(clock: FakeClock, gate: Gate, secon
 
 
 @pytest.mark.parametrize("result", [GONE, REFUSED, BUSY_MAILBOX, SLOW_DOWN])
+def test_a_probe_that_says_nothing_of_the_provider_closes_no_breaker(
+    clock: FakeClock, gate: Gate, seconds: Seconds, result: Result
+) -> None:
+    deliver(answering(phone=DOWN), clock, gate, 3)
+    seconds.now += 15
+    deliver(answering(phone=result), clock, gate)
+    channel = MemoryChannel(batch_size=10)
+    deliver(channel, clock, gate, 4)
+    assert len(channel.sent) == 1, "the next one is the probe"
+
+
+def test_what_succeeded_before_the_breaker_opened_is_no_successful_probe(clock: FakeClock, seconds: Seconds) -> None:
+    shared = MemoryBreakers(RULES, seconds)
+    gate, elsewhere = Gate(shared, seconds), Gate(shared, seconds)
+    deliver(answering(phone=SENT), clock, gate)
+    deliver(answering(phone=DOWN), clock, elsewhere, 3)
+    seconds.now += 15
+    deliver(MemoryChannel(failing(Unavailable("Away."))), clock, gate)
+    channel = MemoryChannel(batch_size=10)
+    deliver(channel, clock, gate, 4)
+    assert len(channel.sent) == 1, "nothing was sent that could have been the probe"
+
+
+@pytest.mark.parametrize("result", [GONE, REFUSED, BUSY_MAILBOX, SLOW_DOWN])
 def test_what_is_not_the_providers_fault_trips_no_breaker(clock: FakeClock, gate: Gate, result: Result) -> None:
     deliver(answering(phone=result), clock, gate, 50)
     assert [one.status for one in deliver(answering(phone=SENT), clock, gate)] == [S.SENT]
