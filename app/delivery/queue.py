@@ -59,8 +59,9 @@ would keep everything else where it is for as long as it lasts."""
 
 # Each priority is a range of its own in the index, read from its oldest due row and only as far as rows are still
 # wanted. `statement_timestamp()` rather than `clock_timestamp()` in the search: being stable, it bounds the scan.
+# Whoever called an action back could not wait for the messages that a worker held just then: they end here.
 _DUE = """
-    SELECT n.id, n.due_at FROM notifications n
+    SELECT n.id, n.due_at, n.action_id FROM notifications n
      WHERE n.status IN ('ACCEPTED', 'SENDING', 'RETRYING') AND n.notification_type = :notification_type
        AND n.priority = p.priority AND n.due_at <= statement_timestamp() - make_interval(secs => {age})
      ORDER BY n.due_at LIMIT {limit} FOR UPDATE SKIP LOCKED
@@ -68,14 +69,16 @@ _DUE = """
 CLAIM = text(
     """
     WITH starved AS MATERIALIZED (
-        SELECT due.id FROM (VALUES ('LOW'), ('NORMAL'), ('HIGH')) AS p (priority) CROSS JOIN LATERAL ({starved}) AS due
+        SELECT due.id, due.action_id
+          FROM (VALUES ('LOW'), ('NORMAL'), ('HIGH')) AS p (priority) CROSS JOIN LATERAL ({starved}) AS due
          ORDER BY due.due_at LIMIT :starved
     ), next AS MATERIALIZED (
-        SELECT due.id
+        SELECT due.id, due.action_id
           FROM (VALUES ('URGENT'), ('HIGH'), ('NORMAL'), ('LOW')) AS p (priority) CROSS JOIN LATERAL ({due}) AS due
          LIMIT :limit - (SELECT count(*) FROM starved)
-    ), taken AS (
-        SELECT id FROM starved UNION SELECT id FROM next
+    ), taken AS MATERIALIZED (
+        SELECT id, (SELECT a.status = 'CANCELLED' FROM actions a WHERE a.id = action_id) AS called_back
+          FROM (SELECT * FROM starved UNION SELECT * FROM next) AS found
     )
     UPDATE notifications n
        SET status = CASE WHEN {late} THEN 'EXPIRED' ELSE 'SENDING' END,
@@ -91,7 +94,7 @@ CLAIM = text(
     """.format(
         starved=_DUE.format(age=":starved_after_s", limit=":starved"),
         due=_DUE.format(age="0", limit=":limit"),
-        late="(n.expires_at <= statement_timestamp() OR"
+        late="(taken.called_back OR n.expires_at <= statement_timestamp() OR"
         " n.created_at <= statement_timestamp() - make_interval(secs => :max_age_s)) IS TRUE",
     )
 )

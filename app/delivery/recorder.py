@@ -109,19 +109,19 @@ class Recorder:
             except Unavailable:
                 log.warning("delivery_record_waits", count=len(group))
             except Exception as error:
-                # Whatever is wrong with one must not take the others with it: their leases would run out and they
-                # would be sent again.
-                log.error("delivery_record_failed", count=len(group), **describe(error))
-                return self._write_one_by_one(group)
+                return self._write_one_by_one(group, error)
             if time.monotonic() + pause_s > self._give_up_at:
                 log.error("delivery_record_given_up", count=len(group))
                 return None
             time.sleep(pause_s)
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
-    def _write_one_by_one(self, group: list[Report]) -> None:
+    def _write_one_by_one(self, group: list[Report], error: Exception) -> None:
+        """Whatever is wrong with one must not take the others with it: their leases would run out and they would be
+        sent again."""
+        if len(group) == 1:
+            log.error("delivery_record_failed", notification_id=str(group[0].claimed.id), **describe(error))
+            return
+        log.error("delivery_record_failed", count=len(group), **describe(error))
         for report in group:
-            try:
-                self.write([report])
-            except Exception as error:
-                log.error("delivery_record_failed", notification_id=str(report.claimed.id), **describe(error))
+            self._write_surely([report])

@@ -173,5 +173,11 @@ def _try_row(report: Report, one: Try) -> dict[str, Any]:
         "device_id": one.device.device_id if one.device else None,
         "outcome": one.result.outcome,
         "error_code": one.result.error_code,
-        "provider_message_id": one.result.provider_message_id,
+        "provider_message_id": _storable(one.result.provider_message_id),
     }
+
+
+def _storable(told: str | None) -> str | None:
+    """A provider may say anything. What PostgreSQL cannot hold would keep what was sent from being written down, and
+    so have it sent again and again."""
+    return told and told.replace("\0", "").encode("utf-8", "replace").decode()

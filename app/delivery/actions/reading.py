@@ -200,14 +200,15 @@ _HOLD = text(
        FOR NO KEY UPDATE SKIP LOCKED
     """
 )
-# A later refusal does not undo an earlier try that may have arrived.
+# A later refusal does not undo an earlier try that may have arrived, nor a phone that is still to be reached one that
+# was.
 _SEEN = text(
     """
-    SELECT n.id, n.status, n.error_code, n.failures, coalesce(tries.lost, false) AS lost,
+    SELECT n.id, n.status, n.error_code, n.failures, coalesce(tries.arrived, false) AS arrived,
            coalesce(tries.again, false) AS again, tries.provider_message_id
       FROM notifications n
       LEFT JOIN LATERAL (
-           SELECT bool_or(a.outcome = 'UNKNOWN' AND a.attempt > n.fresh_from) AS lost,
+           SELECT bool_or(a.outcome = 'SENT' OR a.outcome = 'UNKNOWN' AND a.attempt > n.fresh_from) AS arrived,
                   bool_or(a.outcome IN ('TRANSIENT', 'UNKNOWN') AND a.attempt = n.attempts) AS again,
                   max(a.provider_message_id) FILTER (WHERE a.outcome = 'SENT') AS provider_message_id
              FROM notification_attempts a WHERE a.notification_id = n.id) AS tries ON true
@@ -223,7 +224,7 @@ def messages(conn: Connection, ids: Sequence[UUID]) -> dict[UUID, Seen]:
     return {
         row.id: Seen(
             NotificationStatus(row.status),
-            may_have_arrived=row.lost,
+            may_have_arrived=row.arrived,
             error_code=row.error_code,
             retry_count=max(row.failures - 1, 0),
             retryable=row.again,

@@ -92,7 +92,7 @@ class Seen:
 
     status: NotificationStatus
     may_have_arrived: bool = False
-    """One of its tries ended without an answer that can be trusted."""
+    """One of its tries ended without an answer that can be trusted, or reached one phone of several."""
     error_code: str | None = None
     retry_count: int = 0
     retryable: bool = False

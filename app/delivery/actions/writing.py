@@ -114,7 +114,7 @@ _WITHDRAW = text(
     """
     WITH meant AS (
         SELECT id FROM notifications WHERE id = ANY(:ids) AND status IN ('ACCEPTED', 'SENDING', 'RETRYING')
-           FOR UPDATE SKIP LOCKED
+           FOR NO KEY UPDATE SKIP LOCKED
     ), in_hand AS (
         UPDATE notifications n SET expires_at = least(n.expires_at, clock_timestamp())
           FROM meant WHERE n.id = meant.id AND n.status = 'SENDING'

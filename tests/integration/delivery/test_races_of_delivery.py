@@ -1,0 +1,127 @@
+"""What happens where two hands of delivery are on the same message at the same moment, and where our own stores fail in
+the middle: nothing is sent to somebody who has it, and nothing that was called off is tried again."""
+
+from typing import Any
+
+import pytest
+
+from app.db import Database
+from app.delivery.actions import service
+from app.delivery.channels.base import Device
+from app.delivery.metrics import DeliveryMetrics
+from app.delivery.models import NotificationType, Outcome
+from app.delivery.queue import Claimed, claim, put_back
+from app.delivery.recorder import Recorder
+from app.delivery.records import Report, Try, Verdict, record
+from app.delivery.retry import Result
+from app.errors import Unavailable
+from app.ids import uuid7
+from app.users.models import AddressKind
+from tests.support.actions import Office, S
+from tests.support.delivery import add_user, post, statuses
+
+PUSH = {"channel_type": "push"}
+PUSH_THEN_SMS = {"channel_type": "push", "fallback": ["sms"], "within_s": 60}
+PHONE, TABLET = Device("phone", "token-phone", AddressKind.TOKEN), Device("tablet", "token-tablet", AddressKind.TOKEN)
+SENT = Result(Outcome.SENT, provider_message_id="provider:1")
+DOWN = Result(Outcome.TRANSIENT, "UNREACHABLE")
+
+
+@pytest.fixture
+def office(db: Database) -> Office:
+    return Office(db)
+
+
+def later(office: Office, seconds: float) -> Any:
+    return office.run("SELECT clock_timestamp() + make_interval(secs => :seconds) AS at", seconds=seconds)[0].at
+
+
+def retrying(office: Office, claimed: Claimed, *tries: Try, seconds: float = 0.0) -> Report:
+    return Report(claimed, Verdict(S.RETRYING, later(office, seconds), "UNREACHABLE", failed=True), list(tries))
+
+
+def test_who_has_it_on_one_phone_gets_no_sms_because_the_other_phone_is_not_reached(office: Office) -> None:
+    id_ = office.ask(office.plan(PUSH_THEN_SMS), office.user())
+    [claimed] = office.claim("push")
+    with office.db.transaction() as conn:
+        record(conn, [retrying(office, claimed, Try(PHONE, SENT), Try(TABLET, DOWN), seconds=90)])
+    office.pass_time(id_, 61)
+    office.settle()
+    assert office.sent_to(id_) == [("PUSH", "RETRYING")]
+    office.run("UPDATE notifications SET due_at = clock_timestamp()")
+    office.deliver("push")
+    assert (office.sent_to(id_), office.status(id_)) == ([("PUSH", "SENT")], "DONE")
+
+
+def test_an_attempt_that_a_late_worker_notes_down_keeps_no_message_from_being_withdrawn(office: Office) -> None:
+    id_ = office.ask(office.plan(PUSH_THEN_SMS), office.user())
+    [late] = office.claim("push")
+    office.run("UPDATE notifications SET due_at = clock_timestamp()")
+    [claimed] = office.claim("push")
+    with office.db.transaction() as conn:
+        record(conn, [retrying(office, claimed, Try(None, DOWN), seconds=90)])
+    office.pass_time(id_, 61)
+    with office.db.transaction() as conn:
+        record(conn, [retrying(office, late, Try(None, DOWN))])
+        assert office.conductor.run_once() == 1
+    office.settle()
+    assert office.sent_to(id_) == [("PUSH", "CANCELLED"), ("SMS", "ACCEPTED")]
+
+
+@pytest.mark.parametrize("hand", ["records a failure", "claims", "puts back"])
+def test_what_was_in_a_workers_hands_when_it_was_called_back_is_not_tried_again(office: Office, hand: str) -> None:
+    task_id, person = uuid7(), office.user()
+    office.ask(office.plan(PUSH), person, task_id=task_id, data={"type": "OFFER"})
+    claimed = office.claim("push") if hand != "claims" else []
+    with office.db.transaction() as worker, office.db.transaction() as matcher:
+        match hand:
+            case "claims":
+                claimed = claim(worker, NotificationType.PUSH, 10, 30).taken
+            case "puts back":
+                put_back(worker, claimed)
+            case _:
+                record(worker, [retrying(office, claimed[0], Try(None, DOWN))])
+        assert service.cancel(matcher, task_id, [person], "OFFER") == 1
+    if hand == "claims":
+        with office.db.transaction() as conn:
+            record(conn, [retrying(office, claimed[0], Try(None, DOWN))])
+    assert office.claim("push") == []
+    assert [status for _, status in office.sent_to()] == ["EXPIRED"]
+
+
+def sent(db: Database, number: int) -> list[Claimed]:
+    post(db, [add_user(db, "phone")] * number)
+    with db.transaction() as conn:
+        return claim(conn, NotificationType.PUSH, 100, 30).taken
+
+
+@pytest.mark.parametrize("said", ["a\0b", "a\ud800b"])
+def test_whatever_a_provider_says_what_it_took_is_not_sent_again(db: Database, said: str) -> None:
+    [claimed] = sent(db, 1)
+    recorder = Recorder(db, DeliveryMetrics())
+    recorder.put([Report(claimed, Verdict(S.SENT), [Try(PHONE, Result(Outcome.SENT, provider_message_id=said))])], int)
+    recorder.start()
+    assert recorder.close(5)
+    assert statuses(db) == {"SENT": 1}
+
+
+class Faltering(Recorder):
+    """The database refuses the group as a whole, and is away for a moment when the first is tried by itself."""
+
+    failures = 2
+
+    def write(self, reports: list[Report]) -> None:
+        self.failures -= 1
+        if self.failures == 1:
+            raise ValueError("One of them is wrong.")
+        if self.failures == 0:
+            raise Unavailable("Away.")
+        super().write(reports)
+
+
+def test_what_is_written_down_one_by_one_waits_for_the_database_too(db: Database) -> None:
+    recorder = Faltering(db, DeliveryMetrics())
+    recorder.put([Report(one, Verdict(S.SENT), [Try(PHONE, SENT)]) for one in sent(db, 3)], int)
+    recorder.start()
+    assert recorder.close(5)
+    assert statuses(db) == {"SENT": 3}
