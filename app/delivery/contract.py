@@ -10,23 +10,6 @@ from app.delivery.models import NotificationStatus, NotificationType, Outcome, P
 
 
 @dataclass(frozen=True)
-class NewNotification:
-    """A notification for one person, written in the caller's own transaction."""
-
-    recipient_user_id: int
-    subject: str
-    """Title a phone shows; empty together with `body` for a message that only the app sees."""
-    body: str
-    data: dict[str, str]
-    """What the app gets besides the text: `type`, `taskId`, `deadline`; delivery adds `notificationId`."""
-    task_id: UUID | None = None
-    priority: Priority = Priority.NORMAL
-    expires_at: datetime | None = None
-    notification_type: NotificationType = NotificationType.PUSH
-    extra: dict[str, str] = field(default_factory=dict[str, str])
-
-
-@dataclass(frozen=True)
 class NewSubmission:
     """A notification for one address of the kind that its type asks for."""
 

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, text
 from app.delivery.actions import service as actions
 from app.delivery.dead_letters import MEANT, Filter
 from app.delivery.models import DeadLetterStatus, NotificationStatus
-from app.delivery.service import WAKE_CHANNEL
 from app.delivery.states import check_step
+from app.delivery.wake import WAKE_CHANNEL
 from app.errors import AppError, Conflict, NotFound
 
 S = NotificationStatus

@@ -1,61 +1,15 @@
 """What other features may ask of delivery. Everything happens in the caller's transaction."""
 
-import json
-from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping, literal_column, select, text
 
-from app.delivery.contract import AttemptView, NewNotification, NotificationPage, NotificationView
+from app.delivery.contract import AttemptView, NotificationPage, NotificationView
 from app.delivery.models import VERIFICATION, NotificationStatus, NotificationType, Outcome, Priority, notifications
 from app.delivery.submit import checked, refusals, submit
-from app.delivery.wake import ACTION_TOPIC, WAKE_CHANNEL
 from app.errors import InvalidValue, NotFound
-from app.ids import uuid7
 
-__all__ = ["ACTION_TOPIC", "WAKE_CHANNEL", "checked", "refusals", "submit"]
-
-# One statement for any number of rows: it runs inside the transactions that offers are made in. The wake-up call
-# reaches the dispatchers when the caller commits, and only shortens their wait.
-_ENQUEUE = text(
-    """
-    WITH inserted AS (
-        INSERT INTO notifications (id, notification_type, recipient, recipient_user_id, subject, body, priority,
-                                   metadata, task_id, expires_at)
-        SELECT id, notification_type, 'user:' || recipient_user_id, recipient_user_id, subject, body, priority,
-               metadata, task_id, expires_at
-          FROM json_to_recordset(CAST(:rows AS json)) AS row(
-               id uuid, notification_type text, recipient_user_id bigint, subject text, body text, priority text,
-               metadata jsonb, task_id uuid, expires_at timestamptz)
-        RETURNING notification_type
-    )
-    SELECT pg_notify(:channel, notification_type) FROM inserted GROUP BY notification_type
-    """
-)
-
-
-def enqueue(conn: Connection, new: Sequence[NewNotification]) -> list[UUID]:
-    if not new:
-        return []
-    ids = [uuid7() for _ in new]
-    rows = [_row(id_, one) for id_, one in zip(ids, new, strict=True)]
-    conn.execute(_ENQUEUE, {"rows": json.dumps(rows, ensure_ascii=False), "channel": WAKE_CHANNEL})
-    return ids
-
-
-def _row(id_: UUID, new: NewNotification) -> dict[str, Any]:
-    return {
-        "id": str(id_),
-        "notification_type": new.notification_type,
-        "recipient_user_id": new.recipient_user_id,
-        "subject": new.subject,
-        "body": new.body,
-        "priority": new.priority,
-        "metadata": {**new.extra, "data": {**new.data, "notificationId": str(id_)}},
-        "task_id": str(new.task_id) if new.task_id else None,
-        "expires_at": new.expires_at.isoformat() if new.expires_at else None,
-    }
+__all__ = ["checked", "refusals", "submit"]
 
 
 def list_notifications(

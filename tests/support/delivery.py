@@ -12,13 +12,12 @@ from sqlalchemy import text
 from app.clock import FakeClock
 from app.db import Database
 from app.delivery.channels.base import Device, DirectoryEntry, Parcel
-from app.delivery.contract import NewNotification
 from app.delivery.event import NotificationEvent
 from app.delivery.models import NotificationType, Priority
 from app.delivery.queue import Claimed
-from app.delivery.service import enqueue
 from app.ids import uuid7
 from app.users.models import AddressKind
+from tests.support.notifications import NewNotification, enqueue
 
 PHONE = Device("phone", "token-of-the-phone", AddressKind.TOKEN)
 TABLET = Device("tablet", "fid-of-the-tablet", AddressKind.FID)

@@ -14,17 +14,17 @@ from app.api.tokens import AUDIENCE, ISSUER, LocalTokens
 from app.bootstrap import Services
 from app.delivery import dead_letters
 from app.delivery.actions import service as actions
-from app.delivery.contract import NewAction, NewNotification
+from app.delivery.contract import NewAction
 from app.delivery.dead_letters import DeadLetter
 from app.delivery.directory.service import CHANNELS, PROFILES
 from app.delivery.entries import House
 from app.delivery.plans import shipped
 from app.delivery.plans.service import PLANS, ROUTES, TEMPLATES, create_step
-from app.delivery.service import enqueue
 from app.matching.contract import NewTask
 from app.schema import users as user_models
 from app.users import service as users
 from app.users.models import LatLon, Platform, Role
+from tests.support.notifications import NewNotification, enqueue
 
 HOME = LatLon(40.9870, 29.0280)
 NEARBY = LatLon(40.9880, 29.0280)

@@ -1,19 +1,17 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
-import psycopg
 import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.delivery.contract import NewNotification
 from app.delivery.models import NotificationStatus as S
 from app.delivery.models import NotificationType, Outcome, Priority
-from app.delivery.service import enqueue, get_notification, list_notifications
+from app.delivery.service import get_notification, list_notifications
 from app.errors import InvalidValue, NotFound
 from app.ids import uuid7
-from app.settings import Settings
-from tests.support.delivery import add_user, change, post, statuses
+from tests.support.delivery import add_user, change, post
+from tests.support.notifications import NewNotification, enqueue
 
 PUSH = NotificationType.PUSH
 
@@ -39,31 +37,6 @@ def test_what_was_put_in_can_be_read(db: Database) -> None:
     assert (view.recipient, view.recipient_user_id, view.task_id) == (f"user:{user_id}", user_id, task_id)
     assert (view.expires_at, view.finished_at, view.attempts) == (deadline, None, [])
     assert view.metadata == {"plan": "offer", "data": {**new.data, "notificationId": str(id_)}}
-
-
-def test_nothing_to_say_is_no_trouble(db: Database) -> None:
-    with db.transaction() as conn:
-        assert enqueue(conn, []) == []
-    assert statuses(db) == {}
-
-
-def test_a_notification_lives_and_dies_with_the_callers_transaction(db: Database) -> None:
-    user_id = add_user(db)
-    with pytest.raises(ZeroDivisionError), db.transaction() as conn:
-        enqueue(conn, [NewNotification(user_id, "", "", {})])
-        raise ZeroDivisionError
-    assert statuses(db) == {}
-
-
-def test_many_are_announced_once(db: Database, settings: Settings) -> None:
-    user_id = add_user(db)
-    with psycopg.connect(settings.database_url, autocommit=True) as listener:
-        listener.execute("LISTEN delivery")
-        ids = post(db, [user_id] * 200)
-        heard = list(listener.notifies(timeout=0.3))
-    assert len(set(ids)) == 200
-    assert ids == sorted(ids)
-    assert len(heard) == 1
 
 
 def test_a_list_is_newest_first_and_goes_on_where_it_stopped(db: Database) -> None:
