@@ -3,7 +3,7 @@
 import json
 import random
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -134,7 +134,7 @@ def _claimed(
     row: Any,
     devices: dict[int, list[Device]],
     settled: dict[UUID, dict[str | None, Outcome]],
-    entries: dict[int, DirectoryEntry],
+    entries: dict[int, tuple[str, DirectoryEntry]],
 ) -> Claimed:
     event = NotificationEvent(
         id=row.id,
@@ -148,6 +148,10 @@ def _claimed(
         recipient_user_id=row.recipient_user_id,
         expires_at=row.expires_at,
     )
+    target, entry = entries.get(row.channel_id, ("", None))
+    if entry is not None and target != row.recipient:
+        # What belongs to the new address is not for the old one to read.
+        entry = replace(entry, meta={})
     return Claimed(
         event,
         attempt=row.attempts,
@@ -155,8 +159,8 @@ def _claimed(
         lease_until=row.due_at,
         devices=_destinations(row, devices),
         settled=settled.get(row.id, {}),
-        entry=entries.get(row.channel_id),
-        is_retired=row.channel_id is not None and row.channel_id not in entries,
+        entry=entry,
+        is_retired=row.channel_id is not None and entry is None,
         action_id=row.action_id,
     )
 
@@ -183,19 +187,20 @@ def _devices(conn: Connection, user_ids: Iterable[int | None]) -> dict[int, list
     return found
 
 
-def _entries(conn: Connection, channel_ids: Collection[int]) -> dict[int, DirectoryEntry]:
-    """A channel that is being verified is not enabled by that, but its code must reach it."""
+def _entries(conn: Connection, channel_ids: Collection[int]) -> dict[int, tuple[str, DirectoryEntry]]:
+    """With the address that each has now. A channel that is being verified is not enabled by that, but its code must
+    reach it."""
     if not channel_ids:
         return {}
     rows = conn.execute(
         text(
-            "SELECT c.id, c.target_meta, c.secrets FROM recipient_channels c"
+            "SELECT c.id, c.target, c.target_meta, c.secrets FROM recipient_channels c"
             " JOIN recipient_profiles p ON p.id = c.profile_id"
             " WHERE c.id = ANY(:ids) AND c.enabled AND c.retired_at IS NULL AND p.retired_at IS NULL"
         ),
         {"ids": list(channel_ids)},
     )
-    return {row.id: DirectoryEntry(row.id, row.target_meta, tuple(row.secrets)) for row in rows}
+    return {row.id: (row.target, DirectoryEntry(row.id, row.target_meta, tuple(row.secrets))) for row in rows}
 
 
 def _settled(conn: Connection, ids: Sequence[UUID]) -> dict[UUID, dict[str | None, Outcome]]:

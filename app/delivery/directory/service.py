@@ -45,20 +45,36 @@ def _check_channel(conn: Connection, values: Values, current: Entry | None, hous
         wrong = check_metadata(values["target_meta"])
         if wrong is not None:
             raise InvalidValue("targetMeta", wrong)
-        if current is not None:
-            values["target_meta"] = _with_known_headers(values["target_meta"], current.target_meta)
     if current is None:
         PROFILES.refer(conn, "profileId", values["profile_id"])
         channel_type = values["channel_type"]
         values["target"] = _target(conn, channel_type, values["target"], house)
         values["secrets"] = [new_secret()] if channel_type == WEBHOOK else []
         values["verify_status"] = _unproven(channel_type)
-    elif "target" in values:
+        return
+    if "target" in values:
         values["target"] = _target(conn, current.channel_type, values["target"], house)
-        if values["target"] != CHANNELS.get(conn, current.id, lock=True).target:
-            # Whoever answered at the old address says nothing about the new one.
-            values["verify_status"] = _unproven(current.channel_type)
-            _forget_verification(conn, current.id)
+    # Nobody changes the address between a look at it and the decision about what goes there.
+    current = CHANNELS.get(conn, current.id, lock=True)
+    if values.get("target", current.target) != current.target:
+        _check_headers_are_for_the_new_address(values, current)
+        # Whoever answered at the old address says nothing about the new one.
+        values["verify_status"] = _unproven(current.channel_type)
+        _forget_verification(conn, current.id)
+    elif "target_meta" in values:
+        values["target_meta"] = _with_known_headers(values["target_meta"], current.target_meta)
+
+
+def _check_headers_are_for_the_new_address(values: Values, current: Entry) -> None:
+    """What the old address was trusted with, and nobody is shown, would be read at the new one."""
+    if "target_meta" in values:
+        is_meant_anew = HIDDEN not in _headers(values["target_meta"]).values()
+    else:
+        is_meant_anew = not _headers(current.target_meta)
+    if not is_meant_anew:
+        raise InvalidValue(
+            "targetMeta", "holds headers that were given for the address before; give them anew, or leave them out"
+        )
 
 
 def without_headers(meta: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Profiles and channels, through the door and on real stores."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -17,6 +19,19 @@ def add_channel(ask: Any, world: World, channel_type: str = "sms", target: str =
     status, shown = ask("POST", CHANNELS, body)
     assert status == 201, shown
     return shown
+
+
+def wait_for_a_lock(db: Database) -> bool:
+    """Whether somebody stands before a row that this test holds."""
+    waiting = text(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    )
+    for _ in range(200):
+        with db.transaction() as conn:
+            if conn.execute(waiting).scalar_one():
+                return True
+        time.sleep(0.02)
+    return False
 
 
 def refused(answer: tuple[int, Any]) -> list[str]:
@@ -256,6 +271,37 @@ def test_headers_are_kept_but_not_shown(ask: Any, world: World, db: Database):
     assert kept() == meta | {"note": "yeni"}
     ask("PATCH", path, {"targetMeta": {"headers": {"Authorization": "Bearer 0ther"}}})
     assert kept() == {"headers": {"Authorization": "Bearer 0ther"}}
+
+
+def test_headers_do_not_follow_to_another_address(ask: Any, world: World, db: Database):
+    meta = {"headers": {"Authorization": "Bearer s3cret"}, "note": "kanca"}
+    made = add_channel(ask, world, "webhook", "https://ornek.org/kanca", targetMeta=meta)
+    path, other = f"{CHANNELS}/{made['id']}", {"target": "https://baska.org/kanca"}
+    assert refused(ask("PATCH", path, other)) == ["targetMeta"]
+    assert refused(ask("PATCH", path, other | {"targetMeta": made["targetMeta"]})) == ["targetMeta"]
+    assert ask("PATCH", path, {"target": "https://ORNEK.org/kanca"})[0] == 200
+    assert ask("PATCH", path, other | {"targetMeta": {"headers": {"Authorization": "Bearer 0ther"}}})[0] == 200
+    assert ask("PATCH", path, {"target": "https://ornek.org/"} | {"targetMeta": {"note": "kanca"}})[0] == 200
+    assert ask("PATCH", path, other)[1]["targetMeta"] == {"note": "kanca"}
+
+
+def test_headers_do_not_follow_in_a_race_either(ask: Any, world: World, db: Database):
+    """Somebody sends back what was shown while somebody else gives the channel another address."""
+    meta = {"headers": {"Authorization": "Bearer s3cret"}}
+    made = add_channel(ask, world, "webhook", "https://ornek.org/kanca", targetMeta=meta)
+    path = f"{CHANNELS}/{made['id']}"
+    with ThreadPoolExecutor(1) as pool, db.transaction() as conn:
+        conn.execute(
+            text("UPDATE recipient_channels SET target = 'https://baska.org/', target_meta = '{}' WHERE id = :id"),
+            {"id": made["id"]},
+        )
+        later = pool.submit(ask, "PATCH", path, {"targetMeta": made["targetMeta"]})
+        assert wait_for_a_lock(db)
+        conn.commit()
+        assert later.result()[0] == 200
+    with db.transaction() as conn:
+        kept = conn.execute(text("SELECT target_meta::text FROM recipient_channels WHERE id = :id"), {"id": made["id"]})
+        assert "s3cret" not in kept.scalar_one()
 
 
 def test_only_webhooks_have_secrets(ask: Any, world: World):

@@ -251,3 +251,20 @@ def test_no_secret_is_stored_with_what_was_sent(
     id_ = directory.challenge(channel_id, target)
     deliver_and_record(db, courier)
     assert SECRET not in str(row(db, id_))
+
+
+def test_what_a_new_address_is_trusted_with_is_not_told_to_the_old_one(db: Database, directory: Directory, target: str):
+    """A message that waits for another try goes where it was meant to go when it was written."""
+    channel_id = directory.add(target)
+    directory.challenge(channel_id, target)
+    directory.change(channel_id, """target = 'https://yeni.org/', target_meta = '{"headers": {"X-Key": "s3cret"}}'""")
+    with db.transaction() as conn:
+        [taken] = claim(conn, NotificationType.WEBHOOK, 1, 30).taken
+    assert taken.event.recipient == target
+    assert taken.entry is not None
+    assert taken.entry.meta == {}
+    directory.challenge(channel_id, "https://yeni.org/")
+    with db.transaction() as conn:
+        [taken] = claim(conn, NotificationType.WEBHOOK, 1, 30).taken
+    assert taken.entry is not None
+    assert taken.entry.meta == {"headers": {"X-Key": "s3cret"}}
