@@ -29,7 +29,7 @@ class AlreadyVerified(Conflict):
 
 
 class VerificationTooSoon(TooManyRequests):
-    """A code was sent to this channel a moment ago."""
+    """A code was sent to this address a moment ago."""
 
     code = "verification_too_soon"
 

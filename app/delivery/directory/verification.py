@@ -1,15 +1,16 @@
 """Proves that a channel reaches whom it is meant to reach.
 
 People get a code by the channel itself and give it back; a webhook answers a challenge, and how its notification ends
-decides (see `challenges`). What was sent is kept as a
-digest only, one running verification for each channel, and whoever changes it holds the channel's row.
+decides (see `challenges`). What was sent is kept as a digest only, one running verification for each channel, and
+whoever changes it holds the channel's row. How often somebody is sent a code counts by the address: it may be in the
+directory any number of times, and be taken out and put in again.
 """
 
 import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -36,6 +37,7 @@ from app.delivery.plans.service import find_words
 from app.delivery.plans.shipped import TEMPLATES, VERIFICATION_CODE
 from app.delivery.submit import submit
 from app.errors import Conflict
+from app.ids import earliest_id
 
 LIFE_S = 600
 PAUSE_S = 60
@@ -51,9 +53,18 @@ class Started:
 
 _RUNNING = text(
     """
-    SELECT notification_id, digest, tries_left, expires_at <= clock_timestamp() AS expired,
-           ceil(extract(epoch FROM expires_at - clock_timestamp()) - :life_s + :pause_s)::int AS pause_left_s
+    SELECT notification_id, digest, tries_left, expires_at <= clock_timestamp() AS expired
       FROM channel_verifications WHERE channel_id = :channel_id
+    """
+)
+_MY_TURN = text("SELECT pg_advisory_xact_lock(hashtextextended('verification ' || :target, 0))")
+# Ids are made in the order of time, so the newest are one end of the primary key.
+_PAUSE_LEFT_S = text(
+    """
+    SELECT ceil(:pause_s - extract(epoch FROM clock_timestamp() - max(created_at)))::int
+      FROM notifications
+     WHERE id >= :since AND notification_type = :type AND recipient = :target AND metadata ? 'verification'
+       AND channel_id IS NOT NULL AND created_at > clock_timestamp() - make_interval(secs => :pause_s)
     """
 )
 _BEGIN = text(
@@ -78,9 +89,9 @@ def start(conn: Connection, channel_id: int) -> Started:
         raise AlreadyVerified
     if not channel.enabled:
         raise ChannelDisabled
-    running = _running(conn, channel_id)
-    if running is not None and running["pause_left_s"] > 0:
-        raise VerificationTooSoon(running["pause_left_s"])
+    pause_left_s = _pause_left_s(conn, channel)
+    if pause_left_s:
+        raise VerificationTooSoon(pause_left_s)
     expires_at: datetime = conn.execute(_EXPIRES_AT, {"life_s": LIFE_S}).scalar_one()
     secret, new = _message(conn, channel, expires_at)
     notification_id = submit(conn, new).id
@@ -96,9 +107,20 @@ def start(conn: Connection, channel_id: int) -> Started:
     return Started(notification_id, expires_at)
 
 
+def _pause_left_s(conn: Connection, channel: Entry) -> int:
+    conn.execute(_MY_TURN, {"target": channel.target})
+    now: datetime = conn.execute(text("SELECT clock_timestamp()")).scalar_one()
+    values = {
+        "since": earliest_id(now - 2 * timedelta(seconds=PAUSE_S)),
+        "type": channel.channel_type.upper(),
+        "target": channel.target,
+        "pause_s": PAUSE_S,
+    }
+    return conn.execute(_PAUSE_LEFT_S, values).scalar_one() or 0
+
+
 def _running(conn: Connection, channel_id: int) -> RowMapping | None:
-    values = {"channel_id": channel_id, "life_s": LIFE_S, "pause_s": PAUSE_S}
-    return conn.execute(_RUNNING, values).mappings().one_or_none()
+    return conn.execute(_RUNNING, {"channel_id": channel_id}).mappings().one_or_none()
 
 
 def _message(conn: Connection, channel: Entry, expires_at: datetime) -> tuple[str, NewSubmission]:
