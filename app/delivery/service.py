@@ -71,22 +71,23 @@ def _parse_cursor(cursor: str) -> UUID:
 SHOWN_OF_A_TOKEN = 4
 
 
-def _shown_recipient(row: RowMapping) -> str:
+def shown_recipient(notification_type: str, recipient: str, user_id: int | None) -> str:
     """Whoever has a phone's token can reach the phone, so its end is all that is shown of it."""
-    if row["notification_type"] != NotificationType.PUSH or row["recipient_user_id"] is not None:
-        return row["recipient"]
-    return "…" + row["recipient"][SHOWN_OF_A_TOKEN:][-SHOWN_OF_A_TOKEN:]
+    if notification_type != NotificationType.PUSH or user_id is not None:
+        return recipient
+    return "…" + recipient[SHOWN_OF_A_TOKEN:][-SHOWN_OF_A_TOKEN:]
 
 
 HIDDEN = "••••••"
 
 
 def _view(row: RowMapping, attempts: list[AttemptView] | None = None) -> NotificationView:
-    is_secret = VERIFICATION in row["metadata"]
+    # Of a message that is for no entry of the directory, the word is the sender's own, and hides nothing.
+    is_secret = VERIFICATION in row["metadata"] and row["channel_id"] is not None
     return NotificationView(
         id=row["id"],
         notification_type=NotificationType(row["notification_type"]),
-        recipient=_shown_recipient(row),
+        recipient=shown_recipient(row["notification_type"], row["recipient"], row["recipient_user_id"]),
         recipient_user_id=row["recipient_user_id"],
         subject=HIDDEN if is_secret else row["subject"],
         body=HIDDEN if is_secret else row["body"],

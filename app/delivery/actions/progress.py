@@ -11,6 +11,7 @@ from app.delivery.actions.document import decode
 from app.delivery.actions.models import ActionStatus, Origin
 from app.delivery.actions.steps import StepRun, StepState
 from app.delivery.models import NotificationStatus, NotificationType, Priority
+from app.delivery.service import shown_recipient
 from app.errors import InvalidValue, NotFound
 
 
@@ -123,7 +124,7 @@ def _messages(conn: Connection, action_id: UUID, ids: list[UUID]) -> dict[int, l
         view = MessageView(
             row.id,
             NotificationType(row.notification_type),
-            row.recipient,
+            shown_recipient(row.notification_type, row.recipient, row.recipient_user_id),
             row.recipient_user_id,
             NotificationStatus(row.status),
             row.created_at,

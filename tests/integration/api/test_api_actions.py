@@ -66,6 +66,32 @@ def test_an_action_is_taken_in_and_shown_with_its_steps(client: Any, world: Worl
     assert client.get(response.headers["Location"]).json == shown
 
 
+def test_an_action_shows_only_the_end_of_a_token(client: Any, services: Services, world: World):
+    with services.db.transaction() as conn:
+        conn.execute(
+            text(
+                "UPDATE recipient_channels SET channel_type = 'push', target = 'token-secret-1234', target_meta = '{}'"
+            )
+        )
+        conn.execute(text("UPDATE recipient_channels SET verify_status = 'verified', enabled = true"))
+        conn.execute(text("UPDATE action_plan_steps SET channel_type = 'push', template_key = NULL"))
+    shown = client.post(ACTIONS, json=asked(world))
+    assert shown.status_code == 202
+    assert "…1234" in shown.get_data(as_text=True)
+    for answer in (shown, client.get(shown.headers["Location"]), client.get(ACTIONS)):
+        assert "token-secret" not in answer.get_data(as_text=True)
+
+
+def test_words_that_no_row_can_hold_fail_their_step_and_nothing_else(client: Any, services: Services, world: World):
+    with services.db.transaction() as conn:
+        conn.execute(text(r"""UPDATE message_templates SET body = '{{ "\x00" }}'"""))
+        conn.execute(text("UPDATE recipient_channels SET verify_status = 'verified', enabled = true"))
+        conn.execute(text("UPDATE action_plan_steps SET template_key = 'matching.on_the_way'"))
+    shown = client.post(ACTIONS, json=asked(world))
+    assert shown.status_code == 202
+    assert shown.json["steps"][0]["errorCode"] == "TEMPLATE_RENDER_FAILED"
+
+
 def test_the_same_key_again_is_the_same_action(client: Any, world: World):
     first, second = (client.post(ACTIONS, json=asked(world)) for _ in range(2))
     assert (first.status_code, second.status_code) == (202, 200)

@@ -203,6 +203,12 @@ def test_of_a_token_only_the_end_is_shown(desk: Desk) -> None:
     assert desk.get(f"{PATH}/{mine}").json["recipient"] == f"user:{desk.world.ids['elder']}"
 
 
+def test_nobody_hides_what_they_send(desk: Desk) -> None:
+    """Only what verifies an entry of the directory holds a secret."""
+    id_ = desk.post(MAIL | {"metadata": {"verification": "code"}}).json["id"]
+    assert desk.get(f"{PATH}/{id_}").json["body"] == MAIL["body"]
+
+
 class TestBacklog:
     @pytest.fixture
     def environ(self) -> dict[str, Any]:
