@@ -12,6 +12,8 @@ from app.redis_store.breakers import GO, Breakers, Passage, Permit
 
 log = structlog.get_logger(__name__)
 
+MOST_KNOWN = 1_000
+"""Anybody who submits webhooks names providers, and so this many are remembered and no more."""
 LOOK_EVERY_S = 0.25
 """How long a worker believes that a breaker is closed, and how long it keeps its successes to itself."""
 
@@ -36,7 +38,7 @@ class Gate:
 
     def ask(self, name: str, probe_s: float) -> Permit:
         with self._lock:
-            known = self._known.setdefault(name, _Known(told_at=self._now()))
+            known = self._find(name)
         if self._now() - known.looked_at < LOOK_EVERY_S:
             return GO
         try:
@@ -50,7 +52,7 @@ class Gate:
 
     def tell(self, name: str, permit: Permit, *, calls: int, failures: int) -> None:
         with self._lock:
-            known = self._known.setdefault(name, _Known(told_at=self._now()))
+            known = self._find(name)
             probe = permit.passage is Passage.PROBE
             if not probe:
                 # What succeeded before the breaker opened must not be taken for the success of a probe.
@@ -65,3 +67,11 @@ class Gate:
             self._breakers.tell(name, calls=calls, failures=failures, probe=probe)
         except Unavailable as error:
             log.warning("breaker_not_told", breaker=name, code=error.code)
+
+    def _find(self, name: str) -> _Known:
+        if name not in self._known:
+            while len(self._known) >= MOST_KNOWN:
+                # The one that came first. What it kept to itself are successes, and few.
+                del self._known[next(iter(self._known))]
+            self._known[name] = _Known(told_at=self._now())
+        return self._known[name]

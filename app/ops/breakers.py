@@ -1,5 +1,6 @@
 """Which providers are left alone at the moment, for Prometheus: read from Redis when it is shown."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 import structlog
@@ -19,7 +20,7 @@ class BreakerLevels(Collector):
         self._breakers = breakers
 
     def describe(self) -> Iterable[Metric]:
-        return [_family()]
+        return [_providers(), _receivers()]
 
     def collect(self) -> Iterable[Metric]:
         """Nothing where Redis does not answer: nothing is held back then."""
@@ -28,13 +29,29 @@ class BreakerLevels(Collector):
         except Unavailable as error:
             log.warning("breakers_not_read", code=error.code)
             return []
-        family = _family()
+        providers, receivers = _providers(), _receivers()
         for name, state in sorted(states.items()):
-            family.add_metric([name], LEVELS[state])
-        return [family]
+            if not is_receiver(name):
+                providers.add_metric([name], LEVELS[state])
+        counts = Counter(state for name, state in states.items() if is_receiver(name))
+        for state in BreakerState:
+            receivers.add_metric([state.value], counts[state])
+        return [providers, receivers]
 
 
-def _family() -> GaugeMetricFamily:
+def is_receiver(name: str) -> bool:
+    """Whether it is the host and port of a webhook. There may be any number of them, and who gets messages from us is
+    not for everybody who reads figures: they are counted."""
+    return ":" in name
+
+
+def _providers() -> GaugeMetricFamily:
     return GaugeMetricFamily(
         "yaninda_breaker", "0 closed, 1 half-open, 2 open: the provider is left alone.", labels=["provider"]
+    )
+
+
+def _receivers() -> GaugeMetricFamily:
+    return GaugeMetricFamily(
+        "yaninda_webhook_breakers", "Receivers of webhooks of the last hour, by their breaker.", labels=["state"]
     )

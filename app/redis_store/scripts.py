@@ -126,7 +126,7 @@ if ARGV[3] == '1' then
     redis.call('PEXPIRE', KEYS[1], ARGV[9])
   elseif tonumber(ARGV[1]) > 0 then
     redis.call('DEL', KEYS[1])
-  else
+  elseif redis.call('EXISTS', KEYS[1]) == 1 then
     redis.call('HSET', KEYS[1], 'probe_until', 0)
   end
   return
