@@ -221,6 +221,12 @@ class Settings(BaseModel):
         production = self.environment is Environment.PRODUCTION
         return frozenset(type_ for type_, is_away in away.items() if is_away and not production)
 
+    def __repr__(self) -> str:
+        """A setting that slips into a log or a trace tells none of the secrets that it stands beside."""
+        return f"{type(self).__name__}(environment={self.environment.value!r}, …)"
+
+    __str__ = __repr__
+
     @model_validator(mode="after")
     def _safe_together(self) -> "Settings":
         problems = self._auth_problems() + self._push_problems() + self._mail_problems() + self._phone_problems()

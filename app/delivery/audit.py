@@ -8,7 +8,7 @@ later run.
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -27,10 +27,10 @@ PAGE = 1000
 class Entry:
     id: int
     notification_id: UUID
-    recipient: str
-    subject: str
-    body: str
-    metadata: str
+    recipient: str = field(repr=False)
+    subject: str = field(repr=False)
+    body: str = field(repr=False)
+    metadata: str = field(repr=False)
     """JSON, character for character as it was hashed."""
     written_at: datetime
     previous_hash: bytes

@@ -49,7 +49,7 @@ class NewAction:
     """Its id, or the key of a plan that the product ships with, such as `matching.offer`."""
     person_id: int | None = None
     """Whom steps for PERSON go to."""
-    variables: dict[str, Any] = field(default_factory=dict[str, Any])
+    variables: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
     """What templates may say."""
     data: dict[str, str] = field(default_factory=dict[str, str])
     """What an app gets besides the words."""
@@ -84,13 +84,13 @@ class AttemptView:
 class NotificationView:
     id: UUID
     notification_type: NotificationType
-    recipient: str
+    recipient: str = field(repr=False)
     recipient_user_id: int | None
-    subject: str
-    body: str
+    subject: str = field(repr=False)
+    body: str = field(repr=False)
     priority: Priority
     status: NotificationStatus
-    metadata: dict[str, Any]
+    metadata: dict[str, Any] = field(repr=False)
     task_id: UUID | None
     created_at: datetime
     expires_at: datetime | None

@@ -1,6 +1,6 @@
 """What waits in the app for its reader."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -22,9 +22,9 @@ class MessageNotFound(NotFound):
 class Message:
     id: int
     notification_id: UUID
-    subject: str
-    body: str
-    data: dict[str, Any]
+    subject: str = field(repr=False)
+    body: str = field(repr=False)
+    data: dict[str, Any] = field(repr=False)
     created_at: datetime
     read_at: datetime | None
 

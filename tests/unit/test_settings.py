@@ -125,6 +125,12 @@ def test_e_mail_that_cannot_work_is_refused_without_saying_what_was_given(change
     assert "sakli" not in str(error.value)
 
 
+def test_settings_keep_their_secrets_to_themselves() -> None:
+    settings = load_settings(GOOD | SMTP | {"WEBHOOK_SECRET": f"whsec_{'c2FrbGk' * 8}"})
+    for shown in (repr(settings), str(settings), f"{settings}", repr([settings])):
+        assert not any(secret in shown for secret in ("sakli", "c2Frb", GOOD["DATABASE_URL"]))
+
+
 def test_production_sends_no_e_mail_unencrypted() -> None:
     plain = SMTP | {"SMTP_URL": "smtp://posta.ornek.org?tls=none"}
     assert load_settings(GOOD | plain).mail_server is not None

@@ -25,6 +25,7 @@ from app.api.schemas_v1 import (
     WordsJson,
 )
 from app.api.validation import PathIdentifier
+from app.delivery.actions.requested import problem_with
 from app.delivery.plans import service as plans
 from app.delivery.plans.errors import ShippedPlan, ShippedTemplate, StepOrderTaken, TemplateInUse, TemplateTaken
 from app.errors import InvalidValue, NotFound
@@ -152,5 +153,8 @@ add_entries(
 )
 def preview_template(call: Call, template_id: PathIdentifier, body: PreviewBody) -> WordsJson:
     """Fill a template with variables, and show what somebody would read."""
+    problem = problem_with(body.variables)
+    if problem:
+        raise InvalidValue("variables", problem)
     with call.services.db.reading() as conn:
         return WordsJson.model_validate(plans.preview(conn, template_id, body.variables))
