@@ -32,6 +32,10 @@ _FIRST_GUESS_S = 0.1
 # Between two tries to claim while the database is away.
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
+# When it is back: what workers, of this process and of others, sent meanwhile may have outlived its lease, and would be
+# sent again if it were claimed before they have written it down.
+_RECORDS_FIRST_S = 1.0
+_RECORDS_AT_MOST_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ class Lane:
         self._room = threading.Condition()
         self._in_hand = 0
         self._pause_s = _FIRST_PAUSE_S
+        self._was_away = False
         self._send_s = _FIRST_GUESS_S
         name = type_.channel_type
         self._claimer = threading.Thread(target=self._claim_on, name=f"claimer-{name}", daemon=True)
@@ -104,8 +109,11 @@ class Lane:
     def _fill(self, limit: int) -> None:
         self._announced.clear()
         try:
+            if self._was_away:
+                self._let_records_go_first()
             found = self._claim(limit)
         except Unavailable:
+            self._was_away = True
             log.warning("delivery_claim_waits", type=self.type, pause_s=self._pause_s)
             self._stop.wait(self._pause_s)
             self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
@@ -118,6 +126,12 @@ class Lane:
         self._take_in(found.taken)
         if found.size < limit:
             self._announced.wait(self._options.poll_s)
+
+    def _let_records_go_first(self) -> None:
+        self._db.now()
+        self._stop.wait(_RECORDS_FIRST_S)
+        self._recorder.wait_until_written(_RECORDS_AT_MOST_S)
+        self._was_away = False
 
     def _claim(self, limit: int) -> Claim:
         options = self._options

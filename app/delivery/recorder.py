@@ -21,7 +21,8 @@ GROUP_S = 0.010
 """How long a result may wait for others. Without waiting, each is written by whoever brings it."""
 GROUP_SIZE = 500
 FIRST_PAUSE_S = 0.05
-LONGEST_PAUSE_S = 2.0
+# Short, because lanes wait for it after the database was away.
+LONGEST_PAUSE_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Recorder:
         self._group_s = group_s
         self._metrics = metrics
         self._inbox: queue.SimpleQueue[_Handed | None] = queue.SimpleQueue()
+        self._unwritten = 0
+        self._written = threading.Condition()
         self._give_up_at = float("inf")
         self._thread = threading.Thread(target=self._run, name="delivery-recorder", daemon=True)
 
@@ -50,10 +53,17 @@ class Recorder:
     def put(self, reports: list[Report], on_recorded: Callable[[int], None]) -> None:
         """`on_recorded` is told how many there were, once they are written down or given up."""
         handed = _Handed(reports, on_recorded)
+        with self._written:
+            self._unwritten += 1
         if self._group_s:
             self._inbox.put(handed)
         else:
             self._write_all([handed])
+
+    def wait_until_written(self, timeout_s: float) -> bool:
+        """Whether all that was put in has been written down, or given up, by then."""
+        with self._written:
+            return self._written.wait_for(lambda: self._unwritten == 0, timeout_s)
 
     def close(self, timeout_s: float) -> bool:
         """Writes down what is left; False where the database did not come back in time."""
@@ -84,6 +94,9 @@ class Recorder:
         self._write_surely([report for one in handed for report in one.reports])
         for one in handed:
             one.on_recorded(len(one.reports))
+        with self._written:
+            self._unwritten -= len(handed)
+            self._written.notify_all()
 
     def _gather(self) -> tuple[list[_Handed], bool]:
         handed: list[_Handed] = []

@@ -1,13 +1,21 @@
 """What happens where two hands of delivery are on the same message at the same moment, and where our own stores fail in
 the middle: nothing is sent to somebody who has it, and nothing that was called off is tried again."""
 
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
+from app.clock import DatabaseClock
 from app.db import Database
 from app.delivery.actions import service
 from app.delivery.channels.base import Device
+from app.delivery.channels.memory import MemoryChannel
+from app.delivery.courier import Courier
+from app.delivery.lane import Lane, LaneOptions
 from app.delivery.metrics import DeliveryMetrics
 from app.delivery.models import NotificationType, Outcome
 from app.delivery.queue import Claimed, claim, put_back
@@ -18,7 +26,7 @@ from app.errors import Unavailable
 from app.ids import uuid7
 from app.users.models import AddressKind
 from tests.support.actions import Office, S
-from tests.support.delivery import add_user, post, statuses
+from tests.support.delivery import add_user, change, post, statuses
 
 PUSH = {"channel_type": "push"}
 PUSH_THEN_SMS = {"channel_type": "push", "fallback": ["sms"], "within_s": 60}
@@ -99,7 +107,9 @@ def sent(db: Database, number: int) -> list[Claimed]:
 def test_whatever_a_provider_says_what_it_took_is_not_sent_again(db: Database, said: str) -> None:
     [claimed] = sent(db, 1)
     recorder = Recorder(db, DeliveryMetrics())
-    recorder.put([Report(claimed, Verdict(S.SENT), [Try(PHONE, Result(Outcome.SENT, provider_message_id=said))])], int)
+    recorder.put(
+        [Report(claimed, Verdict(S.SENT), [Try(PHONE, Result(Outcome.SENT, provider_message_id=said))])], print
+    )
     recorder.start()
     assert recorder.close(5)
     assert statuses(db) == {"SENT": 1}
@@ -121,7 +131,69 @@ class Faltering(Recorder):
 
 def test_what_is_written_down_one_by_one_waits_for_the_database_too(db: Database) -> None:
     recorder = Faltering(db, DeliveryMetrics())
-    recorder.put([Report(one, Verdict(S.SENT), [Try(PHONE, SENT)]) for one in sent(db, 3)], int)
+    recorder.put([Report(one, Verdict(S.SENT), [Try(PHONE, SENT)]) for one in sent(db, 3)], print)
     recorder.start()
     assert recorder.close(5)
     assert statuses(db) == {"SENT": 3}
+
+
+class Interrupted(Database):
+    """A database that is away, for claims and for records by themselves."""
+
+    is_away_for_claims = False
+    is_away_for_records = False
+    records_refused = 0
+
+    @contextmanager
+    def transaction(self) -> Generator[Connection]:
+        if self.is_away_for_claims:
+            raise Unavailable("Away.")
+        with super().transaction() as conn:
+            yield conn
+
+    @contextmanager
+    def autocommit(self) -> Generator[Connection]:
+        if self.is_away_for_records:
+            self.records_refused += 1
+            raise Unavailable("Away.")
+        with super().autocommit() as conn:
+            yield conn
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < until, "it did not come to that"
+        time.sleep(0.01)
+
+
+def test_after_the_database_was_away_nothing_is_claimed_before_what_was_sent_is_written_down(
+    db: Database, database_url: str
+) -> None:
+    interrupted = Interrupted(database_url)
+    [id_] = post(db, [add_user(db, "phone")])
+    channel = MemoryChannel(lambda _: SENT)
+    metrics = DeliveryMetrics()
+    recorder = Recorder(interrupted, metrics)
+    courier = Courier(channel, DatabaseClock(db.now), rng=lambda: 0.0)
+    options = LaneOptions(poll_s=0.05, lease_s=channel.longest_s + 1)
+    lane = Lane(interrupted, NotificationType.PUSH, channel, courier, recorder, metrics, options)
+    interrupted.is_away_for_records = True
+    recorder.start()
+    lane.start()
+    try:
+        wait_until(lambda: interrupted.records_refused > 0)
+        interrupted.is_away_for_claims = True
+        change(db, id_, "due_at = clock_timestamp()")
+        wait_until(lambda: interrupted.records_refused > 4)
+        interrupted.is_away_for_claims = False
+        # Longer than the lane goes on waiting for a database that is away.
+        time.sleep(2.5)
+        interrupted.is_away_for_records = False
+        wait_until(lambda: statuses(db) == {"SENT": 1})
+    finally:
+        lane.stop()
+        assert lane.join(time.monotonic() + 10)
+        assert recorder.close(5)
+        interrupted.close()
+    assert len(channel.sent) == 1
