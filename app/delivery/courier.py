@@ -128,7 +128,9 @@ class Courier:
     def _judge(self, one: _Round) -> Verdict:
         now = self._clock.now()
         if not one.tries and one.held_s is not None:
-            return _after_pause(one.claimed, False, now, one.held_s * (1 + self._rng() / 4), BREAKER_OPEN)
+            return _after_pause(
+                one.claimed, _has_arrived(one.claimed), now, one.held_s * (1 + self._rng() / 4), BREAKER_OPEN
+            )
         wanted = len(self._destinations(one.claimed))
         return judge(self._channel.policy, one.claimed, one.tries, wanted, now, self._rng)
 
@@ -143,10 +145,14 @@ def _let_through(stops: list[_Stop], permit: Permit) -> list[_Stop]:
     return going
 
 
+def _has_arrived(claimed: Claimed) -> bool:
+    return Outcome.SENT in claimed.settled.values()
+
+
 def judge(policy: RetryPolicy, claimed: Claimed, tries: Sequence[Try], wanted: int, now: datetime, rng: Rng) -> Verdict:
     """`wanted` is how many devices were to be tried. One that took it is enough; one that still may is tried again."""
     results = [one.result for one in tries]
-    arrived = Outcome.SENT in claimed.settled.values() or any(one.outcome is Outcome.SENT for one in results)
+    arrived = _has_arrived(claimed) or any(one.outcome is Outcome.SENT for one in results)
     again = [one for one in results if one.outcome in RETRYABLE]
     if again:
         return _after_failure(policy, claimed, again, arrived, now, rng)
@@ -179,8 +185,10 @@ def _after_pause(
     claimed: Claimed, arrived: bool, now: datetime, pause_s: float = STORE_PAUSE_S, code: str | None = None
 ) -> Verdict:
     """Something was left untried: because it is too late, the lease too short, or a store or a provider away."""
-    expires_at = claimed.event.expires_at
+    expires_at, due_at = claimed.event.expires_at, now + timedelta(seconds=pause_s)
+    if expires_at is not None and arrived and due_at >= expires_at:
+        return Verdict(S.SENT)
     if expires_at is not None and now >= expires_at:
-        return Verdict(S.SENT) if arrived else Verdict(S.EXPIRED, error_code="TOO_LATE")
+        return Verdict(S.EXPIRED, error_code="TOO_LATE")
     status = S.RETRYING if claimed.failures else S.ACCEPTED
-    return Verdict(status, due_at=now + timedelta(seconds=pause_s), error_code=code)
+    return Verdict(status, due_at=due_at, error_code=code)

@@ -195,6 +195,16 @@ def test_one_message_of_a_batch_is_the_probe(clock: FakeClock, gate: Gate, secon
     assert [one.status for one in deliver(channel, clock, gate, 4)] == [S.SENT] * 4
 
 
+def test_what_one_phone_has_is_sent_when_the_breaker_keeps_the_other_waiting_for_too_long(
+    clock: FakeClock, gate: Gate
+) -> None:
+    deliver(answering(phone=DOWN), clock, gate, 3)
+    expires_at = clock.now() + timedelta(seconds=10)
+    half = claimed(clock, devices=(PHONE, TABLET), settled={TABLET.device_id: Outcome.SENT}, expires_at=expires_at)
+    [report] = Courier(MemoryChannel(), clock, gate, rng=lambda: 0.0).deliver([half])
+    assert report.verdict == Verdict(S.SENT)
+
+
 @pytest.mark.parametrize("result", [GONE, REFUSED, BUSY_MAILBOX, SLOW_DOWN])
 def test_a_probe_that_says_nothing_of_the_provider_closes_no_breaker(
     clock: FakeClock, gate: Gate, seconds: Seconds, result: Result
