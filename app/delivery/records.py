@@ -54,7 +54,8 @@ class Recorded:
 
 
 # `attempts` is the fence: the row of a worker that lost its lease has moved on and is left alone. A retry beyond
-# `expires_at`, which may have been moved to now since the claim, is none.
+# `expires_at`, which may have been moved to now since the claim, is none; and what failed after it had lost its meaning
+# is no dead letter, because nobody could have it tried anew.
 _RECORD = text(
     """
     WITH told AS (
@@ -78,7 +79,9 @@ _RECORD = text(
     RETURNING n.id, n.status, n.error_code, n.priority, n.action_id, n.step_order, n.failures, n.notification_type,
               n.finished_at IS NOT NULL AS ended,
               extract(epoch FROM clock_timestamp() - n.created_at)::float8 AS latency_s
-    """.format(late="(told.due_at >= n.expires_at) IS TRUE")
+    """.format(
+        late="(told.due_at >= n.expires_at OR told.status = 'DEAD' AND n.expires_at <= clock_timestamp()) IS TRUE"
+    )
 )
 # Only the token that failed: the phone may have registered a new one in the meantime.
 _FORGET_DEVICES = text(

@@ -76,6 +76,18 @@ def test_an_attempt_that_a_late_worker_notes_down_keeps_no_message_from_being_wi
     assert office.sent_to(id_) == [("PUSH", "CANCELLED"), ("SMS", "ACCEPTED")]
 
 
+def test_what_fails_after_it_gave_way_leaves_no_letter_that_nobody_can_redrive(office: Office) -> None:
+    id_ = office.ask(office.plan(PUSH_THEN_SMS), office.user())
+    hanging = office.claim("push")
+    office.pass_time(id_, 61)
+    office.settle()
+    office.deliver("sms")
+    office.record(hanging, S.DEAD, Outcome.TRANSIENT, "UNREACHABLE")
+    office.settle()
+    assert (office.status(id_), office.letters()) == ("DONE", [])
+    assert office.sent_to(id_) == [("PUSH", "EXPIRED"), ("SMS", "SENT")]
+
+
 @pytest.mark.parametrize("hand", ["records a failure", "claims", "puts back"])
 def test_what_was_in_a_workers_hands_when_it_was_called_back_is_not_tried_again(office: Office, hand: str) -> None:
     task_id, person = uuid7(), office.user()
