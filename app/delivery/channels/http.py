@@ -50,13 +50,21 @@ class Answer:
         return as_object(value)
 
 
+class _Straight(requests.Session):
+    """Of an answer that is a redirect, requests reads all that it holds and makes out where it leads even if it is not
+    to go there: gigabytes, unpacked, for whoever wants our memory to be full."""
+
+    def get_redirect_target(self, resp: Any) -> None:
+        return None
+
+
 class HttpClient:
     """Keeps connections, follows nothing, tries once, and reads no more than it must."""
 
     def __init__(
         self, policy: RetryPolicy, *, connections: int, adapter: TimedAdapter | None = None, trust_env: bool = True
     ) -> None:
-        self.session = requests.Session()
+        self.session = _Straight()
         # Proxies, certificates and passwords that the environment names.
         self.session.trust_env = trust_env
         # What one answer sets must not travel with the next message, which may be another person's.
@@ -154,7 +162,7 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
         return float(value[:9])
     try:
         at = parsedate_to_datetime(value)
-    except (ValueError, IndexError, TypeError):
+    except (ValueError, IndexError, TypeError, OverflowError):
         return None
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)

@@ -1,7 +1,9 @@
 """One HTTP request to a provider: bounded in time whatever the other side does, and honest about what is known."""
 
+import gzip
 import socket
 import time
+import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,6 +73,30 @@ def test_an_endless_answer_is_read_only_so_far(client: HttpClient, server: Provi
     assert isinstance(answer, Answer) and 64 * 1024 <= len(answer.body) < 80 * 1024
 
 
+@pytest.mark.parametrize("needs_body", [True, False])
+def test_of_a_redirect_no_more_is_read_than_of_any_other_answer(
+    client: HttpClient, server: ProviderServer, needs_body: bool
+) -> None:
+    """A quarter of a megabyte on the wire is a quarter of a gigabyte in memory, or whatever the sender likes."""
+    packed = gzip.compress(bytes(1 << 28), 9)
+    server.answers.append(provider_server.Answer(302, packed, {"Location": "/", "Content-Encoding": "gzip"}))
+    tracemalloc.start()
+    answer = client.post(server.base_url, b"{}", {}, needs_body=needs_body)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert isinstance(answer, Answer) and answer.status == 302
+    assert peak < 20_000_000
+
+
+@pytest.mark.parametrize("location", ["http://[", "http://a:99999/", "\xff\xfe", "//", "x" * 9_000])
+def test_where_a_redirect_leads_is_nothing_to_fail_at(
+    client: HttpClient, server: ProviderServer, location: str
+) -> None:
+    server.answers.append(provider_server.Answer(307, "", {"Location": location}))
+    answer = client.post(server.base_url, b"{}", {})
+    assert isinstance(answer, Answer) and answer.status == 307
+
+
 def test_redirects_are_not_followed(client: HttpClient, server: ProviderServer) -> None:
     server.answers.append(provider_server.Answer(307, "", {"Location": f"{server.base_url}/other"}))
     answer = client.post(server.base_url, b"{}", {})
@@ -124,7 +150,15 @@ def test_retry_after_is_read_in_every_form(headers: dict[str, str], expected: fl
     assert parse_retry_after(headers.get("Retry-After"), NOW) == expected
 
 
-@pytest.mark.parametrize("value", ["Mon, 01 Jan 99999 00:00:00 GMT", "Mon, 01 Jan 2024 00:00:00 +99999999999", "\x00"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Mon, 01 Jan 99999 00:00:00 GMT",
+        "Mon, 01 Jan 2024 00:00:00 +99999999999",
+        "1 Jan 2024 0:0:0 +99999999999999999999",
+        "\x00",
+    ],
+)
 def test_a_date_that_cannot_be_is_none(value: str) -> None:
     assert parse_retry_after(value, NOW) is None
 
