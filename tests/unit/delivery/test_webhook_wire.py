@@ -99,6 +99,7 @@ UNSAFE: list[tuple[str, Any]] = [
     ("Content-Type", "text/plain"),
     ("content-encoding", "gzip"),
     ("Webhook-Id", "1"),
+    ("webhook_signature", "v1,x"),
     ("webhook-signature", "v1,x"),
     ("Transfer-Encoding", "chunked"),
     ("Connection", "close"),
