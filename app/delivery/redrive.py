@@ -79,7 +79,18 @@ _HOLD_ACTIONS = text(
      ORDER BY id FOR NO KEY UPDATE
     """
 )
-_HOLD_LETTERS = text("SELECT FROM dead_letters WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE")
+# With the others of their steps, which may be closed with them: whoever closes several holds them by id.
+_HOLD_LETTERS = text(
+    """
+    SELECT FROM dead_letters
+     WHERE id IN (SELECT unnest(CAST(:ids AS uuid[]))
+                   UNION
+                  SELECT other.id FROM dead_letters l
+                    JOIN dead_letters other ON other.action_id = l.action_id AND other.step_order = l.step_order
+                   WHERE l.id = ANY(:ids) AND other.status = 'OPEN')
+     ORDER BY id FOR NO KEY UPDATE
+    """
+)
 # In a statement of its own, because only that sees what others have done who held them before.
 _LOOK = text(
     f"""

@@ -123,11 +123,17 @@ _WITHDRAW = text(
       FROM meant WHERE n.id = meant.id AND n.status IN ('ACCEPTED', 'RETRYING')
     """
 )
+# In the order of their ids, as everybody holds letters who closes several.
 _COVER = text(
     """
+    WITH held AS (
+        SELECT d.id FROM dead_letters d
+          JOIN json_to_recordset(CAST(:rows AS json)) AS row(action_id uuid, step_order int)
+            ON d.action_id = row.action_id AND d.step_order = row.step_order
+         WHERE d.status = 'OPEN' ORDER BY d.id FOR NO KEY UPDATE OF d
+    )
     UPDATE dead_letters d SET status = 'COVERED', closed_at = clock_timestamp()
-      FROM json_to_recordset(CAST(:rows AS json)) AS row(action_id uuid, step_order int)
-     WHERE d.action_id = row.action_id AND d.step_order = row.step_order AND d.status = 'OPEN'
+      FROM held WHERE d.id = held.id AND d.status = 'OPEN'
     """
 )
 

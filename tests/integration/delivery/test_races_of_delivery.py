@@ -1,13 +1,15 @@
 """What happens where two hands of delivery are on the same message at the same moment, and where our own stores fail in
 the middle: nothing is sent to somebody who has it, and nothing that was called off is tried again."""
 
+import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
+from structlog.testing import capture_logs
 
 from app.clock import DatabaseClock
 from app.db import Database
@@ -15,6 +17,8 @@ from app.delivery.actions import service
 from app.delivery.channels.base import Device
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.courier import Courier
+from app.delivery.dead_letters import EVERY
+from app.delivery.discard import discard_matching
 from app.delivery.lane import Lane, LaneOptions
 from app.delivery.metrics import DeliveryMetrics
 from app.delivery.models import NotificationType, Outcome
@@ -25,7 +29,7 @@ from app.delivery.retry import Result
 from app.errors import Unavailable
 from app.ids import uuid7
 from app.users.models import AddressKind
-from tests.support.actions import Office, S
+from tests.support.actions import SOMEBODY_WAITS, Office, S
 from tests.support.delivery import add_user, change, post, statuses
 
 PUSH = {"channel_type": "push"}
@@ -209,3 +213,33 @@ def test_after_the_database_was_away_nothing_is_claimed_before_what_was_sent_is_
         assert recorder.close(5)
         interrupted.close()
     assert len(channel.sent) == 1
+
+
+def test_covering_letters_and_putting_them_aside_do_not_lock_each_other_out(office: Office) -> None:
+    plan = office.plan({"channel_type": "push", "fallback": ["sms"]})
+    first, second = (office.ask(plan, office.user()) for _ in range(2))
+    office.fail("push")
+    [early, _late] = office.run("SELECT id, action_id FROM dead_letters ORDER BY id")
+    office.record(office.claim("sms"), S.SENT, Outcome.SENT, None)
+    # The conductor comes to the one with the later letter first.
+    earlier = "UPDATE actions SET due_at = due_at - interval '1 minute' WHERE id = :id"
+    office.run(earlier, id=second if early.action_id == first else first)
+
+    def put_aside() -> None:
+        with office.db.transaction() as conn:
+            discard_matching(conn, EVERY, None)
+
+    def somebody_waits(number: int) -> bool:
+        return len(office.run(SOMEBODY_WAITS)) == number
+
+    aside, conductor = threading.Thread(target=put_aside), threading.Thread(target=office.conductor.run_once)
+    with capture_logs() as logs:
+        with office.db.transaction() as other:
+            other.execute(text("SELECT FROM dead_letters WHERE id = :id FOR UPDATE"), {"id": early.id})
+            aside.start()
+            wait_until(lambda: somebody_waits(1))
+            conductor.start()
+            wait_until(lambda: somebody_waits(2))
+        aside.join(10)
+        conductor.join(10)
+    assert [office.status(one) for one in (first, second)] == ["DONE", "DONE"], logs
