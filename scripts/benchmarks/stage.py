@@ -18,7 +18,7 @@ from uuid import UUID
 
 import psycopg
 
-from app.delivery.service import WAKE_CHANNEL
+from app.delivery.wake import WAKE_CHANNEL
 from app.redis_store import keys
 from app.redis_store.contract import to_ms
 from benchmarks import celery_rival, neighbourhoods, roles

@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from app.api.tokens import LocalTokens
 from app.bootstrap import Services
-from tests.e2e.test_scenarios import _ready, eventually, free_port
+from tests.support.serving import eventually, free_port, is_ready
 from tests.support.world import settle_world
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,7 +55,7 @@ def test_who_has_waited_too_long_is_turned_away_and_the_rest_is_served(services:
                 retry_after.add(answer.getheader("Retry-After"))
 
     try:
-        eventually(lambda: _ready(port), patience_s=60)
+        eventually(lambda: is_ready(port), patience_s=60)
         threads = [threading.Thread(target=cancel_the_task) for _ in range(12)]
         # Both threads of the server wait for this row, so everybody else stands in the queue.
         with services.db.transaction() as conn:

@@ -87,14 +87,14 @@ def serving(settings: Settings, **more: str) -> Iterator[int]:
     }
     server = subprocess.Popen([sys.executable, "-m", "app", "serve"], cwd=ROOT, env=environ, start_new_session=True)
     try:
-        eventually(lambda: _ready(port), patience_s=60)
+        eventually(lambda: is_ready(port), patience_s=60)
         yield port
     finally:
         server.send_signal(signal.SIGTERM)
         assert server.wait(timeout=60) == 0
 
 
-def _ready(port: int) -> bool:
+def is_ready(port: int) -> bool:
     try:
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
             connection.request("GET", "/readyz")
