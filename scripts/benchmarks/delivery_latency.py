@@ -10,7 +10,8 @@ from uuid import uuid4
 from app.db import Database
 from app.delivery.contract import NewSubmission
 from app.delivery.models import NotificationType
-from app.delivery.wake import WAKE_CHANNEL, submit
+from app.delivery.service import submit
+from app.delivery.wake import WAKE_CHANNEL
 from benchmarks import delivery_rival, mailbag, pace, roles
 from benchmarks.bench import Bench, fetch, say
 from benchmarks.figures import number, percentile, spread
