@@ -133,7 +133,7 @@ class NewChannelBody(Request):
 
 
 class ChannelChangesBody(Request):
-    """Absent fields stay as they are. A new target has to be verified anew."""
+    """Absent fields stay as they are. A new target has to be verified anew, and asks for its headers anew."""
 
     target: Target = Field("", json_schema_extra=without_default)
     target_meta: Meta = Field(default_factory=dict[str, Any], json_schema_extra=without_default)

@@ -29,6 +29,8 @@ MOST_WORK = 20_000
 """Parts of loops gone through, and what filters were given, of one rendering together."""
 DEEPEST = 40
 """Jinja takes the cube of the depth to read a template."""
+MOST_KEPT = 256
+"""A long template takes a third of a megabyte once it is read, and each edit is another one."""
 LARGEST_NUMBER = 10**15
 
 _LEFT = "what is left"
@@ -107,9 +109,13 @@ def _collect(template: Template, variables: dict[str, Any]) -> str:
 def _storable(written: str) -> str:
     r"""A template can spell out characters, `"\x00"` and halves of some among them, that no row can hold: found out
     by the database, they would take with them whatever else its transaction is about."""
-    if "\0" in written or any("\ud800" <= char <= "\udfff" for char in written):
+    if not _is_storable(written):
         raise RenderFailed("The text holds a character that nobody can store.")
     return written
+
+
+def _is_storable(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _what_is_missing(source: str, variables: Mapping[str, Any]) -> str:
@@ -119,7 +125,7 @@ def _what_is_missing(source: str, variables: Mapping[str, Any]) -> str:
     )
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=MOST_KEPT)
 def _compiled(source: str) -> Template:
     try:
         tree = _environment.parse(source)
@@ -150,6 +156,8 @@ def _check_nodes(tree: nodes.Template) -> None:
             if not isinstance(node, _ALLOWED):
                 name = type(node).__name__
                 raise TemplateInvalid("body", f"uses {name} in line {node.lineno}, which templates may not")
+            if isinstance(node, nodes.Const) and isinstance(node.value, str) and not _is_storable(node.value):
+                raise TemplateInvalid("body", f"spells a character in line {node.lineno} that nobody can store")
         level = [child for node in level for child in node.iter_child_nodes()]
     if level:
         raise TemplateInvalid("body", f"is nested deeper than {DEEPEST} levels in line {level[0].lineno}")

@@ -337,3 +337,10 @@ def test_only_coordinators_see_any_of_it(call: Any, world: World):
     for path in ("recipient-profiles", "recipient-channels", "action-plans", "action-routes", "templates"):
         assert call("student", "GET", f"/api/v1/{path}").status_code == 403
         assert call("admin", "GET", f"/api/v1/{path}").status_code == 200
+
+
+@pytest.mark.parametrize("value", ["x" * 16_400, "\0", [[[[[[[[[]]]]]]]]]])
+def test_a_preview_takes_what_an_action_takes(ask: Any, world: World, value: Any):
+    path = f"{TEMPLATES}/{ask('GET', TEMPLATES)[1]['items'][0]['id']}/preview"
+    status, problem = ask("POST", path, {"variables": {"a": value}})
+    assert (status, problem["errors"][0]["field"]) == (400, "variables")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.delivery.plans.rendering import LONGEST, RenderFailed, TemplateInvalid, Words, check, render
+from app.delivery.plans.rendering import LONGEST, RenderFailed, TemplateInvalid, Words, _compiled, check, render
 
 
 def fill(source: str, **variables: Any) -> str:
@@ -121,6 +121,13 @@ def test_what_no_row_can_hold_is_never_written(source: str):
         fill(source, nul="\0", name="Ayşe")
 
 
+def test_no_more_templates_are_kept_than_have_room():
+    for number in range(300):
+        check(Words("", f"{{{{ student }}}} {number}"))
+    kept = _compiled.cache_info().currsize  # pyright: ignore[reportPrivateUsage]
+    assert kept <= 256
+
+
 def test_a_list_as_long_as_a_message_can_be_is_gone_through():
     rows = [{"name": "süt", "count": 2, "unit": "kutu"}] * 300
     source = "{% for one in rows %}{{ one.name | upper }}: {{ one.count }} {{ one.unit | default('-') }}\n{% endfor %}"
@@ -135,6 +142,7 @@ def test_a_list_as_long_as_a_message_can_be_is_gone_through():
         (Words("a", "{{ b | shout }}"), "body", "No filter named 'shout'"),
         (Words("a", "{{ b() }}"), "body", "uses Call in line 1"),
         (Words("a", "{% endfor %}"), "body", "endfor"),
+        (Words(r"{{ a or '\x00' }}", "b"), "subject", "in line 1 that nobody can store"),
     ],
 )
 def test_whoever_writes_a_template_is_told_where_it_is_wrong(words: Words, field: str, told: str):
