@@ -118,15 +118,6 @@ class ActionDesk:
         if template is None:
             return UNKNOWN_TEMPLATE
         try:
-            words = render(template, self.action.variables)
+            return render(template, self.action.variables)
         except (RenderFailed, TemplateInvalid):
             return TEMPLATE_RENDER_FAILED
-        return words if _is_storable(words) else TEMPLATE_RENDER_FAILED
-
-
-def _is_storable(words: Words) -> bool:
-    """A template can spell characters that are in no text. One that did must not fail the offers it is sent with."""
-    try:
-        return b"\0" not in f"{words.subject}{words.body}".encode()
-    except UnicodeEncodeError:
-        return False

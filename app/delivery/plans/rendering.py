@@ -115,7 +115,10 @@ def _storable(written: str) -> str:
 
 
 def _is_storable(text: str) -> bool:
-    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def _what_is_missing(source: str, variables: Mapping[str, Any]) -> str:
