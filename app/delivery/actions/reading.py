@@ -1,8 +1,10 @@
 """What is read for actions: plans, people, profiles, words, and what has become of messages. SQL only."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -32,9 +34,9 @@ _PLANS = text(
     SELECT p.id, p.key, p.status, clock_timestamp() AS read_at,
            (SELECT json_agg(json_build_object('step_order', s.step_order, 'channel_type', s.channel_type,
                             'audience', s.audience, 'template_key', s.template_key, 'on_failure', s.on_failure,
-                            'fallback', s.fallback, 'within_s', s.within_s) ORDER BY s.step_order)
+                            'fallback', s.fallback, 'within_s', s.within_s) ORDER BY s.step_order)::text
               FROM action_plan_steps s WHERE s.action_plan_id = p.id AND s.retired_at IS NULL) AS steps,
-           (SELECT json_agg(json_build_array(t.key, t.locale, t.subject, t.body))
+           (SELECT json_agg(json_build_array(t.key, t.locale, t.subject, t.body))::text
               FROM message_templates t
              WHERE t.retired_at IS NULL
                AND t.key IN (SELECT s.template_key FROM action_plan_steps s
@@ -51,12 +53,22 @@ def plans(conn: Connection, wanted: Collection[int | str]) -> dict[int | str, Pl
     keys = [one for one in wanted if isinstance(one, str)]
     found: dict[int | str, Plan] = {}
     for row in conn.execute(_PLANS, {"ids": ids, "keys": keys}):
-        words = {(key, locale): Words(subject, body) for key, locale, subject, body in row.templates or ()}
-        plan = Plan(row.id, row.status, decode(row.steps or ()), words, row.read_at)
+        plan = Plan(row.id, row.status, _steps(row.steps or "[]"), _templates(row.templates or "[]"), row.read_at)
         found[row.id] = plan
         if row.key is not None:
             found[row.key] = plan
     return found
+
+
+# Plans are asked for again and again and hardly ever edited: what was read before is not taken apart anew.
+@lru_cache(maxsize=256)
+def _steps(document: str) -> tuple[StepRun, ...]:
+    return decode(json.loads(document))
+
+
+@lru_cache(maxsize=256)
+def _templates(document: str) -> Mapping[tuple[str, str], Words]:
+    return {(key, locale): Words(subject, body) for key, locale, subject, body in json.loads(document)}
 
 
 def known(conn: Connection, actions: Sequence[Action], templates: Mapping[tuple[str, str], Words]) -> Known:

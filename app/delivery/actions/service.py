@@ -35,7 +35,6 @@ def request(conn: Connection, new: Sequence[NewAction]) -> list[Requested]:
     _check_people(actions, known)
     moves = [_begin(one, plans[asked.plan], known) for one, asked in zip(actions, new, strict=True)]
     inserted = writing.insert(conn, moves)
-    writing.carry_out(conn, [move for move in moves if move.action.id in inserted])
     before = _asked_before(conn, [one for one in actions if one.id not in inserted])
     return [
         Requested(one.id, True) if one.id in inserted else Requested(before[one.evaluation_key or ""], False)

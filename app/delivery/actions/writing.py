@@ -63,9 +63,20 @@ class Move:
         }
 
 
-# In the order of the keys, so that two callers with the same keys do not wait for each other in a circle.
+_MESSAGES = """
+        INSERT INTO notifications (id, notification_type, recipient, recipient_user_id, subject, body, priority,
+                                   metadata, task_id, expires_at, action_id, step_order, channel_id)
+        SELECT id, notification_type, recipient, recipient_user_id, subject, body, priority, metadata, task_id,
+               expires_at, action_id, step_order, channel_id
+          FROM json_to_recordset(CAST(:messages AS json)) AS row(
+               id uuid, notification_type text, recipient text, recipient_user_id bigint, subject text, body text,
+               priority text, metadata jsonb, task_id uuid, expires_at timestamptz, action_id uuid, step_order int,
+               channel_id bigint)
+"""
+# In the order of the keys, so that two callers with the same keys do not wait for each other in a circle. The first
+# messages go with their actions, in one statement: this is part of every offer.
 _INSERT = text(
-    """
+    f"""
     WITH inserted AS (
         INSERT INTO actions (id, evaluation_key, action_plan_id, status, origin, person_id, task_id, context,
                              variables, data, steps, priority, expires_at, due_at, finished_at)
@@ -78,8 +89,15 @@ _INSERT = text(
          ORDER BY evaluation_key
             ON CONFLICT (evaluation_key) WHERE evaluation_key IS NOT NULL DO NOTHING
         RETURNING id, due_at
+    ), sent AS (
+        {_MESSAGES}
+         WHERE action_id IN (SELECT id FROM inserted)
+        RETURNING notification_type
+    ), announced AS (
+        SELECT notification_type AS topic FROM sent UNION
+        SELECT :topic FROM inserted WHERE due_at <= clock_timestamp()
     )
-    SELECT id, CASE WHEN due_at <= clock_timestamp() THEN pg_notify(:channel, :topic) END FROM inserted
+    SELECT id, NULL AS told FROM inserted UNION ALL SELECT NULL, pg_notify(:channel, topic)::text FROM announced
     """
 )
 _UPDATE = text(
@@ -92,16 +110,9 @@ _UPDATE = text(
     """
 )
 _SEND = text(
-    """
+    f"""
     WITH inserted AS (
-        INSERT INTO notifications (id, notification_type, recipient, recipient_user_id, subject, body, priority,
-                                   metadata, task_id, expires_at, action_id, step_order, channel_id)
-        SELECT id, notification_type, recipient, recipient_user_id, subject, body, priority, metadata, task_id,
-               expires_at, action_id, step_order, channel_id
-          FROM json_to_recordset(CAST(:rows AS json)) AS row(
-               id uuid, notification_type text, recipient text, recipient_user_id bigint, subject text, body text,
-               priority text, metadata jsonb, task_id uuid, expires_at timestamptz, action_id uuid, step_order int,
-               channel_id bigint)
+        {_MESSAGES}
         RETURNING notification_type
     )
     SELECT pg_notify(:channel, notification_type) FROM inserted GROUP BY notification_type
@@ -139,22 +150,28 @@ _COVER = text(
 
 
 def insert(conn: Connection, moves: Sequence[Move]) -> set[UUID]:
-    """Those whose evaluation key is new."""
-    rows = json.dumps([move.whole_row() for move in moves], ensure_ascii=False)
-    found = conn.execute(_INSERT, {"rows": rows, "channel": WAKE_CHANNEL, "topic": ACTION_TOPIC})
-    return {row.id for row in found}
+    """With what their first steps ask for; says whose evaluation key is new. The others ask for nothing."""
+    values = {"rows": _json([move.whole_row() for move in moves]), "messages": _json(_messages(moves))}
+    found = conn.execute(_INSERT, {**values, "channel": WAKE_CHANNEL, "topic": ACTION_TOPIC})
+    new = {row.id for row in found if row.id is not None}
+    _carry_out_the_rest(conn, [move for move in moves if move.action.id in new])
+    return new
 
 
 def update(conn: Connection, moves: Sequence[Move]) -> None:
     if moves:
-        conn.execute(_UPDATE, {"rows": json.dumps([move.row() for move in moves], ensure_ascii=False)})
+        conn.execute(_UPDATE, {"rows": _json([move.row() for move in moves])})
 
 
 def carry_out(conn: Connection, moves: Sequence[Move]) -> None:
     withdraw(conn, [effect.notification_id for _, effect in _effects(moves, Withdraw)])
-    rows = [_message(move, effect) for move, effect in _effects(moves, SendTo)]
-    if rows:
-        conn.execute(_SEND, {"rows": json.dumps(rows, ensure_ascii=False), "channel": WAKE_CHANNEL})
+    messages = _messages(moves)
+    if messages:
+        conn.execute(_SEND, {"messages": _json(messages), "channel": WAKE_CHANNEL})
+    _carry_out_the_rest(conn, moves)
+
+
+def _carry_out_the_rest(conn: Connection, moves: Sequence[Move]) -> None:
     dead_letters.write(conn, [_letter(move, effect) for move, effect in _effects(moves, GiveUp)])
     covered = [
         {"action_id": str(move.action.id), "step_order": effect.step.order} for move, effect in _effects(moves, Cover)
@@ -179,6 +196,14 @@ def wake(conn: Connection) -> None:
 
 def _effects(moves: Iterable[Move], kind: type[Kind]) -> Iterator[tuple[Move, Kind]]:
     return ((move, effect) for move in moves for effect in move.advanced.effects if isinstance(effect, kind))
+
+
+def _messages(moves: Iterable[Move]) -> list[dict[str, Any]]:
+    return [_message(move, effect) for move, effect in _effects(moves, SendTo)]
+
+
+def _json(rows: Sequence[dict[str, Any]]) -> str:
+    return json.dumps(rows, ensure_ascii=False)
 
 
 def _message(move: Move, sent: SendTo) -> dict[str, Any]:
