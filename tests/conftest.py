@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import redis
-from sqlalchemy import Engine, create_engine, text
+from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
 from app.bootstrap import Services, build_services
@@ -64,17 +64,10 @@ def settings(database_url: str, redis_url: str, environ: dict[str, Any]) -> Sett
     return Settings(**(values | environ))
 
 
-@pytest.fixture(scope="session")
-def cleaner(database_url: str) -> Iterator[Engine]:
-    """Kept, because a connection takes longer than the cleaning."""
-    engine = create_engine(psycopg_url(database_url), pool_pre_ping=True)
-    yield engine
-    engine.dispose()
-
-
 @pytest.fixture
-def clean_stores(settings: Settings, cleaner: Engine) -> None:
-    with cleaner.begin() as conn:
+def clean_stores(settings: Settings) -> None:
+    engine = create_engine(psycopg_url(settings.database_url))
+    with engine.begin() as conn:
         tables = conn.execute(
             text(
                 "SELECT string_agg(quote_ident(relname), ', ') FROM pg_class WHERE relkind = 'r'"
@@ -83,6 +76,7 @@ def clean_stores(settings: Settings, cleaner: Engine) -> None:
         ).scalar_one()
         conn.execute(text(f"TRUNCATE {tables} RESTART IDENTITY CASCADE"))
         shipped.install(conn)
+    engine.dispose()
     client = redis.Redis.from_url(settings.redis_url)
     client.flushdb()
     client.close()
