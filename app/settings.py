@@ -210,6 +210,12 @@ class Settings(BaseModel):
         return parse_sender(self.smtp_from) if self.smtp_from else None
 
     @property
+    def handover_types(self) -> frozenset[str]:
+        """The types of `action_handover_types`, one by one."""
+        types = (type_.strip() for type_ in self.action_handover_types.split(","))
+        return frozenset(type_ for type_ in types if type_)
+
+    @property
     def recorded_types(self) -> frozenset[str]:
         """What is kept instead of sent, because nothing is set up that would send it."""
         away = {

@@ -30,8 +30,7 @@ class House:
 
     @classmethod
     def of(cls, settings: Settings) -> "House":
-        types = (type_.strip() for type_ in settings.action_handover_types.split(","))
-        return cls(settings.country_code, frozenset(type_ for type_ in types if type_))
+        return cls(settings.country_code, settings.handover_types)
 
     def check_step_type(self, field: str, channel_type: str) -> None:
         known = [*(type_.channel_type for type_ in NotificationType), *sorted(self.handover_types)]

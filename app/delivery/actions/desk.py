@@ -54,8 +54,7 @@ class ActionRules:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "ActionRules":
-        types = settings.action_handover_types.split(",")
-        return cls(frozenset(type_.strip() for type_ in types if type_.strip()), settings.country_code)
+        return cls(settings.handover_types, settings.country_code)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """What channels have in common whose provider takes one message with one POST."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -35,7 +36,7 @@ class Refused(Exception):
         self.error_code = error_code
 
 
-class HttpChannel(SingleProvider):
+class HttpChannel(SingleProvider, ABC):
     def __init__(
         self, name: str, type_: NotificationType, policy: RetryPolicy, clock: Clock, *, connections: int
     ) -> None:
@@ -43,12 +44,12 @@ class HttpChannel(SingleProvider):
         self._clock = clock
         self._http = HttpClient(policy, connections=connections)
 
+    @abstractmethod
     def encode(self, parcel: Parcel) -> Request:
         """May raise `Refused`."""
-        raise NotImplementedError
 
-    def read(self, answer: Answer) -> Result:
-        raise NotImplementedError
+    @abstractmethod
+    def read(self, answer: Answer) -> Result: ...
 
     def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
         return [self._send(parcel) for parcel in parcels]
