@@ -4,24 +4,24 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
-from app import failpoints
-from app.logs import configure_logs
-from app.settings import Settings, SettingsError, load_settings
+from app.foundation import failpoints
+from app.foundation.logs import configure_logs
+from app.settings.settings import Settings, SettingsError, load_settings
 
 # Each command lives in a module of its own and is imported only when asked for, so that a role carries
 # nothing it does not use.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "serve": ("app.ops.supervisor", "run every role here, each as a child process (default)"),
-    "api": ("app.api.server", "role: HTTP"),
-    "matcher": ("app.matching.role", "role: deadlines and the cascade"),
-    "delivery": ("app.delivery.role", "role: sends notifications"),
-    "migrate": ("app.ops.migrate", "bring the database to the newest schema"),
-    "demo": ("app.ops.demo", "load a small neighbourhood to try things with"),
-    "token": ("app.ops.token", "print a bearer token: token USER_ID | token --admin"),
-    "audit": ("app.ops.audit_cli", "audit verify: whether anybody has touched the audit trail"),
-    "users": ("app.ops.users_cli", "users add … | users list"),
+    "serve": ("app.cli.supervisor", "run every role here, each as a child process (default)"),
+    "api": ("app.cli.run_api", "role: HTTP"),
+    "matcher": ("app.cli.run_matcher", "role: deadlines and the cascade"),
+    "delivery": ("app.cli.run_delivery", "role: sends notifications"),
+    "migrate": ("app.cli.migrate", "bring the database to the newest schema"),
+    "demo": ("app.cli.demo", "load a small neighbourhood to try things with"),
+    "token": ("app.cli.token", "print a bearer token: token USER_ID | token --admin"),
+    "audit": ("app.cli.verify_audit", "audit verify: whether anybody has touched the audit trail"),
+    "users": ("app.cli.manage_users", "users add … | users list"),
     "dead-letters": (
-        "app.ops.dead_letters_cli",
+        "app.cli.manage_dead_letters",
         "dead-letters list | show ID | redrive … | discard …",
     ),
 }

@@ -1,33 +1,38 @@
-"""The composition root: every process starts here, and nothing is opened anywhere else."""
+"""The composition root: every process starts here, and connections are opened nowhere else."""
 
-from dataclasses import dataclass
-
-from app.clock import Clock, DatabaseClock
-from app.db import Database
-from app.logs import configure_logs
-from app.matching.commands import Matching
+from app.api.services import Services
+from app.db.database import Database
+from app.db.wake import Announcer
+from app.delivery.actions.conductor import Conductor
+from app.delivery.actions.intake import BLOCK_S, GROUP, Intake
+from app.delivery.actions.result_format import PUBLISHED, Topic
+from app.delivery.alarm import Alarm
+from app.delivery.channels.registry import Channels, Wiring, open_channels
+from app.delivery.messages.rules import DeliveryRules
+from app.delivery.role import FOLLOWERS, LEAVE_S, DeliveryRole
+from app.delivery.sending.channel_worker import ChannelWorkerOptions
+from app.delivery.sending.dispatcher import Dispatcher
+from app.foundation.clock import Clock, DatabaseClock
+from app.foundation.logs import configure_logs
+from app.matching.role import Matcher
 from app.matching.rules import MatchingRules
+from app.matching.service import Matching
 from app.matching.store.postgres.stores import PostgresStores
-from app.redis_store.breakers import Breakers, RedisBreakers
+from app.ops.overdue_gauges import OverdueGauges
+from app.redis_store import hints
+from app.redis_store.breakers import RedisBreakers
 from app.redis_store.client import open_client
-from app.redis_store.contract import Clockwork
+from app.redis_store.events import ExpiryEvents
+from app.redis_store.limits import PerUserLimit
+from app.redis_store.publisher import Publisher
 from app.redis_store.store import connect
-from app.settings import Settings
+from app.redis_store.streams import Inlet, Outlet
+from app.settings.settings import Settings
 
-
-@dataclass(frozen=True)
-class Services:
-    settings: Settings
-    db: Database
-    clock: Clock
-    clockwork: Clockwork
-    matching: Matching
-    breakers: Breakers
-
-    def close(self) -> None:
-        self.breakers.close()
-        self.clockwork.close()
-        self.db.close()
+# Connections of the delivery role for claims, the recorder, the clock and the threads beside the dispatcher.
+_DELIVERY_POOL = 12
+# Of the time to drain, this share is for finishing what is being sent: 30 s of 40.
+_PATIENT_SHARE = 0.75
 
 
 def build_services(
@@ -46,6 +51,69 @@ def build_services(
     clock = DatabaseClock(db.now)
     clockwork = connect(settings.redis_url, pool_size=pool_size)
     matching = Matching(PostgresStores(db), clockwork, clock, MatchingRules.from_settings(settings))
-    # Asked only where figures are shown.
+    # The API only reads the state of the breakers, for its metrics.
     breakers = RedisBreakers(open_client(settings.redis_url, pool_size=1))
-    return Services(settings, db, clock, clockwork, matching, breakers)
+    location_limit = PerUserLimit("location", settings.locations_per_minute, settings.redis_url)
+    return Services(settings, db, clock, clockwork, matching, breakers, location_limit)
+
+
+def open_database(settings: Settings, command: str) -> Database:
+    """For a command that does one thing after another."""
+    return Database(settings.database_url, pool_size=1, application_name=f"yaninda-{command}")
+
+
+def build_matcher(services: Services) -> Matcher:
+    events = ExpiryEvents(services.settings.redis_url)
+    matcher = Matcher(services.settings, services.matching, events)
+    matcher.metrics.registry.register(OverdueGauges(services.db))
+    return matcher
+
+
+def open_delivery_database(settings: Settings) -> Database:
+    # Claims and records are short. A channel that writes to the database does so on its own threads.
+    pool_size = _DELIVERY_POOL + 3 * settings.notification_queue_consumer_threads
+    return Database(settings.database_url, pool_size=pool_size, application_name="yaninda-delivery")
+
+
+def build_delivery(settings: Settings, db: Database, clock: Clock, channels: Channels) -> DeliveryRole:
+    announcer = Announcer(settings.database_url)
+    leaving_s = max(settings.drain_s - LEAVE_S, 1.0)
+    dispatcher = Dispatcher(
+        db,
+        clock,
+        channels,
+        announcer=announcer,
+        breakers=RedisBreakers(open_client(settings.redis_url)),
+        followers=FOLLOWERS,
+        drain_s=leaving_s * _PATIENT_SHARE,
+        abort_s=leaving_s * (1 - _PATIENT_SHARE),
+        options=ChannelWorkerOptions(
+            capacity=settings.notification_queue_capacity,
+            threads=settings.notification_queue_consumer_threads,
+            poll_s=settings.delivery_poll_s,
+            max_age_s=settings.notification_max_age_s,
+        ),
+    )
+    return DeliveryRole(
+        dispatcher,
+        announcer,
+        build_intake(settings, db),
+        Conductor(db, DeliveryRules.from_settings(settings)),
+        build_publisher(settings, db),
+        Alarm(db, settings.dead_letter_alarm),
+    )
+
+
+def build_channels(settings: Settings, db: Database, clock: Clock) -> Channels:
+    """May raise `OSError` or `ValueError` where a file of credentials cannot be used."""
+    pool_size = settings.notification_queue_consumer_threads
+    return open_channels(Wiring(settings, db, clock, hints.connect(settings.redis_url, pool_size)))
+
+
+def build_intake(settings: Settings, db: Database, block_s: float = BLOCK_S) -> Intake:
+    stream = f"{settings.action_topic_prefix}.{Topic.REQUESTED}"
+    return Intake(db, Inlet(settings.redis_url, stream, GROUP, block_s=block_s))
+
+
+def build_publisher(settings: Settings, db: Database) -> Publisher:
+    return Publisher(db, Outlet(settings.redis_url), settings.action_topic_prefix, PUBLISHED)

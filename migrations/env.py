@@ -1,11 +1,11 @@
-"""Alembic's entry. `app.ops.migrate` hands over an open connection; tests do the same."""
+"""Alembic's entry. `app.cli.migrate` hands over an open connection; tests do the same."""
 
 from alembic import context
 from geoalchemy2 import alembic_helpers
 from sqlalchemy import Connection, text
 
 import app.schema  # noqa: F401  (fills the metadata)
-from app.db import metadata
+from app.db.schema import metadata
 
 
 def run(connection: Connection) -> None:

@@ -9,11 +9,12 @@ import redis
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
-from app.bootstrap import Services, build_services
-from app.db import Database, psycopg_url
+from app.api.services import Services
+from app.bootstrap import build_services
+from app.cli.migrate import upgrade
+from app.db.database import Database, psycopg_url
 from app.delivery.plans import shipped
-from app.ops.migrate import upgrade
-from app.settings import Settings
+from app.settings.settings import Settings
 
 SECRET = "a-secret-for-tests-that-is-long-enough-0123456789"
 
@@ -75,7 +76,7 @@ def clean_stores(settings: Settings) -> None:
             )
         ).scalar_one()
         conn.execute(text(f"TRUNCATE {tables} RESTART IDENTITY CASCADE"))
-        shipped.install(conn)
+        shipped.install_shipped(conn)
     engine.dispose()
     client = redis.Redis.from_url(settings.redis_url)
     client.flushdb()

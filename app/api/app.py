@@ -16,23 +16,22 @@ from app.api.catalogue import ROUTES
 from app.api.dispatch import handler
 from app.api.docs import render
 from app.api.errors import problem, problem_of_fault, problem_of_http_error
-from app.api.limits import PerUserLimit
 from app.api.load import admit, leave
 from app.api.openapi import describe, to_bytes
 from app.api.routing import Route
+from app.api.services import Services
 from app.api.site import Site
 from app.api.tokens import LocalTokens
 from app.api.views.service import DOCUMENT, RENDERED
-from app.bootstrap import Services
-from app.delivery.backlog import watch_backlog
-from app.errors import AppError
-from app.ops.breakers import BreakerLevels
+from app.delivery.service import watch_backlog
+from app.foundation.errors import AppError
+from app.ops.breaker_gauges import BreakerGauges
+from app.ops.dead_letter_gauges import DeadLetterGauges
 from app.ops.health import Readiness
 from app.ops.metrics import HttpMetrics
-from app.ops.objectives import DeliveryObjectives
-from app.ops.open_letters import OpenLetters
-from app.ops.overdue import OverdueSteps
-from app.settings import AuthMode, Settings
+from app.ops.overdue_gauges import OverdueGauges
+from app.ops.service_level_gauges import ServiceLevelGauges
+from app.settings.settings import AuthMode, Settings
 
 log = structlog.get_logger(__name__)
 
@@ -61,7 +60,6 @@ def create_app(
     site = Site(
         services=services,
         doorkeeper=doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db)),
-        location_limit=PerUserLimit("location", settings.locations_per_minute, settings.redis_url),
         backlog=watch_backlog(services.db, settings.notification_backlog_limit),
         readiness=Readiness(services.db, services.clockwork, settings.late_after_s),
         metrics=HttpMetrics(metrics_directory, _read_when_shown(services)),
@@ -91,7 +89,7 @@ def create_app(
 
 def _read_when_shown(services: Services) -> list[Collector]:
     db = services.db
-    return [OverdueSteps(db), OpenLetters(db), DeliveryObjectives(db), BreakerLevels(services.breakers)]
+    return [OverdueGauges(db), DeadLetterGauges(db), ServiceLevelGauges(db), BreakerGauges(services.breakers)]
 
 
 def token_verifier(settings: Settings) -> TokenVerifier:

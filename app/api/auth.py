@@ -6,8 +6,8 @@ from typing import ClassVar, Protocol
 
 from app.api.access import Open, Who
 from app.api.errors import Unauthenticated
-from app.db import Database
-from app.errors import Forbidden, Unavailable
+from app.db.database import Database
+from app.foundation.errors import Forbidden, Unavailable
 from app.users import service as users
 from app.users.models import Caller
 

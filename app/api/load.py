@@ -8,8 +8,8 @@ nothing, and the others are answered in time.
 import time
 from contextvars import ContextVar
 
-from app.errors import Unavailable
-from app.watchdog import answer_by
+from app.db.watchdog import answer_by
+from app.foundation.errors import Unavailable
 
 waited_s: ContextVar[float] = ContextVar("waited_s", default=0.0)
 

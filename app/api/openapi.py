@@ -9,14 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from app.api.access import Open, Who
-from app.api.auth import (
-    RoleForbidden,
-    TokenExpired,
-    TokenInvalid,
-    TokenMissing,
-    UserUnknown,
-    VerifierUnavailable,
-)
+from app.api.auth import RoleForbidden, TokenExpired, TokenInvalid, TokenMissing, UserUnknown, VerifierUnavailable
 from app.api.errors import (
     PROBLEM_JSON,
     BadRequest,
@@ -32,8 +25,8 @@ from app.api.errors import (
 )
 from app.api.load import Overloaded
 from app.api.routing import Route
-from app.db import DatabaseUnavailable
-from app.errors import AppError, Unavailable
+from app.db.database import DatabaseUnavailable
+from app.foundation.errors import AppError, Unavailable
 from app.users.errors import UserDeactivated
 from app.users.models import Role
 

@@ -16,9 +16,9 @@ from werkzeug.datastructures import Headers
 from app.api import validation
 from app.api.access import Who
 from app.api.errors import status_of
+from app.api.services import Services
 from app.api.site import Site
-from app.bootstrap import Services
-from app.errors import AppError
+from app.foundation.errors import AppError
 from app.users.models import Caller
 
 

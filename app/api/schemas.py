@@ -26,8 +26,7 @@ from app.api.validation import (
     Response,
     Subject,
 )
-from app.delivery.contract import NewSubmission
-from app.delivery.models import NotificationStatus, NotificationType, Outcome, Priority
+from app.delivery.contract import NewSubmission, NotificationStatus, NotificationType, Outcome, Priority
 from app.matching.states import OfferState, TaskStatus
 from app.ops.health import Health
 from app.users.models import AddressKind, LatLon, Platform, Role

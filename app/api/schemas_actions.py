@@ -17,12 +17,21 @@ from app.api.validation import (
     Response,
     whole,
 )
-from app.delivery.actions.models import ActionStatus, Origin
-from app.delivery.actions.requested import BIGINT_MAX, LONGEST_KEY, MOST_VARIABLES_BYTES, new_trace_id
-from app.delivery.actions.steps import StepState
-from app.delivery.contract import NewAction
-from app.delivery.dead_letters import Filter
-from app.delivery.models import DeadLetterStatus, NotificationStatus, NotificationType, Priority
+from app.delivery.contract import (
+    LONGEST_KEY,
+    MOST_VARIABLES_BYTES,
+    ActionStatus,
+    DeadLetterStatus,
+    Filter,
+    NewAction,
+    NotificationStatus,
+    NotificationType,
+    Origin,
+    Priority,
+    StepState,
+)
+from app.delivery.service import new_trace_id
+from app.foundation.pages import BIGINT_MAX
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_KEY, pattern=LINE_WITH_A_WORD)]
 PlanKey = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=VISIBLE_ASCII)]

@@ -20,11 +20,8 @@ from app.api.validation import (
     normal_form,
     whole,
 )
-from app.delivery.directory.models import VerifyStatus
-from app.delivery.directory.service import without_headers
-from app.delivery.models import NotificationType
-from app.delivery.plans.models import Audience, OnFailure
-from app.delivery.plans.service import HIGHEST_ORDER
+from app.delivery.contract import HIGHEST_ORDER, Audience, NotificationType, OnFailure, VerifyStatus
+from app.delivery.service import without_headers
 
 CHANNEL_TYPES = [type_.channel_type for type_ in NotificationType]
 
@@ -65,11 +62,11 @@ Code = Annotated[str, StringConstraints(pattern=r"^[0-9]{6}$"), Field(examples=[
 Meta = Annotated[dict[str, Any], Field(description="At most 8 KB: the platform of a token, headers of a webhook.")]
 
 
-class EntriesQuery(PageQuery):
+class RowsQuery(PageQuery):
     include_retired: QueryFlag = False
 
 
-class EntryJson(Response):
+class TableRowJson(Response):
     id: int
     created_at: Instant
     updated_at: Instant
@@ -79,7 +76,7 @@ class EntryJson(Response):
 # Recipient profiles
 
 
-class ProfilesQuery(EntriesQuery):
+class ProfilesQuery(RowsQuery):
     key: Key | None = None
     device_id: ProfileDeviceId | None = None
     user_id: PathIdentifier | None = None
@@ -106,7 +103,7 @@ class ProfileChangesBody(Request):
     priority: Rank = Field(0, json_schema_extra=without_default)
 
 
-class RecipientProfileJson(EntryJson):
+class RecipientProfileJson(TableRowJson):
     key: str | None = Field(description="Of profiles that the product ships with.")
     device_id: str | None
     user_id: int | None
@@ -119,7 +116,7 @@ class RecipientProfileJson(EntryJson):
 # Recipient channels
 
 
-class ChannelsQuery(EntriesQuery):
+class ChannelsQuery(RowsQuery):
     profile_id: PathIdentifier | None = None
     channel_type: ChannelType | None = None
 
@@ -140,7 +137,7 @@ class ChannelChangesBody(Request):
     enabled: bool = Field(True, json_schema_extra=without_default)
 
 
-class RecipientChannelJson(EntryJson):
+class RecipientChannelJson(TableRowJson):
     profile_id: int
     channel_type: str
     target: str
@@ -176,7 +173,7 @@ class VerificationBody(Request):
 # Plans, their steps, and routes
 
 
-class PlansQuery(EntriesQuery):
+class PlansQuery(RowsQuery):
     status: QueryFlag | None = None
     key: Key | None = None
 
@@ -195,7 +192,7 @@ class PlanChangesBody(Request):
     status: bool = Field(True, json_schema_extra=without_default)
 
 
-class ActionPlanJson(EntryJson):
+class ActionPlanJson(TableRowJson):
     key: str | None = Field(description="Of plans that the product ships with and asks for by this name.")
     name: str
     description: str
@@ -233,7 +230,7 @@ class StepChangesBody(Request):
     within_s: Within = Field(None, json_schema_extra=without_default)
 
 
-class ActionPlanStepJson(EntryJson):
+class ActionPlanStepJson(TableRowJson):
     action_plan_id: int
     step_order: int
     channel_type: str
@@ -244,7 +241,7 @@ class ActionPlanStepJson(EntryJson):
     within_s: int | None
 
 
-class RoutesQuery(EntriesQuery):
+class RoutesQuery(RowsQuery):
     action_plan_id: PathIdentifier | None = None
     recipient_profile_id: PathIdentifier | None = None
 
@@ -265,7 +262,7 @@ class RouteChangesBody(Request):
     enabled: bool = Field(True, json_schema_extra=without_default)
 
 
-class ActionRouteJson(EntryJson):
+class ActionRouteJson(TableRowJson):
     action_plan_id: int
     step_order: int
     recipient_profile_id: int
@@ -276,7 +273,7 @@ class ActionRouteJson(EntryJson):
 # Templates
 
 
-class TemplatesQuery(EntriesQuery):
+class TemplatesQuery(RowsQuery):
     key: Key | None = None
     locale: Locale | None = None
 
@@ -295,7 +292,7 @@ class TemplateChangesBody(Request):
     body: Body = Field("", json_schema_extra=without_default)
 
 
-class TemplateJson(EntryJson):
+class TemplateJson(TableRowJson):
     key: str
     locale: Locale
     subject: str

@@ -2,15 +2,14 @@
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import gunicorn.app.base  # pyright: ignore[reportMissingTypeStubs]
 import structlog
 from flask import Flask
 
-from app.ops.shared_metrics import shared_metrics
-from app.settings import Settings
+from app.settings.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -18,13 +17,17 @@ KEEP_ALIVE_S = 20
 # A worker that does not come back to its loop for so long is stuck; requests run in threads and do not count.
 STUCK_AFTER_S = 60
 
+BuildApp = Callable[[Settings, str], Flask]
+"""From the settings and the folder of shared metrics."""
+
 
 class Server(gunicorn.app.base.BaseApplication):
-    """Services are built in each worker after the fork: no connection may be shared between processes."""
+    """`build_app` runs in each worker, after the fork."""
 
-    def __init__(self, settings: Settings, metrics_directory: str) -> None:
+    def __init__(self, settings: Settings, metrics_directory: str, build_app: BuildApp) -> None:
         self.settings = settings
         self._metrics_directory = metrics_directory
+        self._build_app = build_app
         self._app: Flask | None = None
         super().__init__()
 
@@ -35,7 +38,7 @@ class Server(gunicorn.app.base.BaseApplication):
             "bind": f"{host}:{settings.port}",
             "workers": settings.api_workers,
             "threads": settings.api_threads,
-            "worker_class": "app.api.worker.DrainingWorker",
+            "worker_class": "app.api.gunicorn_worker.DrainingWorker",
             "graceful_timeout": settings.drain_s,
             "timeout": STUCK_AFTER_S,
             "keepalive": KEEP_ALIVE_S,
@@ -53,12 +56,7 @@ class Server(gunicorn.app.base.BaseApplication):
             self.cfg.set(name, value)  # pyright: ignore
 
     def load(self) -> Any:
-        # Late, because metrics decide by the environment where they are kept as soon as they are imported.
-        from app.api.app import create_app
-        from app.bootstrap import build_services
-
-        services = build_services(self.settings, role="api")
-        self._app = create_app(services, metrics_directory=self._metrics_directory)
+        self._app = self._build_app(self.settings, self._metrics_directory)
         return self._app
 
     def _close(self, _arbiter: Any, _worker: Any) -> None:
@@ -78,14 +76,3 @@ def _leave_ctrl_c_to_the_arbiter(_worker: Any) -> None:
 def _drain_on_ctrl_c(_arbiter: Any) -> None:
     signal.signal(signal.SIGINT, lambda _number, _frame: os.kill(os.getpid(), signal.SIGTERM))
     log.info("api_listening")
-
-
-def main(settings: Settings, argv: Sequence[str] = ()) -> int:
-    if argv:
-        raise SystemExit("usage: python -m app api")
-    with shared_metrics(settings) as directory:
-        try:
-            Server(settings, directory).run()
-        except SystemExit as ended:
-            return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    return 0

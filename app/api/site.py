@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.api.auth import Doorkeeper
-from app.api.limits import PerUserLimit
-from app.bootstrap import Services
-from app.delivery.backlog import Backlog
+from app.api.services import Services
+from app.delivery.contract import Backlog
 from app.ops.health import Readiness
 from app.ops.metrics import HttpMetrics
 
@@ -15,7 +14,6 @@ from app.ops.metrics import HttpMetrics
 class Site:
     services: Services
     doorkeeper: Doorkeeper
-    location_limit: PerUserLimit
     backlog: Backlog
     readiness: Readiness
     metrics: HttpMetrics
@@ -23,5 +21,4 @@ class Site:
     """What never changes while the process runs: the OpenAPI document and its rendering, by path."""
 
     def close(self) -> None:
-        self.location_limit.close()
         self.services.close()

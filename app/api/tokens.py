@@ -7,7 +7,7 @@ from typing import Any
 import jwt
 
 from app.api.auth import TokenExpired, TokenInvalid, UserId
-from app.api.validation import BIGINT_MAX
+from app.foundation.pages import BIGINT_MAX
 
 ISSUER = "yaninda"
 AUDIENCE = "yaninda-api"

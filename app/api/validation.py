@@ -27,8 +27,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from app.api.errors import FieldCode, FieldError, InvalidInput, MalformedJson
+from app.foundation.pages import BIGINT_MAX
 
-BIGINT_MAX = 2**63 - 1
 FIRST_MOMENT, LAST_MOMENT = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
 # The same classes serve pydantic's Rust expressions and the JSON schema, so both spell the characters out.

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import structlog
 from sqlalchemy import Connection, text
 
-from app.db import Database
+from app.db.database import Database
 from app.delivery.actions import service as actions
-from app.delivery.contract import NewAction
-from app.delivery.dead_letters import count_open
-from app.delivery.faults import describe
+from app.delivery.actions.requests import NewAction
+from app.delivery.messages.dead_letters import count_open_dead_letters
 from app.delivery.plans.shipped import DEAD_LETTERS
-from app.errors import NotFound, Unavailable
+from app.foundation.errors import NotFound
+from app.foundation.loop import run_loop
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +47,7 @@ class Alarm:
             state = conn.execute(_MINE, {"quiet_s": self._quiet_s}).one_or_none()
             if state is None:
                 return False
-            depth = count_open(conn, self._threshold)
+            depth = count_open_dead_letters(conn, self._threshold)
             if state.raised:
                 if 2 * depth < self._threshold:
                     conn.execute(_LOWER)
@@ -58,25 +58,22 @@ class Alarm:
             return self._tell(conn, conn.execute(_COORDINATORS).scalars().all())
 
     def _tell(self, conn: Connection, people: Sequence[int]) -> bool:
-        depth = count_open(conn, _MOST_TOLD)
+        depth = count_open_dead_letters(conn, _MOST_TOLD)
         log.warning("dead_letters_alarm", depth=depth, coordinators=len(people))
         new = [
             NewAction(DEAD_LETTERS, person_id=id_, variables={"depth": depth}, data={"type": "dead_letters"})
             for id_ in people
         ]
         try:
-            actions.request(conn, new)
+            actions.request_actions(conn, new)
         except NotFound as error:
             # Somebody switched the plan off, and is not to read so in the log every few seconds.
             log.error("dead_letters_alarm_untold", code=error.code)
         return True
 
     def run(self, stop: threading.Event) -> None:
-        while not stop.is_set():
-            try:
-                self.run_once()
-            except Unavailable as error:
-                log.warning("dead_letters_alarm_waits", code=error.code)
-            except Exception as error:
-                log.error("dead_letters_alarm_failed", **describe(error))
-            stop.wait(self._every_s)
+        run_loop("alarm", self._turn, stop)
+
+    def _turn(self) -> float:
+        self.run_once()
+        return self._every_s

@@ -1,216 +1,35 @@
-"""Notifications wait here until a channel has taken them; attempts tell what became of each try."""
+"""The tables of delivery."""
 
-from enum import StrEnum
-
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    DateTime,
-    ForeignKey,
-    Identity,
-    Index,
-    Integer,
-    LargeBinary,
-    Table,
-    Text,
-    Uuid,
-    func,
-    text,
+from app.db.outbox import action_events
+from app.delivery.actions.models import actions
+from app.delivery.channels.models import audit_entries, in_app_messages, recorded_pushes
+from app.delivery.directory.models import channel_verifications, recipient_channels, recipient_profiles
+from app.delivery.messages.models import (
+    dead_letters,
+    delivery_alarms,
+    notification_attempts,
+    notification_keys,
+    notifications,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from app.delivery.plans.models import action_plan_steps, action_plans, action_routes
+from app.delivery.words.models import message_templates
 
-from app.db import metadata
-from app.users.models import one_of
-
-
-class NotificationType(StrEnum):
-    """The kind of channel a notification leaves by."""
-
-    EMAIL = "EMAIL"
-    SMS = "SMS"
-    PUSH = "PUSH"
-    IN_APP = "IN_APP"
-    WEBHOOK = "WEBHOOK"
-    WHATSAPP = "WHATSAPP"
-    AUDIT = "AUDIT"
-
-    @property
-    def channel_type(self) -> str:
-        """As the directory, plans and events write it."""
-        return self.value.lower()
-
-
-class Priority(StrEnum):
-    LOW = "LOW"
-    NORMAL = "NORMAL"
-    HIGH = "HIGH"
-    URGENT = "URGENT"
-
-
-class NotificationStatus(StrEnum):
-    ACCEPTED = "ACCEPTED"
-    SENDING = "SENDING"
-    RETRYING = "RETRYING"
-    SENT = "SENT"
-    DEAD = "DEAD"
-    EXPIRED = "EXPIRED"
-    CANCELLED = "CANCELLED"
-
-
-class DeadLetterStatus(StrEnum):
-    OPEN = "OPEN"
-    REDRIVEN = "REDRIVEN"
-    COVERED = "COVERED"
-    """Another channel, or a later try, brought the message."""
-    DISCARDED = "DISCARDED"
-    """Somebody has decided that it need not arrive any more."""
-
-
-class Outcome(StrEnum):
-    """What became of one try to reach one address."""
-
-    SENT = "SENT"
-    TRANSIENT = "TRANSIENT"
-    PERMANENT = "PERMANENT"
-    RECIPIENT_GONE = "RECIPIENT_GONE"
-    UNKNOWN = "UNKNOWN"
-    """The provider may or may not have taken it."""
-
-
-VERIFICATION = "verification"
-"""In the metadata of a notification whose words prove who reads them: nobody else may see them."""
-
-LIVE = "status IN ('ACCEPTED', 'SENDING', 'RETRYING')"
-FAILED = "status IN ('DEAD', 'EXPIRED', 'CANCELLED')"
-
-# The queue is the table: `due_at` is when a worker may (again) take the row, for a row that is being sent the end
-# of the lease. `attempts` counts claims and fences a worker that comes back after its lease was given to another;
-# `failures` counts the tries that a channel answered with a failure, so that a worker's death costs nobody a retry.
-# `fresh_from` is the attempt after which an operator had it tried anew: refusals before it no longer count.
-notifications = Table(
-    "notifications",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("notification_type", Text, nullable=False),
-    Column("recipient", Text, nullable=False),
-    Column("recipient_user_id", BigInteger, ForeignKey("users.id")),
-    Column("subject", Text, nullable=False),
-    Column("body", Text, nullable=False),
-    Column("priority", Text, nullable=False, server_default="NORMAL"),
-    Column("status", Text, nullable=False, server_default="ACCEPTED"),
-    Column("metadata", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
-    Column("task_id", Uuid),
-    # The action and the step of it that this message is part of, and the directory's entry it goes to.
-    Column("action_id", Uuid),
-    Column("step_order", Integer),
-    Column("channel_id", BigInteger),
-    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
-    Column("expires_at", DateTime(timezone=True)),
-    Column("due_at", DateTime(timezone=True), server_default=func.clock_timestamp()),
-    Column("attempts", Integer, nullable=False, server_default=text("0")),
-    Column("failures", Integer, nullable=False, server_default=text("0")),
-    Column("fresh_from", Integer, nullable=False, server_default=text("0")),
-    Column("finished_at", DateTime(timezone=True)),
-    Column("error_code", Text),
-    CheckConstraint(one_of("status", NotificationStatus), name="status"),
-    CheckConstraint(one_of("priority", Priority), name="priority"),
-    CheckConstraint(f"({LIVE}) = (due_at IS NOT NULL)", name="live_is_due"),
-    CheckConstraint(f"({LIVE}) = (finished_at IS NULL)", name="live_is_unfinished"),
-    Index("notifications_due_idx", "notification_type", "priority", "due_at", postgresql_where=text(LIVE)),
-    Index("notifications_failed_idx", "status", "id", postgresql_where=text(FAILED)),
-    Index("notifications_recipient_idx", "recipient_user_id", "id"),
-    Index("notifications_task_idx", "task_id", postgresql_where=text("task_id IS NOT NULL")),
-    # Every row is rewritten twice on its way; vacuuming after the usual fifth would leave the queue's index bloated.
-    postgresql_with={"autovacuum_vacuum_scale_factor": "0.01", "autovacuum_vacuum_threshold": "1000"},
-)
-
-notification_attempts = Table(
-    "notification_attempts",
-    metadata,
-    Column("id", BigInteger, Identity(always=False), primary_key=True),
-    Column("notification_id", Uuid, ForeignKey("notifications.id"), nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("device_id", Text),
-    Column("outcome", Text, nullable=False),
-    Column("error_code", Text),
-    Column("provider_message_id", Text),
-    Column("at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
-    CheckConstraint(one_of("outcome", Outcome), name="outcome"),
-    Index("notification_attempts_notification_idx", "notification_id"),
-)
-
-# Whoever sends the same key again gets the same notification; `digest` tells whether it is the same request.
-notification_keys = Table(
-    "notification_keys",
-    metadata,
-    Column("caller_id", BigInteger, ForeignKey("users.id"), primary_key=True),
-    Column("key", Text, primary_key=True),
-    Column("digest", LargeBinary, nullable=False),
-    Column("notification_id", Uuid, ForeignKey("notifications.id"), nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
-)
-
-# What was given up, with the reason. A letter without a notification is a step that never got so far.
-dead_letters = Table(
+__all__ = [
+    "action_events",
+    "action_plan_steps",
+    "action_plans",
+    "action_routes",
+    "actions",
+    "audit_entries",
+    "channel_verifications",
     "dead_letters",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("notification_id", Uuid, ForeignKey("notifications.id")),
-    Column("action_id", Uuid, ForeignKey("actions.id")),
-    Column("action_plan_id", BigInteger),
-    Column("step_order", Integer),
-    Column("channel_type", Text, nullable=False),
-    Column("error_code", Text, nullable=False),
-    Column("error_message", Text, nullable=False),
-    Column("retryable", Boolean, nullable=False),
-    Column("retry_count", Integer, nullable=False),
-    Column("failed_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
-    Column("status", Text, nullable=False, server_default="OPEN"),
-    Column("closed_at", DateTime(timezone=True)),
-    Column("closed_by", BigInteger, ForeignKey("users.id")),
-    CheckConstraint(one_of("status", DeadLetterStatus), name="status"),
-    CheckConstraint("(status = 'OPEN') = (closed_at IS NULL)", name="open_is_not_closed"),
-    Index("dead_letters_open_idx", "id", postgresql_where=text("status = 'OPEN'")),
-    Index(
-        "dead_letters_one_open_per_notification",
-        "notification_id",
-        unique=True,
-        postgresql_where=text("status = 'OPEN' AND notification_id IS NOT NULL"),
-    ),
-    Index("dead_letters_action_idx", "action_id", postgresql_where=text("action_id IS NOT NULL")),
-)
-
-# Whether the coordinators know that letters pile up; whoever looks holds the row.
-delivery_alarms = Table(
     "delivery_alarms",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("raised", Boolean, nullable=False, server_default=text("false")),
-    Column("raised_at", DateTime(timezone=True)),
-)
-
-# What would have been sent, where `recording` stands in for a provider.
-recorded_pushes = Table(
+    "in_app_messages",
+    "message_templates",
+    "notification_attempts",
+    "notification_keys",
+    "notifications",
+    "recipient_channels",
+    "recipient_profiles",
     "recorded_pushes",
-    metadata,
-    Column("id", BigInteger, Identity(always=False), primary_key=True),
-    Column("notification_id", Uuid, nullable=False),
-    Column("notification_type", Text, nullable=False, server_default="PUSH"),
-    Column("recipient", Text, nullable=False, server_default=""),
-    Column("user_id", BigInteger),
-    Column("device_id", Text),
-    Column("title", Text),
-    Column("body", Text),
-    Column("data", JSONB, nullable=False),
-    Column("shown_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
-    Index(
-        "recorded_pushes_once_per_device",
-        "notification_id",
-        "device_id",
-        unique=True,
-        postgresql_nulls_not_distinct=True,
-    ),
-    Index("recorded_pushes_user_idx", "user_id", "id"),
-)
+]

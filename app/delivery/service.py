@@ -1,103 +1,86 @@
-"""What other features may ask of delivery. Everything happens in the caller's transaction."""
+"""The front door of delivery: what other features may call. Each call runs in the caller's transaction."""
 
-from uuid import UUID
+from dataclasses import replace
 
-from sqlalchemy import Connection, RowMapping, literal_column, select, text
+from app.delivery.actions.redrive import redrive_dead_letter, redrive_dead_letters
+from app.delivery.actions.request_format import new_trace_id, problem_with_variables
+from app.delivery.actions.service import cancel_actions, request_actions
+from app.delivery.actions.views import get_action, list_actions
+from app.delivery.channels.audit_trail import list_audit_entries, verify_audit_trail
+from app.delivery.channels.inbox import list_messages, mark_read
+from app.delivery.directory import service as directory
+from app.delivery.directory.service import CHANNELS, forget_old_secrets, rotate_secret, without_headers
+from app.delivery.directory.verification import confirm_verification, start_verification
+from app.delivery.messages.backlog import watch_backlog
+from app.delivery.messages.dead_letters import (
+    count_open_dead_letters,
+    discard_dead_letter,
+    discard_dead_letters,
+    get_dead_letter,
+    list_dead_letters,
+)
+from app.delivery.messages.service_levels import measure_service_levels
+from app.delivery.messages.submit import check_submission, refusals_of_submission, submit
+from app.delivery.messages.views import get_notification, list_notifications
+from app.delivery.plans.service import (
+    PLANS,
+    ROUTES,
+    STEPS,
+    TEMPLATES,
+    create_step,
+    edit_step,
+    get_step,
+    list_steps,
+    preview_template,
+    retire_routes_to,
+    retire_step,
+)
+from app.delivery.plans.shipped import install_shipped
 
-from app.delivery.contract import AttemptView, NotificationPage, NotificationView
-from app.delivery.models import VERIFICATION, NotificationStatus, NotificationType, Outcome, Priority, notifications
-from app.delivery.submit import checked, refusals, submit
-from app.errors import InvalidValue, NotFound
+PROFILES = replace(directory.PROFILES, retired=(*directory.PROFILES.retired, retire_routes_to))
+"""Plans stand above the directory, so the routes to a retired profile are retired here."""
 
-__all__ = ["checked", "refusals", "submit"]
-
-
-def list_notifications(
-    conn: Connection,
-    *,
-    recipient_user_id: int | None = None,
-    status: NotificationStatus | None = None,
-    notification_type: NotificationType | None = None,
-    cursor: str | None = None,
-    limit: int = 50,
-) -> NotificationPage:
-    """Newest first; ids are made in the order of time."""
-    query = select(notifications).order_by(notifications.c.id.desc()).limit(limit + 1)
-    if recipient_user_id is not None:
-        query = query.where(notifications.c.recipient_user_id == recipient_user_id)
-    if status is not None:
-        # Spelled out, because a partial index is of use only where the planner can see the value.
-        query = query.where(notifications.c.status == literal_column(f"'{status.value}'"))
-    if notification_type is not None:
-        query = query.where(notifications.c.notification_type == notification_type.value)
-    if cursor is not None:
-        query = query.where(notifications.c.id < _parse_cursor(cursor))
-    rows = conn.execute(query).mappings().all()
-    items = [_view(row) for row in rows[:limit]]
-    return NotificationPage(items, str(items[-1].id) if len(rows) > limit else None)
-
-
-def get_notification(conn: Connection, id_: UUID) -> NotificationView:
-    row = conn.execute(select(notifications).where(notifications.c.id == id_)).mappings().one_or_none()
-    if row is None:
-        raise NotFound("There is no such notification.")
-    return _view(row, _attempts(conn, id_))
-
-
-def _attempts(conn: Connection, id_: UUID) -> list[AttemptView]:
-    rows = conn.execute(
-        text(
-            "SELECT attempt, device_id, outcome, error_code, provider_message_id, at FROM notification_attempts"
-            " WHERE notification_id = :id ORDER BY id"
-        ),
-        {"id": id_},
-    )
-    # A phone that was given by its token alone has no id.
-    return [
-        AttemptView(
-            row.attempt, row.device_id or None, Outcome(row.outcome), row.error_code, row.provider_message_id, row.at
-        )
-        for row in rows
-    ]
-
-
-def _parse_cursor(cursor: str) -> UUID:
-    try:
-        return UUID(cursor)
-    except ValueError:
-        raise InvalidValue("cursor", "is not a cursor that this list has given out") from None
-
-
-SHOWN_OF_A_TOKEN = 4
-
-
-def shown_recipient(notification_type: str, recipient: str, user_id: int | None) -> str:
-    """Whoever has a phone's token can reach the phone, so its end is all that is shown of it."""
-    if notification_type != NotificationType.PUSH or user_id is not None:
-        return recipient
-    return "…" + recipient[SHOWN_OF_A_TOKEN:][-SHOWN_OF_A_TOKEN:]
-
-
-HIDDEN = "••••••"
-
-
-def _view(row: RowMapping, attempts: list[AttemptView] | None = None) -> NotificationView:
-    # Of a message that is for no entry of the directory, the word is the sender's own, and hides nothing.
-    is_secret = VERIFICATION in row["metadata"] and row["channel_id"] is not None
-    return NotificationView(
-        id=row["id"],
-        notification_type=NotificationType(row["notification_type"]),
-        recipient=shown_recipient(row["notification_type"], row["recipient"], row["recipient_user_id"]),
-        recipient_user_id=row["recipient_user_id"],
-        subject=HIDDEN if is_secret else row["subject"],
-        body=HIDDEN if is_secret else row["body"],
-        priority=Priority(row["priority"]),
-        status=NotificationStatus(row["status"]),
-        metadata={VERIFICATION: row["metadata"][VERIFICATION]} if is_secret else row["metadata"],
-        task_id=row["task_id"],
-        created_at=row["created_at"],
-        expires_at=row["expires_at"],
-        finished_at=row["finished_at"],
-        error_code=row["error_code"],
-        attempts=attempts or [],
-    )
+__all__ = [
+    "CHANNELS",
+    "PLANS",
+    "PROFILES",
+    "ROUTES",
+    "STEPS",
+    "TEMPLATES",
+    "cancel_actions",
+    "check_submission",
+    "confirm_verification",
+    "count_open_dead_letters",
+    "create_step",
+    "discard_dead_letter",
+    "discard_dead_letters",
+    "edit_step",
+    "forget_old_secrets",
+    "get_action",
+    "get_dead_letter",
+    "get_notification",
+    "get_step",
+    "install_shipped",
+    "list_actions",
+    "list_audit_entries",
+    "list_dead_letters",
+    "list_messages",
+    "list_notifications",
+    "list_steps",
+    "mark_read",
+    "measure_service_levels",
+    "new_trace_id",
+    "preview_template",
+    "problem_with_variables",
+    "redrive_dead_letter",
+    "redrive_dead_letters",
+    "refusals_of_submission",
+    "request_actions",
+    "retire_step",
+    "rotate_secret",
+    "start_verification",
+    "submit",
+    "verify_audit_trail",
+    "watch_backlog",
+    "without_headers",
+]

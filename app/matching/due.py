@@ -12,11 +12,11 @@ from uuid import UUID
 
 import structlog
 
-from app.errors import Unavailable
-from app.failpoints import failpoint
+from app.foundation.errors import Unavailable
+from app.foundation.failpoints import failpoint
 from app.matching.cascade import Settled
-from app.matching.conductor import Conductor
 from app.matching.metrics import MatcherMetrics
+from app.matching.runner import CascadeRunner
 
 log = structlog.get_logger(__name__)
 
@@ -29,7 +29,7 @@ SHORTEST_WAIT_S = 0.05
 
 
 class DueTasks:
-    def __init__(self, conductor: Conductor, metrics: MatcherMetrics, batch: int) -> None:
+    def __init__(self, conductor: CascadeRunner, metrics: MatcherMetrics, batch: int) -> None:
         self._conductor = conductor
         self._metrics = metrics
         self._batch = batch

@@ -1,6 +1,6 @@
 """What can go wrong between a button and a door. Codes are part of the contract with phones."""
 
-from app.errors import Conflict, NotFound
+from app.foundation.errors import Conflict, NotFound
 from app.matching.states import OfferState
 
 

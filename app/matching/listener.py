@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import structlog
 
-from app.errors import Unavailable
+from app.foundation.errors import Unavailable
 from app.matching.due import DueTasks
 from app.redis_store.events import EventsForbidden, ExpiryEvents
 

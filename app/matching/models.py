@@ -22,9 +22,8 @@ from sqlalchemy import (
     text,
 )
 
-from app.db import metadata
+from app.db.schema import metadata, one_of
 from app.matching.states import OfferState, TaskStatus
-from app.users.models import one_of
 
 OPEN = "status IN ('PENDING', 'ASSIGNED', 'STARTED')"
 HELD = "status IN ('ASSIGNED', 'STARTED')"

@@ -6,16 +6,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from app.delivery.contract import NewAction
-from app.delivery.models import Priority
+from app.delivery.contract import NewAction, Priority
 from app.matching.rules import MatchingRules
 from app.matching.store.port import Store
 from app.matching.store.records import Fact, Reader, Task
-from app.matching.words import Message, first_name
+from app.matching.words import NoticeKind, first_name
 
 
 def _tell(
-    person_id: int, message: Message, task_id: UUID, priority: Priority = Priority.HIGH, **variables: Any
+    person_id: int, message: NoticeKind, task_id: UUID, priority: Priority = Priority.HIGH, **variables: Any
 ) -> NewAction:
     return NewAction(
         plan=message.plan,
@@ -27,7 +26,7 @@ def _tell(
     )
 
 
-def _data(message: Message, task_id: UUID, deadline: datetime | None = None) -> dict[str, str]:
+def _data(message: NoticeKind, task_id: UUID, deadline: datetime | None = None) -> dict[str, str]:
     data = {"type": message.value, "taskId": str(task_id)}
     if deadline is not None:
         data["deadline"] = deadline.isoformat().replace("+00:00", "Z")
@@ -45,10 +44,10 @@ def offers(store: Store, asked: Sequence[Fact], deadlines: Mapping[UUID, datetim
 
 def _offer(asked: Fact, deadline: datetime, variables: dict[str, Any]) -> NewAction:
     return NewAction(
-        plan=Message.OFFER.plan,
+        plan=NoticeKind.OFFER.plan,
         person_id=asked.student_id,
         variables=variables,
-        data=_data(Message.OFFER, asked.task_id, deadline),
+        data=_data(NoticeKind.OFFER, asked.task_id, deadline),
         task_id=asked.task_id,
         priority=Priority.URGENT,
         expires_at=deadline,
@@ -57,16 +56,16 @@ def _offer(asked: Fact, deadline: datetime, variables: dict[str, Any]) -> NewAct
 
 def offer_taken_back(store: Store, task_id: UUID, student_id: int) -> None:
     """The popup closes. Words are not shown: the student has done nothing and has nothing to do."""
-    store.cancel_waiting(task_id, [student_id], Message.OFFER)
-    store.enqueue([_tell(student_id, Message.OFFER_WITHDRAWN, task_id)])
+    store.cancel_waiting(task_id, [student_id], NoticeKind.OFFER)
+    store.enqueue([_tell(student_id, NoticeKind.OFFER_WITHDRAWN, task_id)])
 
 
-def to_elder(store: Store, task: Task, message: Message, student_id: int | None = None) -> None:
+def to_elder(store: Store, task: Task, message: NoticeKind, student_id: int | None = None) -> None:
     about: dict[str, Any] = {} if student_id is None else {"student": _first_name_of(store, student_id)}
     store.enqueue([_tell(task.elder_id, message, task.id, **about)])
 
 
-def to_student(store: Store, task: Task, message: Message, student_id: int) -> None:
+def to_student(store: Store, task: Task, message: NoticeKind, student_id: int) -> None:
     store.enqueue([_tell(student_id, message, task.id, elder=_first_name_of(store, task.elder_id))])
 
 
@@ -80,20 +79,20 @@ def nobody_found(store: Store, tasks: Sequence[Task]) -> None:
     told: list[NewAction] = []
     for task in tasks:
         elder = elders[task.elder_id]
-        told.append(_tell(elder.id, Message.NOBODY_FOUND, task.id, Priority.URGENT, **_caller(elder)))
-        told += _to_coordinators(store, task, Message.NOBODY_FOUND_FOR, elder)
+        told.append(_tell(elder.id, NoticeKind.NOBODY_FOUND, task.id, Priority.URGENT, **_caller(elder)))
+        told += _to_coordinators(store, task, NoticeKind.NOBODY_FOUND_FOR, elder)
     store.enqueue(told)
 
 
 def overdue(store: Store, task: Task, *, not_started: bool) -> None:
     assert task.student_id is not None, "only a held task is overdue"
     people = store.readers([task.elder_id, task.student_id])
-    message = Message.NOT_STARTED if not_started else Message.NOT_COMPLETED
+    message = NoticeKind.NOT_STARTED if not_started else NoticeKind.NOT_COMPLETED
     student = people[task.student_id].name
     store.enqueue(_to_coordinators(store, task, message, people[task.elder_id], student=student))
 
 
-def _to_coordinators(store: Store, task: Task, message: Message, elder: Reader, **variables: Any) -> list[NewAction]:
+def _to_coordinators(store: Store, task: Task, message: NoticeKind, elder: Reader, **variables: Any) -> list[NewAction]:
     return [
         _tell(coordinator_id, message, task.id, Priority.URGENT, **_caller(elder), **variables)
         for coordinator_id in store.coordinators(task.elder_id)

@@ -4,11 +4,11 @@ import threading
 
 import structlog
 
-from app.errors import Unavailable
+from app.foundation.errors import Unavailable
 from app.matching.due import DueTasks
-from app.matching.lost import LostSteps
 from app.matching.metrics import MatcherMetrics
-from app.matching.mirror import Mirror
+from app.matching.missed_deadlines import MissedDeadlines
+from app.matching.redis_sync import RedisSync
 from app.matching.store.port import Stores
 
 log = structlog.get_logger(__name__)
@@ -22,9 +22,9 @@ class Reconciler:
     def __init__(
         self,
         stores: Stores,
-        mirror: Mirror,
+        mirror: RedisSync,
         due: DueTasks,
-        lost: LostSteps,
+        lost: MissedDeadlines,
         metrics: MatcherMetrics,
         *,
         batch: int,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from app.settings import Settings
+from app.settings.settings import Settings
 
 
 @dataclass(frozen=True)

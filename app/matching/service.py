@@ -1,342 +1,155 @@
-"""What people do to a task: press, accept, reject, start, complete, withdraw, cancel, and the coordinator's hands.
+"""The door to matching for everybody outside: each call is one transaction, then the hints that follow it."""
 
-Each function runs in the caller's transaction, takes the locks in the order `store/port.py` states, and returns
-what has to follow the commit. A step that frees a student leaves the next offer to a transaction of its own,
-because students are locked once in a transaction; the row says meanwhile that the next step is due.
-"""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
 from uuid import UUID
 
-from app.errors import IdempotencyKeyReused, InvalidValue, TooManyRequests
-from app.ids import uuid7
-from app.matching import notices
-from app.matching.cascade import Settled, settle
-from app.matching.contract import NewTask
-from app.matching.errors import (
-    NotAssigned,
-    Overtaken,
-    StudentUnavailable,
-    TaskNotFound,
-    too_late,
-)
+import structlog
+
+from app.foundation.clock import Clock
+from app.foundation.errors import Unavailable
+from app.foundation.failpoints import failpoint
+from app.matching import availability, deeds
+from app.matching.cascade import Settled
+from app.matching.contract import MyOffer, NewTask, OfferView, Page, Pressed, TaskView
+from app.matching.errors import Overtaken
 from app.matching.rules import MatchingRules
-from app.matching.states import OfferState, TaskStatus, check_task_step
-from app.matching.store.port import Store
-from app.matching.store.records import NOW, FromNow, Moved, Offer, Task
-from app.matching.words import Message
-from app.users.models import Caller, LatLon, Role
+from app.matching.runner import CascadeRunner
+from app.matching.states import TaskStatus
+from app.matching.store.port import Store, Stores
+from app.redis_store.contract import Clockwork
+from app.users.models import Caller, LatLon
 
-Lists = Mapping[UUID, Sequence[int]]
-
-
-@dataclass(frozen=True)
-class Created:
-    task_id: UUID
-    created: bool
-    candidates: Sequence[int] = ()
+TRIES = 5
+Lists = dict[UUID, list[int]]
+Step = Callable[[Store], Settled]
+Result = TypeVar("Result")
+log = structlog.get_logger(__name__)
 
 
-# ---- the elder ----
+class Matching:
+    def __init__(self, stores: Stores, clockwork: Clockwork, clock: Clock, rules: MatchingRules) -> None:
+        self.rules = rules
+        self.runner = CascadeRunner(stores, clockwork, clock, rules)
+        self.stores = stores
+
+    # ---- the elder ----
+
+    def press(self, caller: Caller, new: NewTask, idempotency_key: str | None = None) -> Pressed:
+        created = self._try(lambda store: deeds.press(store, new, idempotency_key, self.rules))
+        task_id = created.task_id
+        if not created.created:
+            return Pressed(self.task(caller, task_id), False)
+        failpoint("press.committed")
+        try:
+            view = self.runner.first_offer(task_id, created.candidates, lambda store: store.task_view(caller, task_id))
+        except Unavailable as error:
+            # The request is committed, and due: the matcher makes the first offer.
+            log.warning("first_offer_left_to_the_matcher", code=error.code)
+            view = self.task(caller, task_id)
+        # The answer to a press is about the press; what came of it so fast is told by a message.
+        return Pressed(_as_pressed(view), True)
+
+    # ---- the student ----
+
+    def accept(self, caller: Caller, task_id: UUID) -> TaskView:
+        return self._step(caller, task_id, lambda store: deeds.accept(store, caller, task_id, self.rules))
+
+    def reject(self, caller: Caller, task_id: UUID) -> TaskView:
+        lists = self.runner.lists([task_id])
+        return self._step(caller, task_id, lambda store: deeds.reject(store, caller, task_id, lists, self.rules))
+
+    def start(self, caller: Caller, task_id: UUID) -> TaskView:
+        return self._step(caller, task_id, lambda store: deeds.start(store, caller, task_id, self.rules))
+
+    def complete(self, caller: Caller, task_id: UUID) -> TaskView:
+        return self._step(caller, task_id, lambda store: deeds.complete(store, caller, task_id, self.rules))
+
+    def withdraw(self, caller: Caller, task_id: UUID) -> TaskView:
+        return self._step(caller, task_id, lambda store: deeds.withdraw(store, caller, task_id, self.rules))
+
+    # ---- the elder, or the coordinator ----
+
+    def cancel(self, caller: Caller, task_id: UUID) -> TaskView:
+        return self._step(caller, task_id, lambda store: deeds.cancel(store, caller, task_id))
+
+    def assign(self, caller: Caller, task_id: UUID, student_id: int) -> TaskView:
+        return self._step(caller, task_id, lambda store: deeds.assign(store, task_id, student_id, self.rules))
+
+    def move_on(self, caller: Caller, task_id: UUID) -> TaskView:
+        lists = self.runner.lists([task_id])
+        return self._step(caller, task_id, lambda store: deeds.move_on(store, task_id, lists, self.rules))
+
+    def release(self, caller: Caller, task_id: UUID) -> TaskView:
+        return self._step(caller, task_id, lambda store: deeds.release(store, task_id, self.rules))
+
+    # ---- coming and going ----
+
+    def set_availability(self, caller: Caller, on_duty: bool) -> None:
+        self._follow_up(self._try(lambda store: availability.set_availability(store, caller.id, on_duty)))
+
+    def set_location(self, student_id: int, spot: LatLon) -> None:
+        self._follow_up(self._try(lambda store: availability.set_location(store, student_id, spot, self.rules)))
+
+    def set_active(self, user_id: int, active: bool) -> None:
+        self._follow_up(self._try(lambda store: availability.set_active(store, user_id, active, self.rules)))
+
+    # ---- looking ----
+
+    def task(self, caller: Caller, task_id: UUID) -> TaskView:
+        with self.stores.reading() as store:
+            return store.task_view(caller, task_id)
+
+    def tasks(self, caller: Caller, *, status: TaskStatus | None, cursor: str | None, limit: int) -> Page[TaskView]:
+        with self.stores.reading() as store:
+            return store.task_views(caller, status, cursor, limit)
+
+    def offers(self, caller: Caller, task_id: UUID) -> Sequence[OfferView]:
+        with self.stores.reading() as store:
+            return store.offer_views(task_id)
+
+    def current_offer(self, caller: Caller) -> MyOffer | None:
+        with self.stores.reading() as store:
+            return store.current_offer(caller)
+
+    def open_task(self, caller: Caller) -> TaskView | None:
+        with self.stores.reading() as store:
+            return store.open_task(caller)
+
+    # ---- pieces ----
+
+    def _step(self, caller: Caller, task_id: UUID, step: Step) -> TaskView:
+        def step_and_look(store: Store) -> tuple[Settled, TaskView]:
+            return step(store), store.task_view(caller, task_id)
+
+        settled, view = self._try(step_and_look)
+        self._follow_up(settled)
+        return self.task(caller, task_id) if task_id in settled.again else view
+
+    def _follow_up(self, settled: Settled) -> None:
+        try:
+            failpoint("step.committed")
+            self.runner.follow_up(settled)
+        except Unavailable as error:
+            # What the caller asked for is committed; what follows from it is due, and the matcher's work too.
+            log.warning("follow_up_left_to_the_matcher", code=error.code)
+
+    def _try(self, step: Callable[[Store], Result]) -> Result:
+        """Rolls back and tries again when another transaction changed what `step` had read before its locks."""
+        for left in reversed(range(TRIES)):
+            try:
+                with self.stores.transaction() as store:
+                    result = step(store)
+                    failpoint("step.before_commit")
+                    return result
+            except Overtaken:
+                if left == 0:
+                    raise
+        raise AssertionError("unreachable: the last try returns or raises")
 
 
-def press(store: Store, new: NewTask, idempotency_key: str | None, rules: MatchingRules) -> Created:
-    """A second press finds the task of the first one, also when both arrive at the same instant. The elder's row is
-    held until the task is there, so that whoever deactivates the elder meanwhile finds it."""
-    home = _home_of_elder(store, new.elder_id)
-    known = _pressed_before(store, new, idempotency_key)
-    if known is not None:
-        return Created(known.id, False)
-    if store.count_recent_tasks(new.elder_id, rules.tasks_per_minute) >= rules.tasks_per_minute:
-        raise TooManyRequests("Too many new requests in a minute; wait a moment.", retry_after_s=60)
-    created = _create(store, new, new.location or home, idempotency_key, rules)
-    if created is None:
-        raise Overtaken
-    return created
-
-
-def _home_of_elder(store: Store, elder_id: int) -> LatLon | None:
-    elder = store.hold_elder(elder_id)
-    if elder is None or elder.role is not Role.ELDER or not elder.active:
-        raise InvalidValue("elderId", "is not the id of an active elder")
-    return elder.home
-
-
-def _pressed_before(store: Store, new: NewTask, idempotency_key: str | None) -> Task | None:
-    if idempotency_key is not None:
-        known = store.find_task_by_key(new.elder_id, idempotency_key)
-        if known is not None:
-            if known.note != new.note or (new.location is not None and known.spot != new.location):
-                raise IdempotencyKeyReused("This Idempotency-Key was used for a different request.")
-            return known
-    return store.find_open_task(new.elder_id)
-
-
-def _create(
-    store: Store, new: NewTask, spot: LatLon | None, idempotency_key: str | None, rules: MatchingRules
-) -> Created | None:
-    if spot is None:
-        raise InvalidValue("location", "is needed, because this elder has no home on file")
-    task_id = uuid7()
-    ranking = store.rank(task_id, spot, radius_m=rules.radius_m, cap=rules.cap, time_zone=rules.time_zone)
-    inserted = store.insert_task(
-        task_id=task_id,
-        elder_id=new.elder_id,
-        note=new.note,
-        spot=spot,
-        listed=ranking.eligible,
-        search_limit=rules.search_limit,
-        idempotency_key=idempotency_key,
-    )
-    return Created(task_id, True, [item.student_id for item in ranking.candidates]) if inserted else None
-
-
-# ---- the student who is being asked ----
-
-
-def accept(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
-    task, offer = _asked(store, caller, task_id)
-    if offer.state is OfferState.ACCEPTED:
-        return Settled()
-    if offer.state is not OfferState.PENDING or offer.overdue:
-        raise too_late(offer.state)
-    store.lock_students([caller.id])
-    if not store.accept_offer(offer):
-        raise too_late(OfferState.EXPIRED)
-    return _assign(store, task, caller.id, rules)
-
-
-def reject(store: Store, caller: Caller, task_id: UUID, lists: Lists, rules: MatchingRules) -> Settled:
-    task, offer = _asked(store, caller, task_id)
-    if offer.state is OfferState.REJECTED:
-        return Settled()
-    if offer.state is not OfferState.PENDING or offer.overdue:
-        raise too_late(offer.state)
-    store.close_offer(offer, OfferState.REJECTED)
-    settled = settle(store, [task.id], lists, rules)
-    settled.freed.add(caller.id)
-    return settled
-
-
-# ---- the student who has the task ----
-
-
-def start(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
-    task = _own(store, caller, task_id)
-    return Settled() if task.status is TaskStatus.STARTED else _start(store, task, rules)
-
-
-def complete(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
-    """The student starts before completing. A coordinator who completes what the student forgot to start takes the
-    task through both steps."""
-    task = _locked(store, task_id) if caller.is_coordinator else _own(store, caller, task_id)
-    if task.status is TaskStatus.COMPLETED:
-        return Settled()
-    if caller.is_coordinator and task.status is TaskStatus.ASSIGNED:
-        _start(store, task, rules)
-        task = _locked(store, task_id)
-    check_task_step(task.status, TaskStatus.COMPLETED)
-    student_id = _holder(task)
-    store.lock_students([student_id])
-    moved = store.move_task(task, TaskStatus.COMPLETED, ended_at=NOW, next_step_at=None)
-    store.count_completed(student_id, rules.time_zone)
-    notices.to_elder(store, task, Message.COMPLETED, student_id)
-    return _ended(task, moved, freed={student_id})
-
-
-def withdraw(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
-    task, offer = _asked(store, caller, task_id)
-    if offer.state is OfferState.RELEASED:
-        return Settled()
-    if task.student_id != caller.id:
-        raise (
-            too_late(offer.state)
-            if offer.state is not OfferState.PENDING
-            else NotAssigned("You have not accepted this task; reject it instead.")
-        )
-    check_task_step(task.status, TaskStatus.PENDING)
-    return give_back(store, task, rules)
-
-
-# ---- either side, and the coordinator ----
-
-
-def cancel(store: Store, caller: Caller, task_id: UUID) -> Settled:
-    task = _locked(store, task_id)
-    if not caller.is_coordinator and task.elder_id != caller.id:
-        raise TaskNotFound
-    if task.status is TaskStatus.CANCELLED:
-        return Settled()
-    return end_by_cancel(store, task, tell_elder=caller.id != task.elder_id)
-
-
-def end_by_cancel(store: Store, task: Task, *, tell_elder: bool) -> Settled:
-    check_task_step(task.status, TaskStatus.CANCELLED)
-    freed = take_back_live_offer(store, task, "CANCELLED")
-    moved = store.move_task(task, TaskStatus.CANCELLED, ended_at=NOW, next_step_at=None)
-    if task.student_id is not None:
-        store.lock_students([task.student_id])
-        store.free_student(task.student_id)
-        notices.to_student(store, task, Message.CANCELLED, task.student_id)
-        freed = {task.student_id}
-    if tell_elder:
-        notices.to_elder(store, task, Message.CANCELLED)
-    return _ended(task, moved, freed)
-
-
-def move_on(store: Store, task_id: UUID, lists: Lists, rules: MatchingRules) -> Settled:
-    task = _locked(store, task_id)
-    if task.status is not TaskStatus.PENDING:
-        raise NotAssigned(f"A task that is {task.status} is not asking anybody.")
-    freed = take_back_live_offer(store, task, "MOVED_ON")
-    settled = settle(store, [task.id], lists, rules)
-    settled.freed |= freed
-    return settled
-
-
-def release(store: Store, task_id: UUID, rules: MatchingRules) -> Settled:
-    task = _locked(store, task_id)
-    check_task_step(task.status, TaskStatus.PENDING)
-    settled = give_back(store, task, rules)
-    notices.to_student(store, task, Message.RELEASED, _holder(task))
-    return settled
-
-
-def assign(store: Store, task_id: UUID, student_id: int, rules: MatchingRules) -> Settled:
-    """By hand: the coordinator has talked to the student, so duty and distance do not matter. Whatever offers
-    stand in the way are taken back."""
-    elsewhere = store.live_task_of_students([student_id]).get(student_id)
-    wanted = {task_id} if elsewhere is None else {task_id, elsewhere}
-    locked = {task.id: task for task in store.lock_tasks(wanted)}
-    task = locked.get(task_id)
-    if task is None:
-        raise TaskNotFound
-    if task.is_held and task.student_id == student_id:
-        return Settled()
-    check_task_step(task.status, TaskStatus.ASSIGNED)
-    store.lock_students([student_id])
-    if not store.is_active_student(student_id):
-        raise InvalidValue("studentId", "is not the id of an active student")
-    freed: set[int] = set()
-    own = store.offer_of(task_id, student_id)
-    if own is None or own.state is not OfferState.PENDING:
-        freed = take_back_live_offer(store, task, "ASSIGNED_BY_HAND")
-    again = _take_back_elsewhere(store, student_id, task, locked)
-    store.accept_by_hand(task.id, student_id, rules.time_zone)
-    settled = _assign(store, task, student_id, rules)
-    notices.to_student(store, task, Message.ASSIGNED_TO_YOU, student_id)
-    settled.again |= again
-    settled.freed |= freed
-    return settled
-
-
-def _take_back_elsewhere(store: Store, student_id: int, task: Task, locked: Mapping[UUID, Task]) -> set[UUID]:
-    """Read again under the student's lock: an offer that came meanwhile belongs to a task that is not locked."""
-    elsewhere = store.live_task_of_students([student_id]).get(student_id)
-    if elsewhere is None or elsewhere == task.id:
-        return set()
-    if elsewhere not in locked:
-        raise Overtaken
-    take_back_live_offer(store, locked[elsewhere], "ASSIGNED_BY_HAND")
-    store.set_due(elsewhere)
-    return {elsewhere}
-
-
-# ---- pieces ----
-
-
-def _locked(store: Store, task_id: UUID) -> Task:
-    task = store.lock_task(task_id)
-    if task is None:
-        raise TaskNotFound
-    return task
-
-
-def _asked(store: Store, caller: Caller, task_id: UUID) -> tuple[Task, Offer]:
-    """The task and the caller's offer for it. Who was never asked does not learn that the task exists."""
-    task = _locked(store, task_id)
-    offer = store.offer_of(task_id, caller.id)
-    if offer is None or offer.state is OfferState.SKIPPED:
-        raise TaskNotFound
-    return task, offer
-
-
-def _own(store: Store, caller: Caller, task_id: UUID) -> Task:
-    task, offer = _asked(store, caller, task_id)
-    if task.student_id != caller.id:
-        if offer.state is OfferState.PENDING:
-            raise NotAssigned("You have not accepted this task yet.")
-        raise too_late(offer.state)
-    return task
-
-
-def _holder(task: Task) -> int:
-    assert task.student_id is not None, "a held task has a student"
-    return task.student_id
-
-
-def _assign(store: Store, task: Task, student_id: int, rules: MatchingRules) -> Settled:
-    if not store.take_student(student_id, task.id):
-        raise StudentUnavailable("This student has another task, or is not active.")
-    moved = store.move_task(
-        task,
-        TaskStatus.ASSIGNED,
-        student_id=student_id,
-        assigned_at=NOW,
-        waiting=False,
-        next_step_at=FromNow(rules.start_limit),
-    )
-    notices.to_elder(store, task, Message.ON_THE_WAY, student_id)
-    settled = Settled(lost={student_id})
-    settled.drop_keys(task.id, moved.updated_at, moved.next_step_at)
-    return settled
-
-
-def _start(store: Store, task: Task, rules: MatchingRules) -> Settled:
-    check_task_step(task.status, TaskStatus.STARTED)
-    assert task.assigned_at is not None, "a held task was assigned"
-    # Where no step is left, it was reported as not completed before it even started; once is enough.
-    complete_by = None if task.next_step_at is None else task.assigned_at + rules.complete_limit
-    moved = store.move_task(task, TaskStatus.STARTED, started_at=NOW, next_step_at=complete_by)
-    notices.to_elder(store, task, Message.STARTED, task.student_id)
-    settled = Settled()
-    settled.drop_keys(task.id, moved.updated_at, moved.next_step_at)
-    return settled
-
-
-def give_back(store: Store, task: Task, rules: MatchingRules) -> Settled:
-    """ASSIGNED or STARTED to PENDING: the search begins again, without the student who had the task."""
-    student_id = _holder(task)
-    store.lock_students([student_id])
-    accepted = store.offer_of(task.id, student_id)
-    assert accepted is not None, "whoever holds a task has accepted an offer for it"
-    store.close_offer(accepted, OfferState.RELEASED)
-    store.free_student(student_id)
-    store.move_task(
-        task,
-        TaskStatus.PENDING,
-        student_id=None,
-        assigned_at=None,
-        started_at=None,
-        search_until=FromNow(rules.search_limit),
-        next_step_at=NOW,
-    )
-    notices.to_elder(store, task, Message.SEARCHING_AGAIN, student_id)
-    return Settled(again={task.id}, freed={student_id})
-
-
-def take_back_live_offer(store: Store, task: Task, reason: str) -> set[int]:
-    """The students, one or none, who were being asked and now are not."""
-    live = store.live_offers([task.id]).get(task.id)
-    if live is None:
-        return set()
-    store.close_offer(live, OfferState.WITHDRAWN, reason)
-    notices.offer_taken_back(store, task.id, live.student_id)
-    return {live.student_id}
-
-
-def _ended(task: Task, moved: Moved, freed: set[int]) -> Settled:
-    settled = Settled(freed=freed)
-    settled.drop_keys(task.id, moved.updated_at)
-    return settled
+def _as_pressed(view: TaskView) -> TaskView:
+    if view.status is TaskStatus.PENDING:
+        return view
+    return replace(view, status=TaskStatus.PENDING, student=None, next_step_at=view.created_at)

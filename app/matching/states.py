@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from app.errors import Conflict
+from app.foundation.errors import Conflict
 
 
 class TaskStatus(StrEnum):

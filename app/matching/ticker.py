@@ -4,9 +4,9 @@ import threading
 
 import structlog
 
-from app.clock import Clock
-from app.errors import Unavailable
-from app.failpoints import failpoint
+from app.foundation.clock import Clock
+from app.foundation.errors import Unavailable
+from app.foundation.failpoints import failpoint
 from app.matching.due import DueTasks
 from app.redis_store.contract import Clockwork
 

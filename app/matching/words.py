@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Message(StrEnum):
+class NoticeKind(StrEnum):
     """Kinds of messages; phones get them as `type`."""
 
     OFFER = "OFFER"

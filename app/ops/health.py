@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.db import Database
-from app.errors import AppError
+from app.db.database import Database
+from app.db.revisions import current_revision, head_revision
+from app.foundation.errors import AppError
 from app.matching.lateness import is_late
-from app.ops.migrate import current_revision, head_revision
 from app.redis_store.contract import Clockwork
 
 
@@ -28,9 +28,9 @@ class Readiness:
         self._late_after_s = late_after_s
         self._head: str | None = None
 
-    def look(self) -> "Report":
+    def look(self) -> "ReadinessReport":
         database = _health(self._database_answers)
-        return Report(
+        return ReadinessReport(
             database=database,
             # Not asked again where there was no answer: each try waits for a timeout.
             migrations=_health(self._schema_is_newest) if database is Health.OK else database,
@@ -58,7 +58,7 @@ class Readiness:
 
 
 @dataclass(frozen=True)
-class Report:
+class ReadinessReport:
     database: Health
     migrations: Health
     redis: Health

@@ -19,7 +19,7 @@ from prometheus_client import (
 )
 from prometheus_client.registry import Collector
 
-from app.settings import Settings
+from app.settings.settings import Settings
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from app.settings import Settings
+from app.settings.settings import Settings
 
 
 @contextmanager

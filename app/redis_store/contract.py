@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Protocol
 from uuid import UUID
 
-from app.errors import Unavailable
+from app.foundation.errors import Unavailable
 
 
 class RedisUnavailable(Unavailable):

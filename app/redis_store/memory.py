@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from uuid import UUID
 
-from app.clock import Clock
+from app.foundation.clock import Clock
 from app.redis_store.contract import Due, ListChange, RedisUnavailable, TaskKeys, from_ms, to_ms
 from app.redis_store.keys import CANDIDATES_TTL_S, VERSION_TTL_S
 from app.redis_store.store import CLAIM_MS, SOON_MS

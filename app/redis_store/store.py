@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from app.failpoints import failpoint
+from app.foundation.failpoints import failpoint
 from app.redis_store import keys, scripts
 from app.redis_store.client import DOWN_PAUSE_S, Reach, open_client
 from app.redis_store.contract import Due, RedisUnavailable, TaskKeys, from_ms, to_ms

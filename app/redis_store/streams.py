@@ -25,7 +25,7 @@ CALL_S = 2.0
 
 
 @dataclass(frozen=True)
-class Message:
+class StreamEntry:
     id: str
     payload: bytes = field(repr=False)
     """Empty where the message has no such field."""
@@ -60,7 +60,7 @@ class Inlet:
         self.consumer = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._joined = False
 
-    def read(self, most: int) -> list[Message]:
+    def read(self, most: int) -> list[StreamEntry]:
         """What nobody of the group has read yet; waits a moment for it."""
         with self._joining():
             reply = self._client.xreadgroup(
@@ -68,7 +68,7 @@ class Inlet:
             )
         return _messages(reply[0][1]) if reply else []
 
-    def claim(self, most: int, idle_s: float) -> list[Message]:
+    def claim(self, most: int, idle_s: float) -> list[StreamEntry]:
         """What somebody read and left without an answer for so long, from the oldest on."""
         start: bytes | str = "0-0"
         with self._joining():
@@ -80,7 +80,7 @@ class Inlet:
                 if entries or start == b"0-0":
                     return _messages(entries)
 
-    def answer(self, messages: Sequence[Message]) -> None:
+    def answer(self, messages: Sequence[StreamEntry]) -> None:
         if messages:
             with self._joining():
                 self._client.xack(self._stream, self._group, *(message.id for message in messages))
@@ -125,8 +125,8 @@ class Inlet:
                 self._client.xgroup_delconsumer(self._stream, self._group, one["name"])
 
 
-def _messages(entries: list[tuple[bytes | None, dict[bytes, bytes]]]) -> list[Message]:
-    return [Message(id_.decode(), fields.get(FIELD, b"")) for id_, fields in entries if id_ is not None]
+def _messages(entries: list[tuple[bytes | None, dict[bytes, bytes]]]) -> list[StreamEntry]:
+    return [StreamEntry(id_.decode(), fields.get(FIELD, b"")) for id_, fields in entries if id_ is not None]
 
 
 def _connect(redis_url: str, timeout_s: float) -> Any:

@@ -1,4 +1,4 @@
-from app.errors import Conflict, Forbidden, NotFound
+from app.foundation.errors import Conflict, Forbidden, NotFound
 
 
 class UserNotFound(NotFound):

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import UserDefinedType
 
-from app.db import metadata
+from app.db.schema import metadata, one_of
 
 
 class Role(StrEnum):
@@ -46,10 +46,6 @@ class AddressKind(StrEnum):
 
     TOKEN = "TOKEN"
     FID = "FID"
-
-
-def one_of(column: str, values: type[StrEnum]) -> str:
-    return f"{column} IN ({', '.join(repr(value.value) for value in values)})"
 
 
 users = Table(

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, text
 from sqlalchemy.exc import IntegrityError
 
-from app.errors import InvalidValue
+from app.foundation.pages import Page, page_of, parse_number
 from app.users.errors import DeviceNotFound, FirebaseUidTaken, UserDeactivated, UserNotFound
 from app.users.models import AddressKind, Caller, LatLon, Platform, Role
 
@@ -42,13 +42,7 @@ class User:
 
 
 @dataclass(frozen=True)
-class UserPage:
-    items: list[User]
-    next_cursor: str | None
-
-
-@dataclass(frozen=True)
-class Device:
+class DeviceRegistration:
     device_id: str
     token: str
     platform: Platform
@@ -106,7 +100,7 @@ def get_user(conn: Connection, user_id: int) -> User:
     return _user(row)
 
 
-def list_users(conn: Connection, *, role: Role | None, cursor: str | None, limit: int) -> UserPage:
+def list_users(conn: Connection, *, role: Role | None, cursor: str | None, limit: int) -> Page[User]:
     """Newest first; ids are given out in the order of time."""
     conditions: list[str] = []
     values: dict[str, Any] = {"limit": limit + 1}
@@ -115,11 +109,10 @@ def list_users(conn: Connection, *, role: Role | None, cursor: str | None, limit
         values["role"] = role.value
     if cursor is not None:
         conditions.append("u.id < :before")
-        values["before"] = _parse_cursor(cursor)
+        values["before"] = parse_number(cursor)
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     rows = conn.execute(text(f"{_USER} {where} ORDER BY u.id DESC LIMIT :limit"), values).mappings().all()
-    items = [_user(row) for row in rows[:limit]]
-    return UserPage(items, str(items[-1].id) if len(rows) > limit else None)
+    return page_of(rows, limit, _user)
 
 
 _PLAIN_COLUMNS = ("name", "phone", "locale", "institution_id", "firebase_uid")
@@ -161,7 +154,7 @@ def is_on_duty(conn: Connection, student_id: int) -> bool:
     return bool(found.scalar_one_or_none())
 
 
-def put_device(conn: Connection, user_id: int, device: Device) -> None:
+def put_device(conn: Connection, user_id: int, device: DeviceRegistration) -> None:
     """A phone belongs to whoever signed in on it last, and a token to the phone that showed it last."""
     conn.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:token, 7))"), {"token": device.token})
     conn.execute(
@@ -206,12 +199,6 @@ def _translated(error: IntegrityError) -> Exception:
     if constraint == "users_firebase_uid_key":
         return FirebaseUidTaken("Another user has this Firebase uid.")
     return error
-
-
-def _parse_cursor(cursor: str) -> int:
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
-        raise InvalidValue("cursor", "is not a cursor that this list has given out")
-    return int(cursor)
 
 
 def _caller(row: RowMapping) -> Caller:

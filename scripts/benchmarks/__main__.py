@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from app.logs import configure_logs
+from app.foundation.logs import configure_logs
 from benchmarks import (
     candidates,
     deadlines,

@@ -10,10 +10,10 @@ from flask import Flask, request
 from psycopg_pool import ConnectionPool
 
 from app.api.server import Server
-from app.ids import uuid7
-from app.logs import configure_logs
+from app.foundation.ids import uuid7
+from app.foundation.logs import configure_logs
 from app.ops.shared_metrics import shared_metrics
-from app.settings import load_settings
+from app.settings.settings import load_settings
 from benchmarks.bench import OPTIONS
 
 INSERT = """

@@ -14,10 +14,11 @@ import redis
 from psycopg import sql
 from sqlalchemy.engine import make_url
 
-from app.bootstrap import Services, build_services
-from app.db import Database, psycopg_url
-from app.ops.migrate import upgrade
-from app.settings import Settings
+from app.api.services import Services
+from app.bootstrap import build_services
+from app.cli.migrate import upgrade
+from app.db.database import Database, psycopg_url
+from app.settings.settings import Settings
 
 SECRET = "a-secret-for-benchmarks-that-is-long-enough-0123456789"
 TIME_ZONE = "Europe/Istanbul"

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.ids import uuid7
-from app.matching.circle import Circle
+from app.foundation.ids import uuid7
+from app.matching.map_distance import SearchCircle
 from app.matching.store.postgres.stores import PostgresStore
 from app.matching.store.records import Ranking
 from app.users.models import LatLon
@@ -117,5 +117,5 @@ def rival(conn: Connection, spot: LatLon) -> list[int]:
 
 
 def floor(conn: Connection, spot: LatLon) -> list[Any]:
-    circle = Circle(spot.lat, spot.lon, city.RADIUS_M)
+    circle = SearchCircle(spot.lat, spot.lon, city.RADIUS_M)
     return fetch(conn, FLOOR, {"x": circle.x, "y": circle.y, "outer": circle.outer, "cap": CAP})

@@ -8,12 +8,11 @@ from http.client import HTTPConnection
 from queue import SimpleQueue
 from uuid import uuid4
 
-from app.clock import FakeClock
-from app.delivery.channels.base import Device, Parcel
+from app.delivery.channels.base import Parcel
 from app.delivery.channels.fcm import FcmChannel
 from app.delivery.channels.fcm_wire import encode_message
-from app.delivery.event import NotificationEvent
-from app.delivery.models import Outcome, Priority
+from app.delivery.messages.values import Device, Notification, Outcome, Priority
+from app.foundation.clock import FakeClock
 from app.users.models import AddressKind
 from benchmarks import mailbag
 from benchmarks.bench import Bench, say
@@ -52,7 +51,7 @@ def measure(bench: Bench) -> Section:
 
 def _parcel() -> Parcel:
     id_ = uuid4()
-    event = NotificationEvent(
+    event = Notification(
         id=id_,
         notification_type="PUSH",
         recipient="user:7",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from app.delivery.retry import EMAIL_POLICY, PUSH_POLICY, SMS_POLICY, WEBHOOK_POLICY, WHATSAPP_POLICY
+from app.delivery.messages.retry import EMAIL_POLICY, PUSH_POLICY, SMS_POLICY, WEBHOOK_POLICY, WHATSAPP_POLICY
 from benchmarks import mailbag, plans, roles
 from benchmarks.bench import Bench, fetch, say
 from benchmarks.figures import number

@@ -7,11 +7,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
-from app.db import Database
-from app.delivery.contract import NewSubmission
-from app.delivery.models import NotificationType
-from app.delivery.service import submit
-from app.delivery.wake import WAKE_CHANNEL
+from app.db.database import Database
+from app.db.wake import WAKE_CHANNEL
+from app.delivery.messages.submit import NewSubmission, submit
+from app.delivery.messages.values import NotificationType
 from benchmarks import delivery_rival, mailbag, pace, roles
 from benchmarks.bench import Bench, fetch, say
 from benchmarks.figures import number, percentile, spread

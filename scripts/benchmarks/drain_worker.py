@@ -12,15 +12,17 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.clock import DatabaseClock
-from app.db import Database
+from app.db.database import Database
+from app.db.wake import Announcer
 from app.delivery.channels.base import Parcel, SingleProvider
 from app.delivery.channels.registry import Channels
-from app.delivery.lane import LaneOptions
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import SMS_POLICY, Result
-from app.delivery.worker import Dispatcher
-from app.logs import configure_logs
+from app.delivery.messages.retry import SMS_POLICY, Result
+from app.delivery.messages.values import NotificationType, Outcome
+from app.delivery.role import FOLLOWERS
+from app.delivery.sending.channel_worker import ChannelWorkerOptions
+from app.delivery.sending.dispatcher import Dispatcher
+from app.foundation.clock import DatabaseClock
+from app.foundation.logs import configure_logs
 from app.redis_store.breakers import RedisBreakers
 from app.redis_store.client import open_client
 
@@ -49,11 +51,12 @@ def main(file: Path, threads: int, group_s: float) -> None:
         db,
         DatabaseClock(db.now),
         Channels([channel]),
-        database_url=os.environ["DATABASE_URL"],
-        options=LaneOptions(threads=threads),
+        announcer=Announcer(os.environ["DATABASE_URL"]),
+        options=ChannelWorkerOptions(threads=threads),
         types=[NotificationType.SMS],
         breakers=breakers,
         group_s=group_s,
+        followers=FOLLOWERS,
     )
     print("ready", flush=True)
     dispatcher.run(stop)

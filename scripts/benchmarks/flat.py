@@ -8,9 +8,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection as AppConnection
 
-from app.delivery import queue
-from app.delivery.models import NotificationType
-from app.ids import uuid7
+from app.delivery.messages import claims
+from app.delivery.messages.values import NotificationType
+from app.delivery.role import FOLLOWERS
+from app.foundation.ids import uuid7
 from app.matching import cascade
 from app.matching.rules import MatchingRules
 from app.matching.store.postgres.stores import PostgresStore
@@ -123,7 +124,7 @@ def _count_newest(place: Place, _item: None) -> None:
 
 
 def _claim(place: Place, _item: None) -> None:
-    assert len(queue.claim(place.conn, NotificationType.PUSH, 200, 30.0).taken) == 200
+    assert len(claims.claim(place.conn, NotificationType.PUSH, 200, 30.0, followers=FOLLOWERS).taken) == 200
 
 
 RULES = MatchingRules()

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from app.delivery.wake import WAKE_CHANNEL
+from app.db.wake import WAKE_CHANNEL
 from benchmarks.bench import Bench, Connection, fetch, run
 from benchmarks.roles import eventually
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from app.db import Database
-from app.delivery.actions.service import request
-from app.delivery.contract import NewAction
+from app.db.database import Database
+from app.delivery.actions.requests import NewAction
+from app.delivery.actions.service import request_actions
 from benchmarks import mailbag
 from benchmarks.bench import Bench, Connection, fetch
 from benchmarks.provider import Diary
@@ -48,7 +48,7 @@ def ask_for(bench: Bench, database: str, provider: StandIn, how_many: int) -> No
     db = Database(bench.url(database), pool_size=1)
     for first in range(0, how_many, BATCH):
         with db.transaction() as conn:
-            request(conn, [NewAction(plan)] * min(BATCH, how_many - first))
+            request_actions(conn, [NewAction(plan)] * min(BATCH, how_many - first))
     db.close()
 
 

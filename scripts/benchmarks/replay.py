@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from app.ids import uuid7
+from app.foundation.ids import uuid7
 from benchmarks.bench import Connection, run
 from benchmarks.capture import COMMIT, Sent
 

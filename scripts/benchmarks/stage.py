@@ -18,7 +18,7 @@ from uuid import UUID
 
 import psycopg
 
-from app.delivery.wake import WAKE_CHANNEL
+from app.db.wake import WAKE_CHANNEL
 from app.redis_store import keys
 from app.redis_store.contract import to_ms
 from benchmarks import celery_rival, neighbourhoods, roles
@@ -195,7 +195,7 @@ class Stage:
             with self._bench.connect(self._database) as conn:
                 run(conn, "UPDATE offers SET deadline = clock_timestamp() WHERE task_id = %s", [ids[0]])
             with captured() as sent:
-                services.matching.conductor.advance([ids[0]], skip_locked=True, lists={ids[0]: list(model.left)})
+                services.matching.runner.advance([ids[0]], skip_locked=True, lists={ids[0]: list(model.left)})
         return Template(sent, model)
 
     def _open_tasks(self) -> list[UUID]:

@@ -9,8 +9,8 @@ import fakeredis
 import pytest
 import redis
 
-from app.delivery.breaker import MOST_KNOWN, Gate
-from app.ops.breakers import BreakerLevels
+from app.delivery.sending.breaker_gate import MOST_KNOWN, BreakerGate
+from app.ops.breaker_gauges import BreakerGauges
 from app.redis_store.breakers import (
     GO,
     BreakerRules,
@@ -164,7 +164,7 @@ def test_what_was_under_way_when_it_opened_changes_nothing(breakers: Breakers, t
 def test_prometheus_is_told_who_is_left_alone(breakers: Breakers, time: Time) -> None:
     breakers.tell("smtp", calls=5, failures=0)
     open_it(breakers)
-    [providers, _] = BreakerLevels(breakers).collect()
+    [providers, _] = BreakerGauges(breakers).collect()
     assert {sample.labels["provider"]: sample.value for sample in providers.samples} == {"fcm": 2, "smtp": 0}
 
 
@@ -172,7 +172,7 @@ def test_prometheus_is_told_how_many_receivers_of_webhooks_there_are_and_not_whi
     breakers.tell("ornek.org:443", calls=5, failures=0)
     breakers.tell("2001:db8::1:443", calls=5, failures=0)
     open_it(breakers, "gizli.ornek.org:443")
-    families = list(BreakerLevels(breakers).collect())
+    families = list(BreakerGauges(breakers).collect())
     assert "ornek" not in str(families)
     counts = {sample.labels["state"]: sample.value for sample in families[1].samples}
     assert counts == {"closed": 2, "open": 1, "half_open": 0}
@@ -188,7 +188,7 @@ def test_a_probe_that_tried_nothing_leaves_nothing_behind(redis_url: str) -> Non
 
 
 def test_a_gate_does_not_grow_with_the_receivers_of_webhooks(breakers: Breakers, time: Time) -> None:
-    gate = Gate(breakers, time)
+    gate = BreakerGate(breakers, time)
     for number in range(3 * MOST_KNOWN):
         name = f"host-{number}:443"
         gate.tell(name, gate.ask(name, PROBE_S), calls=1, failures=0)

@@ -17,10 +17,10 @@ import structlog
 from app.delivery.channels.base import Parcel
 from app.delivery.channels.email import EmailChannel, open_channel
 from app.delivery.channels.registry import Wiring
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import Result, RetryPolicy
-from app.mail_server import MailServer, Sender, Tls, parse_sender
-from app.settings import load_settings
+from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.values import NotificationType, Outcome
+from app.settings.mail_server import MailSender, MailServer, Tls, parse_sender
+from app.settings.settings import load_settings
 from tests.support.certificates import Authority
 from tests.support.delivery import parcel
 from tests.support.smtp_server import Hang, Received, Reset, SmtpServer, rude_server
@@ -66,7 +66,7 @@ def open_to(
     tls: Tls = Tls.STARTTLS,
     user: str | None = "yaninda",
     password: str = ACCOUNTS["yaninda"],
-    sender: Sender = SENDER,
+    sender: MailSender = SENDER,
     policy: RetryPolicy = QUICK,
     **more: Any,
 ) -> EmailChannel:
@@ -591,7 +591,7 @@ def test_settings_open_it(server: SmtpServer, authority: Authority) -> None:
     settings = load_settings(environ)
     assert "EMAIL" not in settings.recorded_types
     nothing: Any = None
-    channel = open_channel(Wiring(settings, nothing, nothing))
+    channel = open_channel(Wiring(settings, nothing, nothing, nothing))
     assert channel is not None and channel.can_handle("EMAIL") and not channel.can_handle("SMS")
     assert (channel.policy.timeout_s, channel.policy.retries, channel.needs_device) == (10, 3, False)
     assert send(channel).outcome is SENT
@@ -600,4 +600,4 @@ def test_settings_open_it(server: SmtpServer, authority: Authority) -> None:
 
 def test_without_a_server_there_is_no_channel() -> None:
     nothing: Any = None
-    assert open_channel(Wiring(load_settings(GOOD), nothing, nothing)) is None
+    assert open_channel(Wiring(load_settings(GOOD), nothing, nothing, nothing)) is None

@@ -8,10 +8,10 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from app.clock import FakeClock
 from app.delivery.channels.sms_gateway import Gateway, SmsGatewayChannel
-from app.delivery.models import NotificationType, Outcome, Priority
-from app.delivery.retry import Result, RetryPolicy
+from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.values import NotificationType, Outcome, Priority
+from app.foundation.clock import FakeClock
 from tests.support.delivery import parcel
 from tests.support.provider_server import Answer, Hang, ProviderServer, retry_afters
 

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from app import signing_secrets
-from app.clock import FakeClock
-from app.delivery.channels.base import DirectoryEntry
 from app.delivery.channels.public_addresses import Resolver
 from app.delivery.channels.webhook import WebhookChannel
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import WEBHOOK_POLICY, Result, RetryPolicy
+from app.delivery.messages.retry import WEBHOOK_POLICY, Result, RetryPolicy
+from app.delivery.messages.values import DirectoryEntry, NotificationType, Outcome
+from app.foundation.clock import FakeClock
+from app.settings import signing_secrets
 from tests.support.delivery import parcel
 from tests.support.provider_server import (
     Answer,

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from app.clock import FakeClock
 from app.delivery.channels.whatsapp import Sender, WhatsAppChannel
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import Result, RetryPolicy
+from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.values import NotificationType, Outcome
+from app.foundation.clock import FakeClock
 from tests.support.delivery import parcel
 from tests.support.phone_providers import ACCESS_TOKEN, NUMBER_ID, CloudApiServer, cloud_error
 from tests.support.provider_server import Answer, retry_afters

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from app.clock import FakeClock
-from app.db import Database
+from app.db.database import Database
 from app.delivery.channels.base import Channel
 from app.delivery.channels.fcm import FcmChannel
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.recording import RecordingChannel
-from app.delivery.event import NotificationEvent
-from app.delivery.models import Outcome
+from app.delivery.messages.values import Notification, Outcome
+from app.foundation.clock import FakeClock
 from tests.support.delivery import PHONE, TABLET, parcel, shown
 from tests.support.fcm_server import FcmServer
 
@@ -57,7 +56,7 @@ def fcm(request: pytest.FixtureRequest) -> Iterator[Stage]:
         channel.close()
 
 
-def _shown(event: NotificationEvent) -> Arrived:
+def _shown(event: Notification) -> Arrived:
     return Arrived(event.subject or None, event.body or None, event.data)
 
 

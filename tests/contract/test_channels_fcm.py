@@ -13,11 +13,11 @@ import pytest
 import structlog
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from app.clock import FakeClock
-from app.delivery.channels.base import Device, Parcel
+from app.delivery.channels.base import Parcel
 from app.delivery.channels.fcm import FcmChannel
-from app.delivery.models import Outcome
-from app.delivery.retry import Result, RetryPolicy
+from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.values import Device, Outcome
+from app.foundation.clock import FakeClock
 from app.users.models import AddressKind
 from tests.support import fcm_server
 from tests.support.delivery import TABLET, parcel

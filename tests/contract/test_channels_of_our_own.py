@@ -11,16 +11,16 @@ import pytest
 import redis
 from sqlalchemy import text
 
-from app.clock import DatabaseClock
-from app.db import Database, DatabaseUnavailable
+from app.bootstrap import build_channels
+from app.db.database import Database, DatabaseUnavailable
 from app.delivery.channels.audit import AuditChannel
 from app.delivery.channels.base import Channel, Parcel
 from app.delivery.channels.in_app import InAppChannel
-from app.delivery.channels.registry import Wiring, open_channels
-from app.delivery.models import NotificationType, Outcome
-from app.errors import Unavailable
+from app.delivery.messages.values import NotificationType, Outcome
+from app.foundation.clock import DatabaseClock
+from app.foundation.errors import Unavailable
 from app.redis_store import hints, keys
-from app.settings import Settings
+from app.settings.settings import Settings
 from tests.support.api import NOBODY_LISTENS
 from tests.support.delivery import add_user, parcel
 
@@ -130,7 +130,7 @@ def test_a_table_that_is_held_is_not_waited_for_longer_than_the_policy_says(stag
 
 
 def test_it_serves_its_type_wherever_the_service_runs(stage: Stage, settings: Settings) -> None:
-    channels = open_channels(Wiring(settings, stage.db, DatabaseClock(stage.db.now)))
+    channels = build_channels(settings, stage.db, DatabaseClock(stage.db.now))
     assert type(channels.find(stage.type_)) is type(stage.channel)
     channels.close()
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import structlog
 
-from app.clock import FakeClock
 from app.delivery.channels.base import Parcel
 from app.delivery.channels.http_channel import HttpChannel
 from app.delivery.channels.sms_gateway import Gateway, SmsGatewayChannel
 from app.delivery.channels.twilio import Account, TwilioChannel
 from app.delivery.channels.whatsapp import Sender, WhatsAppChannel
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import SMS_POLICY, WHATSAPP_POLICY, Result, RetryPolicy
+from app.delivery.messages.retry import SMS_POLICY, WHATSAPP_POLICY, Result, RetryPolicy
+from app.delivery.messages.values import NotificationType, Outcome
+from app.foundation.clock import FakeClock
 from tests.support.delivery import parcel
 from tests.support.phone_providers import (
     ACCESS_TOKEN,

@@ -11,7 +11,7 @@ import fakeredis
 import pytest
 import redis
 
-from app.ids import uuid7
+from app.foundation.ids import uuid7
 from app.redis_store.contract import Clockwork, Due, ListChange, RedisUnavailable, TaskKeys, from_ms
 from app.redis_store.keys import DEADLINES
 from app.redis_store.store import RedisClockwork, connect

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from app.ids import uuid7
+from app.foundation.ids import uuid7
 from app.matching.errors import Overtaken, TaskNotFound
 from app.matching.states import OfferState, TaskStatus
 from app.matching.store.memory.tables import ConstraintBroken

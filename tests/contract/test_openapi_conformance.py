@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from app.api.app import create_app
-from app.bootstrap import Services
+from app.api.services import Services
 from tests.support.world import authorization, settle_world
 
 ALWAYS = [
@@ -56,7 +56,6 @@ def environ() -> dict[str, Any]:
 def app(services: Services) -> Iterator[Any]:
     app = create_app(services)
     yield app
-    app.extensions["site"].location_limit.close()
 
 
 @pytest.mark.parametrize("mode", list(CHECKS), ids=lambda mode: mode.value)

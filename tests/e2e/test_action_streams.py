@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import redis
 
+from app.api.services import Services
 from app.api.tokens import LocalTokens
-from app.bootstrap import Services
 from app.users import service as users
 from app.users.models import Role
 from tests.support.provider_server import Answer, ProviderServer, Request, Scripted

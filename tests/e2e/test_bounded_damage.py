@@ -22,10 +22,11 @@ import pytest
 from machine import processes
 from sqlalchemy import text
 
+from app.api.services import Services
 from app.api.tokens import LocalTokens
-from app.bootstrap import Services, build_services
-from app.ops.migrate import upgrade
-from app.settings import Settings
+from app.bootstrap import build_services
+from app.cli.migrate import upgrade
+from app.settings.settings import Settings
 from app.users.models import Caller
 from tests.conftest import SECRET
 from tests.support.matching import Neighbourhood, broken_promises

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from sqlalchemy import text
 
+from app.api.services import Services
 from app.api.tokens import LocalTokens
-from app.bootstrap import Services
 from tests.support.serving import eventually, free_port, is_ready
 from tests.support.world import settle_world
 

@@ -7,8 +7,8 @@ import pytest
 import redis
 from sqlalchemy import text
 
+from app.api.services import Services
 from app.api.tokens import LocalTokens
-from app.bootstrap import Services
 from app.users import service as users
 from app.users.models import LatLon, Role
 from tests.support.serving import Phone, eventually, serving

@@ -19,15 +19,17 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
 from app.bootstrap import build_services
-from app.db import psycopg_url
+from app.cli.migrate import upgrade
+from app.db.database import psycopg_url
+from app.db.wake import Announcer
 from app.delivery.actions.conductor import Conductor
-from app.delivery.actions.desk import ActionRules
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.channels.registry import Channels
-from app.delivery.worker import Dispatcher
-from app.logs import configure_logs
-from app.ops.migrate import upgrade
-from app.settings import Settings
+from app.delivery.messages.rules import DeliveryRules
+from app.delivery.role import FOLLOWERS
+from app.delivery.sending.dispatcher import Dispatcher
+from app.foundation.logs import configure_logs
+from app.settings.settings import Settings
 from app.users.models import LatLon
 from tests.conftest import SECRET
 from tests.support.matching import BROKEN_PROMISES, Neighbourhood
@@ -79,8 +81,14 @@ def town(database_url: str, redis_url: str) -> Iterator[Town]:
 
 def _live_a_day(url: str, redis_url: str) -> dict[str, Any]:
     services = build_services(Settings(database_url=url, redis_url=redis_url, auth_secret=SECRET), pool_size=4)
-    post = Dispatcher(services.db, services.clock, Channels([RecordingChannel(services.db)]), database_url=url)
-    conductor = Conductor(services.db, ActionRules.from_settings(services.settings), lambda _timeout_s: None)
+    post = Dispatcher(
+        services.db,
+        services.clock,
+        Channels([RecordingChannel(services.db)]),
+        announcer=Announcer(url),
+        followers=FOLLOWERS,
+    )
+    conductor = Conductor(services.db, DeliveryRules.from_settings(services.settings))
     there = Neighbourhood(services)
     zeynep, ayse, hatice = there.coordinator(), there.elder(), there.elder("Hatice Demir")
     ali, banu = there.students(100, 200)

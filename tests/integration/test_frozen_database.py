@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
-from app.db import Database, DatabaseUnavailable
-from app.settings import Settings
-from app.watchdog import answer_by
+from app.db.database import Database, DatabaseUnavailable
+from app.db.watchdog import answer_by
+from app.settings.settings import Settings
 from tests.support.silent_gate import SilentGate, silent_gate
 
 

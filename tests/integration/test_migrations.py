@@ -12,9 +12,11 @@ from sqlalchemy import Engine, create_engine, inspect, text
 from sqlalchemy.engine import make_url
 
 import app.schema  # noqa: F401  (fills the metadata)
-from app.db import metadata, psycopg_url
+from app.cli.migrate import upgrade
+from app.db.database import psycopg_url
+from app.db.revisions import alembic_config, current_revision, head_revision
+from app.db.schema import metadata
 from app.delivery.plans.shipped import PLANS
-from app.ops.migrate import alembic_config, current_revision, head_revision, upgrade
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from uuid import UUID
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from app.errors import AppError
-from app.matching import duty, service
+from app.foundation.errors import AppError
+from app.matching import availability, deeds
 from app.matching.cascade import Settled, settle
 from app.matching.contract import NewTask
 from app.matching.rules import MatchingRules
@@ -80,7 +80,7 @@ class MatchingMachine(RuleBasedStateMachine):
         if dies:
             made: Any = self.do(
                 caller.id not in self.ref.inactive_elders,
-                lambda: self.in_transaction(lambda store: service.press(store, new, key, self.ref.rules)),
+                lambda: self.in_transaction(lambda store: deeds.press(store, new, key, self.ref.rules)),
             )
             task_id, created = (made.task_id, made.created) if made else (None, False)
         else:
@@ -118,7 +118,7 @@ class MatchingMachine(RuleBasedStateMachine):
         again = one.offers.get(caller.id) == "ACCEPTED"
         allowed = again or self.is_asked_in_time(one, caller.id)
         if dies:
-            self.die(allowed, lambda store: service.accept(store, caller, one.id, self.ref.rules))
+            self.die(allowed, lambda store: deeds.accept(store, caller, one.id, self.ref.rules))
         else:
             self.do(allowed, lambda: self.world.matching.accept(caller, one.id))
         if allowed and not again:
@@ -135,8 +135,8 @@ class MatchingMachine(RuleBasedStateMachine):
         again = one.offers.get(caller.id) == "REJECTED"
         allowed = again or self.is_asked_in_time(one, caller.id)
         if dies:
-            lists = self.world.matching.conductor.lists([one.id])
-            self.die(allowed, lambda store: service.reject(store, caller, one.id, lists, self.ref.rules))
+            lists = self.world.matching.runner.lists([one.id])
+            self.die(allowed, lambda store: deeds.reject(store, caller, one.id, lists, self.ref.rules))
         else:
             self.do(allowed, lambda: self.world.matching.reject(caller, one.id))
         if allowed and not again:
@@ -183,7 +183,7 @@ class MatchingMachine(RuleBasedStateMachine):
         again = one.offers.get(caller.id) == "RELEASED"
         allowed = again or (one.holder == caller.id and one.status in HELD)
         if dies:
-            self.die(allowed, lambda store: service.withdraw(store, caller, one.id, self.ref.rules))
+            self.die(allowed, lambda store: deeds.withdraw(store, caller, one.id, self.ref.rules))
         else:
             self.do(allowed, lambda: self.world.matching.withdraw(caller, one.id))
         if allowed and not again:
@@ -194,7 +194,7 @@ class MatchingMachine(RuleBasedStateMachine):
     def come_or_go(self, student: int, on_duty: bool, dies: bool) -> None:
         one = self.student(student)
         if dies:
-            self.die(True, lambda store: duty.set_availability(store, one.id, on_duty))
+            self.die(True, lambda store: availability.set_availability(store, one.id, on_duty))
         else:
             self.do(True, lambda: self.world.matching.set_availability(self.callers[one.id], on_duty))
         one.on_duty = on_duty
@@ -347,7 +347,7 @@ class MatchingMachine(RuleBasedStateMachine):
         """Due or not: settling does what is due and nothing else."""
         ids = sorted({task.id for task in map(self.task, chosen) if task is not None})
         for _ in range(2 if twice else 1):
-            self.world.matching.conductor.advance(ids, skip_locked=True)
+            self.world.matching.runner.advance(ids, skip_locked=True)
             self.observe(all_were_due=False)
 
     @rule(chosen=st.lists(Which, min_size=1, max_size=3), student=Which, what=st.sampled_from(["off", "far", "gone"]))
@@ -358,9 +358,9 @@ class MatchingMachine(RuleBasedStateMachine):
             return
         far = self.world.spot(5000.0)
         interlude: Interlude = {
-            "off": lambda store: duty.set_availability(store, one.id, False),
-            "far": lambda store: duty.set_location(store, one.id, far, self.ref.rules),
-            "gone": lambda store: duty.set_active(store, one.id, False, self.ref.rules),
+            "off": lambda store: availability.set_availability(store, one.id, False),
+            "far": lambda store: availability.set_location(store, one.id, far, self.ref.rules),
+            "gone": lambda store: availability.set_active(store, one.id, False, self.ref.rules),
         }[what]
 
         def left() -> None:
@@ -389,11 +389,11 @@ class MatchingMachine(RuleBasedStateMachine):
         for task in self.ref.tasks.values() if orders else ():
             # The rival did not ask Redis for the lists.
             task.orders = [*task.orders, *orders]
-        self.world.matching.conductor.advance(ids, skip_locked=True)
+        self.world.matching.runner.advance(ids, skip_locked=True)
         if stores.follows is None:
             stores.interlude = None
         else:
-            self.world.matching.conductor.follow_up(stores.follows, skip_locked=True)
+            self.world.matching.runner.follow_up(stores.follows, skip_locked=True)
             done()
         self.observe(all_were_due=False)
         self.rankings_before.clear()
@@ -413,14 +413,14 @@ class MatchingMachine(RuleBasedStateMachine):
             # Redis counts in milliseconds, rounded up.
             self.pass_time(0.01)
             while ids := self.world.claim(2):
-                self.world.matching.conductor.advance(ids, skip_locked=True)
+                self.world.matching.runner.advance(ids, skip_locked=True)
                 self.observe()
         else:
             for _ in range(ROUNDS):
                 ids = self.due()
                 if not ids:
                     break
-                self.world.matching.conductor.advance(ids, skip_locked=True)
+                self.world.matching.runner.advance(ids, skip_locked=True)
                 self.observe()
         assert not self.due(), "what is due is settled within some rounds"
         self.claimed.clear()

@@ -42,5 +42,5 @@ def test_the_oldest_task_chooses_first_also_without_its_list(world: World) -> No
     youngest = press(world, elders[2])
     assert [asked(world, task_id) for task_id in (oldest, middle, youngest)] == [None, stays.id, None]
     world.pass_time(601)
-    world.matching.conductor.advance([oldest, middle, youngest])
+    world.matching.runner.advance([oldest, middle, youngest])
     assert [asked(world, task_id) for task_id in (oldest, middle, youngest)] == [stays.id, None, None]

@@ -16,7 +16,7 @@ import structlog
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from app.bootstrap import Services
+from app.api.services import Services
 from app.matching.rules import MatchingRules
 from tests.model.machine import MatchingMachine
 from tests.model.worlds import MemoryWorld, RealWorld, World

@@ -15,12 +15,12 @@ import pytest
 import redis
 from sqlalchemy import text
 
-from app.bootstrap import Services
-from app.clock import Clock, FakeClock
+from app.api.services import Services
+from app.foundation.clock import Clock, FakeClock
 from app.matching.cascade import Settled
-from app.matching.commands import Matching
-from app.matching.mirror import CHECK_AFTER, Mirror
+from app.matching.redis_sync import CHECK_AFTER, RedisSync
 from app.matching.rules import MatchingRules
+from app.matching.service import Matching
 from app.matching.store.memory.stores import MemoryStores
 from app.matching.store.memory.tables import StudentRow, UserRow
 from app.matching.store.port import Store, Stores
@@ -127,7 +127,7 @@ class World(Protocol):
     stores: Interrupted
     clockwork: Clockwork
     matching: Matching
-    mirror: Mirror
+    mirror: RedisSync
 
     def now(self) -> datetime: ...
     def month(self) -> date: ...
@@ -168,7 +168,7 @@ class MemoryWorld:
         self.stores = Interrupted(self._memory)
         self.clockwork = MemoryClockwork(self.clock)
         self.matching = Matching(self.stores, self.clockwork, self._memory, rules)
-        self.mirror = Mirror(self.stores, self.clockwork, Ahead(self._memory), rules)
+        self.mirror = RedisSync(self.stores, self.clockwork, Ahead(self._memory), rules)
 
     def now(self) -> datetime:
         return self._memory.now()
@@ -292,7 +292,7 @@ class RealWorld:
         self._clock = services.clock
         self._passed = timedelta(0)
         self.matching = Matching(self.stores, self.clockwork, self._clock, rules)
-        self.mirror = Mirror(self.stores, self.clockwork, Ahead(self._clock), rules)
+        self.mirror = RedisSync(self.stores, self.clockwork, Ahead(self._clock), rules)
 
     def close(self) -> None:
         self._pool.disconnect()

@@ -11,7 +11,7 @@ from app.api.catalogue import ROUTES
 from app.api.errors import TITLES
 from app.api.openapi import errors_of
 from app.api.routing import Route
-from app.bootstrap import Services
+from app.api.services import Services
 from app.users.models import Role
 from tests.support.world import World, authorization, empty_stores, settle_world
 
@@ -127,7 +127,6 @@ OPEN_TO_ANYONE = {"GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.j
 def client(services: Services) -> Iterator[Any]:
     app = create_app(services)
     yield app.test_client()
-    app.extensions["site"].location_limit.close()
 
 
 def _body(route: Route, world: World, who: str) -> dict[str, Any]:

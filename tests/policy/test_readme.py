@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic_core import PydanticUndefined
 
-from app.settings import Settings
+from app.settings.settings import Settings
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 BEGIN, END = "<!-- settings: written by tests/policy/test_readme.py --write -->", "<!-- /settings -->"

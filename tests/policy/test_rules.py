@@ -10,35 +10,49 @@ from pathlib import Path
 import pytest
 
 APP = Path(__file__).resolve().parents[2] / "app"
-FEATURES = ("matching", "delivery", "users", "redis_store")
-# Who may look behind whose door. Everything else goes through a service function, a contract or a table.
-DOORS = {
-    "delivery": {
-        "audit",
-        "backlog",
-        "contract",
-        "dead_letters",
-        "discard",
-        "entries",
-        "errors",
-        "objectives",
-        "inbox",
-        "models",
-        "progress",
-        "redrive",
-        "requested",
-        "service",
-        "steps",
-        "verification",
-    },
-    "matching": {"commands", "contract", "rules", "states", "models", "errors", "lateness"},
+
+# A package imports itself and what stands before it. Packages on one line do not import each other.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("foundation",),
+    ("settings",),
+    ("db",),
+    ("redis_store",),
+    ("users",),
+    ("delivery.messages",),
+    ("delivery.channels",),
+    ("delivery.words",),
+    ("delivery.directory",),
+    ("delivery.plans",),
+    ("delivery.actions",),
+    ("delivery.sending",),
+    ("delivery",),
+    ("matching",),
+    ("jobs", "roster"),
+    ("realtime",),
+    ("ops",),
+    ("schema",),
+    ("api", "console"),
+    ("bootstrap",),
+    ("cli",),
+    ("__main__",),
+)
+HEIGHTS = {name: height for height, layer in enumerate(LAYERS) for name in layer}
+# A feature is entered by these modules. Processes are put together elsewhere, of more of its parts.
+DOORS = {"service", "contract", "models"}
+FEATURES = {
+    "delivery": {"bootstrap"},
+    "matching": {"bootstrap"},
 }
-
-# Parts of a feature that have the same doors of their own.
-ROOMS = {"delivery": {"actions", "channels", "directory", "plans"}}
-
-# The composition root chooses the store; whoever runs the processes looks at their metrics and puts in what is shipped.
-OWN_KEYS = {"bootstrap.py": {"store"}, "ops": {"metrics", "role", "shipped"}}
+# What else may be named from outside: errors that the HTTP layer documents, and figures that are shown.
+ALSO = {
+    ("matching", "errors"),
+    ("matching", "states"),
+    ("matching", "lateness"),
+}
+OPENS = re.compile(
+    r"\b(Database|RedisBreakers|RedisClockwork|Inlet|Outlet|ExpiryEvents|PerUserLimit|Announcer|Hints|open_client"
+    r"|create_engine)\("
+)
 
 
 def modules(*folders: str) -> list[Path]:
@@ -65,24 +79,61 @@ def named(path: Path) -> str:
     return str(path.relative_to(APP.parent))
 
 
-@pytest.mark.parametrize("path", modules(*FEATURES), ids=named)
-def test_features_do_not_know_the_layers_above_them(path: Path) -> None:
-    above = re.compile(r"app\.(api|console|ops|bootstrap)\b")
-    # A role is an entry point, and the only place in a feature where everything is put together.
-    found = [] if path.name == "role.py" else [name for name in imports(path) if above.match(name)]
-    assert found == []
+def layer_of(name: str) -> str:
+    """The layer of a module, given as `app.delivery.messages.claims` or as a symbol in it."""
+    parts = name.split(".")[1:] or [name]
+    inner = ".".join(parts[:2])
+    return inner if inner in HEIGHTS and len(parts) > 1 else parts[0]
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(APP.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Packages are left out: their `__init__` is empty."""
+    known = {module_of(one) for one in modules() if one.name != "__init__.py"}
+    return {name for name in imports(path) if name in known and name.startswith("app.")}
 
 
 @pytest.mark.parametrize("path", modules(), ids=named)
-def test_features_meet_at_their_doors(path: Path) -> None:
-    own = path.relative_to(APP).parts[0]
-    for name in imports(path):
-        parts = name.split(".")
-        if len(parts) >= 3 and parts[2] in ROOMS.get(parts[1], ()):
-            del parts[2]
-        if len(parts) >= 3 and parts[0] == "app" and parts[1] in DOORS and parts[1] != own:
-            allowed = DOORS[parts[1]] | OWN_KEYS.get(own, set())
-            assert parts[2] in allowed, f"{named(path)} reaches into {name}"
+def test_imports_go_in_one_direction(path: Path) -> None:
+    own = layer_of(module_of(path))
+    if own == "app":
+        return
+    for name in imported_modules(path):
+        other = layer_of(name)
+        assert other == own or HEIGHTS[other] < HEIGHTS[own], f"{named(path)} imports {name} from above"
+
+
+def test_every_package_has_its_layer() -> None:
+    assert {layer_of(module_of(path)) for path in modules()} - {"app"} <= HEIGHTS.keys()
+
+
+def test_no_modules_import_each_other_in_circles() -> None:
+    imported = {module_of(path): imported_modules(path) - {module_of(path)} for path in modules()}
+    while leaves := [name for name, others in imported.items() if not others & imported.keys()]:
+        for name in leaves:
+            del imported[name]
+    assert imported == {}
+
+
+@pytest.mark.parametrize("path", modules(), ids=named)
+def test_a_feature_is_entered_by_its_front_door(path: Path) -> None:
+    own = path.relative_to(APP).with_suffix("").parts[0]
+    for name in imported_modules(path):
+        feature, *inner = name.split(".")[1:]
+        if feature not in FEATURES or own == feature or own in FEATURES[feature] or not inner:
+            continue
+        assert inner[0] in DOORS or (feature, inner[0]) in ALSO, f"{named(path)} reaches into {name}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=named)
+def test_only_bootstrap_opens_connections(path: Path) -> None:
+    """The stores' own packages define what opens them; nothing else but the composition root calls it."""
+    if path.relative_to(APP).parts[0] in ("db", "redis_store") or path.name == "bootstrap.py":
+        return
+    assert OPENS.findall(code_of(path)) == []
 
 
 @pytest.mark.parametrize("path", [path for path in modules() if path.name != "settings.py"], ids=named)

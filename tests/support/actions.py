@@ -8,18 +8,19 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.db import Database
+from app.db.database import Database
 from app.delivery.actions import service
 from app.delivery.actions.conductor import Conductor
-from app.delivery.actions.desk import ActionRules
-from app.delivery.contract import NewAction
-from app.delivery.models import NotificationStatus, NotificationType, Outcome
-from app.delivery.queue import Claimed, claim
-from app.delivery.records import Report, Try, Verdict, record
-from app.delivery.retry import Result
+from app.delivery.actions.requests import NewAction
+from app.delivery.messages.claims import Claimed, claim
+from app.delivery.messages.outcomes import Report, Try, Verdict, record
+from app.delivery.messages.retry import Result
+from app.delivery.messages.rules import DeliveryRules
+from app.delivery.messages.values import NotificationStatus, NotificationType, Outcome
+from app.delivery.role import FOLLOWERS
 
 S = NotificationStatus
-RULES = ActionRules(frozenset({"device_downlink"}), "90")
+RULES = DeliveryRules("90", frozenset({"device_downlink"}))
 PERSON, ROUTES = "PERSON", "ROUTES"
 SOMEBODY_WAITS = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 STEP = {"channel_type": "push", "audience": PERSON, "on_failure": "STOP", "template_key": None, "within_s": None}
@@ -39,7 +40,7 @@ class Office:
 
     def __init__(self, db: Database) -> None:
         self.db = db
-        self.conductor = Conductor(db, RULES, lambda _timeout_s: None)
+        self.conductor = Conductor(db, RULES)
 
     # ---- what is there ----
 
@@ -112,7 +113,7 @@ class Office:
 
     def request(self, *new: NewAction) -> list[UUID]:
         with self.db.transaction() as conn:
-            return [one.id for one in service.request(conn, new)]
+            return [one.id for one in service.request_actions(conn, new)]
 
     def ask(self, plan: int | str, person_id: int | None = None, **more: Any) -> UUID:
         return self.request(NewAction(plan, person_id, **more))[0]
@@ -124,7 +125,7 @@ class Office:
 
     def claim(self, type_: str) -> list[Claimed]:
         with self.db.transaction() as conn:
-            return claim(conn, NotificationType(type_.upper()), 100, 30).taken
+            return claim(conn, NotificationType(type_.upper()), 100, 30, followers=FOLLOWERS).taken
 
     def record(
         self, claimed: Sequence[Claimed], status: NotificationStatus, outcome: Outcome, code: str | None
@@ -132,7 +133,7 @@ class Office:
         result = Result(outcome, code, "provider:1" if outcome is Outcome.SENT else None)
         verdict = Verdict(status, error_code=code, failed=code is not None, retryable=code is not None)
         with self.db.transaction() as conn:
-            record(conn, [Report(one, verdict, [Try(None, result)]) for one in claimed])
+            record(conn, [Report(one, verdict, [Try(None, result)]) for one in claimed], FOLLOWERS)
 
     def deliver(self, type_: str = "push") -> int:
         claimed = self.claim(type_)

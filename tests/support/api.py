@@ -7,13 +7,14 @@ from uuid import UUID
 
 from app.api.app import create_app
 from app.api.auth import Doorkeeper, Identity, TokenInvalid, UserId
-from app.clock import FakeClock
-from app.db import DatabaseUnavailable
-from app.errors import AppError
+from app.db.database import DatabaseUnavailable
+from app.foundation.clock import FakeClock
+from app.foundation.errors import AppError
 from app.matching.contract import CurrentOffer, MyOffer, OfferView, Page, Person, Pressed, TaskView
 from app.matching.states import OfferState, TaskStatus
 from app.redis_store.breakers import MemoryBreakers
-from app.settings import Settings
+from app.redis_store.limits import PerUserLimit
+from app.settings.settings import Settings
 from app.users.errors import UserDeactivated
 from app.users.models import Caller, LatLon, Role
 
@@ -142,6 +143,10 @@ class FakeServices:
     clock: Any = field(default_factory=FakeClock)
     clockwork: Any = None
     breakers: Any = field(default_factory=MemoryBreakers)
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        self.location_limit = PerUserLimit("location", settings.locations_per_minute, settings.redis_url)
 
     def close(self) -> None: ...
 

@@ -9,13 +9,12 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.clock import FakeClock
-from app.db import Database
-from app.delivery.channels.base import Device, DirectoryEntry, Parcel
-from app.delivery.event import NotificationEvent
-from app.delivery.models import NotificationType, Priority
-from app.delivery.queue import Claimed
-from app.ids import uuid7
+from app.db.database import Database
+from app.delivery.channels.base import Parcel
+from app.delivery.messages.claims import Claimed
+from app.delivery.messages.values import Device, DirectoryEntry, Notification, NotificationType, Priority
+from app.foundation.clock import FakeClock
+from app.foundation.ids import uuid7
 from app.users.models import AddressKind
 from tests.support.notifications import NewNotification, enqueue
 
@@ -23,7 +22,7 @@ PHONE = Device("phone", "token-of-the-phone", AddressKind.TOKEN)
 TABLET = Device("tablet", "fid-of-the-tablet", AddressKind.FID)
 
 
-def event(**changes: Any) -> NotificationEvent:
+def event(**changes: Any) -> Notification:
     id_ = changes.get("id", uuid7())
     data = {"type": "offer", "taskId": str(uuid7()), "deadline": "2026-03-12T09:10:00Z", "notificationId": str(id_)}
     values: dict[str, Any] = {
@@ -37,7 +36,7 @@ def event(**changes: Any) -> NotificationEvent:
         "metadata": {"data": changes.pop("data", data)},
         "recipient_user_id": 7,
     }
-    return NotificationEvent(**(values | changes))
+    return Notification(**(values | changes))
 
 
 def parcel(device: Device | None = PHONE, *, entry: DirectoryEntry | None = None, **changes: Any) -> Parcel:

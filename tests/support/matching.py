@@ -16,8 +16,8 @@ import machine.redis
 import redis
 from sqlalchemy import Connection, text
 
-from app.bootstrap import Services
-from app.errors import AppError
+from app.api.services import Services
+from app.foundation.errors import AppError
 from app.matching.contract import NewTask, OfferView
 from app.matching.states import TaskStatus
 from app.users import service as users
@@ -156,7 +156,7 @@ class Neighbourhood:
 
     def advance(self, *task_ids: UUID) -> None:
         """What a matcher does with these tasks."""
-        self.matching.conductor.advance(task_ids)
+        self.matching.runner.advance(task_ids)
 
     def make_overdue(self, *task_ids: UUID) -> None:
         """As if the time to answer had passed, for those that search."""

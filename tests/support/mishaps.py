@@ -10,19 +10,20 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from app import failpoints
-from app.bootstrap import Services, build_services
+from app.api.services import Services
+from app.bootstrap import build_intake, build_publisher, build_services
+from app.db.wake import Announcer
 from app.delivery.actions.conductor import Conductor
-from app.delivery.actions.desk import ActionRules
-from app.delivery.actions.intake import open_intake
-from app.delivery.actions.publisher import open_publisher
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.channels.registry import Channels
-from app.delivery.models import NotificationType
-from app.delivery.worker import Dispatcher
-from app.errors import AppError
+from app.delivery.messages.rules import DeliveryRules
+from app.delivery.messages.values import NotificationType
+from app.delivery.role import FOLLOWERS
+from app.delivery.sending.dispatcher import Dispatcher
+from app.foundation import failpoints
+from app.foundation.errors import AppError
 from app.matching.contract import NewTask
-from app.settings import Settings
+from app.settings.settings import Settings
 from app.users.models import Caller
 
 # Forks of a process that has no threads and no connections, unlike the one that runs the tests.
@@ -40,14 +41,21 @@ def do(services: Services, word: str, caller: Caller, task_id: UUID | None, key:
     if word == "deliver":
         url = services.settings.database_url
         channels = Channels([RecordingChannel(services.db)])
-        Dispatcher(services.db, services.clock, channels, database_url=url, types=[NotificationType.PUSH]).run_once()
+        Dispatcher(
+            services.db,
+            services.clock,
+            channels,
+            announcer=Announcer(url),
+            types=[NotificationType.PUSH],
+            followers=FOLLOWERS,
+        ).run_once()
         return
     if word in ("conduct", "take_in", "publish"):
         _carry_out(services, word)
         return
     assert task_id is not None
     if word == "expire":
-        matching.conductor.advance([task_id], skip_locked=True)
+        matching.runner.advance([task_id], skip_locked=True)
     else:
         getattr(matching, word)(caller, task_id)
 
@@ -56,11 +64,11 @@ def _carry_out(services: Services, word: str) -> None:
     settings = services.settings
     match word:
         case "conduct":
-            Conductor(services.db, ActionRules.from_settings(settings), lambda _timeout_s: None).run_once()
+            Conductor(services.db, DeliveryRules.from_settings(settings)).run_once()
         case "publish":
-            open_publisher(services.db, settings).run_once()
+            build_publisher(settings, services.db).run_once()
         case _:
-            open_intake(services.db, settings, block_s=0.05).run_once()
+            build_intake(settings, services.db, block_s=0.05).run_once()
 
 
 def _step(settings: Settings, fault: str, told: Any, *what: Any) -> None:

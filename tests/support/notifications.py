@@ -9,9 +9,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from app.delivery.models import NotificationType, Priority
-from app.delivery.wake import WAKE_CHANNEL
-from app.ids import uuid7
+from app.db.wake import WAKE_CHANNEL
+from app.delivery.messages.values import NotificationType, Priority
+from app.foundation.ids import uuid7
 
 
 @dataclass(frozen=True)

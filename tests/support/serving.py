@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.settings import Settings
+from app.settings.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 Found = TypeVar("Found")

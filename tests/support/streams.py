@@ -8,9 +8,9 @@ from typing import Any, cast
 import redis
 from sqlalchemy import text
 
-from app.bootstrap import Services
-from app.db import Database
-from app.delivery.actions.events import Topic
+from app.api.services import Services
+from app.db.database import Database
+from app.delivery.actions.result_format import Topic
 
 PREFIX = "cinga"
 

@@ -10,14 +10,14 @@ import jwt
 import redis
 from sqlalchemy import Connection, text
 
+from app.api.services import Services
 from app.api.tokens import AUDIENCE, ISSUER, LocalTokens
-from app.bootstrap import Services
-from app.delivery import dead_letters
 from app.delivery.actions import service as actions
-from app.delivery.contract import NewAction
-from app.delivery.dead_letters import DeadLetter
+from app.delivery.actions.requests import NewAction
 from app.delivery.directory.service import CHANNELS, PROFILES
-from app.delivery.entries import House
+from app.delivery.messages import dead_letters
+from app.delivery.messages.dead_letters import NewDeadLetter
+from app.delivery.messages.rules import DeliveryRules
 from app.delivery.plans import shipped
 from app.delivery.plans.service import PLANS, ROUTES, TEMPLATES, create_step
 from app.matching.contract import NewTask
@@ -55,7 +55,7 @@ def empty_stores(services: Services) -> None:
     tables = ", ".join(table.name for table in user_models.metadata.sorted_tables)
     with services.db.transaction() as conn:
         conn.execute(text(f"TRUNCATE {tables} RESTART IDENTITY CASCADE"))
-        shipped.install(conn)
+        shipped.install_shipped(conn)
     client = redis.Redis.from_url(services.settings.redis_url)
     client.flushdb()
     client.close()
@@ -68,7 +68,7 @@ def settle_world(services: Services, *, assigned: bool = False, started: bool = 
         for key, (role, name, location) in PEOPLE.items():
             new = users.NewUser(role, name, f"+9055501000{len(ids):02}", location=location, active=key != "deactivated")
             ids[key] = users.create_user(conn, new).id
-        users.put_device(conn, ids["elder"], users.Device("phone", "token-of-the-elder", Platform.ANDROID))
+        users.put_device(conn, ids["elder"], users.DeviceRegistration("phone", "token-of-the-elder", Platform.ANDROID))
         elder = users.find_caller(conn, ids["elder"])
         student = users.find_caller(conn, ids["student"])
     assert elder and student
@@ -82,19 +82,19 @@ def settle_world(services: Services, *, assigned: bool = False, started: bool = 
         entries: dict[str, Any] = {**settle_entries(conn)}
         entries["messageId"] = _leave_message(conn, elder.id, notification_id)
         entries["deadLetterId"] = _give_up(conn, elder.id, task_id)
-        (asked,) = actions.request(conn, [NewAction(entries["planId"], evaluation_key="rule-114:0")])
+        (asked,) = actions.request_actions(conn, [NewAction(entries["planId"], evaluation_key="rule-114:0")])
         entries["actionId"] = asked.id
     return World(ids, task_id, notification_id, entries)
 
 
 def settle_entries(conn: Connection) -> dict[str, int]:
-    house = House("90", frozenset({"device_downlink"}))
-    profile = PROFILES.create(conn, {"name": "Sera", "device_id": "400000011D081B70"}, house)
+    rules = DeliveryRules("90", frozenset({"device_downlink"}))
+    profile = PROFILES.create(conn, {"name": "Sera", "device_id": "400000011D081B70"}, rules)
     target = {"profile_id": profile.id, "channel_type": "webhook", "target": "https://ornek.org/kanca"}
-    channel = CHANNELS.create(conn, target, house)
-    template = TEMPLATES.create(conn, {"key": "heat.alarm", "body": "{{ degrees | default(40) }} °C"}, house)
-    plan = PLANS.create(conn, {"name": "Sera ısındı"}, house)
-    step = create_step(conn, plan.id, {"step_order": 1, "channel_type": "webhook"}, house)
+    channel = CHANNELS.create(conn, target, rules)
+    template = TEMPLATES.create(conn, {"key": "heat.alarm", "body": "{{ degrees | default(40) }} °C"}, rules)
+    plan = PLANS.create(conn, {"name": "Sera ısındı"}, rules)
+    step = create_step(conn, plan.id, {"step_order": 1, "channel_type": "webhook"}, rules)
     route = {"action_plan_id": plan.id, "step_order": 1, "recipient_profile_id": profile.id}
     return {
         "profileId": profile.id,
@@ -102,7 +102,7 @@ def settle_entries(conn: Connection) -> dict[str, int]:
         "templateId": template.id,
         "planId": plan.id,
         "stepId": step.id,
-        "routeId": ROUTES.create(conn, route, house).id,
+        "routeId": ROUTES.create(conn, route, rules).id,
     }
 
 
@@ -118,7 +118,7 @@ def _give_up(conn: Connection, reader_id: int, task_id: UUID) -> UUID:
     (id_,) = enqueue(conn, [NewNotification(reader_id, "Yanında", "Bu mesaj ulaşmadı.", {}, task_id)])
     statement = "UPDATE notifications SET status = 'DEAD', due_at = NULL, finished_at = now() WHERE id = :id"
     conn.execute(text(statement), {"id": id_})
-    letter = DeadLetter("push", "UNREACHABLE", retryable=True, retry_count=2, notification_id=id_)
+    letter = NewDeadLetter("push", "UNREACHABLE", retryable=True, retry_count=2, notification_id=id_)
     dead_letters.write(conn, [letter])
     return letter.id
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from machine.steps import interrupts, main_with_advice
 
-from app.logs import configure_logs
+from app.foundation.logs import configure_logs
 from tests.torture.run import Options, Run
 from tests.torture.stores import stores
 

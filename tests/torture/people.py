@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from app.api.tokens import LocalTokens
-from app.db import Database
+from app.db.database import Database
 from app.users import service as users
 from app.users.models import LatLon, Platform, Role
 
@@ -81,6 +81,6 @@ class Settler:
             id_ = users.create_user(conn, new).id
             # A third have no phone that we know of, a third one, a third two.
             for phone in range(self._number % 3):
-                device = users.Device(f"phone-{id_}-{phone}", f"token-{id_}-{phone}", Platform.ANDROID)
+                device = users.DeviceRegistration(f"phone-{id_}-{phone}", f"token-{id_}-{phone}", Platform.ANDROID)
                 users.put_device(conn, id_, device)
         return Person(id_, self._tokens.issue(id_), home)

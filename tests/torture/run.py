@@ -13,8 +13,8 @@ from machine import processes
 from machine.steps import interrupts
 from sqlalchemy import create_engine
 
-from app.db import Database, psycopg_url
-from app.ops.migrate import upgrade
+from app.cli.migrate import upgrade
+from app.db.database import Database, psycopg_url
 from tests.torture import checker, diaries, downtime, order
 from tests.torture.crew import Crew, Member, is_ready
 from tests.torture.drivers import Drivers

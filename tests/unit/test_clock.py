@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.clock import DatabaseClock, FakeClock
+from app.foundation.clock import DatabaseClock, FakeClock
 
 NOON = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from app import failpoints
-from app.failpoints import Act, Fault, act_at, failpoint, parse
-from app.settings import SettingsError, load_settings
+from app.foundation import failpoints
+from app.foundation.failpoints import Act, Fault, act_at, failpoint, parse
+from app.settings.settings import SettingsError, load_settings
 from tests.unit.test_settings import GOOD, PRODUCTION
 
 

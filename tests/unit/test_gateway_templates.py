@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from app.gateway_templates import InvalidTemplate, RenderFailed, answer_template, render, request_template
+from app.settings.gateway_templates import (
+    GatewayRenderFailed,
+    InvalidTemplate,
+    answer_template,
+    render,
+    request_template,
+)
 
 VALUES = {"id": "1", "to": "+905551234567", "text": 'a "b"\n<ş>', "priority": "LOW", "token": "t"}
 
@@ -58,7 +64,7 @@ def test_what_an_answer_lacks_is_empty_and_no_failure() -> None:
 def test_a_failure_does_not_repeat_what_was_to_be_said() -> None:
     template = answer_template("{{ 1 // status }}")
     assert template is not None
-    with pytest.raises(RenderFailed) as error:
+    with pytest.raises(GatewayRenderFailed) as error:
         render(template, {"status": 0})
     assert str(error.value) == ""
     assert error.value.__suppress_context__

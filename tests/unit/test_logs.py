@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.logs import mask_personal_data, mask_text
+from app.foundation.logs import mask_personal_data, mask_text
 
 
 @pytest.mark.parametrize("key", ["name", "phone", "token", "note", "lat", "lon", "body", "location"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.mail_server import MailServer, Sender, Tls, parse_sender, parse_server
+from app.settings.mail_server import MailSender, MailServer, Tls, parse_sender, parse_server
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_a_password_is_not_shown() -> None:
 @pytest.mark.parametrize(
     ("text", "sender"),
     [
-        ("bildirim@ornek.org", Sender("", "bildirim", "ornek.org")),
-        ("Yanında <bildirim@ornek.org>", Sender("Yanında", "bildirim", "ornek.org")),
-        ('"Yanında, ekip" <bildirim@Ornek.ORG>', Sender("Yanında, ekip", "bildirim", "ornek.org")),
-        ("<bildirim@yanında.org>", Sender("", "bildirim", "xn--yannda-r9a.org")),
+        ("bildirim@ornek.org", MailSender("", "bildirim", "ornek.org")),
+        ("Yanında <bildirim@ornek.org>", MailSender("Yanında", "bildirim", "ornek.org")),
+        ('"Yanında, ekip" <bildirim@Ornek.ORG>', MailSender("Yanında, ekip", "bildirim", "ornek.org")),
+        ("<bildirim@yanında.org>", MailSender("", "bildirim", "xn--yannda-r9a.org")),
     ],
 )
-def test_a_sender_is_read(text: str, sender: Sender) -> None:
+def test_a_sender_is_read(text: str, sender: MailSender) -> None:
     assert parse_sender(text) == sender
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.ops.supervisor import ROLES
+from app.cli.supervisor import ROLES
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNTIME, DEVELOPMENT = "requirements.lock", "requirements-dev.lock"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.settings import Environment, Settings, SettingsError, load_settings
+from app.settings.settings import Environment, Settings, SettingsError, load_settings
 
 SECRET = "0123456789-0123456789-0123456789-abc"
 GOOD = {

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from app.ops.supervisor import decide_restart
+from app.cli.supervisor import decide_restart
 
 PATIENCE_S = 20.0
 
@@ -24,7 +24,7 @@ WAITING = "import threading; threading.Event().wait()"
 
 SUPERVISE = """
 import json, sys
-from app.ops.supervisor import run_supervisor
+from app.cli.supervisor import run_supervisor
 sys.exit(run_supervisor(json.loads(sys.argv[1]), drain_s=float(sys.argv[2])))
 """
 

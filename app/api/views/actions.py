@@ -7,12 +7,10 @@ from app.api.load import Draining, refuse_while_draining
 from app.api.routing import Call, Reply, Routes
 from app.api.schemas import PageJson
 from app.api.schemas_actions import ActionInFullJson, ActionJson, ActionsQuery, NewActionBody
-from app.delivery.actions import progress
-from app.delivery.actions import service as actions
-from app.delivery.actions.errors import EvaluationKeyReused, PlanNotFound
-from app.delivery.actions.requested import problem_with
-from app.delivery.backlog import BacklogFull
-from app.errors import InvalidValue, NotFound
+from app.delivery import service as delivery
+from app.delivery.contract import BacklogFull, EvaluationKeyReused, PlanNotFound
+from app.delivery.service import problem_with_variables
+from app.foundation.errors import InvalidValue, NotFound
 
 routes = Routes("Actions")
 
@@ -33,13 +31,13 @@ def request_action(call: Call, body: NewActionBody) -> Reply:
     refuse_while_draining()
     call.site.backlog.admit()
     with call.services.db.transaction() as conn:
-        (asked,) = actions.request(conn, [body.to_new_action(_plan(body))])
-        shown = ActionInFullJson.model_validate(progress.get_action(conn, asked.id))
+        (asked,) = delivery.request_actions(conn, [body.to_new_action(_plan(body))])
+        shown = ActionInFullJson.model_validate(delivery.get_action(conn, asked.id))
     return Reply(shown, 202 if asked.is_new else 200, {"Location": f"/api/v1/actions/{asked.id}"})
 
 
 def _plan(body: NewActionBody) -> int | str:
-    problem = problem_with(body.variables or {})
+    problem = problem_with_variables(body.variables or {})
     if problem:
         raise InvalidValue("variables", problem)
     plans = [plan for plan in (body.action_plan_id, body.plan_key) if plan is not None]
@@ -52,7 +50,7 @@ def _plan(body: NewActionBody) -> int | str:
 def list_actions(call: Call, query: ActionsQuery) -> PageJson[ActionJson]:
     """List actions, newest first."""
     with call.services.db.reading() as conn:
-        page = progress.list_actions(
+        page = delivery.list_actions(
             conn,
             status=query.status,
             action_plan_id=query.action_plan_id,
@@ -66,4 +64,4 @@ def list_actions(call: Call, query: ActionsQuery) -> PageJson[ActionJson]:
 def get_action(call: Call, action_id: UUID) -> ActionInFullJson:
     """Show one action with its steps and their messages."""
     with call.services.db.reading() as conn:
-        return ActionInFullJson.model_validate(progress.get_action(conn, action_id))
+        return ActionInFullJson.model_validate(delivery.get_action(conn, action_id))

@@ -3,8 +3,8 @@
 from app.api.access import ADMIN
 from app.api.routing import Call, Routes
 from app.api.schemas import AuditEntryJson, PageJson, PageQuery
-from app.delivery import audit
-from app.errors import InvalidValue
+from app.delivery import service as delivery
+from app.foundation.errors import InvalidValue
 
 routes = Routes("Audit")
 
@@ -16,5 +16,5 @@ def list_audit_entries(call: Call, query: PageQuery) -> PageJson[AuditEntryJson]
     Each entry's hash covers the one before it; `python -m app audit verify` follows the chain.
     """
     with call.services.db.reading() as conn:
-        page = audit.list_entries(conn, cursor=query.cursor, limit=query.limit)
+        page = delivery.list_audit_entries(conn, cursor=query.cursor, limit=query.limit)
     return PageJson[AuditEntryJson].model_validate(page)

@@ -6,10 +6,9 @@ from app.api.access import COORDINATORS
 from app.api.routing import Call, Routes
 from app.api.schemas import PageJson
 from app.api.schemas_actions import DeadLetterJson, DeadLettersQuery, DiscardedJson, MeantBody, RedrivenJson
-from app.delivery import dead_letters, discard, redrive
-from app.delivery.dead_letters import EVERY, Filter
-from app.delivery.redrive import LetterClosed, LetterTooLate, NothingToRedrive
-from app.errors import InvalidValue, NotFound
+from app.delivery import service as delivery
+from app.delivery.contract import EVERY, DeadLetterClosed, DeadLetterTooLate, Filter, NothingToRedrive
+from app.foundation.errors import InvalidValue, NotFound
 
 routes = Routes("Dead letters")
 
@@ -20,7 +19,7 @@ routes = Routes("Dead letters")
 def list_dead_letters(call: Call, query: DeadLettersQuery) -> PageJson[DeadLetterJson]:
     """List what was given up, newest first."""
     with call.services.db.reading() as conn:
-        page = dead_letters.list_dead_letters(
+        page = delivery.list_dead_letters(
             conn, status=query.status, which=query.to_filter(), cursor=query.cursor, limit=query.limit
         )
     return PageJson[DeadLetterJson].model_validate(page)
@@ -36,7 +35,7 @@ def list_dead_letters(call: Call, query: DeadLettersQuery) -> PageJson[DeadLette
 def get_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
     """Show what was given up, and why."""
     with call.services.db.reading() as conn:
-        return DeadLetterJson.model_validate(dead_letters.get_dead_letter(conn, dead_letter_id))
+        return DeadLetterJson.model_validate(delivery.get_dead_letter(conn, dead_letter_id))
 
 
 @routes.add(
@@ -44,7 +43,7 @@ def get_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
     "/api/v1/dead-letters/{deadLetterId}/redrive",
     who=COORDINATORS,
     answers={200: DeadLetterJson},
-    errors=(NotFound, LetterClosed, LetterTooLate, NothingToRedrive),
+    errors=(NotFound, DeadLetterClosed, DeadLetterTooLate, NothingToRedrive),
 )
 def redrive_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
     """Give one message another try.
@@ -53,8 +52,10 @@ def redrive_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
     409.
     """
     with call.services.db.transaction() as conn:
-        redrive.redrive(conn, dead_letter_id, call.caller.id, call.services.settings.notification_max_age_s)
-        return DeadLetterJson.model_validate(dead_letters.get_dead_letter(conn, dead_letter_id))
+        delivery.redrive_dead_letter(
+            conn, dead_letter_id, call.caller.id, call.services.settings.notification_max_age_s
+        )
+        return DeadLetterJson.model_validate(delivery.get_dead_letter(conn, dead_letter_id))
 
 
 @routes.add(
@@ -70,7 +71,7 @@ def redrive_dead_letters(call: Call, body: MeantBody) -> RedrivenJson:
     max_age_s = call.services.settings.notification_max_age_s
     with call.services.db.transaction() as conn:
         return RedrivenJson.model_validate(
-            redrive.redrive_matching(conn, which, call.caller.id, max_age_s=max_age_s), from_attributes=True
+            delivery.redrive_dead_letters(conn, which, call.caller.id, max_age_s=max_age_s), from_attributes=True
         )
 
 
@@ -79,13 +80,13 @@ def redrive_dead_letters(call: Call, body: MeantBody) -> RedrivenJson:
     "/api/v1/dead-letters/{deadLetterId}/discard",
     who=COORDINATORS,
     answers={200: DeadLetterJson},
-    errors=(NotFound, LetterClosed),
+    errors=(NotFound, DeadLetterClosed),
 )
 def discard_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
     """Put aside what need not arrive any more."""
     with call.services.db.transaction() as conn:
-        discard.discard(conn, dead_letter_id, call.caller.id)
-        return DeadLetterJson.model_validate(dead_letters.get_dead_letter(conn, dead_letter_id))
+        delivery.discard_dead_letter(conn, dead_letter_id, call.caller.id)
+        return DeadLetterJson.model_validate(delivery.get_dead_letter(conn, dead_letter_id))
 
 
 @routes.add(
@@ -98,7 +99,9 @@ def discard_dead_letters(call: Call, body: MeantBody) -> DiscardedJson:
     """
     which = _meant(body)
     with call.services.db.transaction() as conn:
-        return DiscardedJson.model_validate(discard.discard_matching(conn, which, call.caller.id), from_attributes=True)
+        return DiscardedJson.model_validate(
+            delivery.discard_dead_letters(conn, which, call.caller.id), from_attributes=True
+        )
 
 
 def _meant(body: MeantBody) -> Filter:

@@ -1,7 +1,6 @@
 """Who can be reached where, for coordinators."""
 
 from app.api.access import COORDINATORS
-from app.api.entries import Resource, add_entries
 from app.api.routing import Call, Reply, Routes
 from app.api.schemas_v1 import (
     ChannelChangesBody,
@@ -17,10 +16,10 @@ from app.api.schemas_v1 import (
     VerificationBody,
     VerificationStartedJson,
 )
+from app.api.table_routes import Resource, add_table_routes
 from app.api.validation import PathIdentifier
-from app.delivery.directory import service as directory
-from app.delivery.directory import verification
-from app.delivery.directory.errors import (
+from app.delivery import service as delivery
+from app.delivery.contract import (
     AlreadyVerified,
     ChannelDisabled,
     NotAWebhook,
@@ -31,14 +30,14 @@ from app.delivery.directory.errors import (
     VerificationTriesUsedUp,
     WrongVerificationCode,
 )
-from app.errors import NotFound
+from app.foundation.errors import NotFound
 
 routes = Routes("Directory")
 
-add_entries(
+add_table_routes(
     routes,
     Resource(
-        directory.PROFILES,
+        delivery.PROFILES,
         "/api/v1/recipient-profiles",
         "profileId",
         "recipient profile",
@@ -48,10 +47,10 @@ add_entries(
         ProfilesQuery,
     ),
 )
-add_entries(
+add_table_routes(
     routes,
     Resource(
-        directory.CHANNELS,
+        delivery.CHANNELS,
         "/api/v1/recipient-channels",
         "channelId",
         "recipient channel",
@@ -74,7 +73,7 @@ def rotate_secret(call: Call, channel_id: PathIdentifier) -> SecretJson:
     receiver knows the new one.
     """
     with call.services.db.transaction() as conn:
-        return SecretJson(secret=directory.rotate_secret(conn, channel_id))
+        return SecretJson(secret=delivery.rotate_secret(conn, channel_id))
 
 
 @routes.add(
@@ -87,7 +86,7 @@ def rotate_secret(call: Call, channel_id: PathIdentifier) -> SecretJson:
 def forget_old_secrets(call: Call, channel_id: PathIdentifier) -> None:
     """Sign with the newest secret only."""
     with call.services.db.transaction() as conn:
-        directory.forget_old_secrets(conn, channel_id)
+        delivery.forget_old_secrets(conn, channel_id)
 
 
 @routes.add(
@@ -103,7 +102,9 @@ def start_verification(call: Call, channel_id: PathIdentifier) -> Reply:
     The code is good for ten minutes and five tries. A webhook that answers the challenge is verified by that.
     """
     with call.services.db.transaction() as conn:
-        return Reply(VerificationStartedJson.model_validate(verification.start(conn, channel_id), from_attributes=True))
+        return Reply(
+            VerificationStartedJson.model_validate(delivery.start_verification(conn, channel_id), from_attributes=True)
+        )
 
 
 @routes.add(
@@ -126,8 +127,8 @@ def confirm_verification(call: Call, channel_id: PathIdentifier, body: Verificat
     A repeat is harmless.
     """
     with call.services.db.transaction() as conn:
-        refusal = verification.confirm(conn, channel_id, body.code)
-        channel = directory.CHANNELS.get(conn, channel_id)
+        refusal = delivery.confirm_verification(conn, channel_id, body.code)
+        channel = delivery.CHANNELS.get(conn, channel_id)
     # After the commit: a wrong try counts.
     if refusal is not None:
         raise refusal

@@ -2,19 +2,11 @@
 
 from app.api.access import SIGNED_IN, STUDENT
 from app.api.routing import Call, Reply, Routes
-from app.api.schemas import (
-    AvailabilityBody,
-    DeviceBody,
-    MeJson,
-    MessageJson,
-    MessagesQuery,
-    MyOfferJson,
-    PageJson,
-)
+from app.api.schemas import AvailabilityBody, DeviceBody, MeJson, MessageJson, MessagesQuery, MyOfferJson, PageJson
 from app.api.validation import DeviceId, PathIdentifier, Point
-from app.delivery import inbox
-from app.delivery.inbox import MessageNotFound
-from app.errors import InvalidValue, TooManyRequests
+from app.delivery import service as delivery
+from app.delivery.contract import MessageNotFound
+from app.foundation.errors import InvalidValue, TooManyRequests
 from app.matching.contract import MyOffer
 from app.matching.errors import Overtaken
 from app.users import service as users
@@ -58,7 +50,7 @@ def my_offer(call: Call) -> MyOfferJson | None:
 @routes.add("PUT", "/me/location", who=STUDENT, answers={204: None}, errors=(TooManyRequests, Overtaken))
 def put_location(call: Call, body: Point) -> Reply:
     """Tell where I am."""
-    call.site.location_limit.hit(call.caller.id)
+    call.services.location_limit.hit(call.caller.id)
     call.services.matching.set_location(call.caller.id, LatLon(body.lat, body.lon))
     return Reply(None)
 
@@ -76,7 +68,7 @@ def put_device(call: Call, device_id: DeviceId, body: DeviceBody) -> Reply:
 
     A phone belongs to whoever signed in on it last.
     """
-    device = users.Device(device_id, body.token, body.platform, body.address_kind)
+    device = users.DeviceRegistration(device_id, body.token, body.platform, body.address_kind)
     with call.services.db.transaction() as conn:
         users.put_device(conn, call.caller.id, device)
     return Reply(None)
@@ -94,7 +86,7 @@ def delete_device(call: Call, device_id: DeviceId) -> Reply:
 def list_messages(call: Call, query: MessagesQuery) -> PageJson[MessageJson]:
     """List the messages that wait for me in the app, newest first."""
     with call.services.db.reading() as conn:
-        page = inbox.list_messages(conn, call.caller.id, unread=query.unread, cursor=query.cursor, limit=query.limit)
+        page = delivery.list_messages(conn, call.caller.id, unread=query.unread, cursor=query.cursor, limit=query.limit)
     return PageJson[MessageJson].model_validate(page)
 
 
@@ -102,5 +94,5 @@ def list_messages(call: Call, query: MessagesQuery) -> PageJson[MessageJson]:
 def read_message(call: Call, message_id: PathIdentifier) -> Reply:
     """Say that I have read a message. Repeating it is harmless."""
     with call.services.db.transaction() as conn:
-        inbox.mark_read(conn, call.caller.id, message_id)
+        delivery.mark_read(conn, call.caller.id, message_id)
     return Reply(None)

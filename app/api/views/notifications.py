@@ -19,9 +19,8 @@ from app.api.schemas import (
     SubmittedJson,
 )
 from app.delivery import service as delivery
-from app.delivery.backlog import BacklogFull
-from app.delivery.contract import SubmissionKey
-from app.errors import IdempotencyKeyReused, InvalidValue, NotFound
+from app.delivery.contract import BacklogFull, SubmissionKey
+from app.foundation.errors import IdempotencyKeyReused, InvalidValue, NotFound
 
 routes = Routes("Notifications")
 
@@ -33,7 +32,7 @@ def _refusals(call: Call, content: bytes) -> Mapping[str, str]:
         # It is no object at all.
         return {}
     with call.services.db.reading() as conn:
-        return delivery.refusals(
+        return delivery.refusals_of_submission(
             conn,
             read.notification_type,
             read.recipient,
@@ -61,7 +60,7 @@ def submit_notification(call: Call, body: NewNotificationBody) -> SubmittedJson:
     call.site.backlog.admit()
     key = read_key(call)
     with call.services.db.autocommit() as conn:
-        new = delivery.checked(conn, body.to_submission(), call.services.settings.country_code)
+        new = delivery.check_submission(conn, body.to_submission(), call.services.settings.country_code)
         submitted = delivery.submit(conn, new, SubmissionKey(call.caller.id, key) if key else None)
     if submitted.is_new:
         call.site.backlog.note_added()

@@ -1,14 +1,12 @@
 """What is done when something is to be told, and in which words, for coordinators."""
 
 from app.api.access import COORDINATORS
-from app.api.entries import Resource, add_entries, created, given, house, shown_page
 from app.api.routing import Call, Reply, Routes
 from app.api.schemas import PageJson
 from app.api.schemas_v1 import (
     ActionPlanJson,
     ActionPlanStepJson,
     ActionRouteJson,
-    EntriesQuery,
     NewPlanBody,
     NewRouteBody,
     NewStepBody,
@@ -18,17 +16,19 @@ from app.api.schemas_v1 import (
     PreviewBody,
     RouteChangesBody,
     RoutesQuery,
+    RowsQuery,
     StepChangesBody,
     TemplateChangesBody,
     TemplateJson,
     TemplatesQuery,
     WordsJson,
 )
+from app.api.table_routes import Resource, add_table_routes, created, given, rules, shown_page
 from app.api.validation import PathIdentifier
-from app.delivery.actions.requested import problem_with
-from app.delivery.plans import service as plans
-from app.delivery.plans.errors import ShippedPlan, ShippedTemplate, StepOrderTaken, TemplateInUse, TemplateTaken
-from app.errors import InvalidValue, NotFound
+from app.delivery import service as delivery
+from app.delivery.contract import ShippedPlan, ShippedTemplate, StepOrderTaken, TemplateInUse, TemplateTaken
+from app.delivery.service import problem_with_variables
+from app.foundation.errors import InvalidValue, NotFound
 
 routes = Routes("Plans")
 
@@ -37,10 +37,10 @@ STEPS = f"{PLANS}/{{planId}}/steps"
 STEP = f"{STEPS}/{{stepId}}"
 TEMPLATES = "/api/v1/templates"
 
-add_entries(
+add_table_routes(
     routes,
     Resource(
-        plans.PLANS,
+        delivery.PLANS,
         PLANS,
         "planId",
         "action plan",
@@ -52,8 +52,8 @@ add_entries(
     ),
 )
 
-STEP_ENTRIES = Resource(
-    plans.STEPS, STEPS, "stepId", "step", ActionPlanStepJson, NewStepBody, StepChangesBody, EntriesQuery
+STEP_ROWS = Resource(
+    delivery.STEPS, STEPS, "stepId", "step", ActionPlanStepJson, NewStepBody, StepChangesBody, RowsQuery
 )
 
 
@@ -61,7 +61,7 @@ STEP_ENTRIES = Resource(
 def list_steps(call: Call, plan_id: PathIdentifier) -> PageJson[ActionPlanStepJson]:
     """List the steps of a plan, in the order they run."""
     with call.services.db.reading() as conn:
-        return shown_page(STEP_ENTRIES, plans.list_steps(conn, plan_id))
+        return shown_page(STEP_ROWS, delivery.list_steps(conn, plan_id))
 
 
 @routes.add(
@@ -77,15 +77,15 @@ def create_step(call: Call, plan_id: PathIdentifier, body: NewStepBody) -> Reply
     Actions that are under way keep the steps they began with.
     """
     with call.services.db.transaction() as conn:
-        step = plans.create_step(conn, plan_id, given(body), house(call))
-    return created(STEP_ENTRIES, step, STEPS.format(planId=plan_id))
+        step = delivery.create_step(conn, plan_id, given(body), rules(call))
+    return created(STEP_ROWS, step, STEPS.format(planId=plan_id))
 
 
 @routes.add("GET", STEP, who=COORDINATORS, answers={200: ActionPlanStepJson}, errors=(NotFound,))
 def get_step(call: Call, plan_id: PathIdentifier, step_id: PathIdentifier) -> ActionPlanStepJson:
     """Show a step of a plan."""
     with call.services.db.reading() as conn:
-        return ActionPlanStepJson.model_validate(plans.get_step(conn, plan_id, step_id))
+        return ActionPlanStepJson.model_validate(delivery.get_step(conn, plan_id, step_id))
 
 
 @routes.add(
@@ -103,7 +103,7 @@ def change_step(
     Absent fields stay as they are. Where it gets another order, its routes go with it.
     """
     with call.services.db.transaction() as conn:
-        step = plans.edit_step(conn, plan_id, step_id, given(body), house(call))
+        step = delivery.edit_step(conn, plan_id, step_id, given(body), rules(call))
     return ActionPlanStepJson.model_validate(step)
 
 
@@ -111,13 +111,13 @@ def change_step(
 def retire_step(call: Call, plan_id: PathIdentifier, step_id: PathIdentifier) -> None:
     """Retire a step of a plan, and its routes with it."""
     with call.services.db.transaction() as conn:
-        plans.retire_step(conn, plan_id, step_id)
+        delivery.retire_step(conn, plan_id, step_id)
 
 
-add_entries(
+add_table_routes(
     routes,
     Resource(
-        plans.ROUTES,
+        delivery.ROUTES,
         "/api/v1/action-routes",
         "routeId",
         "action route",
@@ -127,10 +127,10 @@ add_entries(
         RoutesQuery,
     ),
 )
-add_entries(
+add_table_routes(
     routes,
     Resource(
-        plans.TEMPLATES,
+        delivery.TEMPLATES,
         TEMPLATES,
         "templateId",
         "template",
@@ -153,8 +153,8 @@ add_entries(
 )
 def preview_template(call: Call, template_id: PathIdentifier, body: PreviewBody) -> WordsJson:
     """Fill a template with variables, and show what somebody would read."""
-    problem = problem_with(body.variables)
+    problem = problem_with_variables(body.variables)
     if problem:
         raise InvalidValue("variables", problem)
     with call.services.db.reading() as conn:
-        return WordsJson.model_validate(plans.preview(conn, template_id, body.variables))
+        return WordsJson.model_validate(delivery.preview_template(conn, template_id, body.variables))

@@ -7,7 +7,7 @@ from app.api.access import COORDINATORS, ELDER_AND_COORDINATORS, SIGNED_IN, STUD
 from app.api.idempotency import key_header, read_key
 from app.api.routing import Call, Reply, Routes
 from app.api.schemas import AssignBody, NewTaskBody, OffersJson, PageJson, TaskJson, TasksQuery, lat_lon
-from app.errors import AppError, Forbidden, IdempotencyKeyReused, InvalidValue, TooManyRequests
+from app.foundation.errors import AppError, Forbidden, IdempotencyKeyReused, InvalidValue, TooManyRequests
 from app.matching.contract import NewTask, TaskView
 from app.matching.errors import (
     NotAssigned,

@@ -8,7 +8,7 @@ from app.api.access import ADMIN
 from app.api.routing import Call, Reply, Routes
 from app.api.schemas import NewUserBody, PageJson, UserChangesBody, UserJson, UsersQuery, lat_lon
 from app.api.validation import PathIdentifier
-from app.errors import AppError, Conflict, InvalidValue
+from app.foundation.errors import AppError, Conflict, InvalidValue
 from app.matching.errors import Overtaken
 from app.users import service as users
 from app.users.errors import FirebaseUidTaken, UserNotFound

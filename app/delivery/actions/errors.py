@@ -1,6 +1,6 @@
 """Requests for actions that cannot be carried out."""
 
-from app.errors import Conflict, NotFound
+from app.foundation.errors import Conflict, NotFound
 
 
 class PlanNotFound(NotFound):

@@ -16,19 +16,20 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection, text
 
-from app.db import Database
-from app.delivery import dead_letters
-from app.delivery.actions import envelopes, events
+from app.db import outbox
+from app.db.database import Database
+from app.delivery.actions import result_format
 from app.delivery.actions import service as actions
-from app.delivery.actions.requested import Unreadable, read
-from app.delivery.contract import NewAction
-from app.delivery.dead_letters import DeadLetter
-from app.delivery.faults import describe
-from app.delivery.reasons import explain
-from app.errors import AppError, InvalidValue, Unavailable
-from app.failpoints import failpoint
-from app.redis_store.streams import Inlet, Message
-from app.settings import Settings
+from app.delivery.actions.request_format import Unreadable, read
+from app.delivery.actions.requests import NewAction
+from app.delivery.messages import dead_letters
+from app.delivery.messages.dead_letters import NewDeadLetter
+from app.delivery.messages.error_texts import explain
+from app.foundation.errors import AppError, InvalidValue, Unavailable
+from app.foundation.failpoints import failpoint
+from app.foundation.logs import describe_error
+from app.foundation.loop import run_loop
+from app.redis_store.streams import Inlet, StreamEntry
 
 log = structlog.get_logger(__name__)
 
@@ -47,8 +48,8 @@ Request = Callable[[Connection, Sequence[NewAction]], object]
 
 
 @dataclass(frozen=True)
-class Refused:
-    message: Message
+class RefusedRequest:
+    message: StreamEntry
     error_code: str
     action_plan_id: int | None
     context: dict[str, Any]
@@ -62,22 +63,16 @@ class Refused:
         return UUID(int=head | 0b10 << 62 | int.from_bytes(digest[:8], "big") >> 2)
 
 
-def open_intake(db: Database, settings: Settings, block_s: float = BLOCK_S) -> "Intake":
-    stream = f"{settings.action_topic_prefix}.{events.Topic.REQUESTED}"
-    return Intake(db, Inlet(settings.redis_url, stream, GROUP, block_s=block_s))
-
-
 class Intake:
     def __init__(
-        self, db: Database, inlet: Inlet, *, request: Request = actions.request, idle_s: float = IDLE_S
+        self, db: Database, inlet: Inlet, *, request: Request = actions.request_actions, idle_s: float = IDLE_S
     ) -> None:
         self._db = db
         self._inlet = inlet
         self._request = request
         self._idle_s = idle_s
         self._look_at = 0.0
-        self._pause_s = FIRST_PAUSE_S
-        self._in_hand: list[Message] = []
+        self._in_hand: list[StreamEntry] = []
 
     def run_once(self) -> int:
         """Reads and takes in one batch; says how many messages it held. Where that fails, the next call tries the
@@ -91,22 +86,17 @@ class Intake:
         return len(messages)
 
     def run(self, stop: threading.Event) -> None:
-        while not stop.is_set():
-            try:
-                self.run_once()
-                self._pause_s = FIRST_PAUSE_S
-            except Unavailable as error:
-                log.warning("intake_waits", code=error.code, pause_s=self._pause_s)
-                stop.wait(self._pause_s)
-                self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S)
-            except Exception as error:
-                log.error("intake_failed", **describe(error))
-                stop.wait(LONGEST_PAUSE_S)
+        run_loop("intake", self._turn, stop, first_pause_s=FIRST_PAUSE_S, longest_pause_s=LONGEST_PAUSE_S)
+
+    def _turn(self) -> float:
+        """Reading waits by itself, so there is no sleep between two turns."""
+        self.run_once()
+        return 0.0
 
     def close(self) -> None:
         self._inlet.close()
 
-    def _next(self) -> list[Message]:
+    def _next(self) -> list[StreamEntry]:
         """What others left behind comes first, and what is new when there is no more of it."""
         if time.monotonic() >= self._look_at:
             left_behind = self._inlet.claim(MOST_AT_ONCE, self._idle_s)
@@ -116,7 +106,7 @@ class Intake:
             self._look_at = time.monotonic() + min(LOOK_EVERY_S, self._idle_s)
         return self._inlet.read(MOST_AT_ONCE)
 
-    def _take(self, messages: Sequence[Message]) -> None:
+    def _take(self, messages: Sequence[StreamEntry]) -> None:
         readings = [_reading(message) for message in messages]
         try:
             self._write(readings)
@@ -127,44 +117,44 @@ class Intake:
             for message, reading in zip(messages, readings, strict=True):
                 self._take_alone(message, reading)
 
-    def _take_alone(self, message: Message, reading: NewAction | Refused) -> None:
+    def _take_alone(self, message: StreamEntry, reading: NewAction | RefusedRequest) -> None:
         try:
             self._write([reading])
         except Unavailable:
             raise
         except Exception as error:
-            if isinstance(reading, Refused):
+            if isinstance(reading, RefusedRequest):
                 raise
             self._write([_refused(message, reading, error)])
 
-    def _write(self, readings: Sequence[NewAction | Refused]) -> None:
+    def _write(self, readings: Sequence[NewAction | RefusedRequest]) -> None:
         with self._db.transaction() as conn:
             asked = [reading for reading in readings if isinstance(reading, NewAction)]
             if asked:
                 self._request(conn, asked)
-            refuse(conn, [reading for reading in readings if isinstance(reading, Refused)])
+            refuse(conn, [reading for reading in readings if isinstance(reading, RefusedRequest)])
 
 
-def _reading(message: Message) -> NewAction | Refused:
+def _reading(message: StreamEntry) -> NewAction | RefusedRequest:
     try:
         return read(message.payload)
     except Unreadable as error:
-        return Refused(message, "INVALID_REQUEST", error.action_plan_id, error.context)
+        return RefusedRequest(message, "INVALID_REQUEST", error.action_plan_id, error.context)
 
 
-def _refused(message: Message, new: NewAction, error: Exception) -> Refused:
+def _refused(message: StreamEntry, new: NewAction, error: Exception) -> RefusedRequest:
     plan_id = new.plan if isinstance(new.plan, int) else None
     if isinstance(error, InvalidValue):
-        return Refused(message, "INVALID_REQUEST", plan_id, new.context)
+        return RefusedRequest(message, "INVALID_REQUEST", plan_id, new.context)
     if isinstance(error, AppError):
-        return Refused(message, error.code.upper(), plan_id, new.context)
-    log.error("intake_refuses", message_id=message.id, **describe(error))
-    return Refused(message, "REQUEST_FAILED", plan_id, new.context)
+        return RefusedRequest(message, error.code.upper(), plan_id, new.context)
+    log.error("intake_refuses", message_id=message.id, **describe_error(error))
+    return RefusedRequest(message, "REQUEST_FAILED", plan_id, new.context)
 
 
-def refuse(conn: Connection, refused: Sequence[Refused]) -> None:
+def refuse(conn: Connection, refused: Sequence[RefusedRequest]) -> None:
     letters = [
-        DeadLetter(
+        NewDeadLetter(
             channel_type=CHANNEL_TYPE,
             error_code=one.error_code,
             retryable=False,
@@ -177,12 +167,12 @@ def refuse(conn: Connection, refused: Sequence[Refused]) -> None:
     new = dead_letters.write(conn, letters)
     if new:
         now = conn.execute(text("SELECT clock_timestamp()")).scalar_one()
-        events.put(conn, [_failed(one, now) for one in refused if one.id in new])
+        outbox.put(conn, [_failed(one, now) for one in refused if one.id in new])
 
 
-def _failed(one: Refused, now: datetime) -> events.Event:
-    return envelopes.failed(
-        envelopes.Step(one.action_plan_id, None, CHANNEL_TYPE, one.context),
+def _failed(one: RefusedRequest, now: datetime) -> outbox.Event:
+    return result_format.failed(
+        result_format.StepResult(one.action_plan_id, None, CHANNEL_TYPE, one.context),
         produced_at=now,
         process_ms=_since(one.message, now),
         error_code=one.error_code,
@@ -192,7 +182,7 @@ def _failed(one: Refused, now: datetime) -> events.Event:
     )
 
 
-def _since(message: Message, now: datetime) -> int:
+def _since(message: StreamEntry, now: datetime) -> int:
     """From when it was put on the stream, as Redis says, which is another clock."""
     try:
         put_at = datetime.fromtimestamp(int(message.id.partition("-")[0]) / 1000, UTC)

@@ -3,13 +3,11 @@
 from enum import StrEnum
 
 from sqlalchemy import (
-    JSON,
     BigInteger,
     CheckConstraint,
     Column,
     DateTime,
     ForeignKey,
-    Identity,
     Index,
     Table,
     Text,
@@ -19,9 +17,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from app.db import metadata
-from app.delivery.models import Priority
-from app.users.models import one_of
+from app.db.schema import metadata, one_of
+from app.delivery.messages.values import Priority
 
 
 class ActionStatus(StrEnum):
@@ -71,16 +68,4 @@ actions = Table(
     Index("actions_due_idx", "due_at", postgresql_where=text("due_at IS NOT NULL")),
     Index("actions_task_idx", "task_id", postgresql_where=text("task_id IS NOT NULL")),
     postgresql_with={"autovacuum_vacuum_scale_factor": "0.01", "autovacuum_vacuum_threshold": "1000"},
-)
-
-# Events that wait to be put on their streams; gone once Redis has them. Told as they were written, field by field in
-# the order that their readers know.
-action_events = Table(
-    "action_events",
-    metadata,
-    Column("id", BigInteger, Identity(always=False), primary_key=True),
-    Column("topic", Text, nullable=False),
-    Column("payload", JSON, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
-    Index("action_events_topic_idx", "topic", "id"),
 )

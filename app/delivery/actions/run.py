@@ -31,7 +31,7 @@ from app.delivery.actions.steps import (
     Target,
     Withdraw,
 )
-from app.delivery.models import NotificationStatus
+from app.delivery.messages.values import NotificationStatus
 from app.delivery.plans.models import OnFailure
 
 LOOK_AGAIN_S = 1.0

@@ -7,23 +7,23 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from app.delivery.actions import reading, writing
-from app.delivery.actions.desk import Action, ActionDesk, Known
+from app.delivery.actions import effects, queries
+from app.delivery.actions.context import Action, ActionContext, Known
+from app.delivery.actions.effects import ActionTransition
 from app.delivery.actions.errors import EvaluationKeyReused, PlanNotFound
 from app.delivery.actions.models import ActionStatus, Origin
-from app.delivery.actions.reading import ACTION_COLUMNS, Plan
+from app.delivery.actions.queries import ACTION_COLUMNS, PlanToRun
+from app.delivery.actions.requests import NewAction, Requested
 from app.delivery.actions.run import Advanced, advance
 from app.delivery.actions.run import cancel as cancel_run
 from app.delivery.actions.run import reopen as reopen_run
 from app.delivery.actions.steps import Run, StepState
 from app.delivery.actions.targets import Directory
-from app.delivery.actions.writing import Move
-from app.delivery.contract import NewAction, Requested
-from app.errors import InvalidValue
-from app.ids import uuid7
+from app.foundation.errors import InvalidValue
+from app.foundation.ids import uuid7
 
 
-def request(conn: Connection, new: Sequence[NewAction]) -> list[Requested]:
+def request_actions(conn: Connection, new: Sequence[NewAction]) -> list[Requested]:
     """The first step of each is taken at once, so that its message is there when the caller commits. An evaluation
     key that was used before brings the action of that time. The same few statements for any number of them."""
     if not new:
@@ -31,10 +31,10 @@ def request(conn: Connection, new: Sequence[NewAction]) -> list[Requested]:
     plans = _plans(conn, new)
     actions = [_action(one, plans[one.plan]) for one in new]
     templates = {key: words for plan in plans.values() for key, words in plan.templates.items()}
-    known = reading.known(conn, actions, templates)
+    known = queries.known(conn, actions, templates)
     _check_people(actions, known)
     moves = [_begin(one, plans[asked.plan], known) for one, asked in zip(actions, new, strict=True)]
-    inserted = writing.insert(conn, moves)
+    inserted = effects.insert(conn, moves)
     before = _asked_before(conn, [one for one in actions if one.id not in inserted])
     return [
         Requested(one.id, True) if one.id in inserted else Requested(before[one.evaluation_key or ""], False)
@@ -42,9 +42,9 @@ def request(conn: Connection, new: Sequence[NewAction]) -> list[Requested]:
     ]
 
 
-def _plans(conn: Connection, new: Sequence[NewAction]) -> Mapping[int | str, Plan]:
+def _plans(conn: Connection, new: Sequence[NewAction]) -> Mapping[int | str, PlanToRun]:
     """What a feature of ours tells goes on where an operator has switched the telling off."""
-    plans = reading.plans(conn, {one.plan for one in new})
+    plans = queries.plans(conn, {one.plan for one in new})
     for one in new:
         plan = plans.get(one.plan)
         if plan is None or not (plan.is_on or one.origin is Origin.INTERNAL):
@@ -52,7 +52,7 @@ def _plans(conn: Connection, new: Sequence[NewAction]) -> Mapping[int | str, Pla
     return plans
 
 
-def _action(new: NewAction, plan: Plan) -> Action:
+def _action(new: NewAction, plan: PlanToRun) -> Action:
     return Action(
         id=uuid7(),
         plan_id=plan.id,
@@ -76,13 +76,13 @@ def _check_people(actions: Sequence[Action], known: Known) -> None:
         raise InvalidValue("personId", "is not the id of a user")
 
 
-def _begin(action: Action, plan: Plan, known: Known) -> Move:
-    desk = ActionDesk(action, known, None)
+def _begin(action: Action, plan: PlanToRun, known: Known) -> ActionTransition:
+    desk = ActionContext(action, known, None)
     if not plan.is_on:
         skipped = tuple(replace(step, state=StepState.SKIPPED) for step in plan.steps)
         run = replace(action.run, steps=skipped, status=ActionStatus.DONE)
-        return Move(desk, Advanced(run), plan.read_at)
-    return Move(desk, advance(action.run, desk, {}, plan.read_at), plan.read_at)
+        return ActionTransition(desk, Advanced(run), plan.read_at)
+    return ActionTransition(desk, advance(action.run, desk, {}, plan.read_at), plan.read_at)
 
 
 _FIND_KEYS = text("SELECT evaluation_key, id, action_plan_id FROM actions WHERE evaluation_key = ANY(:keys)")
@@ -109,16 +109,16 @@ _HOLD_MEANT = text(
 )
 
 
-def cancel(conn: Connection, task_id: UUID, person_ids: Sequence[int], message_type: str) -> int:
+def cancel_actions(conn: Connection, task_id: UUID, person_ids: Sequence[int], message_type: str) -> int:
     """Calls back what has not left yet, and what would have followed it; says how many actions that was."""
     values = {"task_id": task_id, "person_ids": list(person_ids), "message_type": message_type}
-    moves = [_cancel(reading.action(row), row.read_at) for row in conn.execute(_HOLD_MEANT, values)]
-    writing.carry_out(conn, moves)
-    writing.update(conn, moves)
+    moves = [_cancel(queries.action(row), row.read_at) for row in conn.execute(_HOLD_MEANT, values)]
+    effects.carry_out(conn, moves)
+    effects.update(conn, moves)
     return len(moves)
 
 
-def _cancel(action: Action, now: datetime) -> Move:
+def _cancel(action: Action, now: datetime) -> ActionTransition:
     run, withdrawals = cancel_run(action.run)
     return _move(action, Advanced(run, tuple(withdrawals)), now)
 
@@ -132,16 +132,16 @@ def reopen(conn: Connection, action_id: UUID, step_order: int) -> bool:
     row = conn.execute(_HOLD_ONE, {"id": action_id}).one_or_none()
     if row is None:
         return False
-    action = reading.action(row)
+    action = queries.action(row)
     asked = [id_ for step in action.run.steps if step.order == step_order for id_ in step.messages]
-    live = [id_ for id_, seen in reading.messages(conn, asked).items() if seen.is_live]
+    live = [id_ for id_, seen in queries.messages(conn, asked).items() if seen.is_live]
     run = reopen_run(action.run, step_order, live)
     if run is None:
         return False
-    writing.update(conn, [_move(action, Advanced(run, due_at=row.read_at), row.read_at)])
-    writing.wake(conn)
+    effects.update(conn, [_move(action, Advanced(run, due_at=row.read_at), row.read_at)])
+    effects.wake(conn)
     return True
 
 
-def _move(action: Action, advanced: Advanced, now: datetime) -> Move:
-    return Move(ActionDesk(action, Known(Directory(), {}), None), advanced, now)
+def _move(action: Action, advanced: Advanced, now: datetime) -> ActionTransition:
+    return ActionTransition(ActionContext(action, Known(Directory(), {}), None), advanced, now)

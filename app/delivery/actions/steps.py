@@ -7,9 +7,9 @@ from typing import Protocol
 from uuid import UUID
 
 from app.delivery.actions.models import ActionStatus
-from app.delivery.models import NotificationStatus
+from app.delivery.messages.states import LIVE
+from app.delivery.messages.values import NotificationStatus
 from app.delivery.plans.models import Audience, OnFailure
-from app.delivery.states import LIVE
 
 
 class StepState(StrEnum):

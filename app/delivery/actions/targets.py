@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 from app.delivery.actions.run import NO_RECIPIENT
 from app.delivery.actions.steps import Found, Nobody, Resolution, Special, StepRun, Target
-from app.delivery.models import NotificationType
+from app.delivery.messages.submit import USER, user_in
+from app.delivery.messages.values import NotificationType
 from app.delivery.plans.models import Audience
-from app.delivery.submit import USER, user_in
 
 RETIRED = "RECIPIENT_RETIRED"
 PUSH, IN_APP, SMS, AUDIT = (
@@ -26,7 +26,7 @@ PUSH, IN_APP, SMS, AUDIT = (
 
 
 @dataclass(frozen=True)
-class Entry:
+class ProfileChannel:
     """A channel of a profile."""
 
     id: int
@@ -41,7 +41,7 @@ class Entry:
 @dataclass(frozen=True)
 class Profile:
     id: int
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[ProfileChannel, ...] = ()
     priority: int = 0
     is_on: bool = True
     is_retired: bool = False
@@ -50,14 +50,14 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Route:
+class ProfileRoute:
     profile: Profile
     channel_type: str | None = None
     """Instead of the step's."""
 
 
 @dataclass(frozen=True)
-class Person:
+class Recipient:
     id: int
     locale: str = "tr"
     phone: str | None = field(default=None, repr=False)
@@ -66,8 +66,10 @@ class Person:
 
 @dataclass(frozen=True)
 class Directory:
-    people: Mapping[int, Person] = field(default_factory=dict[int, Person])
-    routes: Mapping[tuple[int, int], Sequence[Route]] = field(default_factory=dict[tuple[int, int], Sequence[Route]])
+    people: Mapping[int, Recipient] = field(default_factory=dict[int, Recipient])
+    routes: Mapping[tuple[int, int], Sequence[ProfileRoute]] = field(
+        default_factory=dict[tuple[int, int], Sequence[ProfileRoute]]
+    )
     """By plan and step."""
     devices: Mapping[str, Sequence[Profile]] = field(default_factory=dict[str, Sequence[Profile]])
 
@@ -89,12 +91,12 @@ def resolve(step: StepRun, about: About, directory: Directory) -> Resolution:
         return _found(_of_person(step, person) if person is not None else ())
     routes = directory.routes.get((about.plan_id, step.order), ())
     if not routes:
-        routes = [Route(profile) for profile in directory.devices.get(about.device_id or "", ())]
+        routes = [ProfileRoute(profile) for profile in directory.devices.get(about.device_id or "", ())]
         return _of_routes(step, routes, is_routed=False)
     return _of_routes(step, routes, is_routed=True)
 
 
-def _of_person(step: StepRun, person: Person) -> Iterator[Target]:
+def _of_person(step: StepRun, person: Recipient) -> Iterator[Target]:
     profiles = [profile for profile in _in_order(person.profiles) if profile.is_on and not profile.is_retired]
     for channel_type in (step.channel_type, *step.fallback):
         explicit = [
@@ -103,7 +105,7 @@ def _of_person(step: StepRun, person: Person) -> Iterator[Target]:
         yield from explicit or _implicit(channel_type, person)
 
 
-def _implicit(channel_type: str, person: Person) -> list[Target]:
+def _implicit(channel_type: str, person: Recipient) -> list[Target]:
     if channel_type in (PUSH, IN_APP):
         return [Target(channel_type, f"{USER}{person.id}", person.locale, person.id)]
     if channel_type == SMS and person.phone:
@@ -111,7 +113,7 @@ def _implicit(channel_type: str, person: Person) -> list[Target]:
     return []
 
 
-def _of_routes(step: StepRun, routes: Sequence[Route], *, is_routed: bool) -> Resolution:
+def _of_routes(step: StepRun, routes: Sequence[ProfileRoute], *, is_routed: bool) -> Resolution:
     there = [route for route in routes if not route.profile.is_retired]
     if routes and not there:
         return Nobody(RETIRED)
@@ -126,13 +128,13 @@ def _of_routes(step: StepRun, routes: Sequence[Route], *, is_routed: bool) -> Re
     return _found(target for group in (groups if goes_on else groups[:1]) for target in group)
 
 
-def _of_route(step: StepRun, route: Route) -> Iterator[Target]:
+def _of_route(step: StepRun, route: ProfileRoute) -> Iterator[Target]:
     for channel_type in (route.channel_type or step.channel_type, *step.fallback):
         for entry in _usable(route.profile, channel_type):
             yield _target(entry, route.profile.locale)
 
 
-def _had_one(step: StepRun, routes: Iterable[Route]) -> bool:
+def _had_one(step: StepRun, routes: Iterable[ProfileRoute]) -> bool:
     """Whether somebody took away the only address there was."""
     return any(
         entry.is_retired and entry.channel_type in (route.channel_type or step.channel_type, *step.fallback)
@@ -145,7 +147,7 @@ def _in_order(profiles: Iterable[Profile]) -> list[Profile]:
     return sorted(profiles, key=lambda profile: (profile.priority, profile.id))
 
 
-def _usable(profile: Profile, channel_type: str) -> Iterator[Entry]:
+def _usable(profile: Profile, channel_type: str) -> Iterator[ProfileChannel]:
     return (
         entry
         for entry in profile.entries
@@ -153,7 +155,7 @@ def _usable(profile: Profile, channel_type: str) -> Iterator[Entry]:
     )
 
 
-def _target(entry: Entry, locale: str, person_id: int | None = None) -> Target:
+def _target(entry: ProfileChannel, locale: str, person_id: int | None = None) -> Target:
     """A token is a phone's and not a person's: with a user beside it, it would go to all of their phones."""
     named = user_in(entry.channel_type.upper(), entry.target)
     user_id = person_id if named is None and entry.channel_type != PUSH else named

@@ -3,12 +3,12 @@ nothing was written then."""
 
 from collections.abc import Sequence
 
-from app.db import Database, limit_statements
-from app.delivery import audit
+from app.db.database import Database, limit_statements
+from app.delivery.channels import audit_trail
 from app.delivery.channels.base import Parcel, SingleProvider
 from app.delivery.channels.registry import Wiring
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import AUDIT_POLICY, Result
+from app.delivery.messages.retry import AUDIT_POLICY, Result
+from app.delivery.messages.values import NotificationType, Outcome
 
 # The time limit, the lock, the end of the chain and the new entries.
 _STATEMENTS = 4
@@ -28,7 +28,7 @@ class AuditChannel(SingleProvider):
     def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
         with self._db.transaction() as conn:
             limit_statements(conn, self.policy.timeout_s)
-            audit.append(conn, [parcel.event for parcel in parcels])
+            audit_trail.append(conn, [parcel.event for parcel in parcels])
         return [Result(Outcome.SENT, provider_message_id=f"audit:{parcel.id}") for parcel in parcels]
 
 

@@ -1,39 +1,19 @@
 """The contract between the dispatcher and whatever carries a message to a person."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 from uuid import UUID
 
-from app.delivery.event import NotificationEvent
-from app.delivery.models import NotificationType
-from app.delivery.retry import Result, RetryPolicy
-from app.users.models import AddressKind
-
-
-@dataclass(frozen=True)
-class Device:
-    device_id: str
-    token: str = field(repr=False)
-    """Whoever has it can reach the phone: it stays out of logs and errors."""
-    address_kind: AddressKind
-
-
-@dataclass(frozen=True)
-class DirectoryEntry:
-    """What the directory knows about the channel of a recipient."""
-
-    channel_id: int
-    meta: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-    """Sign what goes to a webhook; the newest first."""
+from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.values import Device, DirectoryEntry, Notification, NotificationType
 
 
 @dataclass(frozen=True)
 class Parcel:
     """One message for one address."""
 
-    event: NotificationEvent
+    event: Notification
     device: Device | None = None
     """Where a push goes to; for other types, `event.recipient` is the address."""
     entry: DirectoryEntry | None = None

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import structlog
 
-from app.delivery.addresses import InvalidAddress, check_address
 from app.delivery.channels.base import Parcel, SingleProvider
-from app.delivery.channels.email_message import InvalidSubject, Letter, compose
+from app.delivery.channels.email_message import InvalidSubject, Mail, compose
 from app.delivery.channels.registry import Wiring
-from app.delivery.channels.smtp import Connection, Failed, Reply, Stage
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import EMAIL_POLICY, Result, RetryPolicy
-from app.mail_server import MailServer, Sender
+from app.delivery.channels.smtp import Connection, ConversationFailed, SmtpReply, Stage
+from app.delivery.messages.addresses import InvalidAddress, check_address
+from app.delivery.messages.retry import EMAIL_POLICY, Result, RetryPolicy
+from app.delivery.messages.values import NotificationType, Outcome
+from app.settings.mail_server import MailSender, MailServer
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +37,7 @@ class EmailChannel(SingleProvider):
     def __init__(
         self,
         server: MailServer,
-        sender: Sender,
+        sender: MailSender,
         *,
         context: ssl.SSLContext | None = None,
         policy: RetryPolicy = EMAIL_POLICY,
@@ -65,49 +65,49 @@ class EmailChannel(SingleProvider):
             return Result(Outcome.PERMANENT, "INVALID_SUBJECT")
         try:
             return self._deliver(letter, time.monotonic() + self.policy.timeout_s)
-        except Failed as failed:
+        except ConversationFailed as failed:
             result = judge(failed)
             _tell(failed, result, parcel)
             return result
 
-    def _deliver(self, letter: Letter, until: float) -> Result:
+    def _deliver(self, letter: Mail, until: float) -> Result:
         """By a connection that is open, if there is one. Where that turns out to be broken and the letter is certainly
         not taken, a new one is worth another go within the same time."""
         kept = self._take()
         if kept is not None:
             try:
                 return self._hand_over(kept, letter, until, time.monotonic() + self.policy.timeout_s / 4)
-            except Failed as failed:
+            except ConversationFailed as failed:
                 if not _was_stale(failed):
                     raise
         fresh = Connection(self._server, self._context)
         try:
             fresh.open(until)
-        except Failed:
+        except ConversationFailed:
             fresh.close()
             raise
         return self._hand_over(fresh, letter, until, until)
 
-    def _hand_over(self, connection: Connection, letter: Letter, until: float, first_answer_until: float) -> Result:
+    def _hand_over(self, connection: Connection, letter: Mail, until: float, first_answer_until: float) -> Result:
         if letter.needs_smtputf8 and not connection.takes_utf8:
             self._keep(connection)
             return Result(Outcome.PERMANENT, "INVALID_ADDRESS")
         try:
             reply = connection.send(letter, until, first_answer_until)
-        except Failed as failed:
+        except ConversationFailed as failed:
             self._recover(connection, failed, until)
             raise
         self._keep(connection)
         return Result(Outcome.SENT, provider_message_id=reply.queue_id or letter.message_id)
 
-    def _recover(self, connection: Connection, failed: Failed, until: float) -> None:
+    def _recover(self, connection: Connection, failed: ConversationFailed, until: float) -> None:
         """A server that said no to one letter may take the next."""
         if failed.reply is None or failed.reply.code == _CLOSING:
             connection.close()
             return
         try:
             connection.start_over(until)
-        except Failed:
+        except ConversationFailed:
             connection.close()
             return
         self._keep(connection)
@@ -137,7 +137,7 @@ class EmailChannel(SingleProvider):
             one.close()
 
 
-def _was_stale(failed: Failed) -> bool:
+def _was_stale(failed: ConversationFailed) -> bool:
     if failed.stage is Stage.HANDED_OVER:
         return False
     if failed.reply is not None:
@@ -145,20 +145,20 @@ def _was_stale(failed: Failed) -> bool:
     return not failed.is_late or failed.stage is Stage.MAIL
 
 
-def judge(failed: Failed) -> Result:
+def judge(failed: ConversationFailed) -> Result:
     if failed.reply is None:
         return _judge_silence(failed)
     return _judge_reply(failed.stage, failed.reply)
 
 
-def _judge_silence(failed: Failed) -> Result:
+def _judge_silence(failed: ConversationFailed) -> Result:
     if failed.stage is Stage.HANDED_OVER:
         return Result(Outcome.UNKNOWN, "SMTP_TIMEOUT" if failed.is_late else "CONNECTION_LOST")
     in_conversation = failed.is_late and failed.stage > Stage.CONNECT
     return Result(Outcome.TRANSIENT, "SMTP_TIMEOUT" if in_conversation else "UNREACHABLE")
 
 
-def _judge_reply(stage: Stage, reply: Reply) -> Result:
+def _judge_reply(stage: Stage, reply: SmtpReply) -> Result:
     code = f"SMTP_{reply.code}"
     if reply.code == _CLOSING:
         return Result(Outcome.TRANSIENT, code, overloaded=True)
@@ -175,7 +175,7 @@ def _judge_reply(stage: Stage, reply: Reply) -> Result:
     return Result(Outcome.PERMANENT, code)
 
 
-def _tell(failed: Failed, result: Result, parcel: Parcel) -> None:
+def _tell(failed: ConversationFailed, result: Result, parcel: Parcel) -> None:
     """What an operator has to mend."""
     if result.error_code == "AUTH_REJECTED":
         log.error("smtp_refuses_us", reply=failed.reply and failed.reply.code, notification_id=str(parcel.id))

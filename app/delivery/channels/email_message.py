@@ -12,8 +12,8 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP, SMTPUTF8
 
-from app.delivery.event import NotificationEvent
-from app.mail_server import Sender
+from app.delivery.messages.values import Notification
+from app.settings.mail_server import MailSender
 
 # Control characters, half characters, and the line breaks of Unicode.
 _NOT_IN_A_HEADER = frozenset({"Cc", "Cs", "Zl", "Zp"})
@@ -27,7 +27,7 @@ class InvalidSubject(ValueError):
 
 
 @dataclass(frozen=True)
-class Letter:
+class Mail:
     """An e-mail in its envelope."""
 
     sender: str
@@ -40,7 +40,7 @@ class Letter:
         return not self.recipient.isascii()
 
 
-def compose(event: NotificationEvent, sender: Sender, recipient: str) -> Letter:
+def compose(event: Notification, sender: MailSender, recipient: str) -> Mail:
     """The same event makes the same bytes at every try, so that a message that comes twice is known by its id.
 
     The subject is encoded here: Python's own encoding unpacks encoded words that somebody wrote into the text, and
@@ -57,7 +57,7 @@ def compose(event: NotificationEvent, sender: Sender, recipient: str) -> Letter:
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(event.body, cte="quoted-printable")
     content = b"Subject: " + subject.encode("ascii") + b"\r\n" + message.as_bytes()
-    return Letter(sender.address, recipient, message_id, content)
+    return Mail(sender.address, recipient, message_id, content)
 
 
 def encode_subject(subject: str) -> str:

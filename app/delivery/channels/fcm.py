@@ -12,16 +12,16 @@ from itertools import repeat
 
 import structlog
 
-from app.clock import Clock
 from app.delivery.channels.base import Parcel, SingleProvider
 from app.delivery.channels.fcm_auth import AccessTokens, CredentialsRejected, TokenUnavailable
 from app.delivery.channels.fcm_wire import PayloadTooLarge, encode_message, read_answer
 from app.delivery.channels.http import Answer, HttpClient, bearer
 from app.delivery.channels.registry import Wiring
-from app.delivery.faults import describe
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import PUSH_POLICY, Result, RetryPolicy
-from app.settings import PushMode
+from app.delivery.messages.retry import PUSH_POLICY, Result, RetryPolicy
+from app.delivery.messages.values import NotificationType, Outcome
+from app.foundation.clock import Clock
+from app.foundation.logs import describe_error
+from app.settings.settings import PushMode
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +72,7 @@ class FcmChannel(SingleProvider):
         try:
             return self._send(parcel, until)
         except Exception as error:
-            log.error("channel_failed", channel=self.name, notification_id=str(parcel.id), **describe(error))
+            log.error("channel_failed", channel=self.name, notification_id=str(parcel.id), **describe_error(error))
             return Result(Outcome.UNKNOWN, "CHANNEL_ERROR")
 
     def _send(self, parcel: Parcel, until: float) -> Result | None:

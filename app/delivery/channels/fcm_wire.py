@@ -6,8 +6,8 @@ from typing import Any
 
 from app.delivery.channels.base import Parcel
 from app.delivery.channels.http import Answer, as_code, as_list, as_object, judge_status
-from app.delivery.models import Outcome
-from app.delivery.retry import Result
+from app.delivery.messages.retry import Result
+from app.delivery.messages.values import Outcome
 from app.users.models import AddressKind
 
 MAX_PAYLOAD_BYTES = 4096

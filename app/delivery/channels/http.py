@@ -15,8 +15,8 @@ import urllib3
 from urllib3.exceptions import LocationParseError, MaxRetryError, NewConnectionError
 
 from app.delivery.channels.connections import TimedAdapter, over_within
-from app.delivery.models import Outcome
-from app.delivery.retry import Result, RetryPolicy
+from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.values import Outcome
 
 MOST_OF_AN_ANSWER = 64 * 1024
 # An answer nobody reads is taken from the line up to this length, so that the connection can be used again.

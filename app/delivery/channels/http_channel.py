@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from app.clock import Clock
-from app.delivery.addresses import InvalidAddress, check_address
 from app.delivery.channels.base import Parcel, SingleProvider
 from app.delivery.channels.http import Answer, Auth, HttpClient
-from app.delivery.event import NotificationEvent
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import Result, RetryPolicy
+from app.delivery.messages.addresses import InvalidAddress, check_address
+from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.values import Notification, NotificationType, Outcome
+from app.foundation.clock import Clock
 
 log = structlog.get_logger(__name__)
 
@@ -21,14 +20,14 @@ _OUR_FAULT = frozenset({"AUTH_REJECTED", "ACCOUNT_BLOCKED"})
 
 
 @dataclass(frozen=True)
-class Request:
+class ProviderRequest:
     url: str = field(repr=False)
     body: bytes = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     auth: Auth | None = field(default=None, repr=False)
 
 
-class Refused(Exception):
+class MessageRefused(Exception):
     """The message cannot be sent as it is, and nobody was asked."""
 
     def __init__(self, error_code: str) -> None:
@@ -45,8 +44,8 @@ class HttpChannel(SingleProvider, ABC):
         self._http = HttpClient(policy, connections=connections)
 
     @abstractmethod
-    def encode(self, parcel: Parcel) -> Request:
-        """May raise `Refused`."""
+    def encode(self, parcel: Parcel) -> ProviderRequest:
+        """May raise `MessageRefused`."""
 
     @abstractmethod
     def read(self, answer: Answer) -> Result: ...
@@ -57,7 +56,7 @@ class HttpChannel(SingleProvider, ABC):
     def _send(self, parcel: Parcel) -> Result:
         try:
             request = self.encode(parcel)
-        except Refused as refused:
+        except MessageRefused as refused:
             return Result(Outcome.PERMANENT, refused.error_code, at_fault=False)
         answer = self._http.post(request.url, request.body, request.headers, auth=request.auth)
         if not isinstance(answer, Answer):
@@ -77,18 +76,18 @@ class HttpChannel(SingleProvider, ABC):
         self._http.close()
 
 
-def phone_of(event: NotificationEvent, country_code: str) -> str:
+def phone_of(event: Notification, country_code: str) -> str:
     try:
         return check_address(event.notification_type, event.recipient, country_code)
     except InvalidAddress:
-        raise Refused("INVALID_ADDRESS") from None
+        raise MessageRefused("INVALID_ADDRESS") from None
 
 
-def words_of(event: NotificationEvent, longest: int) -> str:
+def words_of(event: Notification, longest: int) -> str:
     """What is said where there is no room for a subject: the body, and the subject only where there is no other."""
     text = event.body or event.subject
     if not text:
-        raise Refused("EMPTY_MESSAGE")
+        raise MessageRefused("EMPTY_MESSAGE")
     if len(text) > longest:
-        raise Refused("PAYLOAD_TOO_LARGE")
+        raise MessageRefused("PAYLOAD_TOO_LARGE")
     return text

@@ -8,15 +8,14 @@ from typing import Any
 import structlog
 from sqlalchemy import text
 
-from app.db import Database, limit_statements
-from app.delivery.addresses import InvalidAddress, check_address
+from app.db.database import Database, limit_statements
 from app.delivery.channels.base import Parcel, SingleProvider
 from app.delivery.channels.registry import Wiring
-from app.delivery.event import NotificationEvent
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import IN_APP_POLICY, Result
-from app.delivery.submit import user_in
-from app.redis_store import hints, keys
+from app.delivery.messages.addresses import InvalidAddress, check_address
+from app.delivery.messages.retry import IN_APP_POLICY, Result
+from app.delivery.messages.submit import user_in
+from app.delivery.messages.values import Notification, NotificationType, Outcome
+from app.redis_store import keys
 from app.redis_store.contract import RedisUnavailable
 from app.redis_store.hints import Hints
 
@@ -69,7 +68,7 @@ class InAppChannel(SingleProvider):
         self._hints.close()
 
 
-def _reader(event: NotificationEvent) -> int | None:
+def _reader(event: Notification) -> int | None:
     if event.recipient_user_id is not None:
         return event.recipient_user_id
     try:
@@ -78,7 +77,7 @@ def _reader(event: NotificationEvent) -> int | None:
         return None
 
 
-def _row(event: NotificationEvent, reader: int) -> dict[str, Any]:
+def _row(event: Notification, reader: int) -> dict[str, Any]:
     return {
         "notification_id": str(event.id),
         "user_id": reader,
@@ -95,5 +94,4 @@ def _result(parcel: Parcel, written: set[Any], is_address: bool) -> Result:
 
 
 def open_channel(wiring: Wiring) -> InAppChannel:
-    settings = wiring.settings
-    return InAppChannel(wiring.db, hints.connect(settings.redis_url, settings.notification_queue_consumer_threads))
+    return InAppChannel(wiring.db, wiring.hints)

@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable, Sequence
 
 from app.delivery.channels.base import Parcel, SingleProvider
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import PUSH_POLICY, Result, RetryPolicy
+from app.delivery.messages.retry import PUSH_POLICY, Result, RetryPolicy
+from app.delivery.messages.values import NotificationType, Outcome
 
 SENT = Result(Outcome.SENT)
 

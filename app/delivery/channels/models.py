@@ -3,7 +3,7 @@
 from sqlalchemy import BigInteger, Column, DateTime, ForeignKey, Identity, Index, LargeBinary, Table, Text, Uuid, func
 from sqlalchemy.dialects.postgresql import JSON, JSONB
 
-from app.db import metadata
+from app.db.schema import metadata
 
 in_app_messages = Table(
     "in_app_messages",
@@ -33,4 +33,28 @@ audit_entries = Table(
     Column("written_at", DateTime(timezone=True), nullable=False),
     Column("previous_hash", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
+)
+
+# What would have been sent, where `recording` stands in for a provider.
+recorded_pushes = Table(
+    "recorded_pushes",
+    metadata,
+    Column("id", BigInteger, Identity(always=False), primary_key=True),
+    Column("notification_id", Uuid, nullable=False),
+    Column("notification_type", Text, nullable=False, server_default="PUSH"),
+    Column("recipient", Text, nullable=False, server_default=""),
+    Column("user_id", BigInteger),
+    Column("device_id", Text),
+    Column("title", Text),
+    Column("body", Text),
+    Column("data", JSONB, nullable=False),
+    Column("shown_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Index(
+        "recorded_pushes_once_per_device",
+        "notification_id",
+        "device_id",
+        unique=True,
+        postgresql_nulls_not_distinct=True,
+    ),
+    Index("recorded_pushes_user_idx", "user_id", "id"),
 )

@@ -6,11 +6,11 @@ from typing import Any
 
 from sqlalchemy import text
 
-from app.db import Database
+from app.db.database import Database
 from app.delivery.channels.base import Parcel, SingleProvider
 from app.delivery.channels.registry import Wiring
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import PUSH_POLICY, Result, RetryPolicy
+from app.delivery.messages.retry import PUSH_POLICY, Result, RetryPolicy
+from app.delivery.messages.values import NotificationType, Outcome
 
 # What a phone already shows, it shows once, as one that gets the same message id twice.
 _RECORD = text(

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 
-from app.clock import Clock
-from app.db import Database
+from app.db.database import Database
 from app.delivery import channels as package
 from app.delivery.channels.base import Channel
-from app.settings import Settings
+from app.foundation.clock import Clock
+from app.redis_store.hints import Hints
+from app.settings.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Wiring:
     settings: Settings
     db: Database
     clock: Clock
+    hints: Hints
 
 
 OpenChannel = Callable[[Wiring], Channel | None]

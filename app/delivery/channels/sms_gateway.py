@@ -5,14 +5,14 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.clock import Clock
 from app.delivery.channels.base import Parcel
 from app.delivery.channels.http import Answer, as_code, bearer, judge_status
-from app.delivery.channels.http_channel import HttpChannel, Refused, Request, phone_of, words_of
+from app.delivery.channels.http_channel import HttpChannel, MessageRefused, ProviderRequest, phone_of, words_of
 from app.delivery.channels.registry import Wiring
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import SMS_POLICY, Result, RetryPolicy
-from app.gateway_templates import RenderFailed, answer_template, render, request_template
+from app.delivery.messages.retry import SMS_POLICY, Result, RetryPolicy
+from app.delivery.messages.values import NotificationType, Outcome
+from app.foundation.clock import Clock
+from app.settings.gateway_templates import GatewayRenderFailed, answer_template, render, request_template
 
 # Ten messages of a phone put together; no network carries more.
 LONGEST_TEXT = 1600
@@ -41,7 +41,7 @@ class SmsGatewayChannel(HttpChannel):
         self._request = request_template(gateway.request, gateway.content_type)
         self._answer = answer_template(gateway.answer)
 
-    def encode(self, parcel: Parcel) -> Request:
+    def encode(self, parcel: Parcel) -> ProviderRequest:
         gateway, event = self._gateway, parcel.event
         values = {
             "id": str(event.id),
@@ -52,11 +52,11 @@ class SmsGatewayChannel(HttpChannel):
         }
         try:
             body = render(self._request, values).encode()
-        except RenderFailed:
-            raise Refused("TEMPLATE_RENDER_FAILED") from None
+        except GatewayRenderFailed:
+            raise MessageRefused("TEMPLATE_RENDER_FAILED") from None
         # A gateway that knows the header takes a message that comes again for what it is.
         headers = {"Content-Type": gateway.content_type, "Idempotency-Key": str(event.id)}
-        return Request(gateway.url, body, headers, bearer(gateway.token) if gateway.token else None)
+        return ProviderRequest(gateway.url, body, headers, bearer(gateway.token) if gateway.token else None)
 
     def read(self, answer: Answer) -> Result:
         usual = _by_status(judge_status(answer, self._clock.now()), answer)
@@ -70,7 +70,7 @@ class SmsGatewayChannel(HttpChannel):
         }
         try:
             verdict, _, rest = render(self._answer, told).strip().partition(" ")
-        except RenderFailed:
+        except GatewayRenderFailed:
             return _unread(usual)
         if not verdict:
             return usual

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from app.delivery.channels.email_message import Letter
-from app.mail_server import MailServer, Tls
+from app.delivery.channels.email_message import Mail
+from app.settings.mail_server import MailServer, Tls
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -41,7 +41,7 @@ class Stage(IntEnum):
 
 
 @dataclass(frozen=True)
-class Reply:
+class SmtpReply:
     """What the server said, without its words, which repeat addresses."""
 
     code: int
@@ -50,10 +50,10 @@ class Reply:
     queue_id: str | None = None
 
 
-class Failed(Exception):
+class ConversationFailed(Exception):
     """The conversation ended early."""
 
-    def __init__(self, stage: Stage, reply: Reply | None = None, *, is_late: bool = False) -> None:
+    def __init__(self, stage: Stage, reply: SmtpReply | None = None, *, is_late: bool = False) -> None:
         super().__init__(stage.name)
         self.stage = stage
         self.reply = reply
@@ -144,7 +144,7 @@ class Connection:
                 self._stage = Stage.AUTH
                 self._authenticate(self._server.user, self._server.password)
 
-    def send(self, letter: Letter, until: float, first_answer_until: float) -> Reply:
+    def send(self, letter: Mail, until: float, first_answer_until: float) -> SmtpReply:
         """`first_answer_until` is when a server that may long be gone is no longer waited for."""
         self.letters += 1
         with self._conversation(min(until, first_answer_until)):
@@ -162,7 +162,7 @@ class Connection:
             self.used_at = time.monotonic()
             return reply
 
-    def _options(self, letter: Letter) -> str:
+    def _options(self, letter: Mail) -> str:
         utf8 = " SMTPUTF8 BODY=8BITMIME" if letter.needs_smtputf8 else ""
         size = f" SIZE={len(letter.content)}" if self._smtp.has_extn("size") else ""
         return utf8 + size
@@ -188,18 +188,18 @@ class Connection:
         try:
             yield
         except (_OutOfTime, TimeoutError):
-            raise Failed(self._stage, is_late=True) from None
+            raise ConversationFailed(self._stage, is_late=True) from None
         except OSError:
-            raise Failed(self._stage) from None
+            raise ConversationFailed(self._stage) from None
 
-    def _expect(self, answer: tuple[int, bytes], *codes: int) -> Reply:
+    def _expect(self, answer: tuple[int, bytes], *codes: int) -> SmtpReply:
         code, words = answer
         if not 200 <= code <= 599:
-            raise Failed(self._stage)
+            raise ConversationFailed(self._stage)
         status, queue_id = _ENHANCED.match(words), _QUEUE_ID.search(words)
-        reply = Reply(code, status[1].decode() if status else None, queue_id[1].decode() if queue_id else None)
+        reply = SmtpReply(code, status[1].decode() if status else None, queue_id[1].decode() if queue_id else None)
         if code not in codes:
-            raise Failed(self._stage, reply)
+            raise ConversationFailed(self._stage, reply)
         return reply
 
     def _greet(self) -> None:
@@ -208,7 +208,7 @@ class Connection:
     def _start_tls(self) -> None:
         self._stage = Stage.TLS
         if not self._smtp.has_extn("starttls"):
-            raise Failed(self._stage)
+            raise ConversationFailed(self._stage)
         self._expect(self._smtp.docmd("STARTTLS"), 220)
         self._encrypt()
         self._greet()

@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from app.clock import Clock
 from app.delivery.channels.base import Parcel
 from app.delivery.channels.http import Answer, judge_status, throttled
-from app.delivery.channels.http_channel import HttpChannel, Request, phone_of, words_of
+from app.delivery.channels.http_channel import HttpChannel, ProviderRequest, phone_of, words_of
 from app.delivery.channels.registry import Wiring
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import SMS_POLICY, Result, RetryPolicy
+from app.delivery.messages.retry import SMS_POLICY, Result, RetryPolicy
+from app.delivery.messages.values import NotificationType, Outcome
+from app.foundation.clock import Clock
 
 LONGEST_TEXT = 1600
 
@@ -48,7 +48,7 @@ class TwilioChannel(HttpChannel):
         self._account = account
         self._url = f"{account.base_url.rstrip('/')}/2010-04-01/Accounts/{quote(account.sid, safe='')}/Messages.json"
 
-    def encode(self, parcel: Parcel) -> Request:
+    def encode(self, parcel: Parcel) -> ProviderRequest:
         account = self._account
         by = "MessagingServiceSid" if account.sender.startswith("MG") else "From"
         form = {
@@ -57,7 +57,7 @@ class TwilioChannel(HttpChannel):
             "Body": words_of(parcel.event, LONGEST_TEXT),
         }
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        return Request(self._url, urlencode(form).encode(), headers, (account.sid, account.auth_token))
+        return ProviderRequest(self._url, urlencode(form).encode(), headers, (account.sid, account.auth_token))
 
     def read(self, answer: Answer) -> Result:
         told = answer.json()

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from app.delivery.channels.base import Parcel, SingleProvider
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import Result, RetryPolicy
+from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.values import NotificationType, Outcome
 
 NO_CHANNEL = Result(Outcome.PERMANENT, "NO_CHANNEL", at_fault=False)
 

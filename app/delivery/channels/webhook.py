@@ -8,17 +8,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from app.clock import Clock
-from app.delivery.addresses import InvalidAddress, check_address
 from app.delivery.channels import webhook_wire
 from app.delivery.channels.base import Parcel, SingleProvider
 from app.delivery.channels.connections import TimedAdapter
 from app.delivery.channels.http import Answer, HttpClient, judge_status
 from app.delivery.channels.public_addresses import PrivateAddress, Resolver, require_public
 from app.delivery.channels.registry import Wiring
-from app.delivery.directory.challenges import CHALLENGE
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import WEBHOOK_POLICY, Result, RetryPolicy
+from app.delivery.messages.addresses import InvalidAddress, check_address
+from app.delivery.messages.retry import WEBHOOK_POLICY, Result, RetryPolicy
+from app.delivery.messages.values import CHALLENGE, NotificationType, Outcome
+from app.foundation.clock import Clock
 
 _PORTS = {"http": 80, "https": 443}
 

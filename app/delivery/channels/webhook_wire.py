@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from app import signing_secrets
 from app.delivery.channels.http import as_object
-from app.delivery.event import NotificationEvent
+from app.delivery.messages.values import Notification
+from app.settings import signing_secrets
 
 DEFAULT_TYPE = "notification"
 VERIFICATION_TYPE = "channel.verification"
@@ -30,7 +30,7 @@ _OURS = re.compile(
 )
 
 
-def encode(event: NotificationEvent, challenge: str | None = None) -> bytes:
+def encode(event: Notification, challenge: str | None = None) -> bytes:
     """The same bytes at every try: the time in it is that of the notification."""
     type_ = VERIFICATION_TYPE if challenge is not None else event.data.get("type") or DEFAULT_TYPE
     data = {"challenge": challenge} if challenge is not None else _content(event)
@@ -38,7 +38,7 @@ def encode(event: NotificationEvent, challenge: str | None = None) -> bytes:
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _content(event: NotificationEvent) -> dict[str, Any]:
+def _content(event: Notification) -> dict[str, Any]:
     return {
         "id": str(event.id),
         "subject": event.subject,
@@ -63,7 +63,7 @@ def _signature(key: bytes, signed: bytes) -> str:
 
 
 def headers(
-    event: NotificationEvent, secrets: Sequence[str], extra: Mapping[str, str], now: datetime, body: bytes
+    event: Notification, secrets: Sequence[str], extra: Mapping[str, str], now: datetime, body: bytes
 ) -> dict[str, str]:
     message_id, timestamp = str(event.id), int(now.timestamp())
     return {

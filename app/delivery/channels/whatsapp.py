@@ -10,14 +10,13 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from app.clock import Clock
 from app.delivery.channels.base import Parcel
 from app.delivery.channels.http import Answer, as_list, as_object, bearer, judge_status, throttled
-from app.delivery.channels.http_channel import HttpChannel, Refused, Request, phone_of, words_of
+from app.delivery.channels.http_channel import HttpChannel, MessageRefused, ProviderRequest, phone_of, words_of
 from app.delivery.channels.registry import Wiring
-from app.delivery.event import NotificationEvent
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import WHATSAPP_POLICY, Result, RetryPolicy
+from app.delivery.messages.retry import WHATSAPP_POLICY, Result, RetryPolicy
+from app.delivery.messages.values import Notification, NotificationType, Outcome
+from app.foundation.clock import Clock
 
 LONGEST_TEXT = 4096
 
@@ -53,14 +52,14 @@ class WhatsAppChannel(HttpChannel):
         self._sender = sender
         self._url = f"{sender.base_url.rstrip('/')}/{quote(sender.phone_number_id, safe='')}/messages"
 
-    def encode(self, parcel: Parcel) -> Request:
+    def encode(self, parcel: Parcel) -> ProviderRequest:
         message: dict[str, Any] = {
             "messaging_product": "whatsapp",
             "recipient_type": "individual",
             "to": phone_of(parcel.event, self._sender.country_code),
         }
         body = json.dumps(message | _content(parcel.event), ensure_ascii=False).encode()
-        return Request(
+        return ProviderRequest(
             self._url, body, {"Content-Type": "application/json; charset=utf-8"}, bearer(self._sender.access_token)
         )
 
@@ -78,7 +77,7 @@ class WhatsAppChannel(HttpChannel):
         return Result(Outcome.UNKNOWN, "INVALID_ANSWER")
 
 
-def _content(event: NotificationEvent) -> dict[str, Any]:
+def _content(event: Notification) -> dict[str, Any]:
     chosen: Any = event.metadata.get("whatsappTemplate")
     if chosen is not None:
         return {"type": "template", "template": _template(as_object(chosen))}
@@ -88,7 +87,7 @@ def _content(event: NotificationEvent) -> dict[str, Any]:
 def _template(chosen: dict[str, Any]) -> dict[str, Any]:
     name, language = chosen.get("name"), chosen.get("language", "tr")
     if not (isinstance(name, str) and name and isinstance(language, str)):
-        raise Refused("INVALID_TEMPLATE")
+        raise MessageRefused("INVALID_TEMPLATE")
     template: dict[str, Any] = {"name": name, "language": {"code": language}}
     filled = _parameters(chosen.get("parameters", []))
     return template | ({"components": [{"type": "body", "parameters": filled}]} if filled else {})
@@ -101,9 +100,9 @@ def _parameters(given: Any) -> list[dict[str, Any]]:
     elif isinstance(given, list):
         filled = [{"type": "text", "text": value} for value in as_list(given)]
     else:
-        raise Refused("INVALID_TEMPLATE")
+        raise MessageRefused("INVALID_TEMPLATE")
     if not all(isinstance(one["text"], str | int | float) for one in filled):
-        raise Refused("INVALID_TEMPLATE")
+        raise MessageRefused("INVALID_TEMPLATE")
     return [{**one, "text": str(one["text"])} for one in filled]
 
 

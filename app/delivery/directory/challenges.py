@@ -1,12 +1,10 @@
 """A webhook is verified by answering a signed challenge: the notification that carries it decides by how it ends."""
 
 from collections.abc import Sequence
-from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-CHALLENGE = "challenge"
-"""In the metadata of the notification that verifies a webhook: what must come back."""
+from app.delivery.messages.values import CHALLENGE, Ended
 
 # Only the challenge that was sent last, and only for the address it went to: what was entered since then has not
 # answered. A challenge that failed is kept, because an operator may have it tried anew.
@@ -30,7 +28,8 @@ _SETTLE = text(
 )
 
 
-def settle_challenges(conn: Connection, notification_ids: Sequence[UUID]) -> None:
-    """To be called in the transaction in which these notifications, which carry challenges, end."""
-    if notification_ids:
-        conn.execute(_SETTLE, {"ids": list(notification_ids)})
+def settle_challenges(conn: Connection, ended: Sequence[Ended]) -> None:
+    """A follower: verifies the webhooks whose challenge has been answered."""
+    ids = [one.id for one in ended if CHALLENGE in one.metadata]
+    if ids:
+        conn.execute(_SETTLE, {"ids": ids})

@@ -1,4 +1,4 @@
-from app.errors import Conflict, TooManyRequests
+from app.foundation.errors import Conflict, TooManyRequests
 
 
 class NotAWebhook(Conflict):

@@ -21,8 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from app.db import metadata
-from app.users.models import one_of
+from app.db.schema import metadata, one_of
 
 
 class VerifyStatus(StrEnum):

@@ -4,21 +4,16 @@ from typing import Any, cast
 
 from sqlalchemy import Connection, delete, func, update
 
-from app.delivery.addresses import InvalidAddress, check_address
+from app.db.tables import EditableTable, TableRow, Values, retire_all
 from app.delivery.directory.errors import NotAWebhook
-from app.delivery.directory.models import (
-    VerifyStatus,
-    channel_verifications,
-    recipient_channels,
-    recipient_profiles,
-)
-from app.delivery.entries import Entries, Entry, House, Values, retire_all
-from app.delivery.metadata import check_metadata
-from app.delivery.models import NotificationType
-from app.delivery.plans.models import action_routes
-from app.delivery.submit import user_in
-from app.errors import InvalidValue
-from app.signing_secrets import create as new_secret
+from app.delivery.directory.models import VerifyStatus, channel_verifications, recipient_channels, recipient_profiles
+from app.delivery.messages.addresses import InvalidAddress, check_address
+from app.delivery.messages.metadata import check_metadata
+from app.delivery.messages.rules import DeliveryRules
+from app.delivery.messages.submit import user_in
+from app.delivery.messages.values import NotificationType
+from app.foundation.errors import InvalidValue
+from app.settings.signing_secrets import create as new_secret
 from app.users.errors import UserNotFound
 from app.users.service import get_user
 
@@ -30,17 +25,16 @@ WEBHOOK = NotificationType.WEBHOOK.channel_type
 OURS = frozenset({NotificationType.IN_APP.channel_type, NotificationType.AUDIT.channel_type})
 
 
-def _check_profile(conn: Connection, values: Values, _current: Entry | None, _house: House) -> None:
+def _check_profile(conn: Connection, values: Values, _current: TableRow | None, _house: DeliveryRules) -> None:
     if values.get("user_id") is not None:
         _check_user(conn, "userId", values["user_id"])
 
 
-def _retire_profile(conn: Connection, profile: Entry) -> None:
+def _retire_channels_of(conn: Connection, profile: TableRow) -> None:
     retire_all(conn, recipient_channels, profile_id=profile.id)
-    retire_all(conn, action_routes, recipient_profile_id=profile.id)
 
 
-def _check_channel(conn: Connection, values: Values, current: Entry | None, house: House) -> None:
+def _check_channel(conn: Connection, values: Values, current: TableRow | None, rules: DeliveryRules) -> None:
     if "target_meta" in values:
         wrong = check_metadata(values["target_meta"])
         if wrong is not None:
@@ -48,12 +42,12 @@ def _check_channel(conn: Connection, values: Values, current: Entry | None, hous
     if current is None:
         PROFILES.refer(conn, "profileId", values["profile_id"])
         channel_type = values["channel_type"]
-        values["target"] = _target(conn, channel_type, values["target"], house)
+        values["target"] = _target(conn, channel_type, values["target"], rules)
         values["secrets"] = [new_secret()] if channel_type == WEBHOOK else []
         values["verify_status"] = _unproven(channel_type)
         return
     if "target" in values:
-        values["target"] = _target(conn, current.channel_type, values["target"], house)
+        values["target"] = _target(conn, current.channel_type, values["target"], rules)
     # Nobody changes the address between a look at it and the decision about what goes there.
     current = CHANNELS.get(conn, current.id, lock=True)
     if values.get("target", current.target) != current.target:
@@ -65,7 +59,7 @@ def _check_channel(conn: Connection, values: Values, current: Entry | None, hous
         values["target_meta"] = _with_known_headers(values["target_meta"], current.target_meta)
 
 
-def _check_headers_are_for_the_new_address(values: Values, current: Entry) -> None:
+def _check_headers_are_for_the_new_address(values: Values, current: TableRow) -> None:
     """What the old address was trusted with, and nobody is shown, would be read at the new one."""
     if "target_meta" in values:
         is_meant_anew = HIDDEN not in _headers(values["target_meta"]).values()
@@ -94,10 +88,10 @@ def _headers(meta: dict[str, Any]) -> dict[str, Any]:
     return cast("dict[str, Any]", headers) if isinstance(headers, dict) else {}
 
 
-def _target(conn: Connection, channel_type: str, target: str, house: House) -> str:
+def _target(conn: Connection, channel_type: str, target: str, rules: DeliveryRules) -> str:
     type_ = NotificationType(channel_type.upper())
     try:
-        address = check_address(type_, target, house.country_code)
+        address = check_address(type_, target, rules.country_code)
     except InvalidAddress as error:
         raise InvalidValue("target", str(error)) from None
     if len(address) > LONGEST_TARGET:
@@ -119,7 +113,7 @@ def _unproven(channel_type: str) -> str:
     return VerifyStatus.VERIFIED.value if channel_type in OURS else VerifyStatus.PENDING.value
 
 
-def _retire_channel(conn: Connection, channel: Entry) -> None:
+def _retire_channel(conn: Connection, channel: TableRow) -> None:
     _forget_verification(conn, channel.id)
 
 
@@ -127,8 +121,8 @@ def _forget_verification(conn: Connection, channel_id: int) -> None:
     conn.execute(delete(channel_verifications).where(channel_verifications.c.channel_id == channel_id))
 
 
-PROFILES = Entries(recipient_profiles, "recipient profile", _check_profile, _retire_profile)
-CHANNELS = Entries(recipient_channels, "recipient channel", _check_channel, _retire_channel)
+PROFILES = EditableTable[DeliveryRules](recipient_profiles, "recipient profile", _check_profile, (_retire_channels_of,))
+CHANNELS = EditableTable(recipient_channels, "recipient channel", _check_channel, (_retire_channel,))
 
 
 def rotate_secret(conn: Connection, channel_id: int) -> str:
@@ -144,7 +138,7 @@ def forget_old_secrets(conn: Connection, channel_id: int) -> None:
     _keep_secrets(conn, channel_id, channel.secrets[:1])
 
 
-def _webhook(conn: Connection, channel_id: int) -> Entry:
+def _webhook(conn: Connection, channel_id: int) -> TableRow:
     channel = CHANNELS.get(conn, channel_id, lock=True)
     if channel.channel_type != WEBHOOK:
         raise NotAWebhook

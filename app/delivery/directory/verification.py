@@ -16,8 +16,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping, text
 
-from app.delivery.channels.webhook import CHALLENGE
-from app.delivery.contract import NewSubmission
+from app.db.tables import TableRow
 from app.delivery.directory.errors import (
     AlreadyVerified,
     ChannelDisabled,
@@ -30,14 +29,13 @@ from app.delivery.directory.errors import (
 )
 from app.delivery.directory.models import VerifyStatus
 from app.delivery.directory.service import CHANNELS, PROFILES, WEBHOOK
-from app.delivery.entries import Entry
-from app.delivery.models import VERIFICATION, NotificationType, Priority
-from app.delivery.plans.rendering import RenderFailed, Words, render
-from app.delivery.plans.service import find_words
-from app.delivery.plans.shipped import TEMPLATES, VERIFICATION_CODE
-from app.delivery.submit import submit
-from app.errors import Conflict
-from app.ids import earliest_id
+from app.delivery.messages.submit import NewSubmission, submit
+from app.delivery.messages.values import CHALLENGE, VERIFICATION, NotificationType, Priority
+from app.delivery.words.rendering import RenderFailed, Words, render
+from app.delivery.words.shipped import TEMPLATES, VERIFICATION_CODE
+from app.delivery.words.templates import find_words
+from app.foundation.errors import Conflict
+from app.foundation.ids import earliest_id
 
 LIFE_S = 600
 PAUSE_S = 60
@@ -83,7 +81,7 @@ _SET_STATUS = text(
 _EXPIRES_AT = text("SELECT clock_timestamp() + make_interval(secs => :life_s)")
 
 
-def start(conn: Connection, channel_id: int) -> Started:
+def start_verification(conn: Connection, channel_id: int) -> Started:
     channel = CHANNELS.get(conn, channel_id, lock=True)
     if channel.verify_status == VerifyStatus.VERIFIED:
         raise AlreadyVerified
@@ -107,7 +105,7 @@ def start(conn: Connection, channel_id: int) -> Started:
     return Started(notification_id, expires_at)
 
 
-def _pause_left_s(conn: Connection, channel: Entry) -> int:
+def _pause_left_s(conn: Connection, channel: TableRow) -> int:
     conn.execute(_MY_TURN, {"target": channel.target})
     now: datetime = conn.execute(text("SELECT clock_timestamp()")).scalar_one()
     values = {
@@ -123,7 +121,7 @@ def _running(conn: Connection, channel_id: int) -> RowMapping | None:
     return conn.execute(_RUNNING, {"channel_id": channel_id}).mappings().one_or_none()
 
 
-def _message(conn: Connection, channel: Entry, expires_at: datetime) -> tuple[str, NewSubmission]:
+def _message(conn: Connection, channel: TableRow, expires_at: datetime) -> tuple[str, NewSubmission]:
     is_webhook = channel.channel_type == WEBHOOK
     secret = secrets.token_urlsafe(32) if is_webhook else f"{secrets.randbelow(1_000_000):06}"
     words = Words("", "") if is_webhook else _words(conn, channel, secret)
@@ -142,7 +140,7 @@ def _message(conn: Connection, channel: Entry, expires_at: datetime) -> tuple[st
     )
 
 
-def _words(conn: Connection, channel: Entry, code: str) -> Words:
+def _words(conn: Connection, channel: TableRow, code: str) -> Words:
     locale = PROFILES.get(conn, channel.profile_id).locale
     variables = {"code": code, "minutes": LIFE_S // 60}
     words = find_words(conn, VERIFICATION_CODE, locale)
@@ -156,7 +154,7 @@ def _words(conn: Connection, channel: Entry, code: str) -> Words:
     return written
 
 
-def confirm(conn: Connection, channel_id: int, code: str) -> Conflict | None:
+def confirm_verification(conn: Connection, channel_id: int, code: str) -> Conflict | None:
     """What is wrong, if anything is: returned and not raised, because a wrong try has to be committed.
 
     Verified once is verified: a repeat is harmless.
@@ -174,7 +172,7 @@ def confirm(conn: Connection, channel_id: int, code: str) -> Conflict | None:
     return _count_try(conn, channel_id, running["tries_left"] - 1)
 
 
-def _refusal(channel: Entry, running: RowMapping | None) -> Conflict | None:
+def _refusal(channel: TableRow, running: RowMapping | None) -> Conflict | None:
     if channel.channel_type == WEBHOOK:
         return VerificationNeedsNoCode()
     if running is None:

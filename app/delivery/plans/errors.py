@@ -1,4 +1,4 @@
-from app.errors import Conflict
+from app.foundation.errors import Conflict
 
 
 class ShippedPlan(Conflict):

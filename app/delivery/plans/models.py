@@ -19,9 +19,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from app.db import metadata
+from app.db.schema import metadata, one_of
 from app.delivery.directory.models import IN_USE
-from app.users.models import one_of
 
 
 class Audience(StrEnum):
@@ -91,20 +90,4 @@ action_routes = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("retired_at", DateTime(timezone=True)),
     Index("action_routes_step_idx", "action_plan_id", "step_order", postgresql_where=IN_USE),
-)
-
-# Jinja templates. A person reads the locale they chose, or Turkish where it is missing.
-message_templates = Table(
-    "message_templates",
-    metadata,
-    Column("id", BigInteger, Identity(always=False), primary_key=True),
-    Column("key", Text, nullable=False),
-    Column("locale", Text, nullable=False, server_default="tr"),
-    Column("subject", Text, nullable=False, server_default=""),
-    Column("body", Text, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
-    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
-    Column("retired_at", DateTime(timezone=True)),
-    CheckConstraint("locale IN ('tr', 'en')", name="locale"),
-    Index("message_templates_once", "key", "locale", unique=True, postgresql_where=IN_USE),
 )

@@ -5,13 +5,16 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select, update
 
+from app.db.tables import EditableTable, TableRow, Values, retire_all
 from app.delivery.directory.service import PROFILES
-from app.delivery.entries import Entries, Entry, EntryPage, House, Values, retire_all
+from app.delivery.messages.rules import DeliveryRules
 from app.delivery.plans.errors import ShippedPlan, ShippedTemplate, StepOrderTaken, TemplateInUse, TemplateTaken
-from app.delivery.plans.models import action_plan_steps, action_plans, action_routes, message_templates
-from app.delivery.plans.rendering import Words, check, render
-from app.delivery.plans.shipped import TEMPLATES as SHIPPED_TEMPLATES
-from app.errors import InvalidValue, NotFound
+from app.delivery.plans.models import action_plan_steps, action_plans, action_routes
+from app.delivery.words.models import message_templates
+from app.delivery.words.rendering import Words, check, render
+from app.delivery.words.shipped import TEMPLATES as SHIPPED_TEMPLATES
+from app.foundation.errors import InvalidValue, NotFound
+from app.foundation.pages import Page
 
 HIGHEST_ORDER = 100
 """So many steps a plan may have; a list of them is one page."""
@@ -20,24 +23,24 @@ HIGHEST_ORDER = 100
 # Plans
 
 
-def _retire_plan(conn: Connection, plan: Entry) -> None:
+def _retire_plan(conn: Connection, plan: TableRow) -> None:
     if plan.key is not None:
         raise ShippedPlan("The product itself asks for this plan. Switch it off instead.")
     retire_all(conn, action_routes, action_plan_id=plan.id)
     retire_all(conn, action_plan_steps, action_plan_id=plan.id)
 
 
-PLANS = Entries(action_plans, "action plan", retired=_retire_plan)
+PLANS = EditableTable[DeliveryRules](action_plans, "action plan", retired=(_retire_plan,))
 
 
 # Steps: whoever changes one holds its plan, so that nobody counts or moves them meanwhile.
 
 
-def _check_step(conn: Connection, values: Values, _current: Entry | None, house: House) -> None:
+def _check_step(conn: Connection, values: Values, _current: TableRow | None, rules: DeliveryRules) -> None:
     if "channel_type" in values:
-        house.check_step_type("channelType", values["channel_type"])
+        rules.check_step_type("channelType", values["channel_type"])
     for place, channel_type in enumerate(values.get("fallback", ())):
-        house.check_step_type(f"fallback.{place}", channel_type)
+        rules.check_step_type(f"fallback.{place}", channel_type)
     if values.get("template_key") is not None:
         _check_template_key(conn, values["template_key"])
 
@@ -51,18 +54,20 @@ def _check_template_key(conn: Connection, key: str) -> None:
         raise InvalidValue("templateKey", f"is not the key of a template; there are {known or 'none'}")
 
 
-STEPS = Entries(action_plan_steps, "step", _check_step, conflicts={"action_plan_steps_once_per_order": StepOrderTaken})
+STEPS = EditableTable(
+    action_plan_steps, "step", _check_step, conflicts={"action_plan_steps_once_per_order": StepOrderTaken}
+)
 
 
-def list_steps(conn: Connection, plan_id: int) -> EntryPage:
+def list_steps(conn: Connection, plan_id: int) -> Page[TableRow]:
     """In the order they run."""
     PLANS.get(conn, plan_id)
     steps = action_plan_steps.c
     query = select(action_plan_steps).where(steps.action_plan_id == plan_id, steps.retired_at.is_(None))
-    return EntryPage(list(conn.execute(query.order_by(steps.step_order))), None)
+    return Page[TableRow](list(conn.execute(query.order_by(steps.step_order))), None)
 
 
-def get_step(conn: Connection, plan_id: int, step_id: int) -> Entry:
+def get_step(conn: Connection, plan_id: int, step_id: int) -> TableRow:
     PLANS.get(conn, plan_id)
     step = STEPS.get(conn, step_id)
     if step.action_plan_id != plan_id:
@@ -70,16 +75,16 @@ def get_step(conn: Connection, plan_id: int, step_id: int) -> Entry:
     return step
 
 
-def create_step(conn: Connection, plan_id: int, values: Values, house: House) -> Entry:
+def create_step(conn: Connection, plan_id: int, values: Values, rules: DeliveryRules) -> TableRow:
     PLANS.get(conn, plan_id, lock=True)
-    return STEPS.create(conn, {**values, "action_plan_id": plan_id}, house)
+    return STEPS.create(conn, {**values, "action_plan_id": plan_id}, rules)
 
 
-def edit_step(conn: Connection, plan_id: int, step_id: int, changes: Values, house: House) -> Entry:
+def edit_step(conn: Connection, plan_id: int, step_id: int, changes: Values, rules: DeliveryRules) -> TableRow:
     """Routes go where their step goes."""
     PLANS.get(conn, plan_id, lock=True)
     before = get_step(conn, plan_id, step_id)
-    step = STEPS.edit(conn, step_id, changes, house)
+    step = STEPS.edit(conn, step_id, changes, rules)
     if step.step_order != before.step_order:
         routes = action_routes.c
         conn.execute(
@@ -108,7 +113,7 @@ def retire_step(conn: Connection, plan_id: int, step_id: int) -> None:
 # Routes
 
 
-def _check_route(conn: Connection, values: Values, current: Entry | None, house: House) -> None:
+def _check_route(conn: Connection, values: Values, current: TableRow | None, rules: DeliveryRules) -> None:
     if current is None:
         PLANS.refer(conn, "actionPlanId", values["action_plan_id"])
         steps = list_steps(conn, values["action_plan_id"]).items
@@ -117,22 +122,26 @@ def _check_route(conn: Connection, values: Values, current: Entry | None, house:
     if "recipient_profile_id" in values:
         PROFILES.refer(conn, "recipientProfileId", values["recipient_profile_id"])
     if values.get("channel_type") is not None:
-        house.check_step_type("channelType", values["channel_type"])
+        rules.check_step_type("channelType", values["channel_type"])
 
 
-ROUTES = Entries(action_routes, "route", _check_route)
+def retire_routes_to(conn: Connection, profile: TableRow) -> None:
+    retire_all(conn, action_routes, recipient_profile_id=profile.id)
+
+
+ROUTES = EditableTable(action_routes, "route", _check_route)
 
 
 # Templates
 
 
-def _check_words(_conn: Connection, values: Values, current: Entry | None, _house: House) -> None:
+def _check_words(_conn: Connection, values: Values, current: TableRow | None, _house: DeliveryRules) -> None:
     given = {"subject": "", "body": ""} if current is None else {"subject": current.subject, "body": current.body}
     given |= {name: values[name] for name in given if name in values}
     check(Words(**given))
 
 
-def _retire_template(conn: Connection, template: Entry) -> None:
+def _retire_template(conn: Connection, template: TableRow) -> None:
     if template.key in SHIPPED_TEMPLATES:
         raise ShippedTemplate("The product itself says these words. Edit them instead.")
     templates, steps = message_templates.c, action_plan_steps.c
@@ -143,24 +152,15 @@ def _retire_template(conn: Connection, template: Entry) -> None:
         raise TemplateInUse("A step of a plan says these words. Give the step others first.")
 
 
-TEMPLATES = Entries(
+TEMPLATES = EditableTable(
     message_templates,
     "template",
     _check_words,
-    _retire_template,
+    (_retire_template,),
     conflicts={"message_templates_once": TemplateTaken},
 )
 
 
-def preview(conn: Connection, template_id: int, variables: Mapping[str, Any]) -> Words:
+def preview_template(conn: Connection, template_id: int, variables: Mapping[str, Any]) -> Words:
     template = TEMPLATES.get(conn, template_id)
     return render(Words(template.subject, template.body), variables)
-
-
-def find_words(conn: Connection, key: str, locale: str) -> Words | None:
-    """A template in the language of whoever will read it, or else in Turkish, or in the only one there is."""
-    templates = message_templates.c
-    query = select(templates.subject, templates.body).where(templates.key == key, templates.retired_at.is_(None))
-    best_first = query.order_by((templates.locale == locale).desc(), (templates.locale == "tr").desc())
-    row = conn.execute(best_first.limit(1)).one_or_none()
-    return None if row is None else Words(row.subject, row.body)

@@ -12,16 +12,14 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from app.delivery.plans.models import Audience, OnFailure
-from app.delivery.plans.rendering import Words
+from app.delivery.words.shipped import DEAD_LETTERS, TEMPLATES
 
 ON_CALL = "coordinator.on_call"
 """The profile of whoever is on call. It is off until somebody gives it a channel and switches it on."""
-VERIFICATION_CODE = "directory.verification_code"
-DEAD_LETTERS = "delivery.dead_letters"
 
 
 @dataclass(frozen=True)
-class Step:
+class ShippedStep:
     channel_type: str
     audience: Audience
     template_key: str | None
@@ -33,23 +31,23 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlanAsShipped:
     key: str
     name: str
     description: str
-    steps: tuple[Step, ...]
+    steps: tuple[ShippedStep, ...]
 
 
-def _push(template_key: str | None, **more: Any) -> Step:
-    return Step("push", Audience.PERSON, template_key, **more)
+def _push(template_key: str | None, **more: Any) -> ShippedStep:
+    return ShippedStep("push", Audience.PERSON, template_key, **more)
 
 
-def _push_then_sms(template_key: str, **more: Any) -> Step:
+def _push_then_sms(template_key: str, **more: Any) -> ShippedStep:
     return _push(template_key, fallback=("sms",), within_s=60, **more)
 
 
-def _plan(key: str, name: str, description: str, *steps: Step) -> Plan:
-    return Plan(key, name, description, steps)
+def _plan(key: str, name: str, description: str, *steps: ShippedStep) -> PlanAsShipped:
+    return PlanAsShipped(key, name, description, steps)
 
 
 # Told by hand and not made from the keys, because each may grow steps of its own.
@@ -75,7 +73,9 @@ PLANS = (
         "Öğrenci bulunamadı",
         "Yaşlıya ve nöbetçi koordinatöre söylenir.",
         _push_then_sms("matching.nobody_found", on_failure=OnFailure.CONTINUE),
-        Step("sms", Audience.ROUTES, "matching.nobody_found_for", on_failure=OnFailure.CONTINUE, profile_key=ON_CALL),
+        ShippedStep(
+            "sms", Audience.ROUTES, "matching.nobody_found_for", on_failure=OnFailure.CONTINUE, profile_key=ON_CALL
+        ),
     ),
     _plan("matching.cancelled", "İptal edildi", "Öğrenciye söylenir.", _push("matching.cancelled")),
     _plan("matching.assigned_to_you", "Görev verildi", "Öğrenciye söylenir.", _push("matching.assigned_to_you")),
@@ -102,92 +102,6 @@ PLANS = (
 )
 
 PROFILES = {ON_CALL: "Nöbetçi koordinatör"}
-
-# Variables: `student` and `elder` are names, `phone` may be none, `minutes` is 0 where `seconds` has to say it.
-TEMPLATES: dict[str, dict[str, Words]] = {
-    "matching.offer": {
-        "tr": Words(
-            "Yeni talep",
-            "Yakınında yeni bir talep var! Kabul etmek için"
-            " {% if minutes %}{{ minutes }} dakikan{% else %}{{ seconds }} saniyen{% endif %} var.",
-        ),
-        "en": Words(
-            "New request",
-            "There is a new request near you! You have"
-            " {% if minutes %}{{ minutes }} minute{{ '' if minutes == 1 else 's' }}"
-            "{% else %}{{ seconds }} second{{ '' if seconds == 1 else 's' }}{% endif %} to accept it.",
-        ),
-    },
-    "matching.on_the_way": {
-        "tr": Words("Yardım geliyor", "{{ student }} yola çıktı!"),
-        "en": Words("Help is coming", "{{ student }} is on the way!"),
-    },
-    "matching.started": {
-        "tr": Words("Yanınızda", "{{ student }} geldi."),
-        "en": Words("By your side", "{{ student }} is with you."),
-    },
-    "matching.completed": {
-        "tr": Words("Tamamlandı", "{{ student }} görevini tamamladı. Geçmiş olsun!"),
-        "en": Words("Done", "{{ student }} has finished. All the best!"),
-    },
-    "matching.searching_again": {
-        "tr": Words("Yeniden arıyoruz", "{{ student }} gelemiyor. Size başka bir öğrenci arıyoruz."),
-        "en": Words("Searching again", "{{ student }} cannot come. We are looking for another student."),
-    },
-    "matching.nobody_found": {
-        "tr": Words("Öğrenci bulunamadı", "Maalesef şu an uygun öğrenci bulunamadı."),
-        "en": Words("Nobody found", "Unfortunately no student is available right now."),
-    },
-    "matching.cancelled": {
-        "tr": Words("İptal edildi", "Talep iptal edildi."),
-        "en": Words("Cancelled", "The request was cancelled."),
-    },
-    "matching.assigned_to_you": {
-        "tr": Words("Görev sizde", "Koordinatör size bir görev verdi: {{ elder }} sizi bekliyor."),
-        "en": Words("A task for you", "A coordinator gave you a task: {{ elder }} is waiting for you."),
-    },
-    "matching.released": {
-        "tr": Words("Görev geri alındı", "Bu görev artık sizde değil."),
-        "en": Words("Task taken back", "This task is no longer yours."),
-    },
-    "matching.nobody_found_for": {
-        "tr": Words(
-            "Kimse bulunamadı",
-            "Öğrenci bulunamadı. Arayan: {{ elder }}, telefon: {{ phone or 'kayıtlı değil' }}.",
-        ),
-        "en": Words("Nobody found", "No student was found. Caller: {{ elder }}, phone: {{ phone or 'not on file' }}."),
-    },
-    "matching.not_started": {
-        "tr": Words(
-            "Görev başlamadı",
-            "{{ student }} henüz başlamadı. Bekleyen: {{ elder }}, telefon: {{ phone or 'kayıtlı değil' }}.",
-        ),
-        "en": Words(
-            "Not started",
-            "{{ student }} has not started yet. Waiting: {{ elder }}, phone: {{ phone or 'not on file' }}.",
-        ),
-    },
-    "matching.not_completed": {
-        "tr": Words(
-            "Görev bitmedi",
-            "{{ student }} henüz bitirmedi. Bekleyen: {{ elder }}, telefon: {{ phone or 'kayıtlı değil' }}.",
-        ),
-        "en": Words(
-            "Not completed",
-            "{{ student }} has not finished yet. Waiting: {{ elder }}, phone: {{ phone or 'not on file' }}.",
-        ),
-    },
-    DEAD_LETTERS: {
-        "tr": Words("Ulaşmayan mesajlar", "{{ depth }} mesaj yerine ulaşmadı. Lütfen ulaşmayan mesajlara bakın."),
-        "en": Words("Messages not delivered", "{{ depth }} messages did not arrive. Please look at the dead letters."),
-    },
-    VERIFICATION_CODE: {
-        "tr": Words("Doğrulama kodu", "Yanında doğrulama kodunuz: {{ code }}. {{ minutes }} dakika geçerlidir."),
-        "en": Words(
-            "Verification code", "Your Yanında verification code: {{ code }}. It is good for {{ minutes }} minutes."
-        ),
-    },
-}
 
 # Steps and routes come with their plan only: one that is there already may have lost or changed them on purpose.
 _INSTALL = text(
@@ -230,7 +144,7 @@ _INSTALL = text(
 )
 
 
-def install(conn: Connection) -> None:
+def install_shipped(conn: Connection) -> None:
     conn.execute(_INSTALL, _rows())
 
 

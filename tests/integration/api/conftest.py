@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.api.app import create_app
-from app.bootstrap import Services
+from app.api.services import Services
 from tests.support.world import World, authorization, settle_world
 
 
@@ -19,7 +19,6 @@ def world(services: Services) -> World:
 def app(services: Services) -> Iterator[Any]:
     app = create_app(services)
     yield app
-    app.extensions["site"].location_limit.close()
 
 
 @pytest.fixture

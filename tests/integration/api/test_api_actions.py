@@ -11,10 +11,10 @@ from sqlalchemy import text
 
 from app.__main__ import COMMANDS
 from app.api.app import create_app
-from app.bootstrap import Services
-from app.delivery import dead_letters
-from app.delivery.dead_letters import DeadLetter
-from app.ops import dead_letters_cli
+from app.api.services import Services
+from app.cli import manage_dead_letters
+from app.delivery.messages import dead_letters
+from app.delivery.messages.dead_letters import NewDeadLetter
 from tests.support.streams import rows
 from tests.support.world import World, authorization, settle_world
 
@@ -32,7 +32,6 @@ def client(services: Services, world: World) -> Iterator[Any]:
     client = app.test_client()
     client.environ_base["HTTP_AUTHORIZATION"] = authorization(world, services, "coordinator")["Authorization"]
     yield client
-    app.extensions["site"].location_limit.close()
 
 
 def asked(world: World, **changes: Any) -> dict[str, Any]:
@@ -110,7 +109,6 @@ def test_fifty_at_the_same_time_with_one_key_make_one_action(services: Services,
 
     with ThreadPoolExecutor(50) as pool:
         answers = list(pool.map(ask, range(50)))
-    app.extensions["site"].location_limit.close()
     assert sorted(status for status, _ in answers) == [200] * 49 + [202]
     assert len({id_ for _, id_ in answers}) == 1
     assert rows(services.db, "SELECT count(*) AS n FROM actions WHERE evaluation_key = 'storm'")[0].n == 1
@@ -149,7 +147,6 @@ def test_a_backlog_that_is_full_takes_no_actions(services: Services, world: Worl
     response = app.test_client().post(ACTIONS, json=asked(world), headers=authorization(world, services, "admin"))
     assert (response.status_code, response.get_json(force=True)["code"]) == (503, "backlog_full")
     assert int(response.headers["Retry-After"]) >= 1
-    app.extensions["site"].location_limit.close()
 
 
 def test_actions_are_listed_newest_first_and_found_by_plan_and_status(client: Any, world: World):
@@ -168,7 +165,7 @@ def test_actions_are_listed_newest_first_and_found_by_plan_and_status(client: An
 
 def write(services: Services, number: int = 1, **changes: Any) -> list[str]:
     letters = [
-        DeadLetter(**({"channel_type": "email", "error_code": "INVALID_ADDRESS", "retryable": False} | changes))
+        NewDeadLetter(**({"channel_type": "email", "error_code": "INVALID_ADDRESS", "retryable": False} | changes))
         for _ in range(number)
     ]
     with services.db.transaction() as conn:
@@ -263,13 +260,13 @@ def test_open_letters_are_a_figure(client: Any, services: Services, world: World
 
 def run(services: Services, capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
     capsys.readouterr()
-    code = dead_letters_cli.main(services.settings, list(argv))
+    code = manage_dead_letters.main(services.settings, list(argv))
     out, err = capsys.readouterr()
     return code, out, err
 
 
 def test_the_command_is_known():
-    assert COMMANDS["dead-letters"][0] == dead_letters_cli.__name__
+    assert COMMANDS["dead-letters"][0] == manage_dead_letters.__name__
 
 
 def test_a_terminal_lists_what_is_open(services: Services, world: World, capsys: pytest.CaptureFixture[str]):
@@ -315,7 +312,7 @@ def test_a_terminal_redrives_all_and_says_how_far_it_is(
             )
         )
         ids = conn.execute(text("SELECT id FROM notifications WHERE notification_type = 'SMS'")).scalars().all()
-        letters = [DeadLetter("sms", "TIMEOUT", retryable=True, notification_id=id_) for id_ in ids]
+        letters = [NewDeadLetter("sms", "TIMEOUT", retryable=True, notification_id=id_) for id_ in ids]
         dead_letters.write(conn, letters)
     write(services, channel_type="sms", error_code="TIMEOUT")
     code, out, err = run(services, capsys, "redrive", "--all", "--code", "TIMEOUT")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.api.limits import TIMEOUT_S, PerUserLimit
-from app.errors import TooManyRequests
-from app.settings import Settings
+from app.foundation.errors import TooManyRequests
+from app.redis_store.limits import TIMEOUT_S, PerUserLimit
+from app.settings.settings import Settings
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from app.api.app import create_app
-from app.bootstrap import Services
-from app.delivery import audit
+from app.api.services import Services
+from app.delivery.channels import audit_trail
 from app.delivery.channels.in_app import InAppChannel
-from app.delivery.models import NotificationType
+from app.delivery.messages.values import NotificationType
 from app.redis_store import hints
 from tests.support.delivery import event, parcel
 from tests.support.world import World, authorization, settle_world
@@ -43,7 +43,6 @@ class Door:
 def door(services: Services) -> Iterator[Door]:
     app = create_app(services)
     yield Door(services, app, settle_world(services))
-    app.extensions["site"].location_limit.close()
 
 
 def test_messages_are_listed_newest_first_and_only_to_their_reader(door: Door) -> None:
@@ -95,7 +94,7 @@ def test_an_administrator_reads_the_audit_trail(door: Door) -> None:
         for number in range(3)
     ]
     with door.services.db.transaction() as conn:
-        audit.append(conn, events)
+        audit_trail.append(conn, events)
     first = door.call("GET", "/api/v1/audit?limit=2", "admin").json
     second = door.call("GET", f"/api/v1/audit?cursor={first['nextCursor']}", "admin").json
     items = first["items"] + second["items"]

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from app.api.app import create_app
-from app.bootstrap import Services
+from app.api.services import Services
 from tests.support.delivery import row, statuses
 from tests.support.world import World, authorization, settle_world
 
@@ -48,7 +48,6 @@ class Desk:
 def desk(services: Services) -> Iterator[Desk]:
     app = create_app(services)
     yield Desk(services, app, settle_world(services))
-    app.extensions["site"].location_limit.close()
 
 
 def test_it_is_accepted_and_can_be_followed(desk: Desk) -> None:

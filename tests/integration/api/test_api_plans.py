@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
+from app.db.database import Database
 from app.delivery.plans.service import retire_step
 from tests.support.world import World
 

@@ -21,13 +21,13 @@ from sqlalchemy import text
 
 from app.api.app import create_app
 from app.api.auth import UserId
+from app.api.services import Services
 from app.api.tokens import LocalTokens
-from app.bootstrap import Services
-from app.db import Database
-from app.ops import demo, token, users_cli
+from app.cli import demo, manage_users, token
+from app.db.database import Database
+from app.db.watchdog import answer_by
 from app.ops.metrics import serve_metrics
-from app.settings import Settings
-from app.watchdog import answer_by
+from app.settings.settings import Settings
 from tests.support.api import NOBODY_LISTENS
 from tests.support.world import authorization, settle_world
 
@@ -35,7 +35,6 @@ from tests.support.world import authorization, settle_world
 def _ready(services: Services) -> tuple[int, Any]:
     app = create_app(services)
     response = app.test_client().get("/readyz")
-    app.extensions["site"].location_limit.close()
     return response.status_code, response.get_json(force=True)
 
 
@@ -136,15 +135,15 @@ def test_a_token_is_only_for_those_who_may_come_in(
 
 def test_users_are_added_and_listed(services: Services, settings: Settings, capsys: pytest.CaptureFixture[str]):
     add = ["add", "--role", "ADMIN", "--name", "Şule Öz", "--firebase-uid", "uid-1"]
-    assert users_cli.main(settings, add) == 0
+    assert manage_users.main(settings, add) == 0
     assert capsys.readouterr().out == "1\n"
-    assert users_cli.main(settings, add) == 1
+    assert manage_users.main(settings, add) == 1
     assert "Firebase uid" in capsys.readouterr().err
-    assert users_cli.main(settings, ["add", "--role", "ELDER", "--name", " ", "--phone", "x"]) == 1
+    assert manage_users.main(settings, ["add", "--role", "ELDER", "--name", " ", "--phone", "x"]) == 1
     refused = capsys.readouterr().err
     assert "--name" in refused
     assert "--phone" in refused
-    assert users_cli.main(settings, ["list"]) == 0
+    assert manage_users.main(settings, ["list"]) == 0
     assert "Şule Öz" in capsys.readouterr().out
 
 
@@ -167,12 +166,12 @@ def test_the_demo_neighbourhood_is_there_once_and_where_it_says(
         assert [int(metres) for metres in distances] == [120, 350, 600, 900, 1600]
 
 
-@pytest.mark.parametrize("command", [token, users_cli, demo], ids=["token", "users", "demo"])
+@pytest.mark.parametrize("command", [token, manage_users, demo], ids=["token", "users", "demo"])
 def test_a_command_without_a_database_says_what_to_do(
     settings: Settings, capsys: pytest.CaptureFixture[str], command: Any
 ):
     nowhere = settings.model_copy(update={"database_url": "postgresql://nobody@127.0.0.1:9/none"})
-    argv = {"app.ops.token": ["--admin"], "app.ops.users_cli": ["list"]}.get(command.__name__, [])
+    argv = {"app.cli.token": ["--admin"], "app.cli.manage_users": ["list"]}.get(command.__name__, [])
     assert command.main(nowhere, argv) == 1
     assert "DATABASE_URL" in capsys.readouterr().err
 
@@ -344,5 +343,4 @@ def test_broken_requests_are_refused_and_never_a_fault(services: Services, serve
 def test_the_time_of_a_request_ends_with_it(services: Services):
     app = create_app(services)
     app.test_client().get("/me")
-    app.extensions["site"].location_limit.close()
     assert answer_by.get() is None

@@ -4,15 +4,17 @@ import io
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from app.api.app import create_app
-from app.bootstrap import Services
-from app.db import Database
-from app.logs import configure_logs
+from app.api.services import Services
+from app.db.database import Database
+from app.foundation.logs import configure_logs
+from app.redis_store.limits import PerUserLimit
 from tests.support.world import PEOPLE, World, authorization
 
 
@@ -226,7 +228,8 @@ def test_coordinators_see_what_was_sent(call: Any, world: World):
 def test_the_limit_on_locations_is_shared_through_redis(services: Services, world: World):
     settings = services.settings
     per_minute = settings.locations_per_minute
-    apps = [create_app(services), create_app(services)]
+    another = replace(services, location_limit=PerUserLimit("location", per_minute, settings.redis_url))
+    apps = [create_app(services), create_app(another)]
     headers = authorization(world, services, "student")
     body = {"lat": 40.988, "lon": 29.028}
     statuses = [
@@ -240,8 +243,7 @@ def test_the_limit_on_locations_is_shared_through_redis(services: Services, worl
         apps[0].test_client().put("/me/location", json=body, headers=authorization(world, services, "other_student"))
     )
     assert other.status_code == 204
-    for app in apps:
-        app.extensions["site"].location_limit.close()
+    another.location_limit.close()
 
 
 def test_a_day_of_use_leaves_no_personal_data_in_the_log(

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.delivery.models import NotificationStatus, NotificationType
-from app.delivery.queue import claim
-from app.delivery.records import Report, Verdict, record
-from app.logs import configure_logs
+from app.db.database import Database
+from app.delivery.messages.claims import claim
+from app.delivery.messages.outcomes import Report, Verdict, record
+from app.delivery.messages.values import NotificationStatus, NotificationType
+from app.delivery.role import FOLLOWERS
+from app.foundation.logs import configure_logs
 from tests.support.world import World
 
 CHANNELS = "/recipient-channels"
@@ -95,7 +96,7 @@ def test_the_queue_sends_it_although_nothing_is_proven_yet(ask: Any, db: Databas
     path = channel()
     start(ask, db, path)
     with db.transaction() as conn:
-        [taken] = claim(conn, NotificationType.SMS, 10, 30).taken
+        [taken] = claim(conn, NotificationType.SMS, 10, 30, followers=FOLLOWERS).taken
     assert taken.entry is not None
     assert f"{CHANNELS}/{taken.entry.channel_id}" == path
     assert taken.event.expires_at is not None
@@ -230,8 +231,8 @@ def test_a_webhook_that_took_its_challenge_is_verified(ask: Any, db: Database, w
     path = f"{CHANNELS}/{world.entries['channelId']}"
     ask("POST", f"{path}/verification")
     with db.transaction() as conn:
-        [taken] = claim(conn, NotificationType.WEBHOOK, 10, 30).taken
-        record(conn, [Report(taken, Verdict(NotificationStatus.SENT))])
+        [taken] = claim(conn, NotificationType.WEBHOOK, 10, 30, followers=FOLLOWERS).taken
+        record(conn, [Report(taken, Verdict(NotificationStatus.SENT))], FOLLOWERS)
     assert ask("GET", path)[1]["verifyStatus"] == "verified"
 
 

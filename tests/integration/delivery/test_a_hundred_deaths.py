@@ -14,17 +14,19 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app import failpoints
-from app.clock import DatabaseClock
-from app.db import Database
+from app.db.database import Database
+from app.db.wake import Announcer
 from app.delivery.channels.base import Parcel
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.registry import Channels
-from app.delivery.lane import LaneOptions
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.retry import Result, RetryPolicy
-from app.delivery.worker import Dispatcher
-from app.settings import Settings
+from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.values import NotificationType, Outcome
+from app.delivery.role import FOLLOWERS
+from app.delivery.sending.channel_worker import ChannelWorkerOptions
+from app.delivery.sending.dispatcher import Dispatcher
+from app.foundation import failpoints
+from app.foundation.clock import DatabaseClock
+from app.settings.settings import Settings
 from tests.support.delivery import add_user, post, statuses
 from tests.support.mishaps import CONTEXT
 
@@ -57,9 +59,10 @@ def work(settings: Settings, diary: Path, fault: str, done: Connection) -> None:
         db,
         DatabaseClock(db.now),
         Channels([Diary(diary)]),
-        database_url=settings.database_url,
-        options=LaneOptions(poll_s=0.05, lease_s=LEASE_S, claim_limit=7),
+        announcer=Announcer(settings.database_url),
+        options=ChannelWorkerOptions(poll_s=0.05, lease_s=LEASE_S, claim_limit=7),
         types=[NotificationType.WEBHOOK],
+        followers=FOLLOWERS,
     )
     db.now()
     failpoints.arm(failpoints.parse(fault))

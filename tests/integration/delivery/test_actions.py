@@ -6,14 +6,14 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
+from app.db.database import Database
 from app.delivery.actions import service
 from app.delivery.actions.errors import EvaluationKeyReused, PlanNotFound
 from app.delivery.actions.models import Origin
-from app.delivery.contract import NewAction
-from app.delivery.models import Outcome, Priority
-from app.errors import InvalidValue
-from app.ids import uuid7
+from app.delivery.actions.requests import NewAction
+from app.delivery.messages.values import Outcome, Priority
+from app.foundation.errors import InvalidValue
+from app.foundation.ids import uuid7
 from tests.support.actions import ROUTES, SOMEBODY_WAITS, Office
 from tests.support.matching import at_once, eventually
 
@@ -142,10 +142,10 @@ def test_keys_in_another_order_do_not_lock_each_other_out(office: Office) -> Non
     plan, person = office.plan(PUSH), office.user()
     first, second = (NewAction(plan, person, evaluation_key=key) for key in ("e1", "e2"))
     with ThreadPoolExecutor(1) as others, office.db.transaction() as conn:
-        service.request(conn, [first])
+        service.request_actions(conn, [first])
         waiting = others.submit(office.request, second, first)
         eventually(lambda: office.run(SOMEBODY_WAITS), "the other one waits for the first key")
-        service.request(conn, [second])
+        service.request_actions(conn, [second])
         conn.commit()
         assert len(waiting.result(timeout=10)) == 2
     assert len(office.messages()) == 2
@@ -411,7 +411,7 @@ def test_calling_back_takes_the_message_and_what_would_have_followed(office: Off
     ]
     for expected in (1, 0):
         with office.db.transaction() as conn:
-            assert service.cancel(conn, task_id, [person], "OFFER") == expected
+            assert service.cancel_actions(conn, task_id, [person], "OFFER") == expected
     assert (office.states(meant), office.status(meant)) == (["CANCELLED", "CANCELLED"], "CANCELLED")
     assert office.sent_to(meant) == [("PUSH", "CANCELLED")]
     assert {office.status(one) for one in others} == {"RUNNING"}
@@ -425,7 +425,7 @@ def test_what_is_being_sent_is_not_called_back_but_gets_no_other_try(office: Off
     id_ = office.ask(office.plan(PUSH), person, task_id=task_id, data={"type": "OFFER"})
     office.run("UPDATE notifications SET status = :status", status=was)
     with office.db.transaction() as conn:
-        assert service.cancel(conn, task_id, [person], "OFFER") == 1
+        assert service.cancel_actions(conn, task_id, [person], "OFFER") == 1
     [row] = office.run("SELECT status, expires_at <= clock_timestamp() AS over FROM notifications")
     assert (row.status, row.over) == (becomes, True if was == "SENDING" else None)
     assert office.status(id_) == "CANCELLED"
@@ -436,7 +436,7 @@ def test_calling_back_waits_for_no_message(office: Office) -> None:
     id_ = office.ask(office.plan(PUSH), person, task_id=task_id, data={"type": "OFFER"})
     with office.db.transaction() as recorder, office.db.transaction() as matcher:
         recorder.execute(text("SELECT FROM notifications FOR UPDATE"))
-        assert service.cancel(matcher, task_id, [person], "OFFER") == 1
+        assert service.cancel_actions(matcher, task_id, [person], "OFFER") == 1
     assert (office.status(id_), office.sent_to(id_)) == ("CANCELLED", [("PUSH", "ACCEPTED")])
 
 

@@ -8,12 +8,12 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
+from app.db.database import Database
 from app.delivery.actions import service
 from app.delivery.actions.conductor import Conductor
-from app.delivery.contract import NewAction
-from app.delivery.models import Outcome
-from app.ids import uuid7
+from app.delivery.actions.requests import NewAction
+from app.delivery.messages.values import Outcome
+from app.foundation.ids import uuid7
 from tests.support.actions import RULES, Office, S
 from tests.support.matching import at_once, eventually
 
@@ -59,11 +59,11 @@ def test_nobody_gets_in_anybodys_way(db: Database, seed: int) -> None:
             ids += office.request(*new)
             if turn % 3 == 0:
                 with db.transaction() as conn:
-                    service.cancel(conn, rng.choice(tasks), people, "OFFER")
+                    service.cancel_actions(conn, rng.choice(tasks), people, "OFFER")
         return ids
 
     def conduct() -> None:
-        conductor = Conductor(db, RULES, stop.wait, batch=5)
+        conductor = Conductor(db, RULES, batch=5)
         while not stop.is_set():
             conductor.run_once()
             nap(stop)

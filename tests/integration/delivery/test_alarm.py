@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.delivery import dead_letters
+from app.db.database import Database
 from app.delivery.alarm import Alarm
-from app.delivery.dead_letters import DeadLetter
+from app.delivery.messages import dead_letters
+from app.delivery.messages.dead_letters import NewDeadLetter
 from app.delivery.plans import shipped
 from tests.support.streams import rows, wait_until
 
@@ -18,7 +18,7 @@ from tests.support.streams import rows, wait_until
 @pytest.fixture(autouse=True)
 def staff(db: Database) -> Iterator[None]:
     with db.transaction() as conn:
-        shipped.install(conn)
+        shipped.install_shipped(conn)
         conn.execute(
             text(
                 "INSERT INTO users (role, name, active) VALUES ('COORDINATOR', 'Zeynep', true), ('ADMIN', 'Y', true),"
@@ -30,7 +30,7 @@ def staff(db: Database) -> Iterator[None]:
 
 def pile_up(db: Database, number: int) -> None:
     with db.transaction() as conn:
-        dead_letters.write(conn, [DeadLetter("sms", "TIMEOUT", retryable=True) for _ in range(number)])
+        dead_letters.write(conn, [NewDeadLetter("sms", "TIMEOUT", retryable=True) for _ in range(number)])
 
 
 def leave_open(db: Database, number: int) -> None:

@@ -10,12 +10,12 @@ import pytest
 import sqlalchemy.exc
 from sqlalchemy import Connection, text
 
-from app.db import Database
-from app.delivery import audit
-from app.delivery.audit import GENESIS, Verified
-from app.delivery.models import NotificationType
-from app.ops import audit_cli
-from app.settings import Settings
+from app.cli import verify_audit
+from app.db.database import Database
+from app.delivery.channels import audit_trail
+from app.delivery.channels.audit_trail import GENESIS, Verified
+from app.delivery.messages.values import NotificationType
+from app.settings.settings import Settings
 from tests.support.delivery import event
 
 METADATA = {"b": [1.0, 1e22, 0.1, -0.0, 2**53 + 1], "a": {"ş": None, "data": True}, "text": '"\\\n\u2028'}
@@ -30,11 +30,11 @@ def write(db: Database, number: int, each: int = 1) -> None:
             for place in range(each)
         ]
         with db.transaction() as conn:
-            audit.append(conn, events)
+            audit_trail.append(conn, events)
 
 
 def check(db: Database, known: bytes | None = None) -> Verified:
-    return audit.verify(db, known, page=4)
+    return audit_trail.verify_audit_trail(db, known, page=4)
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def test_twenty_at_the_same_time_write_one_chain(db: Database) -> None:
 def test_a_writer_that_fails_leaves_no_hole(db: Database) -> None:
     write(db, 2)
     with pytest.raises(ZeroDivisionError), db.transaction() as conn:
-        audit.append(conn, [event(notification_type=NotificationType.AUDIT)])
+        audit_trail.append(conn, [event(notification_type=NotificationType.AUDIT)])
         raise ZeroDivisionError
     write(db, 2)
     assert (check(db).count, check(db).is_intact) == (4, True)
@@ -147,19 +147,19 @@ def test_an_end_that_was_cut_off_is_found_by_a_hash_noted_earlier(db: Database) 
 def test_an_operator_is_told(db: Database, settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     write(db, 5)
     noted = check(db).last_hash.hex()
-    assert audit_cli.main(settings, ["verify"]) == 0
+    assert verify_audit.main(settings, ["verify"]) == 0
     assert capsys.readouterr().out == f"5 entries, last hash {noted}\n"
-    assert audit_cli.main(settings, ["verify", "--known", noted]) == 0
-    assert audit_cli.main(settings, ["verify", "--known", "ab" * 32]) == 1
+    assert verify_audit.main(settings, ["verify", "--known", noted]) == 0
+    assert verify_audit.main(settings, ["verify", "--known", "ab" * 32]) == 1
     assert "ab" * 32 in capsys.readouterr().err
     with superuser(db) as conn:
         conn.execute(text("UPDATE audit_entries SET subject = 'x' WHERE id = 4"))
-    assert audit_cli.main(settings, ["verify"]) == 1
+    assert verify_audit.main(settings, ["verify"]) == 1
     assert capsys.readouterr().err == "Entry 4 does not follow from the 3 before it.\n"
 
 
 @pytest.mark.parametrize("argv", [[], ["mend"], ["verify", "--known", "ab"], ["verify", "--known", "nothing"]])
 def test_an_operator_who_asks_for_nonsense_hears_how_to_ask(settings: Settings, argv: Any) -> None:
     with pytest.raises(SystemExit) as ended:
-        audit_cli.main(settings, argv)
+        verify_audit.main(settings, argv)
     assert ended.value.code == 2

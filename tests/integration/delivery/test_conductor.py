@@ -6,10 +6,10 @@ from collections import Counter
 import pytest
 from sqlalchemy import text
 
-from app.bootstrap import Services
-from app.db import Database
+from app.api.services import Services
+from app.db.database import Database
 from app.delivery.actions.conductor import Conductor
-from app.delivery.models import Outcome
+from app.delivery.messages.values import Outcome
 from app.users.models import Caller, Role
 from tests.support import mishaps
 from tests.support.actions import RULES, SOMEBODY_WAITS, Office, S
@@ -77,7 +77,7 @@ def test_conductors_side_by_side_take_each_step_once(office: Office) -> None:
     plan, person = office.plan(PUSH, PUSH), office.user()
     ids = [office.ask(plan, person) for _ in range(60)]
     all_arrive(office)
-    conductors = [Conductor(office.db, RULES, lambda _timeout_s: None, batch=7) for _ in range(4)]
+    conductors = [Conductor(office.db, RULES, batch=7) for _ in range(4)]
 
     def work(conductor: Conductor) -> int:
         done = 0

@@ -8,18 +8,31 @@ from uuid import UUID
 
 import pytest
 
-from app.db import Database
-from app.delivery import dead_letters
-from app.delivery.actions.events import Topic
-from app.delivery.dead_letters import EVERY, DeadLetter, DeadLetterView, Filter
-from app.delivery.discard import discard
-from app.delivery.models import DeadLetterStatus, NotificationStatus, NotificationType, Outcome
-from app.delivery.queue import claim
-from app.delivery.records import Report, Try, Verdict, record
-from app.delivery.redrive import LetterClosed, LetterTooLate, NothingToRedrive, Redriven, redrive, redrive_matching
-from app.delivery.retry import Result
-from app.errors import AppError, NotFound
-from app.ids import uuid7
+from app.db.database import Database
+from app.delivery.actions.redrive import (
+    DeadLetterTooLate,
+    NothingToRedrive,
+    Redriven,
+    redrive_dead_letter,
+    redrive_dead_letters,
+)
+from app.delivery.actions.result_format import Topic
+from app.delivery.messages import dead_letters
+from app.delivery.messages.claims import claim
+from app.delivery.messages.dead_letters import (
+    EVERY,
+    DeadLetterClosed,
+    DeadLetterView,
+    Filter,
+    NewDeadLetter,
+    discard_dead_letter,
+)
+from app.delivery.messages.outcomes import Report, Try, Verdict, record
+from app.delivery.messages.retry import Result
+from app.delivery.messages.values import DeadLetterStatus, NotificationStatus, NotificationType, Outcome
+from app.delivery.role import FOLLOWERS
+from app.foundation.errors import AppError, NotFound
+from app.foundation.ids import uuid7
 from tests.support.delivery import add_user, change, post, row
 from tests.support.streams import event_payloads
 
@@ -35,9 +48,9 @@ def give_up(db: Database, number: int = 1, **changes: Any) -> list[UUID]:
 
 def fail_again(db: Database) -> None:
     with db.transaction() as conn:
-        taken = claim(conn, NotificationType.PUSH, 1000, 30, chance=lambda: 0.0).taken
+        taken = claim(conn, NotificationType.PUSH, 1000, 30, chance=lambda: 0.0, followers=FOLLOWERS).taken
         refused = Result(Outcome.PERMANENT, "UNREACHABLE")
-        record(conn, [Report(one, DEAD, [Try(one.devices[0], refused)]) for one in taken])
+        record(conn, [Report(one, DEAD, [Try(one.devices[0], refused)]) for one in taken], FOLLOWERS)
 
 
 def letters(db: Database, **filters: Any) -> list[DeadLetterView]:
@@ -46,7 +59,7 @@ def letters(db: Database, **filters: Any) -> list[DeadLetterView]:
 
 
 def write(db: Database, **changes: Any) -> UUID:
-    letter = DeadLetter(**({"channel_type": "email", "error_code": "NO_RECIPIENT", "retryable": False} | changes))
+    letter = NewDeadLetter(**({"channel_type": "email", "error_code": "NO_RECIPIENT", "retryable": False} | changes))
     with db.transaction() as conn:
         dead_letters.write(conn, [letter])
     return letter.id
@@ -54,12 +67,12 @@ def write(db: Database, **changes: Any) -> UUID:
 
 def again(db: Database, id_: UUID, by: int | None = None) -> None:
     with db.transaction() as conn:
-        redrive(conn, id_, by)
+        redrive_dead_letter(conn, id_, by)
 
 
 def again_all(db: Database, which: Filter = EVERY, limit: int = 200) -> Redriven:
     with db.transaction() as conn:
-        return redrive_matching(conn, which, None, limit)
+        return redrive_dead_letters(conn, which, None, limit)
 
 
 def test_a_letter_is_told_to_other_services_in_the_same_transaction(db: Database):
@@ -130,7 +143,7 @@ def test_a_message_is_tried_anew_under_its_own_id_with_all_of_its_tries(db: Data
     assert (letter.status, letter.closed_by) == (DeadLetterStatus.REDRIVEN, operator)
     assert letter.closed_at is not None
     with db.transaction() as conn:
-        (taken,) = claim(conn, NotificationType.PUSH, 10, 30, chance=lambda: 0.0).taken
+        (taken,) = claim(conn, NotificationType.PUSH, 10, 30, chance=lambda: 0.0, followers=FOLLOWERS).taken
     assert (taken.id, taken.attempt, taken.settled) == (id_, 2, {})
 
 
@@ -147,10 +160,10 @@ def test_a_letter_is_redriven_once(db: Database):
     give_up(db)
     (letter,) = letters(db)
     again(db, letter.id)
-    with pytest.raises(LetterClosed):
+    with pytest.raises(DeadLetterClosed):
         again(db, letter.id)
     fail_again(db)
-    with pytest.raises(LetterClosed):
+    with pytest.raises(DeadLetterClosed):
         again(db, letter.id)
 
 
@@ -160,7 +173,7 @@ def test_a_letter_is_redriven_once(db: Database):
 def test_what_has_lost_its_meaning_is_not_tried_again(db: Database, assignment: str):
     (id_,) = give_up(db)
     change(db, id_, assignment)
-    with pytest.raises(LetterTooLate):
+    with pytest.raises(DeadLetterTooLate):
         again(db, letters(db)[0].id)
     assert row(db, id_).status == "DEAD"
     assert [one.status for one in letters(db)] == ["OPEN"]
@@ -192,12 +205,12 @@ def test_of_several_who_redrive_at_the_same_time_one_does(db: Database, together
         with ThreadPoolExecutor(together) as pool:
             outcomes = list(pool.map(attempt, range(together)))
         assert outcomes.count(None) == 1
-        assert outcomes.count(LetterClosed) == together - 1
+        assert outcomes.count(DeadLetterClosed) == together - 1
         assert (row(db, id_).status, row(db, id_).fresh_from) == ("ACCEPTED", 1)
         fail_again(db)
         again_all(db)
         with db.transaction() as conn:
-            claim(conn, NotificationType.PUSH, 10, 30)
+            claim(conn, NotificationType.PUSH, 10, 30, followers=FOLLOWERS)
 
 
 def test_a_letter_is_redriven_or_discarded_and_never_both(db: Database):
@@ -211,16 +224,16 @@ def test_a_letter_is_redriven_or_discarded_and_never_both(db: Database):
             try:
                 with db.transaction() as conn:
                     how(conn, id_, None)
-            except LetterClosed:
+            except DeadLetterClosed:
                 return False
             return True
 
         with ThreadPoolExecutor(2) as pool:
-            redriven, discarded = pool.map(close, (redrive, discard))
+            redriven, discarded = pool.map(close, (redrive_dead_letter, discard_dead_letter))
         assert redriven != discarded
         assert row(db, id_).status == ("ACCEPTED" if redriven else "DEAD")
         with db.transaction() as conn:
-            claim(conn, NotificationType.PUSH, 10, 30)
+            claim(conn, NotificationType.PUSH, 10, 30, followers=FOLLOWERS)
 
 
 def test_all_that_match_are_redriven_in_batches_the_oldest_first(db: Database):

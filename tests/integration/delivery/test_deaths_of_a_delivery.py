@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from sqlalchemy import text
 
-from app.bootstrap import Services
+from app.api.services import Services
 from app.users.models import Caller, Role
 from tests.support import mishaps
 from tests.support.delivery import add_user, post, shown, statuses

@@ -19,23 +19,25 @@ import pytest
 from sqlalchemy import create_engine, text
 from structlog.testing import capture_logs
 
-from app.clock import DatabaseClock
-from app.db import Database, psycopg_url
+from app.db.database import Database, psycopg_url
+from app.db.wake import Announcer
 from app.delivery.channels.base import Channel, Parcel
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.channels.registry import Channels
-from app.delivery.lane import LaneOptions
-from app.delivery.metrics import DeliveryMetrics
-from app.delivery.models import NotificationStatus as S
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.queue import claim
-from app.delivery.recorder import Recorder
-from app.delivery.records import Report, Try, Verdict
-from app.delivery.retry import Result
-from app.delivery.worker import Dispatcher
-from app.ids import uuid7
-from app.settings import Settings
+from app.delivery.messages.claims import claim
+from app.delivery.messages.outcomes import Report, Try, Verdict
+from app.delivery.messages.retry import Result
+from app.delivery.messages.values import NotificationStatus as S
+from app.delivery.messages.values import NotificationType, Outcome
+from app.delivery.role import FOLLOWERS
+from app.delivery.sending.channel_worker import ChannelWorkerOptions
+from app.delivery.sending.dispatcher import Dispatcher
+from app.delivery.sending.metrics import DeliveryMetrics
+from app.delivery.sending.recorder import Recorder
+from app.foundation.clock import DatabaseClock
+from app.foundation.ids import uuid7
+from app.settings.settings import Settings
 from tests.support.delivery import add_user, attempts, everything_stored, make_due, post, row, shown, statuses
 
 SENT = Result(Outcome.SENT)
@@ -47,15 +49,16 @@ MakeDispatcher = Callable[..., Dispatcher]
 def dispatcher(db: Database, settings: Settings) -> MakeDispatcher:
     def make(channel: Channel, **options: Any) -> Dispatcher:
         clock = DatabaseClock(db.now)
-        chosen = LaneOptions(**({"threads": 4, "poll_s": 0.2} | options))
+        chosen = ChannelWorkerOptions(**({"threads": 4, "poll_s": 0.2} | options))
         return Dispatcher(
             db,
             clock,
             Channels([channel]),
-            database_url=settings.database_url,
+            announcer=Announcer(settings.database_url),
             options=chosen,
             types=[NotificationType.PUSH],
             drain_s=5,
+            followers=FOLLOWERS,
         )
 
     return make
@@ -256,14 +259,15 @@ def test_four_dispatchers_send_two_thousand_notifications_exactly_once(db: Datab
         for _ in range(4):
             own = Database(settings.database_url, pool_size=7)
             stack.callback(own.close)
-            options = LaneOptions(threads=4, poll_s=0.1, claim_limit=50)
+            options = ChannelWorkerOptions(threads=4, poll_s=0.1, claim_limit=50)
             dispatchers.append(
                 Dispatcher(
                     own,
                     DatabaseClock(own.now),
                     Channels([Counting(own)]),
-                    database_url=settings.database_url,
+                    announcer=Announcer(settings.database_url),
                     options=options,
+                    followers=FOLLOWERS,
                 )
             )
         with running(*dispatchers), ThreadPoolExecutor(4) as pool:
@@ -308,9 +312,10 @@ def test_a_channel_that_hangs_delays_no_other(db: Database, settings: Settings) 
         db,
         DatabaseClock(db.now),
         Channels([stuck, well]),
-        database_url=settings.database_url,
-        options=LaneOptions(threads=2, capacity=5, poll_s=0.2),
+        announcer=Announcer(settings.database_url),
+        options=ChannelWorkerOptions(threads=2, capacity=5, poll_s=0.2),
         types=[NotificationType.WHATSAPP, NotificationType.SMS],
+        followers=FOLLOWERS,
     )
     with running(one):
         post(db, [user_id] * 50, notification_type=NotificationType.WHATSAPP)
@@ -327,7 +332,13 @@ SENT_BY_SMS = "SELECT count(*) FROM notifications WHERE notification_type = 'SMS
 
 def test_a_type_that_nobody_carries_is_given_up_at_once_with_the_reason(db: Database, settings: Settings) -> None:
     [id_] = post(db, [add_user(db)], notification_type=NotificationType.SMS)
-    Dispatcher(db, DatabaseClock(db.now), Channels([MemoryChannel()]), database_url=settings.database_url).run_once()
+    Dispatcher(
+        db,
+        DatabaseClock(db.now),
+        Channels([MemoryChannel()]),
+        announcer=Announcer(settings.database_url),
+        followers=FOLLOWERS,
+    ).run_once()
     assert (row(db, id_).status, row(db, id_).error_code) == ("DEAD", "NO_CHANNEL")
 
 
@@ -345,11 +356,12 @@ def test_a_channel_that_hangs_holds_up_the_end_for_so_long_and_no_longer(db: Dat
         db,
         DatabaseClock(db.now),
         Channels([stuck, well]),
-        database_url=settings.database_url,
-        options=LaneOptions(threads=1, poll_s=0.2),
+        announcer=Announcer(settings.database_url),
+        options=ChannelWorkerOptions(threads=1, poll_s=0.2),
         types=[NotificationType.WHATSAPP, NotificationType.SMS],
         drain_s=0.3,
         abort_s=0.2,
+        followers=FOLLOWERS,
     )
     thread = threading.Thread(target=one.run, args=(stop,))
     thread.start()
@@ -377,11 +389,12 @@ def test_of_a_batch_that_takes_too_long_the_rest_is_left_to_others(db: Database,
         db,
         DatabaseClock(db.now),
         Channels([MemoryChannel(slow)]),
-        database_url=settings.database_url,
-        options=LaneOptions(threads=1, poll_s=0.2),
+        announcer=Announcer(settings.database_url),
+        options=ChannelWorkerOptions(threads=1, poll_s=0.2),
         types=[NotificationType.PUSH],
         drain_s=0.2,
         abort_s=10,
+        followers=FOLLOWERS,
     )
     thread = threading.Thread(target=one.run, args=(stop,))
     with capture_logs() as logs:
@@ -477,12 +490,12 @@ def test_one_record_that_cannot_be_written_does_not_take_others_with_it(db: Data
     user_id = add_user(db, "phone")
     post(db, [user_id] * 2)
     with db.transaction() as conn:
-        first, second = claim(conn, NotificationType.PUSH, 10, 30).taken
+        first, second = claim(conn, NotificationType.PUSH, 10, 30, followers=FOLLOWERS).taken
     # An attempt at a notification that does not exist is refused by the database.
     gone = Try(first.devices[0], Result(Outcome.RECIPIENT_GONE, "UNREGISTERED"))
     impossible = Report(replace(first, event=replace(first.event, id=uuid7())), Verdict(S.SENT), [gone])
     freed: list[int] = []
-    recorder = Recorder(db, DeliveryMetrics())
+    recorder = Recorder(db, DeliveryMetrics(), FOLLOWERS)
     recorder.put([Report(first, Verdict(S.SENT)), impossible, Report(second, Verdict(S.SENT))], freed.append)
     with capture_logs() as logs:
         recorder.start()
@@ -497,14 +510,16 @@ def test_one_record_that_cannot_be_written_does_not_take_others_with_it(db: Data
 
 DIES_WHILE_SENDING = """
 import sys, threading
-from app.clock import DatabaseClock
-from app.db import Database
+from app.db.database import Database
+from app.db.wake import Announcer
 from app.delivery.channels.memory import MemoryChannel
-from app.delivery.retry import RetryPolicy
 from app.delivery.channels.registry import Channels
-from app.delivery.lane import LaneOptions
-from app.delivery.models import NotificationType
-from app.delivery.worker import Dispatcher
+from app.delivery.messages.retry import RetryPolicy
+from app.delivery.messages.values import NotificationType
+from app.delivery.role import FOLLOWERS
+from app.delivery.sending.channel_worker import ChannelWorkerOptions
+from app.delivery.sending.dispatcher import Dispatcher
+from app.foundation.clock import DatabaseClock
 
 def hang(parcel):
     print("sending", flush=True)
@@ -513,9 +528,12 @@ def hang(parcel):
 url = sys.argv[1]
 db = Database(url)
 channel = MemoryChannel(hang, policy=RetryPolicy(timeout_s=0.2, retries=2))
-options = LaneOptions(lease_s=1)
+options = ChannelWorkerOptions(lease_s=1)
 types = [NotificationType.PUSH]
-one = Dispatcher(db, DatabaseClock(db.now), Channels([channel]), database_url=url, options=options, types=types)
+one = Dispatcher(
+    db, DatabaseClock(db.now), Channels([channel]),
+    announcer=Announcer(url), followers=FOLLOWERS, options=options, types=types,
+)
 one.run(threading.Event())
 """
 

@@ -7,11 +7,13 @@ from uuid import UUID
 import pytest
 
 from app.api.app import create_app
-from app.bootstrap import Services
-from app.clock import DatabaseClock
-from app.delivery import audit
-from app.delivery.channels.registry import Wiring, open_channels
-from app.delivery.worker import Dispatcher
+from app.api.services import Services
+from app.bootstrap import build_channels
+from app.db.wake import Announcer
+from app.delivery.channels import audit_trail
+from app.delivery.role import FOLLOWERS
+from app.delivery.sending.dispatcher import Dispatcher
+from app.foundation.clock import DatabaseClock
 from tests.support.delivery import shown
 from tests.support.world import World, authorization, settle_world
 
@@ -21,7 +23,7 @@ class Office:
         self.services = services
         self.world: World = settle_world(services)
         self.app = create_app(services)
-        self.channels = open_channels(Wiring(services.settings, services.db, DatabaseClock(services.db.now)))
+        self.channels = build_channels(services.settings, services.db, DatabaseClock(services.db.now))
 
     def call(self, method: str, path: str, body: Any = None, who: str = "coordinator") -> Any:
         headers = authorization(self.world, self.services, who)
@@ -33,7 +35,13 @@ class Office:
 
     def work(self) -> None:
         clock = DatabaseClock(self.services.db.now)
-        Dispatcher(self.services.db, clock, self.channels, database_url=self.services.settings.database_url).run_once()
+        Dispatcher(
+            self.services.db,
+            clock,
+            self.channels,
+            announcer=Announcer(self.services.settings.database_url),
+            followers=FOLLOWERS,
+        ).run_once()
 
     def follow(self, id_: UUID) -> Any:
         return self.call("GET", f"/api/notifications/{id_}").json
@@ -44,7 +52,6 @@ def office(services: Services) -> Iterator[Office]:
     office = Office(services)
     yield office
     office.channels.close()
-    office.app.extensions["site"].location_limit.close()
 
 
 def test_what_was_handed_in_is_there_for_its_reader(office: Office) -> None:
@@ -59,9 +66,9 @@ def test_what_was_handed_in_is_there_for_its_reader(office: Office) -> None:
     newest = office.call("GET", "/me/messages", who="elder").json["items"][0]
     assert (newest["notificationId"], newest["subject"]) == (str(message), "Yanında")
     assert newest["data"] == {"type": "hello", "notificationId": str(message)}
-    assert audit.verify(office.services.db).count == 1
+    assert audit_trail.verify_audit_trail(office.services.db).count == 1
     with office.services.db.reading() as conn:
-        assert audit.list_entries(conn).items[0].notification_id == entry
+        assert audit_trail.list_audit_entries(conn).items[0].notification_id == entry
 
 
 def test_a_push_goes_to_each_phone_of_a_person_or_to_the_one_whose_token_was_given(office: Office) -> None:

@@ -9,11 +9,11 @@ from unittest.mock import ANY
 
 import pytest
 
-from app.bootstrap import Services
-from app.db import Database, DatabaseUnavailable
+from app.api.services import Services
+from app.db.database import Database, DatabaseUnavailable
 from app.delivery.actions import service as actions
-from app.delivery.actions.events import Topic
 from app.delivery.actions.intake import GROUP, Intake
+from app.delivery.actions.result_format import Topic
 from app.redis_store.contract import RedisUnavailable
 from app.redis_store.streams import Inlet
 from app.users.models import Caller, Role
@@ -39,7 +39,7 @@ def client(services: Services) -> Iterator[Any]:
 def open_intake(services: Services) -> Iterator[Open]:
     opened: list[Intake] = []
 
-    def open_one(request: Any = actions.request, **options: Any) -> Intake:
+    def open_one(request: Any = actions.request_actions, **options: Any) -> Intake:
         inlet = Inlet(services.settings.redis_url, STREAM, GROUP, block_s=0.05)
         opened.append(Intake(services.db, inlet, request=request, **options))
         return opened[-1]
@@ -227,7 +227,7 @@ def test_a_fault_of_ours_refuses_one_message_and_not_the_others(db: Database, cl
     def stumble(conn: Any, new: Any) -> Any:
         if any(one.evaluation_key == "stone" for one in new):
             raise RuntimeError("with words that nobody may read")
-        return actions.request(conn, new)
+        return actions.request_actions(conn, new)
 
     for key in ("before", "stone", "after"):
         ask(client, requested(key, plan))
@@ -277,7 +277,7 @@ def test_a_batch_stays_in_hand_while_the_database_is_away(db: Database, client: 
     def request(conn: Any, new: Any) -> Any:
         if away[0]:
             raise DatabaseUnavailable("away")
-        return actions.request(conn, new)
+        return actions.request_actions(conn, new)
 
     ask(client, requested("patience", plan))
     intake = open_intake(request)

@@ -9,11 +9,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.bootstrap import Services
-from app.db import Database
-from app.delivery.actions.events import Event, Topic, put
-from app.delivery.actions.publisher import MOST_AT_ONCE, Publisher
-from app.errors import Unavailable
+from app.api.services import Services
+from app.db.database import Database
+from app.db.outbox import Event, put
+from app.delivery.actions.result_format import PUBLISHED, Topic
+from app.foundation.errors import Unavailable
+from app.redis_store.publisher import MOST_AT_ONCE, Publisher
 from app.redis_store.streams import Outlet
 from app.users.models import Caller, Role
 from tests.support import mishaps
@@ -34,7 +35,7 @@ def client(services: Services) -> Iterator[Any]:
 @pytest.fixture
 def publisher(services: Services) -> Iterator[Publisher]:
     outlet = Outlet(services.settings.redis_url)
-    yield Publisher(services.db, outlet, PREFIX)
+    yield Publisher(services.db, outlet, PREFIX, PUBLISHED)
     outlet.close()
 
 
@@ -81,7 +82,7 @@ def test_several_publishers_tell_each_event_once_and_in_order(services: Services
     def work(outlet: Outlet) -> None:
         together.wait()
         while waiting(db):
-            Publisher(db, outlet, PREFIX).run_once()
+            Publisher(db, outlet, PREFIX, PUBLISHED).run_once()
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, outlets))
@@ -110,7 +111,7 @@ def test_a_death_between_any_two_steps_loses_no_event(
 def test_events_wait_for_a_redis_that_is_gone(services: Services, db: Database, client: Any):
     port = urlsplit(services.settings.redis_url).port or 0
     proxy = Proxy(9)
-    publisher = Publisher(db, through(services, proxy.port), PREFIX)
+    publisher = Publisher(db, through(services, proxy.port), PREFIX, PUBLISHED)
     put_some(db, 3)
     for _ in range(3):
         with pytest.raises(Unavailable):
@@ -125,7 +126,7 @@ def test_events_wait_for_a_redis_that_is_gone(services: Services, db: Database, 
 def test_a_redis_that_falls_silent_holds_nobody_up_for_long(services: Services, db: Database, client: Any):
     gate: SilentGate
     with silent_gate("127.0.0.1", urlsplit(services.settings.redis_url).port or 0) as gate:
-        publisher = Publisher(db, through(services, gate.port), PREFIX)
+        publisher = Publisher(db, through(services, gate.port), PREFIX, PUBLISHED)
         put_some(db, 1)
         publisher.run_once()
         gate.fall_silent()
@@ -157,7 +158,7 @@ def test_one_stream_that_refuses_holds_up_no_other(db: Database, client: Any, pu
 def test_a_publisher_at_work_survives_all_of_it_and_leaves_when_told(services: Services, db: Database, client: Any):
     port = urlsplit(services.settings.redis_url).port or 0
     proxy = Proxy(9)
-    publisher = Publisher(db, through(services, proxy.port), PREFIX, poll_s=30)
+    publisher = Publisher(db, through(services, proxy.port), PREFIX, PUBLISHED, poll_s=30)
     stop = threading.Event()
     worker = threading.Thread(target=publisher.run, args=(stop,))
     put_some(db, 3)
@@ -166,7 +167,7 @@ def test_a_publisher_at_work_survives_all_of_it_and_leaves_when_told(services: S
         proxy.lead_to(port)
         wait_until(lambda: len(numbers(client)) == 3)
         put_some(db, 2, start=3)
-        publisher.wake()
+        publisher.bell.ring()
         wait_until(lambda: len(numbers(client)) == 5)
     finally:
         stop.set()

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app.clock import DatabaseClock
-from app.db import Database
-from app.delivery.channels.registry import Wiring, open_channels
-from app.delivery.worker import Dispatcher
-from app.settings import PushMode, Settings
+from app.bootstrap import build_channels
+from app.db.database import Database
+from app.db.wake import Announcer
+from app.delivery.role import FOLLOWERS
+from app.delivery.sending.dispatcher import Dispatcher
+from app.foundation.clock import DatabaseClock
+from app.settings.settings import PushMode, Settings
 from tests.support import fcm_server
 from tests.support.delivery import add_user, attempts, everything_stored, make_due, post, row
 from tests.support.fcm_server import FcmServer, quota_exceeded
@@ -30,8 +32,8 @@ def dispatcher(db: Database, settings: Settings, server: FcmServer, tmp_path: Pa
         update={"push": PushMode.FCM, "fcm_base_url": server.base_url, "firebase_credentials": credentials}
     )
     clock = DatabaseClock(db.now)
-    channels = open_channels(Wiring(chosen, db, clock))
-    yield Dispatcher(db, clock, channels, database_url=settings.database_url)
+    channels = build_channels(chosen, db, clock)
+    yield Dispatcher(db, clock, channels, announcer=Announcer(settings.database_url), followers=FOLLOWERS)
     channels.close()
 
 

@@ -11,23 +11,22 @@ import pytest
 from sqlalchemy import Connection, text
 from structlog.testing import capture_logs
 
-from app.clock import DatabaseClock
-from app.db import Database
+from app.db.database import Database
 from app.delivery.actions import service
-from app.delivery.channels.base import Device
 from app.delivery.channels.memory import MemoryChannel
-from app.delivery.courier import Courier
-from app.delivery.dead_letters import EVERY
-from app.delivery.discard import discard_matching
-from app.delivery.lane import Lane, LaneOptions
-from app.delivery.metrics import DeliveryMetrics
-from app.delivery.models import NotificationType, Outcome
-from app.delivery.queue import Claimed, claim, put_back
-from app.delivery.recorder import Recorder
-from app.delivery.records import Report, Try, Verdict, record
-from app.delivery.retry import Result
-from app.errors import Unavailable
-from app.ids import uuid7
+from app.delivery.messages.claims import Claimed, claim, put_back
+from app.delivery.messages.dead_letters import EVERY, discard_dead_letters
+from app.delivery.messages.outcomes import Report, Try, Verdict, record
+from app.delivery.messages.retry import Result
+from app.delivery.messages.values import Device, NotificationType, Outcome
+from app.delivery.role import FOLLOWERS
+from app.delivery.sending.channel_worker import ChannelWorker, ChannelWorkerOptions
+from app.delivery.sending.metrics import DeliveryMetrics
+from app.delivery.sending.recorder import Recorder
+from app.delivery.sending.sender import Sender
+from app.foundation.clock import DatabaseClock
+from app.foundation.errors import Unavailable
+from app.foundation.ids import uuid7
 from app.users.models import AddressKind
 from tests.support.actions import SOMEBODY_WAITS, Office, S
 from tests.support.delivery import add_user, change, post, statuses
@@ -56,7 +55,7 @@ def test_who_has_it_on_one_phone_gets_no_sms_because_the_other_phone_is_not_reac
     id_ = office.ask(office.plan(PUSH_THEN_SMS), office.user())
     [claimed] = office.claim("push")
     with office.db.transaction() as conn:
-        record(conn, [retrying(office, claimed, Try(PHONE, SENT), Try(TABLET, DOWN), seconds=90)])
+        record(conn, [retrying(office, claimed, Try(PHONE, SENT), Try(TABLET, DOWN), seconds=90)], FOLLOWERS)
     office.pass_time(id_, 61)
     office.settle()
     assert office.sent_to(id_) == [("PUSH", "RETRYING")]
@@ -71,10 +70,10 @@ def test_an_attempt_that_a_late_worker_notes_down_keeps_no_message_from_being_wi
     office.run("UPDATE notifications SET due_at = clock_timestamp()")
     [claimed] = office.claim("push")
     with office.db.transaction() as conn:
-        record(conn, [retrying(office, claimed, Try(None, DOWN), seconds=90)])
+        record(conn, [retrying(office, claimed, Try(None, DOWN), seconds=90)], FOLLOWERS)
     office.pass_time(id_, 61)
     with office.db.transaction() as conn:
-        record(conn, [retrying(office, late, Try(None, DOWN))])
+        record(conn, [retrying(office, late, Try(None, DOWN))], FOLLOWERS)
         assert office.conductor.run_once() == 1
     office.settle()
     assert office.sent_to(id_) == [("PUSH", "CANCELLED"), ("SMS", "ACCEPTED")]
@@ -100,15 +99,15 @@ def test_what_was_in_a_workers_hands_when_it_was_called_back_is_not_tried_again(
     with office.db.transaction() as worker, office.db.transaction() as matcher:
         match hand:
             case "claims":
-                claimed = claim(worker, NotificationType.PUSH, 10, 30).taken
+                claimed = claim(worker, NotificationType.PUSH, 10, 30, followers=FOLLOWERS).taken
             case "puts back":
                 put_back(worker, claimed)
             case _:
-                record(worker, [retrying(office, claimed[0], Try(None, DOWN))])
-        assert service.cancel(matcher, task_id, [person], "OFFER") == 1
+                record(worker, [retrying(office, claimed[0], Try(None, DOWN))], FOLLOWERS)
+        assert service.cancel_actions(matcher, task_id, [person], "OFFER") == 1
     if hand == "claims":
         with office.db.transaction() as conn:
-            record(conn, [retrying(office, claimed[0], Try(None, DOWN))])
+            record(conn, [retrying(office, claimed[0], Try(None, DOWN))], FOLLOWERS)
     assert office.claim("push") == []
     assert [status for _, status in office.sent_to()] == ["EXPIRED"]
 
@@ -116,13 +115,13 @@ def test_what_was_in_a_workers_hands_when_it_was_called_back_is_not_tried_again(
 def sent(db: Database, number: int) -> list[Claimed]:
     post(db, [add_user(db, "phone")] * number)
     with db.transaction() as conn:
-        return claim(conn, NotificationType.PUSH, 100, 30).taken
+        return claim(conn, NotificationType.PUSH, 100, 30, followers=FOLLOWERS).taken
 
 
 @pytest.mark.parametrize("said", ["a\0b", "a\ud800b"])
 def test_whatever_a_provider_says_what_it_took_is_not_sent_again(db: Database, said: str) -> None:
     [claimed] = sent(db, 1)
-    recorder = Recorder(db, DeliveryMetrics())
+    recorder = Recorder(db, DeliveryMetrics(), FOLLOWERS)
     recorder.put(
         [Report(claimed, Verdict(S.SENT), [Try(PHONE, Result(Outcome.SENT, provider_message_id=said))])], print
     )
@@ -190,10 +189,10 @@ def test_after_the_database_was_away_nothing_is_claimed_before_what_was_sent_is_
     [id_] = post(db, [add_user(db, "phone")])
     channel = MemoryChannel(lambda _: SENT)
     metrics = DeliveryMetrics()
-    recorder = Recorder(interrupted, metrics)
-    courier = Courier(channel, DatabaseClock(db.now), rng=lambda: 0.0)
-    options = LaneOptions(poll_s=0.05, lease_s=channel.longest_s + 1)
-    lane = Lane(interrupted, NotificationType.PUSH, channel, courier, recorder, metrics, options)
+    recorder = Recorder(interrupted, metrics, FOLLOWERS)
+    courier = Sender(channel, DatabaseClock(db.now), rng=lambda: 0.0)
+    options = ChannelWorkerOptions(poll_s=0.05, lease_s=channel.longest_s + 1)
+    lane = ChannelWorker(interrupted, NotificationType.PUSH, channel, courier, recorder, metrics, options)
     interrupted.is_away_for_records = True
     recorder.start()
     lane.start()
@@ -227,7 +226,7 @@ def test_covering_letters_and_putting_them_aside_do_not_lock_each_other_out(offi
 
     def put_aside() -> None:
         with office.db.transaction() as conn:
-            discard_matching(conn, EVERY, None)
+            discard_dead_letters(conn, EVERY, None)
 
     def somebody_waits(number: int) -> bool:
         return len(office.run(SOMEBODY_WAITS)) == number

@@ -6,11 +6,17 @@ from uuid import UUID
 
 import pytest
 
-from app.db import Database
-from app.delivery.dead_letters import EVERY
-from app.delivery.models import NotificationStatus, Outcome
-from app.delivery.redrive import LetterClosed, LetterTooLate, NothingToRedrive, Redriven, redrive, redrive_matching
-from app.errors import AppError
+from app.db.database import Database
+from app.delivery.actions.redrive import (
+    DeadLetterTooLate,
+    NothingToRedrive,
+    Redriven,
+    redrive_dead_letter,
+    redrive_dead_letters,
+)
+from app.delivery.messages.dead_letters import EVERY, DeadLetterClosed
+from app.delivery.messages.values import NotificationStatus, Outcome
+from app.foundation.errors import AppError
 from tests.support.actions import Office
 
 SENT = (NotificationStatus.SENT, Outcome.SENT, None)
@@ -28,12 +34,12 @@ def open_letters(office: Office) -> list[UUID]:
 
 def again(office: Office, id_: UUID) -> None:
     with office.db.transaction() as conn:
-        redrive(conn, id_, None)
+        redrive_dead_letter(conn, id_, None)
 
 
 def all_again(office: Office) -> Redriven:
     with office.db.transaction() as conn:
-        return redrive_matching(conn, EVERY, None)
+        return redrive_dead_letters(conn, EVERY, None)
 
 
 def test_a_message_that_is_redriven_takes_its_plan_on(office: Office):
@@ -100,10 +106,10 @@ def test_what_was_called_back_or_is_too_late_stays_where_it_is(office: Office):
     id_ = office.ask(office.plan({"channel_type": "email", "audience": "ROUTES"}))
     (letter,) = open_letters(office)
     office.run("UPDATE actions SET expires_at = clock_timestamp()")
-    with pytest.raises(LetterTooLate):
+    with pytest.raises(DeadLetterTooLate):
         again(office, letter)
     office.run("UPDATE actions SET expires_at = NULL, status = 'CANCELLED'")
-    with pytest.raises(LetterTooLate):
+    with pytest.raises(DeadLetterTooLate):
         again(office, letter)
     assert all_again(office) == Redriven(0, skipped=1, remaining=0)
     assert (office.letters(id_), office.status(id_)) == ([("NO_RECIPIENT", "OPEN")], "CANCELLED")
@@ -155,7 +161,7 @@ def test_redriving_and_conducting_at_the_same_time_do_not_lock_each_other_out(of
             pool.submit(office.settle).result(20)
             outcome = told.result(20)
         office.settle()
-        assert outcome in ("redriven", LetterClosed.code)
+        assert outcome in ("redriven", DeadLetterClosed.code)
         assert office.status(id_) == "DONE"
         for message in office.messages(id_):
             assert message.status in ("SENT", "DEAD", "CANCELLED")

@@ -4,12 +4,12 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.delivery.models import NotificationStatus as S
-from app.delivery.models import NotificationType, Outcome, Priority
-from app.delivery.service import get_notification, list_notifications
-from app.errors import InvalidValue, NotFound
-from app.ids import uuid7
+from app.db.database import Database
+from app.delivery.messages.values import NotificationStatus as S
+from app.delivery.messages.values import NotificationType, Outcome, Priority
+from app.delivery.messages.views import get_notification, list_notifications
+from app.foundation.errors import InvalidValue, NotFound
+from app.foundation.ids import uuid7
 from tests.support.delivery import add_user, change, post
 from tests.support.notifications import NewNotification, enqueue
 

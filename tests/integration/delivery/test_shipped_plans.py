@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from app.db import Database
+from app.db.database import Database
 from app.delivery.plans import shipped
 
 TABLES = ("recipient_profiles", "message_templates", "action_plans", "action_plan_steps", "action_routes")
@@ -36,7 +36,7 @@ def test_all_of_it_is_there(db: Database):
 def test_a_second_time_changes_nothing(db: Database):
     before = everything(db)
     with db.transaction() as conn:
-        shipped.install(conn)
+        shipped.install_shipped(conn)
     assert everything(db) == before
 
 
@@ -50,7 +50,7 @@ def test_what_an_operator_changed_stays(db: Database):
         conn.execute(text("DELETE FROM action_plan_steps WHERE step_order = 2"))
     before = everything(db)
     with db.transaction() as conn:
-        shipped.install(conn)
+        shipped.install_shipped(conn)
     assert everything(db) == before
 
 
@@ -60,7 +60,7 @@ def test_what_is_missing_comes_back_whole(db: Database):
         conn.execute(text("DELETE FROM action_plan_steps"))
         conn.execute(text("DELETE FROM action_plans WHERE key = 'matching.nobody_found'"))
         conn.execute(text("DELETE FROM message_templates WHERE key = 'matching.offer' AND locale = 'en'"))
-        shipped.install(conn)
+        shipped.install_shipped(conn)
     there = everything(db)
     assert len(there["action_plans"]) == len(shipped.PLANS)
     assert len(there["action_plan_steps"]) == 2

@@ -6,11 +6,10 @@ from unittest.mock import ANY
 
 import pytest
 
-from app.bootstrap import Services
-from app.delivery.actions.events import Topic
-from app.delivery.actions.intake import open_intake
-from app.delivery.actions.publisher import open_publisher
-from app.delivery.models import Outcome
+from app.api.services import Services
+from app.bootstrap import build_intake, build_publisher
+from app.delivery.actions.result_format import Topic
+from app.delivery.messages.values import Outcome
 from tests.support.actions import ROUTES, Office
 from tests.support.streams import ask, bare, requested, told
 
@@ -32,8 +31,8 @@ def client(services: Services) -> Iterator[Any]:
 def carry(services: Services) -> None:
     """What an executor does meanwhile: takes in what is asked for, and tells what has become of it."""
     intake, publisher = (
-        open_intake(services.db, services.settings, block_s=0.05),
-        open_publisher(services.db, services.settings),
+        build_intake(services.settings, services.db, block_s=0.05),
+        build_publisher(services.settings, services.db),
     )
     while intake.run_once():
         pass

@@ -9,12 +9,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from app.db import Database
-from app.delivery.contract import NewSubmission, SubmissionKey
-from app.delivery.models import NotificationType, Priority
-from app.delivery.service import get_notification, refusals, submit
-from app.errors import IdempotencyKeyReused, InvalidValues
-from app.settings import Settings
+from app.db.database import Database
+from app.delivery.messages.submit import NewSubmission, SubmissionKey, refusals_of_submission, submit
+from app.delivery.messages.values import NotificationType, Priority
+from app.delivery.messages.views import get_notification
+from app.foundation.errors import IdempotencyKeyReused, InvalidValues
+from app.settings.settings import Settings
 from tests.support.delivery import add_user, row, statuses
 
 MAIL = NewSubmission(NotificationType.EMAIL, "ayse@ornek.org", body="Hoş geldiniz", subject="Merhaba")
@@ -72,9 +72,9 @@ def test_everything_that_only_the_database_can_refuse_is_named_at_once(db: Datab
 
 def test_all_that_is_wrong_with_a_request_can_be_asked_for(db: Database) -> None:
     with db.reading() as conn:
-        push = refusals(conn, NotificationType.PUSH, "user:4711", {"data": 5}, later(-1), "90")
-        mail = refusals(conn, NotificationType.EMAIL, "nobody", None, None, "90")
-        unread = refusals(conn, None, "nobody", None, later(-1), "90")
+        push = refusals_of_submission(conn, NotificationType.PUSH, "user:4711", {"data": 5}, later(-1), "90")
+        mail = refusals_of_submission(conn, NotificationType.EMAIL, "nobody", None, None, "90")
+        unread = refusals_of_submission(conn, None, "nobody", None, later(-1), "90")
     assert (set(push), set(mail), set(unread)) == ({"recipient", "metadata", "expiresAt"}, {"recipient"}, {"expiresAt"})
 
 

@@ -8,16 +8,16 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
-from app import signing_secrets
-from app.clock import DatabaseClock
-from app.db import Database
+from app.db.database import Database
 from app.delivery.channels.webhook import WebhookChannel
-from app.delivery.contract import NewSubmission
-from app.delivery.courier import Courier
-from app.delivery.models import NotificationType
-from app.delivery.queue import claim
-from app.delivery.records import Report, record
-from app.delivery.submit import submit
+from app.delivery.messages.claims import claim
+from app.delivery.messages.outcomes import Report, record
+from app.delivery.messages.submit import NewSubmission, submit
+from app.delivery.messages.values import NotificationType
+from app.delivery.role import FOLLOWERS
+from app.delivery.sending.sender import Sender
+from app.foundation.clock import DatabaseClock
+from app.settings import signing_secrets
 from tests.support.delivery import make_due, row
 from tests.support.provider_server import Answer, ProviderServer
 
@@ -96,27 +96,27 @@ def target(server: ProviderServer) -> str:
 
 
 @pytest.fixture
-def courier(db: Database) -> Iterator[Courier]:
+def courier(db: Database) -> Iterator[Sender]:
     clock = DatabaseClock(db.now)
     channel = WebhookChannel(clock, allow_private=True)
-    yield Courier(channel, clock)
+    yield Sender(channel, clock)
     channel.close()
 
 
-def deliver(db: Database, courier: Courier) -> list[Report]:
+def deliver(db: Database, courier: Sender) -> list[Report]:
     with db.transaction() as conn:
-        taken = claim(conn, NotificationType.WEBHOOK, 100, 30).taken
+        taken = claim(conn, NotificationType.WEBHOOK, 100, 30, followers=FOLLOWERS).taken
     return courier.deliver(taken)
 
 
-def deliver_and_record(db: Database, courier: Courier) -> None:
+def deliver_and_record(db: Database, courier: Sender) -> None:
     reports = deliver(db, courier)
     with db.transaction() as conn:
-        record(conn, reports)
+        record(conn, reports, FOLLOWERS)
 
 
 def test_a_challenge_that_comes_back_verifies_the_channel(
-    db: Database, directory: Directory, courier: Courier, target: str
+    db: Database, directory: Directory, courier: Sender, target: str
 ) -> None:
     channel_id = directory.add(target)
     id_ = directory.challenge(channel_id, target)
@@ -130,7 +130,7 @@ def test_a_challenge_that_comes_back_verifies_the_channel(
     [(Answer(200, {"challenge": "c-2"}), "CHALLENGE_FAILED"), (Answer(404, ""), "HTTP_404")],
 )
 def test_anything_else_fails_it_and_an_operator_may_have_it_tried_anew(
-    db: Database, directory: Directory, courier: Courier, server: ProviderServer, target: str, answer: Answer, code: str
+    db: Database, directory: Directory, courier: Sender, server: ProviderServer, target: str, answer: Answer, code: str
 ) -> None:
     server.answers.append(answer)
     channel_id = directory.add(target)
@@ -151,7 +151,7 @@ def test_anything_else_fails_it_and_an_operator_may_have_it_tried_anew(
 
 
 def test_as_long_as_it_is_tried_again_nothing_is_decided(
-    db: Database, directory: Directory, courier: Courier, server: ProviderServer, target: str
+    db: Database, directory: Directory, courier: Sender, server: ProviderServer, target: str
 ) -> None:
     server.answers.append(Answer(503, ""))
     channel_id = directory.add(target)
@@ -165,7 +165,7 @@ def test_as_long_as_it_is_tried_again_nothing_is_decided(
 
 
 def test_who_is_gone_is_switched_off(
-    db: Database, directory: Directory, courier: Courier, server: ProviderServer, target: str
+    db: Database, directory: Directory, courier: Sender, server: ProviderServer, target: str
 ) -> None:
     server.answers.append(Answer(410, ""))
     channel_id = directory.add(target)
@@ -175,9 +175,7 @@ def test_who_is_gone_is_switched_off(
     assert directory.state(channel_id) == ("failed", False, 1)
 
 
-def test_an_ordinary_message_verifies_nothing(
-    db: Database, directory: Directory, courier: Courier, target: str
-) -> None:
+def test_an_ordinary_message_verifies_nothing(db: Database, directory: Directory, courier: Sender, target: str) -> None:
     channel_id = directory.add(target)
     id_ = directory.challenge(channel_id, target, metadata={})
     deliver_and_record(db, courier)
@@ -186,7 +184,7 @@ def test_an_ordinary_message_verifies_nothing(
 
 
 def test_only_the_last_challenge_counts(
-    db: Database, directory: Directory, courier: Courier, server: ProviderServer, target: str
+    db: Database, directory: Directory, courier: Sender, server: ProviderServer, target: str
 ) -> None:
     channel_id = directory.add(target)
     directory.challenge(channel_id, target)
@@ -194,25 +192,25 @@ def test_only_the_last_challenge_counts(
     server.answers.append(Answer(500, ""))
     directory.challenge(channel_id, target)
     with db.transaction() as conn:
-        record(conn, before)
+        record(conn, before, FOLLOWERS)
     assert directory.state(channel_id) == ("pending", True, 1)
 
 
 @pytest.mark.parametrize("change", ["target = 'https://elsewhere.example/'", "retired_at = clock_timestamp()"])
 def test_what_was_changed_meanwhile_has_not_answered(
-    db: Database, directory: Directory, courier: Courier, target: str, change: str
+    db: Database, directory: Directory, courier: Sender, target: str, change: str
 ) -> None:
     channel_id = directory.add(target)
     directory.challenge(channel_id, target)
     reports = deliver(db, courier)
     directory.change(channel_id, change)
     with db.transaction() as conn:
-        record(conn, reports)
+        record(conn, reports, FOLLOWERS)
     assert directory.state(channel_id)[0] == "pending"
 
 
 def test_a_challenge_that_came_back_too_late_does_not_count(
-    db: Database, directory: Directory, courier: Courier, target: str
+    db: Database, directory: Directory, courier: Sender, target: str
 ) -> None:
     channel_id = directory.add(target)
     directory.challenge(channel_id, target, lives_s=-1)
@@ -221,7 +219,7 @@ def test_a_challenge_that_came_back_too_late_does_not_count(
 
 
 def test_a_challenge_for_another_channel_does_not_count(
-    db: Database, directory: Directory, courier: Courier, target: str
+    db: Database, directory: Directory, courier: Sender, target: str
 ) -> None:
     mine, other = directory.add(target), directory.add(target)
     id_ = directory.challenge(mine, target)
@@ -233,19 +231,19 @@ def test_a_challenge_for_another_channel_does_not_count(
 
 
 def test_if_the_record_is_not_committed_nothing_is_verified(
-    db: Database, directory: Directory, courier: Courier, target: str
+    db: Database, directory: Directory, courier: Sender, target: str
 ) -> None:
     channel_id = directory.add(target)
     directory.challenge(channel_id, target)
     reports = deliver(db, courier)
     with pytest.raises(ZeroDivisionError), db.transaction() as conn:
-        record(conn, reports)
+        record(conn, reports, FOLLOWERS)
         raise ZeroDivisionError
     assert directory.state(channel_id) == ("pending", True, 1)
 
 
 def test_no_secret_is_stored_with_what_was_sent(
-    db: Database, directory: Directory, courier: Courier, target: str
+    db: Database, directory: Directory, courier: Sender, target: str
 ) -> None:
     channel_id = directory.add(target)
     id_ = directory.challenge(channel_id, target)
@@ -259,12 +257,12 @@ def test_what_a_new_address_is_trusted_with_is_not_told_to_the_old_one(db: Datab
     directory.challenge(channel_id, target)
     directory.change(channel_id, """target = 'https://yeni.org/', target_meta = '{"headers": {"X-Key": "s3cret"}}'""")
     with db.transaction() as conn:
-        [taken] = claim(conn, NotificationType.WEBHOOK, 1, 30).taken
+        [taken] = claim(conn, NotificationType.WEBHOOK, 1, 30, followers=FOLLOWERS).taken
     assert taken.event.recipient == target
     assert taken.entry is not None
     assert taken.entry.meta == {}
     directory.challenge(channel_id, "https://yeni.org/")
     with db.transaction() as conn:
-        [taken] = claim(conn, NotificationType.WEBHOOK, 1, 30).taken
+        [taken] = claim(conn, NotificationType.WEBHOOK, 1, 30, followers=FOLLOWERS).taken
     assert taken.entry is not None
     assert taken.entry.meta == {"headers": {"X-Key": "s3cret"}}

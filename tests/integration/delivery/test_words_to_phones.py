@@ -8,14 +8,15 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
-from app.clock import DatabaseClock
-from app.db import Database
-from app.delivery.channels.registry import Wiring, open_channels
-from app.delivery.contract import NewSubmission
-from app.delivery.models import NotificationType
-from app.delivery.service import submit
-from app.delivery.worker import Dispatcher
-from app.settings import Settings
+from app.bootstrap import build_channels
+from app.db.database import Database
+from app.db.wake import Announcer
+from app.delivery.messages.submit import NewSubmission, submit
+from app.delivery.messages.values import NotificationType
+from app.delivery.role import FOLLOWERS
+from app.delivery.sending.dispatcher import Dispatcher
+from app.foundation.clock import DatabaseClock
+from app.settings.settings import Settings
 from tests.support.delivery import attempts, everything_stored, make_due, row
 from tests.support.phone_providers import (
     ACCESS_TOKEN,
@@ -59,8 +60,10 @@ def dispatcher(db: Database, settings: Settings, twilio: TwilioServer, cloud: Cl
         }
     )
     clock = DatabaseClock(db.now)
-    channels = open_channels(Wiring(chosen, db, clock))
-    yield Dispatcher(db, clock, channels, database_url=settings.database_url, types=(SMS, WHATSAPP))
+    channels = build_channels(chosen, db, clock)
+    yield Dispatcher(
+        db, clock, channels, announcer=Announcer(settings.database_url), types=(SMS, WHATSAPP), followers=FOLLOWERS
+    )
     channels.close()
 
 

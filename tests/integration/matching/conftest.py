@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
-from app.bootstrap import Services
-from app.db import Database
+from app.api.services import Services
+from app.db.database import Database
 from tests.support.matching import Neighbourhood, broken_promises
 
 

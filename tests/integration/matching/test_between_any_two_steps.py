@@ -12,9 +12,9 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
-from app.clock import Clock
-from app.errors import AppError
-from app.matching.mirror import CHECK_AFTER, Mirror
+from app.foundation.clock import Clock
+from app.foundation.errors import AppError
+from app.matching.redis_sync import CHECK_AFTER, RedisSync
 from app.users.models import Caller
 from tests.support import mishaps
 from tests.support.matching import Neighbourhood, broken_promises, eventually
@@ -74,7 +74,7 @@ def recover(town: Neighbourhood) -> None:
     # A backend hears a moment late that its client is dead, so this waits for its locks, where a matcher comes back.
     sweep(town, skip_locked=False)
     stores = town.matching.stores
-    Mirror(stores, town.services.clockwork, Later(town.services.clock), town.matching.rules).refresh()
+    RedisSync(stores, town.services.clockwork, Later(town.services.clock), town.matching.rules).refresh()
 
 
 def try_again(town: Neighbourhood, scene: Scene) -> None:
@@ -182,7 +182,7 @@ def test_a_matcher_that_stands_still_in_the_middle_of_its_writing_holds_nobody_u
 def sweep(town: Neighbourhood, *, skip_locked: bool = True) -> None:
     with town.matching.stores.reading() as store:
         due = store.due_tasks(100)
-    town.matching.conductor.advance(due, skip_locked=skip_locked)
+    town.matching.runner.advance(due, skip_locked=skip_locked)
 
 
 def overtake(town: Neighbourhood, scene: Scene) -> list[tuple[int, str, str | None]] | None:

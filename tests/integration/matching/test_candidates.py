@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
-from app.db import Database
-from app.ids import uuid7
-from app.matching.circle import Circle
+from app.db.database import Database
+from app.foundation.ids import uuid7
+from app.matching.map_distance import SearchCircle
 from app.matching.store.postgres.candidates import THIS_MONTH
 from app.matching.store.postgres.stores import PostgresStore
 from app.matching.store.records import Ranking
@@ -229,7 +229,7 @@ def fast_and_exact(
     return answers[0], answers[1]
 
 
-def assert_same(fast: Ranking, exact: Ranking, circle: Circle) -> None:
+def assert_same(fast: Ranking, exact: Ranking, circle: SearchCircle) -> None:
     """The same people in the same order for the same reasons; the distance as near to the truth as the map says."""
     assert fast.eligible == exact.eligible
     assert [(one.student_id, one.completed) for one in fast.candidates] == [
@@ -256,10 +256,10 @@ def test_the_map_gives_the_exact_answer_wherever_the_city_is(
     scratch: Database, clean_stores: None, lat: float, lon: float, radius_m: float, cap: int, size: int, seed: int
 ) -> None:
     fast, exact = fast_and_exact(scratch, LatLon(lat, lon), radius_m, cap, size, seed)
-    assert_same(fast, exact, Circle(lat, lon, radius_m))
+    assert_same(fast, exact, SearchCircle(lat, lon, radius_m))
 
 
 def test_the_map_gives_the_exact_answer_in_a_city_of_thousands(scratch: Database, clean_stores: None) -> None:
     fast, exact = fast_and_exact(scratch, SPOT, 1000.0, 50, 4000, 7)
-    assert_same(fast, exact, Circle(SPOT.lat, SPOT.lon, 1000.0))
+    assert_same(fast, exact, SearchCircle(SPOT.lat, SPOT.lon, 1000.0))
     assert fast.eligible > 1000

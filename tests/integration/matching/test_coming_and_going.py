@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.errors import InvalidValue, NotFound
+from app.foundation.errors import InvalidValue, NotFound
 from app.matching.contract import NewTask
 from app.matching.errors import OfferWithdrawn
 from tests.support.matching import Neighbourhood

@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.errors import InvalidValue
-from app.ids import uuid7
+from app.foundation.errors import InvalidValue
+from app.foundation.ids import uuid7
 from app.matching.errors import NotAssigned, OfferReleased, OfferWithdrawn, StudentUnavailable, TaskNotFound
 from app.matching.states import IllegalStep
 from tests.support.matching import Neighbourhood

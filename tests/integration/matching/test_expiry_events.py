@@ -10,10 +10,10 @@ from uuid import UUID
 import pytest
 import redis
 
-from app.bootstrap import Services, build_services
+from app.api.services import Services
+from app.bootstrap import build_matcher, build_services
 from app.matching.contract import NewTask
 from app.matching.listener import Listener
-from app.matching.role import Matcher
 from app.redis_store.contract import RedisUnavailable
 from app.redis_store.events import EventsForbidden, ExpiryEvents
 from tests.support.matching import Neighbourhood, eventually, own_redis
@@ -73,7 +73,7 @@ def test_events_an_operator_has_switched_on_are_followed(
 ) -> None:
     with own_redis("--rename-command", "CONFIG", "", f"--{FLAG}", "Ex") as url:
         own = build_services(services.settings.model_copy(update={"redis_url": url}), role="matcher", pool_size=4)
-        matcher = Matcher(own)
+        matcher = build_matcher(own)
         matcher.start()
         client: Any = redis.Redis.from_url(url)
         eventually(lambda: client.pubsub_numsub("__keyevent@0__:expired")[0][1], "the listener follows the events")

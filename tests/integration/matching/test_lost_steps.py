@@ -6,10 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from app.bootstrap import Services, build_services
+from app.api.services import Services
+from app.bootstrap import build_services
 from app.matching.due import DueTasks
-from app.matching.lost import LostSteps
 from app.matching.metrics import MatcherMetrics
+from app.matching.missed_deadlines import MissedDeadlines
 from app.redis_store.contract import Clockwork, TaskKeys
 from tests.support.api import NOBODY_LISTENS
 from tests.support.matching import Neighbourhood
@@ -18,11 +19,11 @@ from tests.support.matching import Neighbourhood
 @pytest.fixture
 def due(services: Services) -> DueTasks:
     """Nobody takes them from here."""
-    return DueTasks(services.matching.conductor, MatcherMetrics(), batch=100)
+    return DueTasks(services.matching.runner, MatcherMetrics(), batch=100)
 
 
 def lost(services: Services, due: DueTasks, clockwork: Clockwork | None) -> set[UUID]:
-    return LostSteps(services.matching.stores, clockwork, services.clock, due, 100).find()
+    return MissedDeadlines(services.matching.stores, clockwork, services.clock, due, 100).find()
 
 
 @pytest.fixture
@@ -82,5 +83,5 @@ def test_what_is_known_here_or_has_gone_on_is_not_lost(
     due.add([overdue])
     assert lost(services, due, services.clockwork) == set()
     town.advance(overdue)
-    other = DueTasks(services.matching.conductor, MatcherMetrics(), batch=100)
+    other = DueTasks(services.matching.runner, MatcherMetrics(), batch=100)
     assert lost(services, other, services.clockwork) == set()

@@ -10,7 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from app.bootstrap import Services, build_services
+from app.api.services import Services
+from app.bootstrap import build_matcher, build_services
 from app.matching.contract import NewTask
 from app.matching.role import Matcher
 from app.redis_store.contract import to_ms
@@ -30,7 +31,7 @@ def environ() -> dict[str, Any]:
 def running(services: Services, **changes: Any) -> Iterator[Matcher]:
     """A matcher with connections of its own, as in a process of its own."""
     own = build_services(services.settings.model_copy(update=changes), role="matcher", pool_size=4)
-    matcher = Matcher(own)
+    matcher = build_matcher(own)
     matcher.start()
     try:
         yield matcher

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.errors import IdempotencyKeyReused, InvalidValue, TooManyRequests
+from app.foundation.errors import IdempotencyKeyReused, InvalidValue, TooManyRequests
 from app.matching.contract import NewTask
 from app.users.models import LatLon
 from tests.support.matching import SPOT, Neighbourhood

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.matching import service
+from app.matching import deeds
 from app.matching.contract import NewTask, TaskView
 from app.matching.errors import OfferExpired, TaskNotFound
 from app.users.models import Caller
@@ -368,7 +368,7 @@ def test_batches_in_different_order_do_not_deadlock(town: Neighbourhood) -> None
             lambda: town.advance(*tasks),  # noqa: B023
             lambda: town.advance(*reversed(tasks)),  # noqa: B023
             lambda: town.advance(*shuffled[:12]),  # noqa: B023
-            lambda: town.matching.conductor.advance(shuffled[5:], skip_locked=True),  # noqa: B023
+            lambda: town.matching.runner.advance(shuffled[5:], skip_locked=True),  # noqa: B023
         )
         town.advance(*tasks)
         assert_promises(town)
@@ -400,7 +400,7 @@ def test_two_batches_that_want_the_same_students_in_opposite_order_do_not_deadlo
 def press_without_asking(town: Neighbourhood, elder: Caller) -> UUID:
     """As when the process dies between the two commits of a press."""
     with town.matching.stores.transaction() as store:
-        return service.press(store, NewTask(elder.id), None, town.matching.rules).task_id
+        return deeds.press(store, NewTask(elder.id), None, town.matching.rules).task_id
 
 
 def test_nobody_is_asked_twice_for_a_task_by_matchers_side_by_side(town: Neighbourhood) -> None:

@@ -23,7 +23,7 @@ def held(town: Neighbourhood, student_id: int) -> Iterator[None]:
 
 @pytest.fixture
 def due(town: Neighbourhood) -> Iterator[DueTasks]:
-    tasks = DueTasks(town.matching.conductor, MatcherMetrics(), batch=100)
+    tasks = DueTasks(town.matching.runner, MatcherMetrics(), batch=100)
     thread = threading.Thread(target=tasks.run)
     thread.start()
     yield tasks
@@ -39,7 +39,7 @@ def test_a_student_whose_row_is_held_does_not_hold_up_the_others(town: Neighbour
     free = [town.student(500 + number) for number in range(2)]
     with held(town, later.id):
         town.make_overdue(*tasks)
-        settled = town.matching.conductor.advance(tasks, skip_locked=True)
+        settled = town.matching.runner.advance(tasks, skip_locked=True)
         assert settled.offered >= 2, "those whose student can be had are asked"
         assert len(settled.late_s) == 3, "every offer is over on time"
     town.advance(*tasks)
@@ -92,7 +92,7 @@ def test_two_students_freed_together_serve_two_waiting_tasks(town: Neighbourhood
                 text("UPDATE tasks SET status = 'CANCELLED', next_step_at = NULL, ended_at = now() WHERE id = :t"),
                 {"t": task},
             )
-    town.matching.conductor.follow_up(Settled(freed={ali.id, banu.id}))
+    town.matching.runner.follow_up(Settled(freed={ali.id, banu.id}))
     assert {town.asked(task) for task in waiting} == {ali.id, banu.id}
 
 

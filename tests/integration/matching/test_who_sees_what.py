@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.errors import InvalidValue
-from app.ids import uuid7
+from app.foundation.errors import InvalidValue
+from app.foundation.ids import uuid7
 from app.matching.errors import TaskNotFound
 from app.users.models import Role
 from tests.support.matching import SPOT, Neighbourhood

@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy.exc
 
 from app.api.errors import TITLES
-from app.errors import AppError, Conflict, Forbidden, InvalidValue, NotFound, TooManyRequests, Unavailable
-from app.logs import configure_logs
+from app.foundation.errors import AppError, Conflict, Forbidden, InvalidValue, NotFound, TooManyRequests, Unavailable
+from app.foundation.logs import configure_logs
 from tests.support.api import TASK_ID, FakeMatching, app_on_fakes, bearer
 
 ACCEPT = f"/tasks/{TASK_ID}/accept"

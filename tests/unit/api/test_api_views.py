@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from app.errors import TooManyRequests
+from app.foundation.errors import TooManyRequests
 from app.matching.contract import CurrentOffer, MyOffer, NewTask, Person
 from app.matching.states import TaskStatus
 from app.users.models import LatLon

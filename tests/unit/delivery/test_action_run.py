@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from app.delivery.actions.document import decode, encode
 from app.delivery.actions.models import ActionStatus
 from app.delivery.actions.run import BAD_INPUT, Advanced, advance, cancel, reopen, stops_the_plan
+from app.delivery.actions.step_codec import decode, encode
 from app.delivery.actions.steps import (
     Cover,
     Executed,
@@ -28,9 +28,9 @@ from app.delivery.actions.steps import (
     Target,
     Withdraw,
 )
-from app.delivery.models import NotificationStatus
+from app.delivery.messages.error_texts import REASONS
+from app.delivery.messages.values import NotificationStatus
 from app.delivery.plans.models import Audience, OnFailure
-from app.delivery.reasons import REASONS
 
 NOW = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)
 N = NotificationStatus

@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from app.delivery.actions.document import decode, encode
 from app.delivery.actions.models import ActionStatus
 from app.delivery.actions.run import advance, cancel, reopen, stops_the_plan
+from app.delivery.actions.step_codec import decode, encode
 from app.delivery.actions.steps import (
     UNENDED,
     Cover,
@@ -30,9 +30,9 @@ from app.delivery.actions.steps import (
     Target,
     Withdraw,
 )
-from app.delivery.models import NotificationStatus
+from app.delivery.messages.states import FINAL, LIVE, STEPS
+from app.delivery.messages.values import NotificationStatus
 from app.delivery.plans.models import OnFailure
-from app.delivery.states import FINAL, LIVE, STEPS
 
 N = NotificationStatus
 START = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)

@@ -3,14 +3,14 @@
 import pytest
 
 from app.delivery.actions.steps import Found, Nobody, Resolution, Special, StepRun
-from app.delivery.actions.targets import About, Directory, Entry, Person, Profile, Route, resolve
+from app.delivery.actions.targets import About, Directory, Profile, ProfileChannel, ProfileRoute, Recipient, resolve
 from app.delivery.plans.models import Audience
 
 PERSON, ROUTES = Audience.PERSON, Audience.ROUTES
 
 
-def entries(*types: str, first: int = 1) -> tuple[Entry, ...]:
-    return tuple(Entry(id_, type_, f"{type_}-{id_}") for id_, type_ in enumerate(types, first))
+def entries(*types: str, first: int = 1) -> tuple[ProfileChannel, ...]:
+    return tuple(ProfileChannel(id_, type_, f"{type_}-{id_}") for id_, type_ in enumerate(types, first))
 
 
 def addresses(found: Resolution) -> list[str]:
@@ -18,7 +18,7 @@ def addresses(found: Resolution) -> list[str]:
     return [target.recipient for target in found.targets]
 
 
-def routed(step: StepRun, *routes: Route) -> Resolution:
+def routed(step: StepRun, *routes: ProfileRoute) -> Resolution:
     return resolve(step, About(21), Directory(routes={(21, step.order): routes}))
 
 
@@ -26,7 +26,7 @@ def by_device(step: StepRun, *profiles: Profile) -> Resolution:
     return resolve(step, About(21, device_id="D1"), Directory(devices={"D1": profiles}))
 
 
-def to_person(step: StepRun, person: Person) -> Resolution:
+def to_person(step: StepRun, person: Recipient) -> Resolution:
     return resolve(step, About(21, person.id), Directory({person.id: person}))
 
 
@@ -35,44 +35,54 @@ def to_person(step: StepRun, person: Person) -> Resolution:
 
 def test_the_seeds_example() -> None:
     five = Profile(5, entries("email", "whatsapp"))
-    assert addresses(routed(StepRun(1, "whatsapp"), Route(five))) == ["whatsapp-2"]
+    assert addresses(routed(StepRun(1, "whatsapp"), ProfileRoute(five))) == ["whatsapp-2"]
 
 
 def test_profiles_go_by_priority_and_then_by_age() -> None:
     three, four, five = (
         Profile(id_, entries("sms", first=id_), priority) for id_, priority in ((3, 2), (4, 1), (5, 1))
     )
-    found = routed(StepRun(1, "sms"), Route(three), Route(five), Route(four))
+    found = routed(StepRun(1, "sms"), ProfileRoute(three), ProfileRoute(five), ProfileRoute(four))
     assert addresses(found) == ["sms-4", "sms-5", "sms-3"]
 
 
 def test_the_channels_of_one_recipient_come_before_the_next_recipient() -> None:
     one, two = Profile(1, entries("email", "sms", "email")), Profile(2, entries("sms", "email", first=7))
     step = StepRun(1, "sms", fallback=("email",))
-    assert addresses(routed(step, Route(one), Route(two))) == ["sms-2", "email-1", "email-3", "sms-7", "email-8"]
+    assert addresses(routed(step, ProfileRoute(one), ProfileRoute(two))) == [
+        "sms-2",
+        "email-1",
+        "email-3",
+        "sms-7",
+        "email-8",
+    ]
 
 
 def test_a_route_may_ask_for_another_channel_than_the_step() -> None:
-    assert addresses(routed(StepRun(1, "sms"), Route(Profile(1, entries("sms", "email")), "email"))) == ["email-2"]
+    assert addresses(routed(StepRun(1, "sms"), ProfileRoute(Profile(1, entries("sms", "email")), "email"))) == [
+        "email-2"
+    ]
 
 
-@pytest.mark.parametrize("entry", [Entry(1, "sms", "x", is_usable=False), Entry(1, "email", "x")])
-def test_a_channel_that_is_off_unverified_or_of_another_type_is_none(entry: Entry) -> None:
-    assert routed(StepRun(1, "sms"), Route(Profile(1, (entry,)))) == Nobody("NO_RECIPIENT")
+@pytest.mark.parametrize("entry", [ProfileChannel(1, "sms", "x", is_usable=False), ProfileChannel(1, "email", "x")])
+def test_a_channel_that_is_off_unverified_or_of_another_type_is_none(entry: ProfileChannel) -> None:
+    assert routed(StepRun(1, "sms"), ProfileRoute(Profile(1, (entry,)))) == Nobody("NO_RECIPIENT")
 
 
 def test_recipients_who_are_all_switched_off_are_passed_over() -> None:
-    off = Route(Profile(1, entries("sms"), is_on=False))
+    off = ProfileRoute(Profile(1, entries("sms"), is_on=False))
     assert routed(StepRun(1, "sms"), off) is Special.ALL_OFF
-    assert routed(StepRun(1, "sms"), off, Route(Profile(9, is_retired=True))) is Special.ALL_OFF
-    assert addresses(routed(StepRun(1, "sms"), off, Route(Profile(2, entries("sms", first=2))))) == ["sms-2"]
+    assert routed(StepRun(1, "sms"), off, ProfileRoute(Profile(9, is_retired=True))) is Special.ALL_OFF
+    assert addresses(routed(StepRun(1, "sms"), off, ProfileRoute(Profile(2, entries("sms", first=2))))) == ["sms-2"]
 
 
 def test_recipients_who_are_gone_are_told_apart_from_none() -> None:
-    assert routed(StepRun(1, "sms"), Route(Profile(1, entries("sms"), is_retired=True))) == Nobody("RECIPIENT_RETIRED")
-    gone = Profile(1, (Entry(1, "sms", "x", is_retired=True),))
-    assert routed(StepRun(1, "sms"), Route(gone)) == Nobody("RECIPIENT_RETIRED")
-    assert routed(StepRun(1, "email"), Route(gone)) == Nobody("NO_RECIPIENT")
+    assert routed(StepRun(1, "sms"), ProfileRoute(Profile(1, entries("sms"), is_retired=True))) == Nobody(
+        "RECIPIENT_RETIRED"
+    )
+    gone = Profile(1, (ProfileChannel(1, "sms", "x", is_retired=True),))
+    assert routed(StepRun(1, "sms"), ProfileRoute(gone)) == Nobody("RECIPIENT_RETIRED")
+    assert routed(StepRun(1, "email"), ProfileRoute(gone)) == Nobody("NO_RECIPIENT")
 
 
 def test_without_a_route_the_profiles_of_the_device_are_asked() -> None:
@@ -88,13 +98,17 @@ def test_a_profile_that_cannot_be_reached_does_not_hide_the_next() -> None:
 
 
 def test_the_same_address_by_two_ways_is_one_target() -> None:
-    one = Profile(1, (Entry(1, "sms", "+90555"), Entry(2, "sms", "+90666"), Entry(3, "sms", "+90555")))
-    assert addresses(routed(StepRun(1, "sms"), Route(one), Route(one, "sms"))) == ["+90555", "+90666"]
+    one = Profile(
+        1, (ProfileChannel(1, "sms", "+90555"), ProfileChannel(2, "sms", "+90666"), ProfileChannel(3, "sms", "+90555"))
+    )
+    assert addresses(routed(StepRun(1, "sms"), ProfileRoute(one), ProfileRoute(one, "sms"))) == ["+90555", "+90666"]
 
 
 def test_a_token_is_a_phones_and_a_user_is_a_users() -> None:
-    profile = Profile(1, (Entry(1, "push", "token", address_kind="FID"), Entry(2, "push", "user:7")), user_id=9)
-    found = routed(StepRun(1, "push"), Route(profile))
+    profile = Profile(
+        1, (ProfileChannel(1, "push", "token", address_kind="FID"), ProfileChannel(2, "push", "user:7")), user_id=9
+    )
+    found = routed(StepRun(1, "push"), ProfileRoute(profile))
     assert isinstance(found, Found)
     assert [(target.user_id, target.address_kind) for target in found.targets] == [(None, "FID"), (7, None)]
 
@@ -104,7 +118,7 @@ def test_a_token_is_a_phones_and_a_user_is_a_users() -> None:
 
 def test_a_person_is_reached_by_the_app_and_by_the_number_on_file() -> None:
     step = StepRun(1, "push", PERSON, fallback=("sms", "in_app", "email", "whatsapp"))
-    found = to_person(step, Person(7, "en", "0555 000 00 01"))
+    found = to_person(step, Recipient(7, "en", "0555 000 00 01"))
     assert addresses(found) == ["user:7", "0555 000 00 01", "user:7"]
     assert isinstance(found, Found)
     assert {target.user_id for target in found.targets} == {7}
@@ -114,15 +128,15 @@ def test_a_person_is_reached_by_the_app_and_by_the_number_on_file() -> None:
 def test_what_the_directory_has_verified_goes_before_what_is_on_file() -> None:
     profile = Profile(1, entries("sms", "email"), user_id=7)
     step = StepRun(1, "sms", PERSON, fallback=("email", "push"))
-    found = to_person(step, Person(7, phone="+905550000001", profiles=(profile,)))
+    found = to_person(step, Recipient(7, phone="+905550000001", profiles=(profile,)))
     assert addresses(found) == ["sms-1", "email-2", "user:7"]
-    off = Person(7, phone="+905550000001", profiles=(Profile(1, entries("sms"), is_on=False),))
+    off = Recipient(7, phone="+905550000001", profiles=(Profile(1, entries("sms"), is_on=False),))
     assert addresses(to_person(StepRun(1, "sms", PERSON), off)) == ["+905550000001"]
 
 
 def test_a_person_without_any_way_is_nobody() -> None:
-    assert to_person(StepRun(1, "sms", PERSON), Person(7)) == Nobody("NO_RECIPIENT")
-    assert to_person(StepRun(1, "email", PERSON), Person(7, phone="+905550000001")) == Nobody("NO_RECIPIENT")
+    assert to_person(StepRun(1, "sms", PERSON), Recipient(7)) == Nobody("NO_RECIPIENT")
+    assert to_person(StepRun(1, "email", PERSON), Recipient(7, phone="+905550000001")) == Nobody("NO_RECIPIENT")
     assert resolve(StepRun(1, "push", PERSON), About(21, 7), Directory()) == Nobody("NO_RECIPIENT")
 
 

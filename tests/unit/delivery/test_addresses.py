@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.delivery.addresses import InvalidAddress, check_address
-from app.delivery.models import NotificationType
+from app.delivery.messages.addresses import InvalidAddress, check_address
+from app.delivery.messages.values import NotificationType
 
 GOOD = [
     ("EMAIL", "ayse@ornek.org", "ayse@ornek.org"),

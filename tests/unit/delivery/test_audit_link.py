@@ -5,7 +5,7 @@ from itertools import combinations
 from typing import Any
 from uuid import UUID
 
-from app.delivery.audit import GENESIS, link
+from app.delivery.channels.audit_trail import GENESIS, link
 
 ENTRY: dict[str, Any] = {
     "previous_hash": GENESIS,

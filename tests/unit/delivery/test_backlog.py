@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.delivery.backlog import Backlog, BacklogFull
+from app.delivery.messages.backlog import Backlog, BacklogFull
 
 
 class Stage:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.delivery.channels.email_message import compose
-from app.mail_server import parse_sender
+from app.settings.mail_server import parse_sender
 from tests.support.delivery import event
 
 SENDER = parse_sender("Yanında <bildirim@ornek.org>")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from app.delivery.channels.http import Answer, HttpClient, as_code, judge_status, parse_retry_after
-from app.delivery.models import Outcome
-from app.delivery.retry import Result, RetryPolicy
+from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.values import Outcome
 from tests.support import provider_server
 from tests.support.provider_server import Hang, ProviderServer, Reset, ResetAtOnce, Scripted, Slow, Trickle
 

@@ -1,6 +1,6 @@
 import time
 
-from app.ids import uuid7
+from app.foundation.ids import uuid7
 
 
 def test_ids_are_version_7_of_the_rfc() -> None:

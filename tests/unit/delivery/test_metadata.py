@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.delivery.metadata import check_metadata
+from app.delivery.messages.metadata import check_metadata
 
 
 def nested(levels: int) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from typing import Any, cast
 
 import pytest
 
-from app.clock import FakeClock
-from app.db import Database
+from app.db.database import Database
 from app.delivery.channels import sms_gateway, twilio, whatsapp
 from app.delivery.channels.registry import Wiring
-from app.delivery.models import NotificationType
-from app.settings import load_settings
+from app.delivery.messages.values import NotificationType
+from app.foundation.clock import FakeClock
+from app.settings.settings import load_settings
 
 GOOD = {
     "DATABASE_URL": "postgresql://yaninda:hidden@127.0.0.1/yaninda",
@@ -35,7 +35,7 @@ MODULES: list[Any] = [sms_gateway, twilio, whatsapp]
 def test_a_channel_opens_where_its_settings_are_there(
     given: dict[str, str], expected: list[tuple[str, NotificationType]]
 ) -> None:
-    wiring = Wiring(load_settings(GOOD | given), cast("Database", None), FakeClock())
+    wiring = Wiring(load_settings(GOOD | given), cast("Database", None), FakeClock(), cast(Any, None))
     opened = [channel for module in MODULES if (channel := module.open_channel(wiring))]
     assert [(channel.name, channel.type) for channel in opened] == expected
     for channel in opened:

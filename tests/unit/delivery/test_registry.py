@@ -2,20 +2,21 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from app.clock import FakeClock
 from app.delivery import channels as package
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.registry import Channels, NoChannel, Wiring, open_channels
-from app.delivery.models import NotificationType
-from app.settings import Settings
+from app.delivery.messages.values import NotificationType
+from app.foundation.clock import FakeClock
+from app.settings.settings import Settings
 
 A_NEW_CHANNEL = """
 from app.delivery.channels.base import SingleProvider
-from app.delivery.retry import RetryPolicy
+from app.delivery.messages.retry import RetryPolicy
 
 class Carrier(SingleProvider):
     def handle(self, parcels):
@@ -26,9 +27,12 @@ def open_channel(wiring):
 """
 
 
+NO_HINTS = cast(Any, SimpleNamespace(close=lambda: None))
+
+
 def wiring(**settings: Any) -> Wiring:
     values = {"database_url": "postgresql://nowhere/x", "redis_url": "redis://nowhere/0", "auth_secret": "x" * 40}
-    return Wiring(Settings(**(values | settings)), cast(Any, None), FakeClock())
+    return Wiring(Settings(**(values | settings)), cast(Any, None), FakeClock(), NO_HINTS)
 
 
 def test_the_first_that_can_handle_a_type_serves_it() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.delivery.plans.rendering import LONGEST, RenderFailed, TemplateInvalid, Words, _compiled, check, render
+from app.delivery.words.rendering import LONGEST, RenderFailed, TemplateInvalid, Words, _compiled, check, render
 
 
 def fill(source: str, **variables: Any) -> str:

@@ -2,9 +2,10 @@
 
 import pytest
 
-from app.delivery.models import NotificationType
-from app.delivery.plans.rendering import render
-from app.delivery.plans.shipped import DEAD_LETTERS, PLANS, PROFILES, TEMPLATES, VERIFICATION_CODE, Plan
+from app.delivery.messages.values import NotificationType
+from app.delivery.plans.shipped import DEAD_LETTERS, PLANS, PROFILES, PlanAsShipped
+from app.delivery.words.rendering import render
+from app.delivery.words.shipped import TEMPLATES, VERIFICATION_CODE
 
 GIVEN = {"student": "Ahmet", "elder": "Ayşe", "minutes": 10, "seconds": 600, "depth": 20, "code": "048213"}
 GIVEN |= {"phone": "+905550100002"}
@@ -68,7 +69,7 @@ def test_a_phone_that_nobody_knows(key: str, locale: str, said: str):
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.key)
-def test_every_step_has_words_and_somebody_to_go_to(plan: Plan):
+def test_every_step_has_words_and_somebody_to_go_to(plan: PlanAsShipped):
     types = {type_.channel_type for type_ in NotificationType}
     for step in plan.steps:
         assert {step.channel_type, *step.fallback} <= types

@@ -2,9 +2,9 @@ import re
 
 import pytest
 
-from app.delivery import models
-from app.delivery.models import NotificationStatus as S
-from app.delivery.states import FINAL, LIVE, STEPS, WAITING, IllegalNotificationStep, check_step
+from app.delivery.messages import models
+from app.delivery.messages.states import FINAL, LIVE, STEPS, WAITING, IllegalNotificationStep, check_step
+from app.delivery.messages.values import NotificationStatus as S
 
 
 def test_every_status_has_its_steps() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from app import signing_secrets
 from app.delivery.channels import webhook_wire
+from app.settings import signing_secrets
 from tests.support.delivery import event
 
 # The example that the specification's own libraries are tested with.

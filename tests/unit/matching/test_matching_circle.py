@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.matching.circle import A, Circle, northing, stretch
+from app.matching.map_distance import A, SearchCircle, northing, stretch
 
 
 def test_at_the_equator_the_map_is_true_and_towards_the_poles_it_stretches() -> None:
@@ -14,13 +14,13 @@ def test_at_the_equator_the_map_is_true_and_towards_the_poles_it_stretches() -> 
 
 
 def test_within_a_kilometre_of_kadikoy_the_map_is_in_doubt_about_micrometres() -> None:
-    assert 1e-6 < Circle(40.987, 29.028, 1000).doubt_m < 20e-6
+    assert 1e-6 < SearchCircle(40.987, 29.028, 1000).doubt_m < 20e-6
 
 
 def test_the_corners_of_the_map() -> None:
-    assert Circle(0, 0, 1).x == Circle(0, 0, 1).y == 0
-    assert Circle(0, 180, 1).x == pytest.approx(math.pi * A)
-    assert Circle(40.987, 29.028, 1).y == pytest.approx(4_980_000, rel=0.01)
+    assert SearchCircle(0, 0, 1).x == SearchCircle(0, 0, 1).y == 0
+    assert SearchCircle(0, 180, 1).x == pytest.approx(math.pi * A)
+    assert SearchCircle(40.987, 29.028, 1).y == pytest.approx(4_980_000, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ def test_the_corners_of_the_map() -> None:
     ],
 )
 def test_where_the_map_tears(lat: float, lon: float, radius_m: float, on_the_map: bool) -> None:
-    assert Circle(lat, lon, radius_m).on_the_map is on_the_map
+    assert SearchCircle(lat, lon, radius_m).on_the_map is on_the_map
 
 
 @given(st.floats(-83, 83), st.floats(-178, 178), st.sampled_from([1.0, 50.0, 1000.0, 100_000.0]))
 def test_the_search_reaches_beyond_the_rim_and_the_halfway_factor_is_the_one_of_the_centre_at_the_centre(
     lat: float, lon: float, radius_m: float
 ) -> None:
-    circle = Circle(lat, lon, radius_m)
+    circle = SearchCircle(lat, lon, radius_m)
     at, northwards = circle.halfway_stretch
     assert circle.outer / stretch(lat) > radius_m
     assert at + northwards * circle.y == pytest.approx(stretch(lat), rel=1e-12)
@@ -57,7 +57,7 @@ def test_the_search_reaches_beyond_the_rim_and_the_halfway_factor_is_the_one_of_
 
 @given(st.floats(-83, 83), st.floats(-1, 1))
 def test_halfway_to_a_place_means_the_factor_between_the_two(lat: float, north_km: float) -> None:
-    circle = Circle(lat, 0, 1000)
+    circle = SearchCircle(lat, 0, 1000)
     at, northwards = circle.halfway_stretch
     elsewhere = lat + north_km / 111
     factor = at + northwards * northing(elsewhere)

@@ -2,7 +2,7 @@ import threading
 from typing import Any
 from uuid import UUID
 
-from app.ids import uuid7
+from app.foundation.ids import uuid7
 from app.matching.due import DueTasks
 from app.matching.listener import Listener
 from app.matching.metrics import MatcherMetrics

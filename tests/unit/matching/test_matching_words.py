@@ -2,26 +2,27 @@
 
 import pytest
 
-from app.delivery.plans.rendering import Words, render
-from app.delivery.plans.shipped import PLANS, TEMPLATES
-from app.matching.words import Message, first_name
+from app.delivery.plans.shipped import PLANS
+from app.delivery.words.rendering import Words, render
+from app.delivery.words.shipped import TEMPLATES
+from app.matching.words import NoticeKind, first_name
 
 
-def said(message: Message, locale: str = "tr", **variables: object) -> str:
+def said(message: NoticeKind, locale: str = "tr", **variables: object) -> str:
     return render(TEMPLATES[message.plan][locale], variables).body
 
 
 def test_the_offer() -> None:
-    words = said(Message.OFFER, minutes=10, seconds=600)
+    words = said(NoticeKind.OFFER, minutes=10, seconds=600)
     assert words == "Yakınında yeni bir talep var! Kabul etmek için 10 dakikan var."
 
 
 def test_on_the_way() -> None:
-    assert said(Message.ON_THE_WAY, student="Ahmet") == "Ahmet yola çıktı!"
+    assert said(NoticeKind.ON_THE_WAY, student="Ahmet") == "Ahmet yola çıktı!"
 
 
 def test_nobody_found() -> None:
-    assert said(Message.NOBODY_FOUND) == "Maalesef şu an uygun öğrenci bulunamadı."
+    assert said(NoticeKind.NOBODY_FOUND) == "Maalesef şu an uygun öğrenci bulunamadı."
 
 
 @pytest.mark.parametrize(
@@ -37,18 +38,18 @@ def test_nobody_found() -> None:
 )
 def test_the_time_to_answer_follows_the_setting(seconds: int, turkish: str, english: str) -> None:
     time = {"minutes": seconds // 60, "seconds": seconds}
-    assert turkish in said(Message.OFFER, **time)
-    assert english in said(Message.OFFER, "en", **time)
+    assert turkish in said(NoticeKind.OFFER, **time)
+    assert english in said(NoticeKind.OFFER, "en", **time)
 
 
-@pytest.mark.parametrize("message", Message)
-def test_every_message_has_its_plan_and_its_words(message: Message) -> None:
+@pytest.mark.parametrize("message", NoticeKind)
+def test_every_message_has_its_plan_and_its_words(message: NoticeKind) -> None:
     [plan] = [plan for plan in PLANS if plan.key == message.plan]
-    assert plan.steps[0].template_key == (None if message is Message.OFFER_WITHDRAWN else message.plan)
+    assert plan.steps[0].template_key == (None if message is NoticeKind.OFFER_WITHDRAWN else message.plan)
 
 
 def test_a_name_with_braces_is_only_a_name() -> None:
-    assert said(Message.ON_THE_WAY, student="{{ phone }}") == "{{ phone }} yola çıktı!"
+    assert said(NoticeKind.ON_THE_WAY, student="{{ phone }}") == "{{ phone }} yola çıktı!"
     assert render(Words("", "{{ student }}"), {"student": "{% for"}).body == "{% for"
 
 

@@ -8,19 +8,8 @@ from uuid import UUID
 
 from app.matching.states import OfferState
 from app.matching.store.memory.students import MemoryStudents
-from app.matching.store.memory.tables import (
-    OfferRow,
-    StudentRow,
-    TaskRow,
-    distance_m,
-)
-from app.matching.store.records import (
-    Expired,
-    Fact,
-    Offer,
-    Pick,
-    Skip,
-)
+from app.matching.store.memory.tables import OfferRow, StudentRow, TaskRow, distance_m
+from app.matching.store.records import Expired, Fact, Offer, Pick, Skip
 
 
 class MemoryOffers(MemoryStudents):

@@ -3,9 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from app.matching.store.memory.tables import (
-    Tables,
-)
+from app.matching.store.memory.tables import Tables
 
 TICK = timedelta(microseconds=1)
 

@@ -7,14 +7,8 @@ from uuid import UUID
 from app.delivery.contract import NewAction
 from app.matching.states import HELD, OPEN
 from app.matching.store.memory.part import Part
-from app.matching.store.memory.tables import (
-    NotificationRow,
-    UserRow,
-)
-from app.matching.store.records import (
-    Elder,
-    Reader,
-)
+from app.matching.store.memory.tables import NotificationRow, UserRow
+from app.matching.store.records import Elder, Reader
 from app.users.models import Role
 
 

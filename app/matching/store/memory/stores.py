@@ -9,16 +9,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime
 
-from app.clock import Clock
+from app.foundation.clock import Clock
 from app.matching.store.memory.offers import MemoryOffers
 from app.matching.store.memory.part import TICK
 from app.matching.store.memory.people import MemoryPeople
 from app.matching.store.memory.sweep import MemorySweep
-from app.matching.store.memory.tables import (
-    StudentRow,
-    Tables,
-    UserRow,
-)
+from app.matching.store.memory.tables import StudentRow, Tables, UserRow
 from app.matching.store.memory.tasks import MemoryTasks
 from app.matching.store.memory.views import MemoryViews
 

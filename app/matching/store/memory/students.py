@@ -7,15 +7,8 @@ from zoneinfo import ZoneInfo
 
 from app.matching.states import TaskStatus
 from app.matching.store.memory.part import Part
-from app.matching.store.memory.tables import (
-    StudentRow,
-    TaskRow,
-    distance_m,
-)
-from app.matching.store.records import (
-    Candidate,
-    Ranking,
-)
+from app.matching.store.memory.tables import StudentRow, TaskRow, distance_m
+from app.matching.store.records import Candidate, Ranking
 from app.users.models import LatLon
 
 

@@ -6,12 +6,8 @@ from uuid import UUID
 
 from app.matching.states import OPEN
 from app.matching.store.memory.part import Part
-from app.matching.store.memory.tables import (
-    TaskRow,
-)
-from app.matching.store.records import (
-    Standing,
-)
+from app.matching.store.memory.tables import TaskRow
+from app.matching.store.records import Standing
 
 
 class MemorySweep(Part):

@@ -9,15 +9,8 @@ from uuid import UUID
 from app.matching.errors import Overtaken
 from app.matching.states import OPEN, TaskStatus
 from app.matching.store.memory.part import TICK, Part
-from app.matching.store.memory.tables import (
-    TaskRow,
-)
-from app.matching.store.records import (
-    FromNow,
-    Moved,
-    Progress,
-    Task,
-)
+from app.matching.store.memory.tables import TaskRow
+from app.matching.store.records import FromNow, Moved, Progress, Task
 from app.users.models import LatLon
 
 

@@ -6,12 +6,10 @@ from uuid import UUID
 
 from app.matching.contract import MyOffer, OfferView, Page, TaskView
 from app.matching.errors import TaskNotFound
-from app.matching.reading import parse_cursor, seen_by
 from app.matching.states import HELD, OPEN, OfferState, TaskStatus
 from app.matching.store.memory.part import Part
-from app.matching.store.memory.tables import (
-    TaskRow,
-)
+from app.matching.store.memory.tables import TaskRow
+from app.matching.visibility import parse_cursor, seen_by
 from app.matching.words import first_name
 from app.users.models import Caller, Role
 

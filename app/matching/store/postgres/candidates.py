@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, cast
 from uuid import UUID
 
-from app.matching.circle import Circle
+from app.matching.map_distance import SearchCircle
 from app.matching.store.postgres.connected import Connected
 from app.matching.store.records import Candidate, Ranking
 from app.users.models import LatLon
@@ -71,7 +71,7 @@ class PostgresCandidates(Connected):
         self, task_id: UUID, spot: LatLon, *, radius_m: float, cap: int, time_zone: str, exact: bool = False
     ) -> Ranking:
         """The first `cap` candidates for a task that never asked them."""
-        circle = Circle(spot.lat, spot.lon, radius_m)
+        circle = SearchCircle(spot.lat, spot.lon, radius_m)
         values = {"task_id": task_id, "lat": spot.lat, "lon": spot.lon, "time_zone": time_zone, "most": cap + 1}
         if circle.on_the_map and not exact:
             rows = self._on_the_map(circle, values)
@@ -80,7 +80,7 @@ class PostgresCandidates(Connected):
         found = [Candidate(row[2], row[0], row[1], row[3]) for row in rows[:cap]]
         return Ranking(found, rows[0][4] if rows else 0)
 
-    def _on_the_map(self, circle: Circle, values: dict[str, Any]) -> list[Row]:
+    def _on_the_map(self, circle: SearchCircle, values: dict[str, Any]) -> list[Row]:
         stretch, northwards = circle.halfway_stretch
         doubt_m = circle.doubt_m
         values |= {"x": circle.x, "y": circle.y, "outer": circle.outer}
@@ -89,7 +89,7 @@ class PostgresCandidates(Connected):
         rows = self._fetch(ON_THE_MAP, values | rim)
         return self._measured(MEASURED, circle, values) if _in_doubt(rows, doubt_m) else rows
 
-    def _measured(self, statement: str, circle: Circle, values: dict[str, Any]) -> list[Row]:
+    def _measured(self, statement: str, circle: SearchCircle, values: dict[str, Any]) -> list[Row]:
         return self._fetch(statement, values | {"surely_m": circle.radius_m, "at_most_m": circle.radius_m})
 
     def _fetch(self, statement: str, values: dict[str, Any]) -> list[Row]:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.delivery.actions import service as delivery
+from app.delivery import service as delivery
 from app.delivery.contract import NewAction
 from app.matching.store.postgres.connected import Connected
 from app.matching.store.records import Elder, Reader
@@ -61,7 +61,7 @@ class PostgresPeople(Connected):
         return list(self.conn.execute(COORDINATORS, {"elder_id": elder_id}).scalars())
 
     def enqueue(self, new: Sequence[NewAction]) -> None:
-        delivery.request(self.conn, new)
+        delivery.request_actions(self.conn, new)
 
     def cancel_waiting(self, task_id: UUID, recipients: Sequence[int], message_type: str) -> None:
-        delivery.cancel(self.conn, task_id, recipients, message_type)
+        delivery.cancel_actions(self.conn, task_id, recipients, message_type)

@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from app.db import Database
+from app.db.database import Database
 from app.matching.store.postgres.candidates import PostgresCandidates
 from app.matching.store.postgres.offers import PostgresOffers
 from app.matching.store.postgres.people import PostgresPeople

@@ -6,9 +6,9 @@ from sqlalchemy import text
 
 from app.matching.contract import MyOffer, OfferView, Page, TaskView
 from app.matching.errors import TaskNotFound
-from app.matching.reading import parse_cursor, seen_by
 from app.matching.states import HELD, OPEN, OfferState, TaskStatus
 from app.matching.store.postgres.connected import Connected
+from app.matching.visibility import parse_cursor, seen_by
 from app.matching.words import first_name
 from app.users.models import Caller, Role
 

@@ -1,0 +1,133 @@
+"""The five calls of a table that operators edit: list, create, show, change, retire."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from app.api.access import COORDINATORS
+from app.api.routing import Call, Reply, Routes, View, snake
+from app.api.schemas import PageJson
+from app.api.schemas_v1 import RowsQuery, TableRowJson
+from app.api.validation import PathIdentifier
+from app.db.tables import EditableTable, TableRow
+from app.delivery.contract import DeliveryRules
+from app.foundation.errors import AppError, Conflict, InvalidValue, NotFound
+from app.foundation.pages import Page
+
+
+@dataclass(frozen=True)
+class Resource:
+    table: EditableTable[DeliveryRules]
+    path: str
+    word: str
+    """Stands for the id in the path."""
+    one: str
+    """As the description speaks of it, `recipient profile`."""
+    shown: type[TableRowJson]
+    new: type[BaseModel]
+    changes: type[BaseModel]
+    query: type[RowsQuery]
+    taken: tuple[type[Conflict], ...] = ()
+    """Why one cannot be created or changed, and why it cannot be retired."""
+    needed: tuple[type[Conflict], ...] = ()
+    shown_new: type[TableRowJson] | None = None
+    """What the answer of a creation shows, if that is more."""
+
+    @property
+    def page(self) -> type[PageJson[Any]]:
+        return PageJson[self.shown]
+
+    @property
+    def one_path(self) -> str:
+        return f"{self.path}/{{{self.word}}}"
+
+
+def rules(call: Call) -> DeliveryRules:
+    return DeliveryRules.from_settings(call.services.settings)
+
+
+def given(body: BaseModel) -> dict[str, Any]:
+    """What the caller has written, as plain values."""
+    return body.model_dump(mode="json", include=body.model_fields_set)
+
+
+def shown_page(resource: Resource, page: Page[TableRow]) -> PageJson[Any]:
+    return resource.page(
+        items=[resource.shown.model_validate(item) for item in page.items], next_cursor=page.next_cursor
+    )
+
+
+def created(resource: Resource, row: TableRow, path: str | None = None) -> Reply:
+    model = resource.shown_new or resource.shown
+    return Reply(model.model_validate(row), headers={"Location": f"{path or resource.path}/{row.id}"})
+
+
+def add_table_routes(routes: Routes, resource: Resource) -> None:
+    """Makes the views, with names and descriptions after what the rows are."""
+    _add_collection(routes, resource)
+    _add_single(routes, resource)
+
+
+def _add_collection(routes: Routes, resource: Resource) -> None:
+    table = resource.table
+
+    def list_all(call: Call, query: RowsQuery) -> PageJson[Any]:
+        filters = query.model_dump(exclude={"limit", "cursor", "include_retired"}, exclude_none=True)
+        with call.services.db.reading() as conn:
+            page = table.list(
+                conn, filters, cursor=query.cursor, limit=query.limit, include_retired=query.include_retired
+            )
+        return shown_page(resource, page)
+
+    def create(call: Call, body: BaseModel) -> Reply:
+        with call.services.db.transaction() as conn:
+            return created(resource, table.create(conn, given(body), rules(call)))
+
+    _name(list_all, "list", "List", f"{resource.one}s", "Newest first; retired ones only where they are asked for.")
+    _name(create, "create", "Create", resource.one)
+    list_all.__annotations__["query"] = resource.query
+    create.__annotations__["body"] = resource.new
+    routes.add("GET", resource.path, who=COORDINATORS, answers={200: resource.page}, errors=(InvalidValue,))(list_all)
+    answer = resource.shown_new or resource.shown
+    errors = (InvalidValue, *resource.taken)
+    routes.add("POST", resource.path, who=COORDINATORS, answers={201: answer}, errors=errors)(create)
+
+
+def _add_single(routes: Routes, resource: Resource) -> None:
+    table = resource.table
+    name = snake(resource.word)
+
+    def show(call: Call, **words: int) -> BaseModel:
+        with call.services.db.reading() as conn:
+            return resource.shown.model_validate(table.get(conn, words[name]))
+
+    def change(call: Call, body: BaseModel, **words: int) -> BaseModel:
+        with call.services.db.transaction() as conn:
+            return resource.shown.model_validate(table.edit(conn, words[name], given(body), rules(call)))
+
+    def retire(call: Call, **words: int) -> None:
+        with call.services.db.transaction() as conn:
+            table.retire(conn, words[name])
+
+    _name(show, "get", "Show", resource.one)
+    _name(change, "change", "Change", resource.one, "Absent fields stay as they are.")
+    _name(retire, "retire", "Retire", resource.one, "It is used no more, and what points at it stays readable.")
+    change.__annotations__["body"] = resource.changes
+    ways: tuple[tuple[str, View, type[BaseModel] | None, tuple[type[AppError], ...]], ...] = (
+        ("GET", show, resource.shown, ()),
+        ("PATCH", change, resource.shown, (InvalidValue, *resource.taken)),
+        ("DELETE", retire, None, resource.needed),
+    )
+    for method, view, answer, errors in ways:
+        view.__annotations__[name] = PathIdentifier
+        status = 204 if answer is None else 200
+        routes.add(method, resource.one_path, who=COORDINATORS, answers={status: answer}, errors=(NotFound, *errors))(
+            view
+        )
+
+
+def _name(view: View, name: str, verb: str, noun: str, more: str = "") -> None:
+    view.__name__ = f"{name}_{noun.replace(' ', '_')}"
+    article = "" if noun.endswith("s") else "an " if noun[0] in "aeiou" else "a "
+    view.__doc__ = f"{verb} {article}{noun}.\n\n{more}".strip()

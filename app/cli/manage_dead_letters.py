@@ -1,0 +1,199 @@
+"""`dead-letters list | show ID | redrive … | discard …`: what did not arrive, another try for it, or none any more."""
+
+import argparse
+import sys
+from datetime import datetime
+from uuid import UUID
+
+from app.cli.command import CommandFailed, command_database, fail, print_table
+from app.db.database import Database
+from app.delivery import service as delivery
+from app.delivery.contract import EVERY, DeadLetterStatus, DeadLetterView, Filter
+from app.delivery.service import discard_dead_letter, discard_dead_letters, redrive_dead_letter, redrive_dead_letters
+from app.settings.settings import Settings
+
+PAGE = 100
+TITLES = ("ID", "FAILED", "PLAN", "STEP", "CHANNEL", "TRIES", "STATUS", "ERROR", "WHAT HAPPENED")
+
+
+def main(settings: Settings, argv: list[str]) -> int:
+    options = _parser().parse_args(argv)
+    try:
+        with command_database(settings, "dead-letters") as db:
+            match options.command:
+                case "list":
+                    return _list(db, options)
+                case "show":
+                    return _show(db, options.id)
+                case "redrive":
+                    return _redrive(db, options, settings.notification_max_age_s)
+                case _:
+                    return _discard(db, options)
+    except CommandFailed as failure:
+        return fail(str(failure))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="dead-letters", description="What did not arrive, and another try for it.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    listing = commands.add_parser("list", help="list dead letters, newest first; those nobody has dealt with")
+    listing.add_argument("--status", choices=[*DeadLetterStatus, "ALL"], default=DeadLetterStatus.OPEN)
+    listing.add_argument("--limit", type=_positive, default=PAGE, help=f"how many at most (default {PAGE})")
+    _add_filters(listing)
+    show = commands.add_parser("show", help="show one dead letter with everything that is known of it")
+    show.add_argument("id", type=UUID)
+    for name, about in (
+        ("redrive", "give one, or all that match, another try"),
+        ("discard", "put one, or all that match, aside: they need not arrive any more"),
+    ):
+        close = commands.add_parser(name, help=about)
+        close.add_argument("id", type=UUID, nargs="?")
+        close.add_argument("--all", action="store_true", help="all that are open and match the filters")
+        _add_filters(close)
+    return parser
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--channel", metavar="TYPE", help="push, email, sms, whatsapp, webhook, …")
+    parser.add_argument("--code", help="error code, as the list shows it")
+    parser.add_argument("--plan", type=_positive, metavar="ID", help="id of the action plan")
+    parser.add_argument("--since", type=_moment, metavar="TIME", help="failed then or later: 2026-03-12T20:55+03:00")
+    parser.add_argument("--until", type=_moment, metavar="TIME", help="failed before then")
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if not 1 <= value < 2**63:
+        raise ValueError
+    return value
+
+
+def _moment(text: str) -> datetime:
+    """Without a zone it is the time of this machine, as whoever sits in front of it means it."""
+    return datetime.fromisoformat(text).astimezone()
+
+
+def _filter(options: argparse.Namespace) -> Filter:
+    return Filter(options.channel, options.code, options.plan, options.since, options.until)
+
+
+def _list(db: Database, options: argparse.Namespace) -> int:
+    status = None if options.status == "ALL" else DeadLetterStatus(options.status)
+    letters: list[DeadLetterView] = []
+    cursor: str | None = None
+    while len(letters) < options.limit:
+        most = min(PAGE, options.limit - len(letters))
+        with db.transaction() as conn:
+            page = delivery.list_dead_letters(conn, status=status, which=_filter(options), cursor=cursor, limit=most)
+        letters += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    if not letters:
+        print("No dead letters match.")
+        return 0
+    print_table(TITLES, [_cells(letter) for letter in letters])
+    if cursor is not None:
+        print(f"There are more than these {len(letters)}; --limit shows more of them.")
+    return 0
+
+
+def _cells(letter: DeadLetterView) -> tuple[object, ...]:
+    return (
+        letter.id,
+        _local(letter.failed_at),
+        letter.action_plan_id or "-",
+        letter.step_order or "-",
+        letter.channel_type,
+        letter.retry_count + 1,
+        letter.status,
+        letter.error_code,
+        letter.error_message,
+    )
+
+
+def _local(moment: datetime) -> str:
+    return moment.astimezone().isoformat(" ", "seconds")
+
+
+def _show(db: Database, id_: UUID) -> int:
+    with db.transaction() as conn:
+        letter = delivery.get_dead_letter(conn, id_)
+    retryable = "a try may help" if letter.retryable else "no try helps before its cause is mended"
+    known = {
+        "Id": letter.id,
+        "Status": letter.status,
+        "Failed": _local(letter.failed_at),
+        "Channel": letter.channel_type,
+        "Error": f"{letter.error_code}: {letter.error_message}",
+        "Retries": f"{letter.retry_count} after the first try; {retryable}",
+        "Action plan": letter.action_plan_id,
+        "Step": letter.step_order,
+        "Action": letter.action_id,
+        "Trace": letter.trace_id,
+        "Notification": letter.notification_id,
+        "Closed": _local(letter.closed_at) if letter.closed_at else None,
+        "Closed by": f"user {letter.closed_by}" if letter.closed_by else None,
+    }
+    for name, value in known.items():
+        if value is not None:
+            print(f"{name + ':':<14}{value}")
+    return 0
+
+
+def _redrive(db: Database, options: argparse.Namespace, max_age_s: float) -> int:
+    which = _meant(options)
+    if which is not None:
+        return _redrive_all(db, which, max_age_s)
+    with db.transaction() as conn:
+        redrive_dead_letter(conn, options.id, None, max_age_s)
+    print("Redriven: it is tried again now.")
+    return 0
+
+
+def _meant(options: argparse.Namespace) -> Filter | None:
+    """Which of all letters; None where one is named."""
+    which = _filter(options)
+    if options.id is not None and (options.all or which != EVERY):
+        raise CommandFailed("Give either an id, or --all with what is meant.")
+    if options.id is None and not options.all:
+        filters = "--channel, --code, --plan, --since and --until"
+        raise CommandFailed(f"Say which: an id, or --all, which {filters} narrow down.")
+    return None if options.id is not None else which
+
+
+def _redrive_all(db: Database, which: Filter, max_age_s: float) -> int:
+    done = 0
+    while True:
+        with db.transaction() as conn:
+            batch = redrive_dead_letters(conn, which, None, max_age_s=max_age_s)
+        done += batch.redriven
+        if not batch.redriven or not batch.remaining:
+            break
+        print(f"{done} redriven, {batch.remaining} to go", file=sys.stderr, flush=True)
+    print(f"Redriven: {done}.")
+    if batch.skipped:
+        print(f"Left as they are: {batch.skipped}, which have lost their meaning or never were a message.")
+        print("`dead-letters discard` puts such letters aside.")
+    if batch.remaining:
+        print(f"Still open: {batch.remaining}, whose steps go on by themselves; try again in a moment.")
+    return 0
+
+
+def _discard(db: Database, options: argparse.Namespace) -> int:
+    which = _meant(options)
+    if which is None:
+        with db.transaction() as conn:
+            discard_dead_letter(conn, options.id, None)
+        print("Discarded: it stays on record, and alarms nobody any more.")
+        return 0
+    done = 0
+    while True:
+        with db.transaction() as conn:
+            batch = discard_dead_letters(conn, which, None)
+        done += batch.discarded
+        if not batch.discarded or not batch.remaining:
+            break
+        print(f"{done} discarded, {batch.remaining} to go", file=sys.stderr, flush=True)
+    print(f"Discarded: {done}.")
+    return 0

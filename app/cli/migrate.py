@@ -1,0 +1,47 @@
+"""`python -m app migrate`: brings the database to the newest schema, or to a given revision.
+
+The newest schema comes with what the product ships: plans, their words, and the profiles they name.
+"""
+
+from alembic import command
+from sqlalchemy import Engine, text
+
+from app.bootstrap import open_database
+from app.db.revisions import alembic_config, current_revision, head_revision
+from app.delivery import service as delivery
+from app.settings.settings import Settings
+
+# Two copies that start together migrate one after the other. The number is arbitrary, and ours.
+ADVISORY_LOCK = 7_261_946_203
+
+
+def upgrade(engine: Engine, revision: str = "head") -> None:
+    with engine.connect() as connection:
+        connection.execute(text("SET lock_timeout = 0"))
+        connection.execute(text("SET statement_timeout = 0"))
+        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": ADVISORY_LOCK})
+        connection.commit()
+        try:
+            command.upgrade(alembic_config(connection), revision)
+            if current_revision(connection) == head_revision():
+                delivery.install_shipped(connection)
+                connection.commit()
+        finally:
+            connection.rollback()
+            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": ADVISORY_LOCK})
+            connection.commit()
+
+
+def main(settings: Settings, argv: list[str]) -> int:
+    revision = argv[0] if argv else "head"
+    database = open_database(settings, "migrate")
+    try:
+        with database.engine.connect() as connection:
+            before = current_revision(connection)
+        upgrade(database.engine, revision)
+        with database.engine.connect() as connection:
+            after = current_revision(connection)
+    finally:
+        database.close()
+    print(f"Database is at {after}." if before == after else f"Database went from {before or 'empty'} to {after}.")
+    return 0

@@ -1,0 +1,29 @@
+"""`python -m app api`: HTTP under gunicorn, with threads in a few processes."""
+
+from collections.abc import Sequence
+
+from flask import Flask
+
+from app.api.server import Server
+from app.ops.shared_metrics import shared_metrics
+from app.settings.settings import Settings
+
+
+def main(settings: Settings, argv: Sequence[str] = ()) -> int:
+    if argv:
+        raise SystemExit("usage: python -m app api")
+    with shared_metrics(settings) as directory:
+        try:
+            Server(settings, directory, _build_app).run()
+        except SystemExit as ended:
+            return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return 0
+
+
+def _build_app(settings: Settings, metrics_directory: str) -> Flask:
+    """In each worker after the fork: no connection may be shared between processes. Imported late, because metrics
+    decide by the environment where they are kept as soon as they are imported."""
+    from app.api.app import create_app
+    from app.bootstrap import build_services
+
+    return create_app(build_services(settings, role="api"), metrics_directory=metrics_directory)

@@ -1,0 +1,110 @@
+"""Tables that operators keep by hand: listed, added to, edited and retired in the same way. They differ in what is
+checked before a row is written.
+
+A retired row stays, because other rows refer to it, and is used no more.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import Connection, Row, Table, func, insert, select, text, update
+from sqlalchemy.exc import IntegrityError
+
+from app.foundation.errors import Conflict, InvalidValue, NotFound
+from app.foundation.pages import Page, page_of, parse_number
+
+IN_USE = text("retired_at IS NULL")
+
+Values = dict[str, Any]
+TableRow = Row[Any]
+Rules = TypeVar("Rules")
+"""What the checks of a table need to know of the settings."""
+
+
+Check = Callable[[Connection, Values, TableRow | None, Rules], None]
+"""Checks the values of a new row, or the changes to an existing one, and normalises them."""
+
+
+def _accept(_conn: Connection, _values: Values, _current: TableRow | None, _rules: object) -> None:
+    """For tables whose values need no check beyond their form."""
+
+
+@dataclass(frozen=True)
+class EditableTable(Generic[Rules]):
+    table: Table
+    name: str
+    check: Check[Rules] = _accept
+    retired: tuple[Callable[[Connection, TableRow], None], ...] = ()
+    """Run after a row was retired, in the same transaction and in this order. They may refuse by raising."""
+    conflicts: Mapping[str, Callable[[], Conflict]] = field(default_factory=dict[str, Callable[[], Conflict]])
+    """The error that a violated unique index means, by the name of the index."""
+
+    def list(
+        self, conn: Connection, filters: Values, *, cursor: str | None, limit: int, include_retired: bool = False
+    ) -> Page[TableRow]:
+        """Newest first; ids are given out in the order of time."""
+        columns = self.table.c
+        query = select(self.table).order_by(columns.id.desc()).limit(limit + 1)
+        query = query.where(*(columns[name] == value for name, value in filters.items()))
+        if not include_retired:
+            query = query.where(columns.retired_at.is_(None))
+        if cursor is not None:
+            query = query.where(columns.id < parse_number(cursor))
+        return page_of(conn.execute(query).all(), limit, lambda row: row)
+
+    def get(self, conn: Connection, id_: int, *, lock: bool = False) -> TableRow:
+        """A row in use. With `lock`, nobody else changes it before the caller has committed."""
+        query = self._in_use(id_)
+        row = conn.execute(query.with_for_update(key_share=True) if lock else query).one_or_none()
+        if row is None:
+            raise NotFound(f"There is no {self.name} with this id.")
+        return row
+
+    def refer(self, conn: Connection, field: str, id_: int) -> TableRow:
+        """A row that another row is about to refer to: it cannot be retired before that is committed."""
+        row = conn.execute(self._in_use(id_).with_for_update(read=True)).one_or_none()
+        if row is None:
+            raise InvalidValue(field, f"is not the id of a {self.name} in use")
+        return row
+
+    def create(self, conn: Connection, values: Values, rules: Rules) -> TableRow:
+        self.check(conn, values, None, rules)
+        return self._written(conn, insert(self.table).values(values))
+
+    def edit(self, conn: Connection, id_: int, changes: Values, rules: Rules) -> TableRow:
+        """Columns without a change stay as they are."""
+        current = self.get(conn, id_)
+        if not changes:
+            return current
+        self.check(conn, changes, current, rules)
+        columns = self.table.c
+        statement = update(self.table).where(columns.id == id_, columns.retired_at.is_(None))
+        return self._written(conn, statement.values(**changes, updated_at=func.clock_timestamp()))
+
+    def retire(self, conn: Connection, id_: int) -> None:
+        row = self.get(conn, id_, lock=True)
+        retire_all(conn, self.table, id=id_)
+        for follow in self.retired:
+            follow(conn, row)
+
+    def _in_use(self, id_: int) -> Any:
+        return select(self.table).where(self.table.c.id == id_, self.table.c.retired_at.is_(None))
+
+    def _written(self, conn: Connection, statement: Any) -> TableRow:
+        try:
+            row = conn.execute(statement.returning(self.table)).one_or_none()
+        except IntegrityError as error:
+            index = str(getattr(getattr(error.orig, "diag", None), "constraint_name", None))
+            if index in self.conflicts:
+                raise self.conflicts[index]() from None
+            raise
+        if row is None:
+            raise NotFound(f"There is no {self.name} with this id.")
+        return row
+
+
+def retire_all(conn: Connection, table: Table, **where: Any) -> None:
+    now = func.clock_timestamp()
+    meant = [table.c[name] == value for name, value in where.items()]
+    conn.execute(update(table).where(table.c.retired_at.is_(None), *meant).values(retired_at=now, updated_at=now))

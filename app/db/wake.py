@@ -1,0 +1,80 @@
+"""LISTEN and NOTIFY: announcements that there is something to do. A lost one costs only time, because every listener
+polls as well."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import structlog
+from psycopg import sql
+
+from app.foundation.loop import DoublingPause
+
+log = structlog.get_logger(__name__)
+
+WAKE_CHANNEL = "delivery"
+"""The channel of PostgreSQL's NOTIFY. Its payload is a topic: what there is to do."""
+
+LONGEST_PAUSE_S = 5.0
+# How long the thread may take to notice that it should stop.
+_SLICE_S = 0.2
+# A peer that vanished without a word is noticed within about 20 s; until then polling goes on.
+_KEEPALIVE: dict[str, Any] = {
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+}
+
+
+class Announcer:
+    """A thread that listens on a connection of its own and calls those that wait for a topic. All are called for an
+    announcement without a topic, and after each connect, because announcements of the time before are lost."""
+
+    def __init__(self, database_url: str, channel: str = WAKE_CHANNEL) -> None:
+        self._url = database_url.replace("postgresql+psycopg://", "postgresql://", 1)
+        self._channel = channel
+        self._listeners: list[tuple[str, Callable[[], None]]] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="delivery-announcer", daemon=True)
+
+    def on(self, topic: str, wake: Callable[[], None]) -> None:
+        """To be called before `start`."""
+        self._listeners.append((topic, wake))
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(5)
+
+    def _run(self) -> None:
+        pause = DoublingPause(longest_s=LONGEST_PAUSE_S)
+        while not self._stop.is_set():
+            try:
+                with self._connect() as conn:
+                    pause.reset()
+                    self._listen(conn)
+            except psycopg.Error as error:
+                pause_s = pause.next_s()
+                log.warning("announcements_lost", error_type=type(error).__name__, pause_s=pause_s)
+                self._stop.wait(pause_s)
+
+    def _connect(self) -> "psycopg.Connection[Any]":
+        return psycopg.connect(
+            self._url, autocommit=True, connect_timeout=3, application_name="yaninda-delivery-listen", **_KEEPALIVE
+        )
+
+    def _listen(self, conn: "psycopg.Connection[Any]") -> None:
+        conn.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+        self._wake("")
+        while not self._stop.is_set():
+            for topic in {notify.payload for notify in conn.notifies(timeout=_SLICE_S, stop_after=1)}:
+                self._wake(topic)
+
+    def _wake(self, topic: str) -> None:
+        for wanted, wake in self._listeners:
+            if topic in ("", wanted):
+                wake()

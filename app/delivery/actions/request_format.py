@@ -1,0 +1,171 @@
+"""How an action is asked for by `action.execute.requested.v1`: strict in what it needs, indifferent to the rest."""
+
+import json
+import math
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from app.delivery.actions.models import Origin
+from app.delivery.actions.requests import NewAction
+from app.delivery.messages.values import Priority
+from app.foundation.pages import BIGINT_MAX
+
+LONGEST_KEY = 200
+MOST_PAYLOAD_BYTES = 65_536
+MOST_VARIABLES_BYTES = 16_384
+DEEPEST = 8
+
+
+def problem_with_variables(variables: Mapping[str, Any]) -> str | None:
+    """What keeps a JSON object from being an action's variables: PostgreSQL holds no NUL and no infinity, and nobody
+    needs a library in a message."""
+    if not _storable(variables, DEEPEST):
+        return f"must not hold NUL, an infinite number, or anything nested deeper than {DEEPEST}"
+    if len(json.dumps(variables, ensure_ascii=False).encode()) > MOST_VARIABLES_BYTES:
+        return f"must not be larger than {MOST_VARIABLES_BYTES} bytes"
+    return None
+
+
+def _storable(value: Any, depth: int) -> bool:
+    match value:
+        case str():
+            return "\0" not in value
+        case float():
+            return math.isfinite(value)
+        case dict() | list() if depth == 0:
+            return False
+        case dict():
+            entries = cast(dict[str, Any], value)
+            return all("\0" not in key and _storable(entries[key], depth - 1) for key in entries)
+        case list():
+            return all(_storable(item, depth - 1) for item in cast(list[Any], value))
+        case _:
+            return True
+
+
+def new_trace_id() -> str:
+    return f"act-{secrets.token_hex(16)}"
+
+
+def _checked(variables: dict[str, Any]) -> dict[str, Any]:
+    problem = problem_with_variables(variables)
+    if problem:
+        raise ValueError(problem)
+    return variables
+
+
+def _within_the_calendar(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("is not a time of this calendar") from None
+
+
+_Id = Annotated[int, Field(ge=1, le=BIGINT_MAX)]
+_Number = Annotated[int, Field(ge=-BIGINT_MAX - 1, le=BIGINT_MAX)]
+_Line = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_KEY, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, hide_input_in_errors=True)
+
+
+class _Meta(_Part):
+    schema_version: Literal[1] = 1
+    trace_id: _Line | None = None
+
+
+class _Context(_Part):
+    device_id: Annotated[_Line, Field(max_length=21)] | None = None
+    stream_id: _Number | _Line | None = None
+
+
+class _Data(_Part):
+    group_id: _Number | None = None
+    rule_id: _Number | None = None
+    action_plan_id: _Id
+    evaluation_key: _Line
+    variables: Annotated[dict[str, Any], AfterValidator(_checked)] = {}
+    person_id: _Id | None = None
+    priority: Priority = Priority.NORMAL
+    expires_at: Annotated[AwareDatetime, AfterValidator(_within_the_calendar)] | None = None
+
+
+class _Requested(_Part):
+    event: Literal["action.execute.requested.v1"]
+    meta: _Meta = _Meta()
+    context: _Context = _Context()
+    data: _Data
+
+
+class Unreadable(Exception):
+    """Not a request; `origin` is what could be made out of where it came from."""
+
+    def __init__(self, action_plan_id: int | None, context: dict[str, Any]) -> None:
+        super().__init__("A message is not a request for an action.")
+        self.action_plan_id = action_plan_id
+        self.context = context
+
+
+def read(payload: bytes) -> NewAction:
+    if len(payload) > MOST_PAYLOAD_BYTES:
+        raise Unreadable(None, {"trace_id": new_trace_id()})
+    try:
+        asked = _Requested.model_validate_json(payload)
+    except ValidationError:
+        raise _made_out(payload) from None
+    return NewAction(
+        plan=asked.data.action_plan_id,
+        person_id=asked.data.person_id,
+        variables=asked.data.variables,
+        priority=asked.data.priority,
+        expires_at=asked.data.expires_at,
+        evaluation_key=asked.data.evaluation_key,
+        origin=Origin.STREAM,
+        context={
+            "trace_id": asked.meta.trace_id or new_trace_id(),
+            "device_id": asked.context.device_id,
+            "stream_id": asked.context.stream_id,
+            "group_id": asked.data.group_id,
+            "rule_id": asked.data.rule_id,
+        },
+    )
+
+
+def _made_out(payload: bytes) -> Unreadable:
+    """Whoever sent it should recognise it in what we say of it, so each part that can be read is handed back."""
+    try:
+        told: object = json.loads(payload)
+    except (ValueError, RecursionError):
+        told = None
+    meta, context, data = (_part(told, name) for name in ("meta", "context", "data"))
+    known = {
+        "trace_id": _one(_Meta, meta, "trace_id") or new_trace_id(),
+        "device_id": _one(_Context, context, "device_id"),
+        "stream_id": _one(_Context, context, "stream_id"),
+        "group_id": _one(_Data, data, "group_id"),
+        "rule_id": _one(_Data, data, "rule_id"),
+    }
+    return Unreadable(_one(_Data, data, "action_plan_id"), known)
+
+
+def _part(told: object, name: str) -> dict[str, Any]:
+    part = cast(dict[str, Any], told).get(name) if isinstance(told, dict) else None
+    return cast(dict[str, Any], part) if isinstance(part, dict) else {}
+
+
+_LEFT_OUT: dict[str, Any] = {"action_plan_id": 1, "evaluation_key": "-"}
+
+
+def _one(model: type[_Part], part: dict[str, Any], name: str) -> Any:
+    """One field by itself, or None where that one is not what it should be."""
+    if name not in part:
+        return None
+    try:
+        return getattr(model.model_validate((_LEFT_OUT if model is _Data else {}) | {name: part[name]}), name)
+    except ValidationError:
+        return None

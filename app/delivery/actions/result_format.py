@@ -1,0 +1,125 @@
+"""What other services read of us: the events of the action executor, in the form that they rely on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from app.db.outbox import Event
+from app.foundation.clock import utc_milliseconds
+
+
+class Topic(StrEnum):
+    """Names of streams, after the prefix of the settings."""
+
+    REQUESTED = "action.requested"
+    EXECUTED = "action.executed"
+    FAILED = "action.failed"
+    DEAD_LETTER = "dlq.action"
+    HANDOVER = "action.handover"
+
+
+PUBLISHED = (Topic.EXECUTED, Topic.FAILED, Topic.DEAD_LETTER, Topic.HANDOVER)
+
+SCHEMA_VERSION = 1
+PRODUCER = "action-executor-service"
+FAILED_STAGE = "action_execute"
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """The step of an action that an event is about."""
+
+    action_plan_id: int | None
+    step_order: int | None
+    channel_type: str
+    context: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """As the action keeps it: `device_id`, `stream_id`, `group_id`, `rule_id`, `trace_id`."""
+
+
+def executed(
+    step: StepResult,
+    *,
+    produced_at: datetime,
+    process_ms: int,
+    provider_message_id: str | None,
+    delivery_status: str = "sent",
+) -> Event:
+    data = _data(step) | {"delivery_status": delivery_status, "provider_message_id": provider_message_id}
+    return Event(Topic.EXECUTED, _envelope("action.executed.v1", step, produced_at, process_ms, data))
+
+
+def failed(
+    step: StepResult,
+    *,
+    produced_at: datetime,
+    process_ms: int,
+    error_code: str,
+    error_message: str,
+    retryable: bool,
+    failed_at: datetime,
+) -> Event:
+    error = {
+        "failed_stage": FAILED_STAGE,
+        "error_code": error_code,
+        "error_message": error_message,
+        "retryable": retryable,
+        "failed_at": _seconds(failed_at),
+    }
+    return Event(Topic.FAILED, _envelope("action.failed.v1", step, produced_at, process_ms, _data(step), error))
+
+
+def handover(
+    step: StepResult,
+    *,
+    produced_at: datetime,
+    process_ms: int,
+    evaluation_key: str | None,
+    variables: Mapping[str, Any],
+    expires_at: datetime | None = None,
+) -> Event:
+    """A step that somebody else carries out, with all that they need to."""
+    data = _data(step) | {
+        "evaluation_key": evaluation_key,
+        "variables": dict(variables),
+        "expires_at": utc_milliseconds(expires_at) if expires_at else None,
+    }
+    return Event(Topic.HANDOVER, _envelope("action.handover.requested.v1", step, produced_at, process_ms, data))
+
+
+def _envelope(
+    event: str,
+    step: StepResult,
+    produced_at: datetime,
+    process_ms: int,
+    data: dict[str, Any],
+    error: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    return {
+        "event": event,
+        "meta": {
+            "schema_version": SCHEMA_VERSION,
+            "trace_id": step.context.get("trace_id"),
+            "producer_service": PRODUCER,
+            "produced_at": utc_milliseconds(produced_at),
+            "process_ms": process_ms,
+        },
+        "context": {"device_id": step.context.get("device_id"), "stream_id": step.context.get("stream_id")},
+        "data": data,
+        "error": error,
+    }
+
+
+def _data(step: StepResult) -> dict[str, Any]:
+    return {
+        "group_id": step.context.get("group_id"),
+        "rule_id": step.context.get("rule_id"),
+        "action_plan_id": step.action_plan_id,
+        "step_order": step.step_order,
+        "channel_type": step.channel_type,
+    }
+
+
+def _seconds(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,158 @@
+"""Actions as coordinators see them: what was asked for, how far each step has come, and its messages."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, RowMapping, text
+
+from app.delivery.actions.models import ActionStatus, Origin
+from app.delivery.actions.step_codec import decode
+from app.delivery.actions.steps import StepRun, StepState
+from app.delivery.messages.values import NotificationStatus, NotificationType, Priority
+from app.delivery.messages.views import shown_recipient
+from app.foundation.errors import NotFound
+from app.foundation.pages import Page, page_of, parse_uuid
+
+
+@dataclass(frozen=True)
+class MessageView:
+    id: UUID
+    notification_type: NotificationType
+    recipient: str = field(repr=False)
+    recipient_user_id: int | None
+    status: NotificationStatus
+    created_at: datetime
+    finished_at: datetime | None
+    error_code: str | None
+
+
+@dataclass(frozen=True)
+class StepView:
+    step_order: int
+    channel_type: str
+    state: StepState
+    error_code: str | None
+    asked_at: datetime | None
+    notifications: list[MessageView]
+
+
+@dataclass(frozen=True)
+class ActionView:
+    id: UUID
+    status: ActionStatus
+    evaluation_key: str | None
+    action_plan_id: int
+    plan_key: str | None
+    origin: Origin
+    person_id: int | None
+    task_id: UUID | None
+    device_id: str | None
+    stream_id: int | str | None
+    group_id: int | None
+    rule_id: int | None
+    trace_id: str | None
+    variables: dict[str, Any] = field(repr=False)
+    priority: Priority
+    created_at: datetime
+    expires_at: datetime | None
+    finished_at: datetime | None
+    steps: list[StepView] = field(default_factory=list[StepView])
+    """Filled where one action is shown, empty in a list."""
+
+
+_SHOW = "SELECT a.*, p.key AS plan_key FROM actions a JOIN action_plans p ON p.id = a.action_plan_id"
+_GET = text(f"{_SHOW} WHERE a.id = :id")
+_LIST = text(
+    f"""
+    {_SHOW}
+     WHERE (CAST(:status AS text) IS NULL OR a.status = :status)
+       AND (CAST(:action_plan_id AS bigint) IS NULL OR a.action_plan_id = :action_plan_id)
+       AND (CAST(:cursor AS uuid) IS NULL OR a.id < :cursor)
+     ORDER BY a.id DESC LIMIT :limit
+    """
+)
+# Besides those its steps wait for, those that were given up before a step began anew.
+_MESSAGES = text(
+    """
+    SELECT id, notification_type, recipient, recipient_user_id, status, created_at, finished_at, error_code, step_order
+      FROM notifications
+     WHERE id = ANY(:ids) OR id IN (SELECT notification_id FROM dead_letters WHERE action_id = :action_id)
+     ORDER BY id
+    """
+)
+
+
+def list_actions(
+    conn: Connection,
+    *,
+    status: ActionStatus | None = None,
+    action_plan_id: int | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> Page[ActionView]:
+    """Newest first."""
+    values = {
+        "status": status,
+        "action_plan_id": action_plan_id,
+        "cursor": None if cursor is None else parse_uuid(cursor),
+        "limit": limit + 1,
+    }
+    rows = conn.execute(_LIST, values).mappings().all()
+    return page_of(rows, limit, lambda row: _view(row, []))
+
+
+def get_action(conn: Connection, id_: UUID) -> ActionView:
+    row = conn.execute(_GET, {"id": id_}).mappings().one_or_none()
+    if row is None:
+        raise NotFound("There is no such action.")
+    steps = decode(row["steps"])
+    messages = _messages(conn, id_, [message for step in steps for message in step.messages])
+    return _view(row, [_step(step, messages.get(step.order, [])) for step in steps])
+
+
+def _messages(conn: Connection, action_id: UUID, ids: list[UUID]) -> dict[int, list[MessageView]]:
+    found: dict[int, list[MessageView]] = {}
+    for row in conn.execute(_MESSAGES, {"ids": ids, "action_id": action_id}):
+        view = MessageView(
+            row.id,
+            NotificationType(row.notification_type),
+            shown_recipient(row.notification_type, row.recipient, row.recipient_user_id),
+            row.recipient_user_id,
+            NotificationStatus(row.status),
+            row.created_at,
+            row.finished_at,
+            row.error_code,
+        )
+        found.setdefault(row.step_order, []).append(view)
+    return found
+
+
+def _step(step: StepRun, messages: list[MessageView]) -> StepView:
+    return StepView(step.order, step.channel_type, step.state, step.error_code, step.asked_at, messages)
+
+
+def _view(row: RowMapping, steps: list[StepView]) -> ActionView:
+    context = row["context"]
+    return ActionView(
+        id=row["id"],
+        status=ActionStatus(row["status"]),
+        evaluation_key=row["evaluation_key"],
+        action_plan_id=row["action_plan_id"],
+        plan_key=row["plan_key"],
+        origin=Origin(row["origin"]),
+        person_id=row["person_id"],
+        task_id=row["task_id"],
+        device_id=context.get("device_id"),
+        stream_id=context.get("stream_id"),
+        group_id=context.get("group_id"),
+        rule_id=context.get("rule_id"),
+        trace_id=context.get("trace_id"),
+        variables=row["variables"],
+        priority=Priority(row["priority"]),
+        created_at=row["created_at"],
+        expires_at=row["expires_at"],
+        finished_at=row["finished_at"],
+        steps=steps,
+    )

@@ -1,0 +1,26 @@
+"""Makes actions due when a notification of theirs has ended. Wired to `record` and to claims as a follower."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, text
+
+from app.db.wake import WAKE_CHANNEL
+from app.delivery.messages.values import ACTION_TOPIC, Ended
+
+# A row of an action is held for a moment only, and never by somebody who waits for a notification.
+_WAKE = text(
+    """
+    WITH held AS (
+        SELECT id FROM actions WHERE id = ANY(:ids) AND status = 'RUNNING' ORDER BY id FOR NO KEY UPDATE
+    ), settled AS (
+        UPDATE actions a SET due_at = least(a.due_at, clock_timestamp()) FROM held WHERE a.id = held.id
+    )
+    SELECT pg_notify(:channel, :topic)
+    """
+)
+
+
+def wake_actions(conn: Connection, ended: Sequence[Ended]) -> None:
+    ids = {one.action_id for one in ended if one.action_id is not None}
+    if ids:
+        conn.execute(_WAKE, {"ids": list(ids), "channel": WAKE_CHANNEL, "topic": ACTION_TOPIC})

@@ -1,0 +1,173 @@
+"""The audit trail: entries of which each one's hash covers the one before it.
+
+Whoever changes an entry, takes one out or puts one in would have to write every later hash anew. What the chain by
+itself cannot tell is that its end was cut off: for that, note down a hash that `audit verify` prints, and give it to a
+later run.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from app.db.database import Database
+from app.delivery.messages.values import Notification
+from app.foundation.pages import Page, page_of, parse_number
+
+GENESIS = bytes(32)
+PAGE = 1000
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    id: int
+    notification_id: UUID
+    recipient: str = field(repr=False)
+    subject: str = field(repr=False)
+    body: str = field(repr=False)
+    metadata: str = field(repr=False)
+    """JSON, character for character as it was hashed."""
+    written_at: datetime
+    previous_hash: bytes
+    hash: bytes
+
+
+@dataclass(frozen=True)
+class Verified:
+    count: int
+    """How many entries follow from each other."""
+    last_hash: bytes
+    broken_id: int | None = None
+    """The first that does not."""
+    missing: bytes | None = None
+    """A hash that was noted down earlier and is not there any more."""
+
+    @property
+    def is_intact(self) -> bool:
+        return self.broken_id is None and self.missing is None
+
+
+def link(
+    previous_hash: bytes,
+    notification_id: UUID,
+    recipient: str,
+    subject: str,
+    body: str,
+    metadata: str,
+    written_at: datetime,
+) -> bytes:
+    """A list of strings in JSON can be read in one way only, so no two entries are encoded alike."""
+    fields = [str(notification_id), recipient, subject, body, metadata, _instant(written_at)]
+    return hashlib.sha256(previous_hash + json.dumps(fields, separators=(",", ":")).encode()).digest()
+
+
+def _instant(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+# The lock is a statement of its own: what is read after it is what the one before has committed.
+_MY_TURN = text("SELECT pg_advisory_xact_lock(hashtextextended('audit_entries', 0))")
+_END = text(
+    """
+    SELECT clock_timestamp() AS now,
+           (SELECT hash FROM audit_entries ORDER BY id DESC LIMIT 1) AS last_hash,
+           ARRAY(SELECT notification_id FROM audit_entries WHERE notification_id = ANY(:ids)) AS written
+    """
+)
+_APPEND = text(
+    """
+    INSERT INTO audit_entries (notification_id, recipient, subject, body, metadata, written_at, previous_hash, hash)
+    SELECT notification_id, recipient, subject, body, CAST(metadata AS json), :now, decode(previous_hash, 'hex'),
+           decode(hash, 'hex')
+      FROM json_to_recordset(CAST(:rows AS json)) AS row(
+           place int, notification_id uuid, recipient text, subject text, body text, metadata text, previous_hash text,
+           hash text)
+     ORDER BY place
+    """
+)
+
+
+def append(conn: Connection, events: Sequence[Notification]) -> None:
+    """One after another, whoever else appends; what is written already is not written again."""
+    if not events:
+        return
+    conn.execute(_MY_TURN)
+    end = conn.execute(_END, {"ids": [event.id for event in events]}).one()
+    new = {event.id: event for event in events if event.id not in set(end.written)}
+    rows = list(_chained(list(new.values()), end.last_hash or GENESIS, end.now))
+    if rows:
+        conn.execute(_APPEND, {"rows": json.dumps(rows), "now": end.now})
+
+
+def _chained(events: Sequence[Notification], last_hash: bytes, now: datetime) -> Iterator[dict[str, Any]]:
+    for place, event in enumerate(events):
+        metadata = json.dumps(event.metadata, sort_keys=True, ensure_ascii=False)
+        hash_ = link(last_hash, event.id, event.recipient, event.subject, event.body, metadata, now)
+        yield {
+            "place": place,
+            "notification_id": str(event.id),
+            "recipient": event.recipient,
+            "subject": event.subject,
+            "body": event.body,
+            "metadata": metadata,
+            "previous_hash": last_hash.hex(),
+            "hash": hash_.hex(),
+        }
+        last_hash = hash_
+
+
+_COLUMNS = "id, notification_id, recipient, subject, body, metadata::text, written_at, previous_hash, hash"
+_NEXT_PAGE = text(f"SELECT {_COLUMNS} FROM audit_entries WHERE id > :after ORDER BY id LIMIT :limit")
+_LIST = text(
+    f"SELECT {_COLUMNS} FROM audit_entries WHERE (id < CAST(:before AS bigint)) IS NOT FALSE"
+    " ORDER BY id DESC LIMIT :limit"
+)
+
+
+def verify_audit_trail(db: Database, known: bytes | None = None, *, page: int = PAGE) -> Verified:
+    """Follows the chain from its beginning; `known` is a hash that has to be in it."""
+    count, last_hash, is_known = 0, GENESIS, known is None
+    for entry in _all(db, page):
+        if not _follows(entry, last_hash):
+            return Verified(count, last_hash, broken_id=entry.id)
+        count, last_hash = count + 1, entry.hash
+        is_known = is_known or last_hash == known
+    return Verified(count, last_hash, missing=None if is_known else known)
+
+
+def _follows(entry: AuditEntry, last_hash: bytes) -> bool:
+    expected = link(
+        last_hash,
+        entry.notification_id,
+        entry.recipient,
+        entry.subject,
+        entry.body,
+        entry.metadata,
+        entry.written_at,
+    )
+    return (entry.previous_hash, entry.hash) == (last_hash, expected)
+
+
+def _all(db: Database, page: int) -> Iterator[AuditEntry]:
+    """A call of its own for each page: a trail of years takes longer than any call may. Ids are given out under the
+    lock, so nothing appears behind a page that was read."""
+    after = -(2**63)
+    while True:
+        with db.reading() as conn:
+            rows = conn.execute(_NEXT_PAGE, {"after": after, "limit": page}).all()
+        if not rows:
+            return
+        yield from (AuditEntry(*row) for row in rows)
+        after = rows[-1].id
+
+
+def list_audit_entries(conn: Connection, *, cursor: str | None = None, limit: int = 50) -> Page[AuditEntry]:
+    """Newest first."""
+    before = None if cursor is None else parse_number(cursor)
+    rows = conn.execute(_LIST, {"before": before, "limit": limit + 1}).all()
+    return page_of(rows, limit, lambda row: AuditEntry(*row))

@@ -1,0 +1,170 @@
+"""What an address of each type looks like. Pure: it asks nobody whether the address exists."""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from ipaddress import IPv6Address, ip_address
+from urllib.parse import SplitResult, quote, urlsplit
+
+import idna
+
+from app.delivery.messages.values import NotificationType
+
+LONGEST_LOCAL_PART = 64
+LONGEST_EMAIL = 254
+LONGEST_URL = 2048
+LONGEST_TOKEN = 4096
+LONGEST_LINE = 4096
+HIGHEST_USER_ID = 2**63 - 1
+
+# Letters of every alphabet: whether the mail server takes them (SMTPUTF8), the channel finds out.
+_LOCAL_PART = re.compile(
+    r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00a1-\U0010ffff-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00a1-\U0010ffff-]+)*"
+)
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+# Resolvers read numbers in many notations (0x7f.1, 2130706433) as IP addresses.
+_NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
+# What people and address books put between digits, the hyphens and spaces of word processors included.
+_BETWEEN_DIGITS = re.compile(r"[ \u00a0\u202f()\-\u2010-\u2013]")
+_HARD_SPACES = {0xA0: " ", 0x202F: " "}
+_PHONE = re.compile(r"\+[1-9][0-9]{7,14}")
+_USER = re.compile(r"(?:user:)?([0-9]{1,19})")
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+# What may stand in a URL as it is; everything else is percent-encoded.
+_OF_A_URL = "%/:=&?~+!$,;'()*[]@"
+
+
+class InvalidAddress(ValueError):
+    """Says what is wrong, and never repeats the address: it ends up in answers and logs."""
+
+
+def check_address(notification_type: str, text: str, country_code: str) -> str:
+    """The one form in which this address is kept; whatever is written differently but means the same becomes equal."""
+    if not text.translate(_HARD_SPACES).isprintable():
+        raise InvalidAddress("must not hold line breaks or control characters")
+    text = text.strip()
+    if not text:
+        raise InvalidAddress("must not be empty")
+    if notification_type in (NotificationType.SMS, NotificationType.WHATSAPP):
+        return _phone(text, country_code)
+    check = _CHECKS.get(notification_type)
+    if check is None:
+        raise InvalidAddress("is of a type that no channel carries")
+    return check(text)
+
+
+def _email(text: str) -> str:
+    local, at, domain = text.rpartition("@")
+    local = unicodedata.normalize("NFC", local)
+    if not at or "@" in local or "<" in text or " " in text:
+        raise InvalidAddress("must be one e-mail address alone, without a name, such as ayse@ornek.org")
+    if not _LOCAL_PART.fullmatch(local):
+        raise InvalidAddress("has something before the @ that no e-mail address has")
+    if len(local.encode()) > LONGEST_LOCAL_PART:
+        raise InvalidAddress(f"has more than {LONGEST_LOCAL_PART} bytes before the @")
+    domain = _domain(domain)
+    if "." not in domain:
+        raise InvalidAddress("needs a whole domain after the @, such as ornek.org")
+    address = f"{local}@{domain}"
+    if len(address) > LONGEST_EMAIL:
+        raise InvalidAddress(f"is longer than {LONGEST_EMAIL} characters")
+    return address
+
+
+def _domain(text: str) -> str:
+    """As the wire wants it: small letters, and other than ASCII ones in the notation of IDNA."""
+    # The small form that Unicode has for this one is an i with a second dot, which no domain has.
+    text = text.replace("İ", "i")
+    try:
+        domain = text.lower() if text.isascii() else idna.encode(text, uts46=True).decode()
+    except (idna.IDNAError, UnicodeError):
+        raise InvalidAddress("has a domain that cannot exist") from None
+    labels = domain.split(".")
+    if len(domain) > 253 or not all(_LABEL.fullmatch(label) for label in labels) or _NUMERIC.fullmatch(labels[-1]):
+        raise InvalidAddress("has a domain that cannot exist")
+    return domain
+
+
+def _phone(text: str, country_code: str) -> str:
+    # In +90 (0) 555 the zero in parentheses is for those who call from inside the country.
+    digits = _BETWEEN_DIGITS.sub("", text.replace("(0)", "") if text.startswith(("+", "00")) else text)
+    if digits.startswith("00"):
+        digits = f"+{digits[2:]}"
+    elif digits.startswith("0"):
+        digits = f"+{country_code}{digits[1:]}"
+    elif not digits.startswith("+"):
+        raise InvalidAddress("must begin with + and the country, or with 0 for a number of this country")
+    if not _PHONE.fullmatch(digits):
+        raise InvalidAddress("must be a phone number of 8 to 15 digits with its country, such as +90 555 123 45 67")
+    return digits
+
+
+def _url(text: str) -> str:
+    if any(char.isspace() or char in '\\"<>^`{|}' for char in text):
+        raise InvalidAddress("must be one URL, without spaces and characters that URLs do not have")
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise InvalidAddress("is not a URL that can be read") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidAddress("must be a whole URL that begins with https:// or http:// and names a host")
+    if "@" in parts.netloc:
+        raise InvalidAddress("must not hold a user or a password")
+    if "#" in text:
+        raise InvalidAddress("must not hold a fragment (#…)")
+    if port == 0 or parts.netloc.endswith(":"):
+        raise InvalidAddress("has a port that cannot be")
+    url = _put_together(parts, _host(parts), port)
+    if len(url) > LONGEST_URL:
+        raise InvalidAddress(f"is longer than {LONGEST_URL} characters")
+    return url
+
+
+def _host(parts: SplitResult) -> str:
+    host = parts.hostname or ""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        address = None
+    if "[" in parts.netloc or "%" in host:
+        if not isinstance(address, IPv6Address) or address.scope_id:
+            raise InvalidAddress("has a host that cannot exist")
+        return f"[{address}]"
+    return str(address) if address else _domain(host)
+
+
+def _put_together(parts: SplitResult, host: str, port: int | None) -> str:
+    location = host if port is None else f"{host}:{port}"
+    query = f"?{quote(parts.query, _OF_A_URL)}" if parts.query else ""
+    return f"{parts.scheme}://{location}{quote(parts.path, _OF_A_URL) or '/'}{query}"
+
+
+def _user(text: str) -> str:
+    found = _USER.fullmatch(text)
+    if not found or not 1 <= int(found[1]) <= HIGHEST_USER_ID:
+        raise InvalidAddress("must be the id of a user, such as user:7")
+    return f"user:{int(found[1])}"
+
+
+def _user_or_token(text: str) -> str:
+    if text.startswith("user:") or text.isdigit():
+        return _user(text)
+    if not _TOKEN.fullmatch(text) or len(text) > LONGEST_TOKEN:
+        raise InvalidAddress(f"must be the id of a user, or a device token of at most {LONGEST_TOKEN} characters")
+    return text
+
+
+def _line(text: str) -> str:
+    if len(text) > LONGEST_LINE:
+        raise InvalidAddress(f"is longer than {LONGEST_LINE} characters")
+    return text
+
+
+_CHECKS: dict[str, Callable[[str], str]] = {
+    NotificationType.EMAIL: _email,
+    NotificationType.WEBHOOK: _url,
+    NotificationType.IN_APP: _user,
+    NotificationType.PUSH: _user_or_token,
+    NotificationType.AUDIT: _line,
+}

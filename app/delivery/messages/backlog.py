@@ -1,0 +1,71 @@
+"""Takes in no more than what can be sent in the foreseeable future: a queue without end is a promise nobody keeps."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from sqlalchemy import text
+
+from app.db.database import Database
+from app.foundation.errors import Unavailable
+
+COUNT_EVERY_S = 1.0
+
+
+class BacklogFull(Unavailable):
+    """As many notifications wait to be sent as the service takes on; try again when some have left."""
+
+    code = "backlog_full"
+    retry_after_s = 5
+
+
+class Backlog:
+    """Counts now and then, and in between what this process has added. Other processes may add as much until the next
+    count: the limit guards against a flood, and not against the last drop."""
+
+    def __init__(
+        self, count_live: Callable[[], int], limit: int, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._count_live = count_live
+        self._limit = limit
+        self._monotonic = monotonic
+        self._live = 0
+        self._next_count_at = float("-inf")
+        self._counting = threading.Lock()
+        self._adding = threading.Lock()
+
+    def admit(self) -> None:
+        if self._monotonic() >= self._next_count_at:
+            self._count()
+        if self._live >= self._limit:
+            raise BacklogFull("Too many notifications are waiting to be sent.")
+
+    def note_added(self) -> None:
+        with self._adding:
+            self._live += 1
+
+    def _count(self) -> None:
+        # While one counts, the others go by what is known.
+        if not self._counting.acquire(blocking=False):
+            return
+        try:
+            live = self._count_live()
+            with self._adding:
+                self._live = live
+            self._next_count_at = self._monotonic() + COUNT_EVERY_S
+        finally:
+            self._counting.release()
+
+
+_COUNT = text(
+    "SELECT count(*) FROM (SELECT FROM notifications WHERE status IN ('ACCEPTED', 'SENDING', 'RETRYING') LIMIT :limit)"
+    " AS live"
+)
+
+
+def watch_backlog(db: Database, limit: int) -> Backlog:
+    def count_live() -> int:
+        with db.reading() as conn:
+            return conn.execute(_COUNT, {"limit": limit}).scalar_one()
+
+    return Backlog(count_live, limit)

@@ -1,0 +1,254 @@
+"""The queue that the table `notifications` is: claim and put back. SQL only; who calls it owns the transaction."""
+
+import json
+import random
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from app.db.wake import WAKE_CHANNEL
+from app.delivery.messages.values import (
+    URGENT_FIRST,
+    Device,
+    DirectoryEntry,
+    Ended,
+    Follower,
+    Notification,
+    NotificationType,
+    Outcome,
+    Priority,
+)
+from app.users.models import AddressKind
+
+_PUSH = NotificationType.PUSH
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A notification in the hands of one worker until `lease_until`."""
+
+    event: Notification
+    attempt: int
+    failures: int
+    lease_until: datetime
+    devices: tuple[Device, ...] = ()
+    settled: dict[str | None, Outcome] = field(default_factory=dict[str | None, Outcome])
+    """Devices that earlier attempts are done with, for good or ill."""
+    entry: DirectoryEntry | None = None
+    is_retired: bool = False
+    """The directory's entry it was to go to is no longer in use."""
+    action_id: UUID | None = None
+
+    @property
+    def id(self) -> UUID:
+        return self.event.id
+
+
+@dataclass(frozen=True)
+class Claim:
+    taken: list[Claimed]
+    expired: list[Ended]
+    """Those that were too late to be sent, and have ended by that."""
+
+    @property
+    def size(self) -> int:
+        return len(self.taken) + len(self.expired)
+
+
+STARVED_AFTER_S = 30.0
+STARVED_SHARE = 0.1
+"""How much of a claim goes to what has waited longest, whatever its priority: without it, a flood of urgent messages
+would keep everything else where it is for as long as it lasts."""
+
+# Each priority is a range of its own in the index, read from its oldest due row and only as far as rows are still
+# wanted. `statement_timestamp()` rather than `clock_timestamp()` in the search: being stable, it bounds the scan.
+# Whoever called an action back could not wait for the messages that a worker held just then: they end here.
+_DUE = """
+    SELECT n.id, n.due_at, n.action_id FROM notifications n
+     WHERE n.status IN ('ACCEPTED', 'SENDING', 'RETRYING') AND n.notification_type = :notification_type
+       AND n.priority = p.priority AND n.due_at <= statement_timestamp() - make_interval(secs => {age})
+     ORDER BY n.due_at LIMIT {limit} FOR UPDATE SKIP LOCKED
+"""
+CLAIM = text(
+    """
+    WITH starved AS MATERIALIZED (
+        SELECT due.id, due.action_id
+          FROM (VALUES ('LOW'), ('NORMAL'), ('HIGH')) AS p (priority) CROSS JOIN LATERAL ({starved}) AS due
+         ORDER BY due.due_at LIMIT :starved
+    ), next AS MATERIALIZED (
+        SELECT due.id, due.action_id
+          FROM (VALUES ('URGENT'), ('HIGH'), ('NORMAL'), ('LOW')) AS p (priority) CROSS JOIN LATERAL ({due}) AS due
+         LIMIT :limit - (SELECT count(*) FROM starved)
+    ), taken AS MATERIALIZED (
+        SELECT id, (SELECT a.status = 'CANCELLED' FROM actions a WHERE a.id = action_id) AS called_back
+          FROM (SELECT * FROM starved UNION SELECT * FROM next) AS found
+    )
+    UPDATE notifications n
+       SET status = CASE WHEN {late} THEN 'EXPIRED' ELSE 'SENDING' END,
+           due_at = CASE WHEN NOT {late} THEN clock_timestamp() + make_interval(secs => :lease_s) END,
+           finished_at = CASE WHEN {late} THEN clock_timestamp() END,
+           error_code = CASE WHEN {late} THEN coalesce(n.error_code, 'TOO_LATE') ELSE n.error_code END,
+           attempts = n.attempts + CASE WHEN {late} THEN 0 ELSE 1 END
+      FROM taken
+     WHERE n.id = taken.id
+    RETURNING n.id, n.notification_type, n.recipient, n.recipient_user_id, n.subject, n.body, n.priority, n.metadata,
+              n.created_at, n.expires_at, n.channel_id, n.action_id, n.attempts, n.failures, n.fresh_from, n.due_at,
+              n.status = 'EXPIRED' AS late
+    """.format(
+        starved=_DUE.format(age=":starved_after_s", limit=":starved"),
+        due=_DUE.format(age="0", limit=":limit"),
+        late="(taken.called_back OR n.expires_at <= statement_timestamp() OR"
+        " n.created_at <= statement_timestamp() - make_interval(secs => :max_age_s)) IS TRUE",
+    )
+)
+
+
+def claim(
+    conn: Connection,
+    notification_type: NotificationType,
+    limit: int,
+    lease_s: float,
+    *,
+    followers: Sequence[Follower],
+    max_age_s: float = 86_400,
+    chance: Callable[[], float] = random.random,
+) -> Claim:
+    # A claim of a few has no tenth; it gives way once in ten times.
+    starved = int(limit * STARVED_SHARE + chance())
+    values: dict[str, Any] = {
+        "notification_type": notification_type.value,
+        "limit": limit,
+        "starved": starved,
+        "starved_after_s": STARVED_AFTER_S,
+        "lease_s": lease_s,
+        "max_age_s": max_age_s,
+    }
+    rows = conn.execute(CLAIM, values).all()
+    expired = [Ended(row.id, row.action_id) for row in rows if row.late]
+    for follow in followers:
+        follow(conn, expired)
+    taken = sorted((row for row in rows if not row.late), key=lambda row: (URGENT_FIRST.index(row.priority), row.id))
+    if not taken:
+        return Claim([], expired)
+    devices = _devices(conn, {row.recipient_user_id for row in taken}) if notification_type is _PUSH else {}
+    settled = _settled(conn, [row.id for row in taken if row.attempts > 1])
+    entries = _entries(conn, {row.channel_id for row in taken if row.channel_id is not None})
+    return Claim([_claimed(row, devices, settled, entries) for row in taken], expired)
+
+
+def _claimed(
+    row: Any,
+    devices: dict[int, list[Device]],
+    settled: dict[UUID, dict[str | None, Outcome]],
+    entries: dict[int, tuple[str, DirectoryEntry]],
+) -> Claimed:
+    event = Notification(
+        id=row.id,
+        notification_type=row.notification_type,
+        recipient=row.recipient,
+        subject=row.subject,
+        body=row.body,
+        priority=Priority(row.priority),
+        created_at=row.created_at,
+        metadata=row.metadata,
+        recipient_user_id=row.recipient_user_id,
+        expires_at=row.expires_at,
+    )
+    target, entry = entries.get(row.channel_id, ("", None))
+    if entry is not None and target != row.recipient:
+        # What belongs to the new address is not for the old one to read.
+        entry = replace(entry, meta={})
+    return Claimed(
+        event,
+        attempt=row.attempts,
+        failures=row.failures,
+        lease_until=row.due_at,
+        devices=_destinations(row, devices),
+        settled=settled.get(row.id, {}),
+        entry=entry,
+        is_retired=row.channel_id is not None and entry is None,
+        action_id=row.action_id,
+    )
+
+
+def _destinations(row: Any, devices: dict[int, list[Device]]) -> tuple[Device, ...]:
+    """The phones of a person, or the one whose token was given."""
+    if row.notification_type != _PUSH or row.recipient_user_id is not None:
+        return tuple(devices.get(row.recipient_user_id, ()))
+    kind = AddressKind(row.metadata.get("addressKind", AddressKind.TOKEN))
+    return (Device("", row.recipient, kind),)
+
+
+def _devices(conn: Connection, user_ids: Iterable[int | None]) -> dict[int, list[Device]]:
+    rows = conn.execute(
+        text(
+            "SELECT user_id, device_id, token, address_kind FROM devices"
+            " WHERE user_id = ANY(:user_ids) ORDER BY device_id"
+        ),
+        {"user_ids": [user_id for user_id in user_ids if user_id is not None]},
+    )
+    found: dict[int, list[Device]] = {}
+    for row in rows:
+        found.setdefault(row.user_id, []).append(Device(row.device_id, row.token, AddressKind(row.address_kind)))
+    return found
+
+
+def _entries(conn: Connection, channel_ids: Collection[int]) -> dict[int, tuple[str, DirectoryEntry]]:
+    """With the address that each has now. A channel that is being verified is not enabled by that, but its code must
+    reach it."""
+    if not channel_ids:
+        return {}
+    rows = conn.execute(
+        text(
+            "SELECT c.id, c.target, c.target_meta, c.secrets FROM recipient_channels c"
+            " JOIN recipient_profiles p ON p.id = c.profile_id"
+            " WHERE c.id = ANY(:ids) AND c.enabled AND c.retired_at IS NULL AND p.retired_at IS NULL"
+        ),
+        {"ids": list(channel_ids)},
+    )
+    return {row.id: (row.target, DirectoryEntry(row.id, row.target_meta, tuple(row.secrets))) for row in rows}
+
+
+def _settled(conn: Connection, ids: Sequence[UUID]) -> dict[UUID, dict[str | None, Outcome]]:
+    """A device that was gone is not among them: if it is registered again, it is there again. Nor is one that refused
+    the message before an operator had it tried anew."""
+    if not ids:
+        return {}
+    rows = conn.execute(
+        text(
+            "SELECT a.notification_id, a.device_id, a.outcome FROM notification_attempts a"
+            " JOIN notifications n ON n.id = a.notification_id"
+            " WHERE a.notification_id = ANY(:ids)"
+            " AND (a.outcome = 'SENT' OR a.outcome = 'PERMANENT' AND a.attempt > n.fresh_from) ORDER BY a.id"
+        ),
+        {"ids": list(ids)},
+    )
+    found: dict[UUID, dict[str | None, Outcome]] = {}
+    for row in rows:
+        found.setdefault(row.notification_id, {})[row.device_id] = Outcome(row.outcome)
+    return found
+
+
+_PUT_BACK = text(
+    """
+    WITH told AS (
+        SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS row(id uuid, attempt int)
+    ), released AS (
+        UPDATE notifications n
+           SET status = CASE WHEN n.failures > 0 THEN 'RETRYING' ELSE 'ACCEPTED' END, due_at = clock_timestamp()
+          FROM told
+         WHERE n.id = told.id AND n.status = 'SENDING' AND n.attempts = told.attempt
+    )
+    SELECT pg_notify(:channel, '')
+    """
+)
+
+
+def put_back(conn: Connection, claimed: Sequence[Claimed]) -> None:
+    """For other workers to take at once: nothing of it was begun."""
+    rows = [{"id": str(one.id), "attempt": one.attempt} for one in claimed]
+    conn.execute(_PUT_BACK, {"rows": json.dumps(rows), "channel": WAKE_CHANNEL})

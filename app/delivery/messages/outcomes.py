@@ -1,0 +1,194 @@
+"""What became of notifications, written down. SQL only; who calls it owns the transaction."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from app.delivery.messages import dead_letters
+from app.delivery.messages.claims import Claimed
+from app.delivery.messages.dead_letters import NewDeadLetter
+from app.delivery.messages.retry import Result
+from app.delivery.messages.states import check_step
+from app.delivery.messages.values import (
+    CHALLENGE,
+    Device,
+    Ended,
+    Follower,
+    NotificationStatus,
+    NotificationType,
+    Outcome,
+    Priority,
+)
+
+
+@dataclass(frozen=True)
+class Try:
+    device: Device | None
+    result: Result
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What becomes of a notification after an attempt."""
+
+    status: NotificationStatus
+    due_at: datetime | None = None
+    error_code: str | None = None
+    failed: bool = False
+    """Whether the attempt uses up a retry."""
+    retryable: bool = False
+    """Whether what was given up might have succeeded with more patience."""
+
+
+@dataclass(frozen=True)
+class Report:
+    claimed: Claimed
+    verdict: Verdict
+    tries: list[Try] = field(default_factory=list[Try])
+
+
+@dataclass(frozen=True)
+class Recorded:
+    status: NotificationStatus
+    error_code: str | None
+    latency_s: float
+    priority: Priority
+    notification_type: NotificationType
+
+
+# `attempts` is the fence: the row of a worker that lost its lease has moved on and is left alone. A retry beyond
+# `expires_at`, which may have been moved to now since the claim, is none; and what failed after it had lost its meaning
+# is no dead letter, because nobody could have it tried anew.
+_RECORD = text(
+    """
+    WITH told AS (
+        SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS row(
+               id uuid, attempt int, status text, due_at timestamptz, error_code text, failed int)
+    ), tried AS (
+        INSERT INTO notification_attempts
+               (notification_id, attempt, device_id, outcome, error_code, provider_message_id)
+        SELECT * FROM json_to_recordset(CAST(:tries AS json)) AS row(
+               notification_id uuid, attempt int, device_id text, outcome text, error_code text,
+               provider_message_id text)
+    )
+    UPDATE notifications n
+       SET status = CASE WHEN {late} THEN 'EXPIRED' ELSE told.status END,
+           due_at = CASE WHEN NOT {late} THEN told.due_at END,
+           finished_at = CASE WHEN {late} OR told.due_at IS NULL THEN clock_timestamp() END,
+           error_code = told.error_code,
+           failures = n.failures + told.failed
+      FROM told
+     WHERE n.id = told.id AND n.status = 'SENDING' AND n.attempts = told.attempt
+    RETURNING n.id, n.status, n.error_code, n.priority, n.action_id, n.step_order, n.failures, n.notification_type,
+              n.finished_at IS NOT NULL AS ended,
+              extract(epoch FROM clock_timestamp() - n.created_at)::float8 AS latency_s
+    """.format(
+        late="(told.due_at >= n.expires_at OR told.status = 'DEAD' AND n.expires_at <= clock_timestamp()) IS TRUE"
+    )
+)
+# Only the token that failed: the phone may have registered a new one in the meantime.
+_FORGET_DEVICES = text(
+    """
+    DELETE FROM devices d USING json_to_recordset(CAST(:rows AS json)) AS gone(device_id text, token text)
+     WHERE d.device_id = gone.device_id AND d.token = gone.token
+    """
+)
+
+
+_SWITCH_OFF = text(
+    "UPDATE recipient_channels SET enabled = false, updated_at = clock_timestamp() WHERE id = ANY(:ids) AND enabled"
+)
+
+
+def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Follower]) -> list[Recorded]:
+    """What was tried is kept whoever tried it; the notification moves on only for the worker that still holds it."""
+    for report in reports:
+        check_step(NotificationStatus.SENDING, report.verdict.status)
+    verdicts = [_verdict_row(report) for report in reports]
+    tries = [_try_row(report, one) for report in reports for one in report.tries]
+    rows = conn.execute(_RECORD, {"rows": json.dumps(verdicts), "tries": json.dumps(tries)}).all()
+    _believe_the_gone(conn, reports)
+    retryable = {report.claimed.id for report in reports if report.verdict.retryable}
+    dead_letters.write(conn, [_letter(row, row.id in retryable) for row in rows if row.status == "DEAD"])
+    metadata = {report.claimed.id: report.claimed.event.metadata for report in reports}
+    ended = [Ended(row.id, row.action_id, metadata[row.id]) for row in rows if row.ended]
+    for follow in followers:
+        follow(conn, ended)
+    return [
+        Recorded(
+            NotificationStatus(row.status),
+            row.error_code,
+            row.latency_s,
+            Priority(row.priority),
+            NotificationType(row.notification_type),
+        )
+        for row in rows
+    ]
+
+
+def stands_alone(report: Report) -> bool:
+    """True if one autocommitted statement is enough: nothing else has to change in the same transaction."""
+    claimed = report.claimed
+    if claimed.action_id is not None or CHALLENGE in claimed.event.metadata:
+        return False
+    gone = any(one.result.outcome is Outcome.RECIPIENT_GONE or one.result.disables for one in report.tries)
+    return report.verdict.status is not NotificationStatus.DEAD and not gone
+
+
+def _believe_the_gone(conn: Connection, reports: Sequence[Report]) -> None:
+    tries = [(report.claimed, one) for report in reports for one in report.tries]
+    gone = [
+        {"device_id": one.device.device_id, "token": one.device.token}
+        for _, one in tries
+        if one.device is not None and one.result.outcome is Outcome.RECIPIENT_GONE
+    ]
+    if gone:
+        conn.execute(_FORGET_DEVICES, {"rows": json.dumps(gone)})
+    off = [claimed.entry.channel_id for claimed, one in tries if claimed.entry is not None and one.result.disables]
+    if off:
+        conn.execute(_SWITCH_OFF, {"ids": off})
+
+
+def _letter(row: Any, retryable: bool) -> NewDeadLetter:
+    return NewDeadLetter(
+        notification_id=row.id,
+        action_id=row.action_id,
+        step_order=row.step_order,
+        channel_type=NotificationType(row.notification_type).channel_type,
+        error_code=row.error_code or "UNKNOWN",
+        retryable=retryable,
+        retry_count=max(row.failures - 1, 0),
+    )
+
+
+def _verdict_row(report: Report) -> dict[str, Any]:
+    verdict = report.verdict
+    return {
+        "id": str(report.claimed.id),
+        "attempt": report.claimed.attempt,
+        "status": verdict.status,
+        "due_at": verdict.due_at.isoformat() if verdict.due_at else None,
+        "error_code": verdict.error_code,
+        "failed": int(verdict.failed),
+    }
+
+
+def _try_row(report: Report, one: Try) -> dict[str, Any]:
+    return {
+        "notification_id": str(report.claimed.id),
+        "attempt": report.claimed.attempt,
+        "device_id": one.device.device_id if one.device else None,
+        "outcome": one.result.outcome,
+        "error_code": one.result.error_code,
+        "provider_message_id": _storable(one.result.provider_message_id),
+    }
+
+
+def _storable(told: str | None) -> str | None:
+    """A provider may say anything. What PostgreSQL cannot hold would keep what was sent from being written down, and
+    so have it sent again and again."""
+    return told and told.replace("\0", "").encode("utf-8", "replace").decode()

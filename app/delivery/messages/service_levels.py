@@ -1,0 +1,55 @@
+"""How well delivery keeps its service levels: what became of the notifications of the last hour."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, text
+
+from app.foundation.ids import earliest_id
+
+WINDOW = timedelta(hours=1)
+MOST = 20_000
+"""Of more than this, the newest are looked at: reading them takes milliseconds, and they tell as much."""
+
+
+@dataclass(frozen=True)
+class ServiceLevels:
+    """Shares are of the notifications that came to an end; all is well where there were none."""
+
+    p95_s: float
+    """From the creation of a notification to its being sent."""
+    success_rate: float
+    dlq_rate: float
+    critical_exhausted_rate: float
+    """Of the urgent ones: given up although more patience might have helped."""
+
+
+# Ids are made in the order of time, so the newest are one end of the primary key.
+_MEASURE = text(
+    """
+    WITH ended AS (
+        SELECT id, status, priority, extract(epoch FROM finished_at - created_at)::float8 AS took_s
+          FROM (SELECT * FROM notifications WHERE id >= :since ORDER BY id DESC LIMIT :most) AS newest
+         WHERE status IN ('SENT', 'DEAD', 'EXPIRED')
+    ), counted AS (
+        SELECT percentile_cont(0.95) WITHIN GROUP (ORDER BY took_s) FILTER (WHERE status = 'SENT') AS p95_s,
+               count(*)::float8 AS ended,
+               count(*) FILTER (WHERE status = 'SENT') AS sent,
+               count(*) FILTER (WHERE status = 'DEAD') AS dead,
+               count(*) FILTER (WHERE priority = 'URGENT')::float8 AS critical,
+               count(*) FILTER (WHERE priority = 'URGENT' AND status = 'DEAD' AND EXISTS (
+                   SELECT FROM dead_letters d WHERE d.notification_id = ended.id AND d.retryable)) AS exhausted
+          FROM ended
+    )
+    SELECT coalesce(p95_s, 0) AS p95_s, coalesce(sent / nullif(ended, 0), 1) AS success_rate,
+           coalesce(dead / nullif(ended, 0), 0) AS dlq_rate,
+           coalesce(exhausted / nullif(critical, 0), 0) AS critical_exhausted_rate
+      FROM counted
+    """
+)
+
+
+def measure_service_levels(conn: Connection) -> ServiceLevels:
+    now: datetime = conn.execute(text("SELECT clock_timestamp()")).scalar_one()
+    row = conn.execute(_MEASURE, {"since": earliest_id(now - WINDOW), "most": MOST}).one()
+    return ServiceLevels(row.p95_s, row.success_rate, row.dlq_rate, row.critical_exhausted_rate)

@@ -1,0 +1,206 @@
+"""Takes in a notification for an address: one statement, so that whoever waits for it waits for one commit."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from app.db.wake import WAKE_CHANNEL
+from app.delivery.messages.addresses import InvalidAddress, check_address
+from app.delivery.messages.metadata import check_metadata
+from app.delivery.messages.values import NotificationType, Priority
+from app.foundation.errors import IdempotencyKeyReused, InvalidValues
+from app.foundation.ids import uuid7
+
+
+@dataclass(frozen=True)
+class NewSubmission:
+    """A notification for one address of the kind that its type asks for."""
+
+    notification_type: NotificationType
+    recipient: str = field(repr=False)
+    """As `check_address` gives it back."""
+    body: str = field(repr=False)
+    subject: str = field(default="", repr=False)
+    priority: Priority = Priority.NORMAL
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    expires_at: datetime | None = None
+    channel_id: int | None = None
+    """The directory's entry it goes to, if it is in there."""
+
+
+@dataclass(frozen=True)
+class SubmissionKey:
+    """Whoever sends it again asks for the same notification again."""
+
+    caller_id: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Submitted:
+    id: UUID
+    submitted_at: datetime
+    is_new: bool
+    """False where the key had brought it before."""
+
+
+USER = "user:"
+# Apps tell by the id whether they have shown a message already.
+_FOR_APPS = frozenset({NotificationType.PUSH, NotificationType.IN_APP})
+
+# Nothing is written for a user who does not exist, for what is too late, and for a key that was used before: the
+# first to write its key decides, and everybody else waits for that commit.
+_SUBMIT = text(
+    """
+    WITH wanted AS MATERIALIZED (
+        SELECT WHERE (CAST(:expires_at AS timestamptz) > clock_timestamp()) IS NOT FALSE
+           AND (CAST(:user_id AS bigint) IS NULL OR EXISTS (SELECT FROM users WHERE id = :user_id))
+    ), first AS (
+        INSERT INTO notification_keys (caller_id, key, digest, notification_id)
+        SELECT :caller_id, :key, :digest, :id FROM wanted WHERE CAST(:key AS text) IS NOT NULL
+            ON CONFLICT DO NOTHING
+        RETURNING key
+    ), added AS (
+        INSERT INTO notifications (id, notification_type, recipient, recipient_user_id, subject, body, priority,
+                                   metadata, channel_id, expires_at)
+        SELECT :id, :notification_type, :recipient, :user_id, :subject, :body, :priority,
+               CAST(:metadata AS jsonb), CAST(:channel_id AS bigint), CAST(:expires_at AS timestamptz)
+          FROM wanted WHERE CAST(:key AS text) IS NULL OR EXISTS (SELECT FROM first)
+        RETURNING created_at, notification_type
+    )
+    SELECT created_at, pg_notify(:channel, notification_type) FROM added
+    """
+)
+_FIND_KEY = text(
+    """
+    SELECT k.digest, n.id, n.created_at FROM notification_keys k JOIN notifications n ON n.id = k.notification_id
+     WHERE k.caller_id = :caller_id AND k.key = :key
+    """
+)
+
+
+def submit(conn: Connection, new: NewSubmission, key: SubmissionKey | None = None) -> Submitted:
+    """The recipient is one that `check_address` has let through. The same key brings the same notification again."""
+    values = _values(new, key)
+    row = conn.execute(_SUBMIT, values).one_or_none()
+    if row is not None:
+        return Submitted(values["id"], row.created_at, is_new=True)
+    before = conn.execute(_FIND_KEY, values).one_or_none() if key is not None else None
+    if before is None:
+        problems = _of_the_moment(conn, values["user_id"], new.expires_at)
+        if not problems:
+            # The user came into being between the two statements.
+            return submit(conn, new, key)
+        raise InvalidValues(problems)
+    if before.digest != values["digest"]:
+        raise IdempotencyKeyReused("This Idempotency-Key was used for a different notification.")
+    return Submitted(before.id, before.created_at, is_new=False)
+
+
+def _values(new: NewSubmission, key: SubmissionKey | None) -> dict[str, Any]:
+    id_ = uuid7()
+    metadata = new.metadata
+    if new.notification_type in _FOR_APPS:
+        metadata = {**metadata, "data": {**metadata.get("data", {}), "notificationId": str(id_)}}
+    return {
+        "id": id_,
+        "notification_type": new.notification_type.value,
+        "recipient": new.recipient,
+        "user_id": user_in(new.notification_type, new.recipient),
+        "subject": new.subject,
+        "body": new.body,
+        "priority": new.priority.value,
+        "metadata": json.dumps(metadata, ensure_ascii=False),
+        "channel_id": new.channel_id,
+        "expires_at": new.expires_at,
+        "caller_id": key.caller_id if key else None,
+        "key": key.text if key else None,
+        "digest": digest(new) if key else None,
+        "channel": WAKE_CHANNEL,
+    }
+
+
+def user_in(notification_type: str, recipient: str) -> int | None:
+    """The user whom an address means, as `check_address` writes it."""
+    is_user = notification_type in _FOR_APPS and recipient.startswith(USER)
+    return int(recipient.removeprefix(USER)) if is_user else None
+
+
+def digest(new: NewSubmission) -> bytes:
+    """Tells whether two requests ask for the same, however they were spelled."""
+    said = [
+        new.notification_type,
+        new.recipient,
+        new.subject,
+        new.body,
+        new.priority,
+        new.metadata,
+        new.channel_id,
+        new.expires_at.isoformat() if new.expires_at else None,
+    ]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
+
+
+def check_submission(conn: Connection, new: NewSubmission, country_code: str) -> NewSubmission:
+    """With the recipient in the one form that an address has; or everything that is wrong with it."""
+    recipient, problems = _of_itself(new.notification_type, new.recipient, new.metadata, country_code)
+    if not problems:
+        return replace(new, recipient=recipient)
+    user_id = user_in(new.notification_type, recipient)
+    raise InvalidValues(problems | _of_the_moment(conn, user_id, new.expires_at))
+
+
+def refusals_of_submission(
+    conn: Connection,
+    notification_type: NotificationType | None,
+    recipient: str | None,
+    metadata: dict[str, Any] | None,
+    expires_at: datetime | None,
+    country_code: str,
+) -> dict[str, str]:
+    """What is wrong with the values that can be read at all, by field; for a request that is refused anyway."""
+    address, problems = _of_itself(notification_type, recipient, metadata, country_code)
+    user_id = user_in(notification_type, address) if notification_type else None
+    return problems | _of_the_moment(conn, user_id, expires_at)
+
+
+def _of_itself(
+    notification_type: NotificationType | None,
+    recipient: str | None,
+    metadata: dict[str, Any] | None,
+    country_code: str,
+) -> tuple[str, dict[str, str]]:
+    """The address in its one form, or nothing; and what is wrong without asking anybody."""
+    problems: dict[str, str] = {}
+    address = ""
+    if notification_type is not None and recipient is not None:
+        try:
+            address = check_address(notification_type, recipient, country_code)
+        except InvalidAddress as error:
+            problems["recipient"] = str(error)
+    wrong = check_metadata(metadata or {})
+    if wrong is not None:
+        problems["metadata"] = wrong
+    return address, problems
+
+
+_OF_THE_MOMENT = text(
+    """
+    SELECT (CAST(:user_id AS bigint) IS NOT NULL AND NOT EXISTS (SELECT FROM users WHERE id = :user_id)) AS unknown,
+           (CAST(:expires_at AS timestamptz) <= clock_timestamp()) IS TRUE AS late
+    """
+)
+
+
+def _of_the_moment(conn: Connection, user_id: int | None, expires_at: datetime | None) -> dict[str, str]:
+    """What only the database can tell: who exists, and what time it is."""
+    if user_id is None and expires_at is None:
+        return {}
+    row = conn.execute(_OF_THE_MOMENT, {"user_id": user_id, "expires_at": expires_at}).one()
+    problems = {"recipient": "is not the id of a user"} if row.unknown else {}
+    return problems | ({"expiresAt": "has passed already"} if row.late else {})

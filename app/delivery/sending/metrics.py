@@ -1,0 +1,90 @@
+"""What a dispatcher counts. Where several processes share a directory for metrics, each gauge is the sum of theirs."""
+
+from collections.abc import Iterable, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from app.delivery.messages.outcomes import Recorded, Report
+from app.delivery.messages.values import NotificationStatus, NotificationType, Priority
+
+S = NotificationStatus
+CRITICAL = frozenset({Priority.URGENT})
+_LATENCY_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900)
+_HANDLER_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class DeliveryMetrics:
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry or CollectorRegistry()
+        self._produced = self._counter("produced", "Notifications taken from the table into memory.", "type")
+        self._consumed = self._counter("consumed", "Notifications that were dealt with and written down.", "type")
+        self._sent = self._counter("sent", "Notifications that a channel took.", "type")
+        self._retried = self._counter("retried", "Attempts that failed and will be made again.", "type", "error_code")
+        self._dead = self._counter("dead", "Notifications given up.", "type", "error_code")
+        self._critical_dead = self._counter("critical_dead", "Urgent notifications given up.", "type")
+        self._expired = self._counter("expired", "Notifications too late to be sent.", "type")
+        self._refused = self._counter("refused", "Records of workers that had lost their lease.")
+        self._handler_errors = self._counter("handler_errors", "Tries that failed.", "handler", "outcome")
+        self._latency = Histogram(
+            "yaninda_delivery_latency_seconds",
+            "From a notification's creation to the record that it was sent.",
+            ["type"],
+            buckets=_LATENCY_S,
+            registry=self.registry,
+        )
+        self._handler_s = Histogram(
+            "yaninda_delivery_handler_seconds",
+            "Time a handler took for one batch.",
+            ["handler"],
+            buckets=_HANDLER_S,
+            registry=self.registry,
+        )
+        self._depth = self._gauge("queue_depth", "Notifications waiting in memory.")
+        self._free = self._gauge("queue_free", "Room left in memory.")
+        self._used = self._gauge("queue_used_ratio", "Share of the room in memory that is in use.")
+
+    def _counter(self, name: str, about: str, *labels: str) -> Counter:
+        return Counter(f"yaninda_delivery_{name}", about, labels, registry=self.registry)
+
+    def _gauge(self, name: str, about: str) -> Gauge:
+        return Gauge(f"yaninda_delivery_{name}", about, ["type"], registry=self.registry, multiprocess_mode="livesum")
+
+    def count_produced(self, type_: NotificationType, number: int) -> None:
+        self._produced.labels(type_).inc(number)
+
+    def set_depth(self, type_: NotificationType, depth: int, capacity: int) -> None:
+        self._depth.labels(type_).set(depth)
+        self._free.labels(type_).set(capacity - depth)
+        self._used.labels(type_).set(depth / capacity)
+
+    def observe_handler(self, handler: str, took_s: float, reports: Sequence[Report]) -> None:
+        self._handler_s.labels(handler).observe(took_s)
+        for report in reports:
+            for one in report.tries:
+                if one.result.outcome != S.SENT:
+                    self._handler_errors.labels(handler, one.result.outcome).inc()
+
+    def count_handler_error(self, handler: str) -> None:
+        self._handler_errors.labels(handler, "EXCEPTION").inc()
+
+    def count_recorded(self, recorded: Iterable[Recorded]) -> None:
+        for one in recorded:
+            type_, code = one.notification_type, one.error_code or "NONE"
+            self._consumed.labels(type_).inc()
+            if one.status is S.SENT:
+                self._sent.labels(type_).inc()
+                self._latency.labels(type_).observe(one.latency_s)
+            elif one.status is S.DEAD:
+                self._dead.labels(type_, code).inc()
+                if one.priority in CRITICAL:
+                    self._critical_dead.labels(type_).inc()
+            elif one.status is S.RETRYING:
+                self._retried.labels(type_, code).inc()
+            elif one.status is S.EXPIRED:
+                self.count_expired(type_, 1)
+
+    def count_expired(self, type_: NotificationType, number: int) -> None:
+        self._expired.labels(type_).inc(number)
+
+    def count_refused(self, number: int) -> None:
+        self._refused.inc(number)

@@ -1,0 +1,145 @@
+"""Writes down what became of notifications, many in one transaction."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from app.db.database import Database
+from app.delivery.messages.outcomes import Report, record, stands_alone
+from app.delivery.messages.values import Follower
+from app.delivery.sending.metrics import DeliveryMetrics
+from app.foundation.errors import Unavailable
+from app.foundation.failpoints import failpoint
+from app.foundation.logs import describe_error
+from app.foundation.loop import DoublingPause
+
+log = structlog.get_logger(__name__)
+
+GROUP_S = 0.010
+"""How long a result may wait for others. Without waiting, each is written by whoever brings it."""
+GROUP_SIZE = 500
+FIRST_PAUSE_S = 0.05
+# Short, because lanes wait for it after the database was away.
+LONGEST_PAUSE_S = 0.5
+
+
+@dataclass(frozen=True)
+class _Handed:
+    reports: list[Report]
+    on_recorded: Callable[[int], None]
+
+
+class Recorder:
+    """A thread that gathers reports for up to `GROUP_S` and commits them together.
+
+    While the database is away it keeps them: what it holds has been sent, and forgetting it would send it again.
+    """
+
+    def __init__(
+        self, db: Database, metrics: DeliveryMetrics, followers: Sequence[Follower], group_s: float = GROUP_S
+    ) -> None:
+        self._db = db
+        self._group_s = group_s
+        self._metrics = metrics
+        self._followers = followers
+        self._inbox: queue.SimpleQueue[_Handed | None] = queue.SimpleQueue()
+        self._unwritten = 0
+        self._written = threading.Condition()
+        self._give_up_at = float("inf")
+        self._thread = threading.Thread(target=self._run, name="delivery-recorder", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def put(self, reports: list[Report], on_recorded: Callable[[int], None]) -> None:
+        """`on_recorded` is told how many there were, once they are written down or given up."""
+        handed = _Handed(reports, on_recorded)
+        with self._written:
+            self._unwritten += 1
+        if self._group_s:
+            self._inbox.put(handed)
+        else:
+            self._write_all([handed])
+
+    def wait_until_written(self, timeout_s: float) -> bool:
+        """Whether all that was put in has been written down, or given up, by then."""
+        with self._written:
+            return self._written.wait_for(lambda: self._unwritten == 0, timeout_s)
+
+    def close(self, timeout_s: float) -> bool:
+        """Writes down what is left; False where the database did not come back in time."""
+        self._give_up_at = time.monotonic() + timeout_s
+        self._inbox.put(None)
+        self._thread.join(timeout_s + 1)
+        return not self._thread.is_alive()
+
+    def write(self, reports: list[Report]) -> None:
+        # One statement is a transaction by itself, at a third of the ways to the database and back.
+        alone = all(map(stands_alone, reports))
+        with self._db.autocommit() if alone else self._db.transaction() as conn:
+            failpoint("delivery.recording")
+            recorded = record(conn, reports, self._followers)
+        self._metrics.count_recorded(recorded)
+        if len(recorded) < len(reports):
+            log.warning("delivery_records_refused", count=len(reports) - len(recorded))
+            self._metrics.count_refused(len(reports) - len(recorded))
+
+    def _run(self) -> None:
+        going_on = True
+        while going_on:
+            handed, going_on = self._gather()
+            if handed:
+                self._write_all(handed)
+
+    def _write_all(self, handed: list[_Handed]) -> None:
+        self._write_surely([report for one in handed for report in one.reports])
+        for one in handed:
+            one.on_recorded(len(one.reports))
+        with self._written:
+            self._unwritten -= len(handed)
+            self._written.notify_all()
+
+    def _gather(self) -> tuple[list[_Handed], bool]:
+        handed: list[_Handed] = []
+        one = self._inbox.get()
+        until = time.monotonic() + self._group_s
+        size = 0
+        while one is not None:
+            handed.append(one)
+            size += len(one.reports)
+            if size >= GROUP_SIZE:
+                return handed, True
+            try:
+                one = self._inbox.get(timeout=max(until - time.monotonic(), 0))
+            except queue.Empty:
+                return handed, True
+        return handed, False
+
+    def _write_surely(self, group: list[Report]) -> None:
+        pause = DoublingPause(FIRST_PAUSE_S, LONGEST_PAUSE_S)
+        while True:
+            try:
+                return self.write(group)
+            except Unavailable:
+                log.warning("delivery_record_waits", count=len(group))
+            except Exception as error:
+                return self._write_one_by_one(group, error)
+            pause_s = pause.next_s()
+            if time.monotonic() + pause_s > self._give_up_at:
+                log.error("delivery_record_given_up", count=len(group))
+                return None
+            time.sleep(pause_s)
+
+    def _write_one_by_one(self, group: list[Report], error: Exception) -> None:
+        """Whatever is wrong with one must not take the others with it: their leases would run out and they would be
+        sent again."""
+        if len(group) == 1:
+            log.error("delivery_record_failed", notification_id=str(group[0].claimed.id), **describe_error(error))
+            return
+        log.error("delivery_record_failed", count=len(group), **describe_error(error))
+        for report in group:
+            self._write_surely([report])

@@ -1,0 +1,22 @@
+"""The words that people read: templates that operators edit."""
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, DateTime, Identity, Index, Table, Text, func
+
+from app.db.schema import metadata
+from app.db.tables import IN_USE
+
+# Jinja templates. A person reads the locale they chose, or Turkish where it is missing.
+message_templates = Table(
+    "message_templates",
+    metadata,
+    Column("id", BigInteger, Identity(always=False), primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("locale", Text, nullable=False, server_default="tr"),
+    Column("subject", Text, nullable=False, server_default=""),
+    Column("body", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("retired_at", DateTime(timezone=True)),
+    CheckConstraint("locale IN ('tr', 'en')", name="locale"),
+    Index("message_templates_once", "key", "locale", unique=True, postgresql_where=IN_USE),
+)

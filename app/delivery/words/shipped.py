@@ -1,0 +1,92 @@
+"""The words that the product comes with."""
+
+from app.delivery.words.rendering import Words
+
+VERIFICATION_CODE = "directory.verification_code"
+DEAD_LETTERS = "delivery.dead_letters"
+
+# Variables: `student` and `elder` are names, `phone` may be none, `minutes` is 0 where `seconds` has to say it.
+TEMPLATES: dict[str, dict[str, Words]] = {
+    "matching.offer": {
+        "tr": Words(
+            "Yeni talep",
+            "Yakınında yeni bir talep var! Kabul etmek için"
+            " {% if minutes %}{{ minutes }} dakikan{% else %}{{ seconds }} saniyen{% endif %} var.",
+        ),
+        "en": Words(
+            "New request",
+            "There is a new request near you! You have"
+            " {% if minutes %}{{ minutes }} minute{{ '' if minutes == 1 else 's' }}"
+            "{% else %}{{ seconds }} second{{ '' if seconds == 1 else 's' }}{% endif %} to accept it.",
+        ),
+    },
+    "matching.on_the_way": {
+        "tr": Words("Yardım geliyor", "{{ student }} yola çıktı!"),
+        "en": Words("Help is coming", "{{ student }} is on the way!"),
+    },
+    "matching.started": {
+        "tr": Words("Yanınızda", "{{ student }} geldi."),
+        "en": Words("By your side", "{{ student }} is with you."),
+    },
+    "matching.completed": {
+        "tr": Words("Tamamlandı", "{{ student }} görevini tamamladı. Geçmiş olsun!"),
+        "en": Words("Done", "{{ student }} has finished. All the best!"),
+    },
+    "matching.searching_again": {
+        "tr": Words("Yeniden arıyoruz", "{{ student }} gelemiyor. Size başka bir öğrenci arıyoruz."),
+        "en": Words("Searching again", "{{ student }} cannot come. We are looking for another student."),
+    },
+    "matching.nobody_found": {
+        "tr": Words("Öğrenci bulunamadı", "Maalesef şu an uygun öğrenci bulunamadı."),
+        "en": Words("Nobody found", "Unfortunately no student is available right now."),
+    },
+    "matching.cancelled": {
+        "tr": Words("İptal edildi", "Talep iptal edildi."),
+        "en": Words("Cancelled", "The request was cancelled."),
+    },
+    "matching.assigned_to_you": {
+        "tr": Words("Görev sizde", "Koordinatör size bir görev verdi: {{ elder }} sizi bekliyor."),
+        "en": Words("A task for you", "A coordinator gave you a task: {{ elder }} is waiting for you."),
+    },
+    "matching.released": {
+        "tr": Words("Görev geri alındı", "Bu görev artık sizde değil."),
+        "en": Words("Task taken back", "This task is no longer yours."),
+    },
+    "matching.nobody_found_for": {
+        "tr": Words(
+            "Kimse bulunamadı",
+            "Öğrenci bulunamadı. Arayan: {{ elder }}, telefon: {{ phone or 'kayıtlı değil' }}.",
+        ),
+        "en": Words("Nobody found", "No student was found. Caller: {{ elder }}, phone: {{ phone or 'not on file' }}."),
+    },
+    "matching.not_started": {
+        "tr": Words(
+            "Görev başlamadı",
+            "{{ student }} henüz başlamadı. Bekleyen: {{ elder }}, telefon: {{ phone or 'kayıtlı değil' }}.",
+        ),
+        "en": Words(
+            "Not started",
+            "{{ student }} has not started yet. Waiting: {{ elder }}, phone: {{ phone or 'not on file' }}.",
+        ),
+    },
+    "matching.not_completed": {
+        "tr": Words(
+            "Görev bitmedi",
+            "{{ student }} henüz bitirmedi. Bekleyen: {{ elder }}, telefon: {{ phone or 'kayıtlı değil' }}.",
+        ),
+        "en": Words(
+            "Not completed",
+            "{{ student }} has not finished yet. Waiting: {{ elder }}, phone: {{ phone or 'not on file' }}.",
+        ),
+    },
+    DEAD_LETTERS: {
+        "tr": Words("Ulaşmayan mesajlar", "{{ depth }} mesaj yerine ulaşmadı. Lütfen ulaşmayan mesajlara bakın."),
+        "en": Words("Messages not delivered", "{{ depth }} messages did not arrive. Please look at the dead letters."),
+    },
+    VERIFICATION_CODE: {
+        "tr": Words("Doğrulama kodu", "Yanında doğrulama kodunuz: {{ code }}. {{ minutes }} dakika geçerlidir."),
+        "en": Words(
+            "Verification code", "Your Yanında verification code: {{ code }}. It is good for {{ minutes }} minutes."
+        ),
+    },
+}

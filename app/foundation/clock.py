@@ -1,0 +1,64 @@
+"""Time, as the database tells it.
+
+Machines with wrong clocks must not expire an offer early, so decisions are made in SQL by `clock_timestamp()`.
+`DatabaseClock` gives Python the same time for sleeping and for display: the offset between the machine's
+monotonic clock and the database is measured once and again every `resync_s`.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> datetime: ...
+
+
+class DatabaseClock:
+    def __init__(self, read_database_time: Callable[[], datetime], resync_s: float = 30.0) -> None:
+        self._read = read_database_time
+        self._resync_s = resync_s
+        self._lock = threading.Lock()
+        self._anchor: tuple[float, datetime] | None = None
+
+    def now(self) -> datetime:
+        anchor = self._anchor
+        if anchor is None or time.monotonic() - anchor[0] > self._resync_s:
+            anchor = self._measure(anchor)
+        return anchor[1] + timedelta(seconds=time.monotonic() - anchor[0])
+
+    def _measure(self, stale: tuple[float, datetime] | None) -> tuple[float, datetime]:
+        with self._lock:
+            if self._anchor is not None and self._anchor is not stale:
+                return self._anchor
+            sent = time.monotonic()
+            try:
+                told = self._read()
+            except Exception:
+                # Without the database nothing is decided anyway; the last offset is the best that is known.
+                if stale is None:
+                    raise
+                return stale
+            received = time.monotonic()
+            self._anchor = ((sent + received) / 2, told)
+            return self._anchor
+
+
+class FakeClock:
+    """A clock that tests move by hand."""
+
+    def __init__(self, start: datetime | None = None) -> None:
+        self._now = start or datetime(2026, 3, 12, 9, 0, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        self._now += timedelta(seconds=seconds)
+
+
+def utc_milliseconds(moment: datetime) -> str:
+    """RFC 3339 in UTC, as other services read it in events."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

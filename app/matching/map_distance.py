@@ -1,0 +1,74 @@
+"""A circle on the ground, drawn on the Mercator map of `students.plane`.
+
+An ellipsoidal Mercator map (EPSG:3395) stretches a short distance by a factor that depends on the latitude alone.
+Taken halfway between two places, the factor turns their distance on the map into metres: right to micrometres within a
+kilometre, and the error, which grows with the cube of the distance, has a known bound. Where two distances are
+nearer to each other than that, the map is in doubt, and PostGIS measures.
+"""
+
+import math
+from dataclasses import dataclass
+
+A = 6_378_137.0  # WGS 84: equatorial radius in metres
+E2 = 0.00669437999014  # and squared eccentricity
+E = math.sqrt(E2)
+SHORTEST_MERIDIAN_RADIUS = A * (1 - E2)
+SLACK_M = 0.001  # on the rim of what is searched: more than any rounding on the map
+ROUNDING_M = 1e-6
+STEP_DEGREES = 0.001
+
+
+def stretch(lat: float) -> float:
+    sine = math.sin(math.radians(lat))
+    return math.sqrt(1 - E2 * sine * sine) / math.cos(math.radians(lat))
+
+
+def northing(lat: float) -> float:
+    radians = math.radians(lat)
+    return A * (math.asinh(math.tan(radians)) - E * math.atanh(E * math.sin(radians)))
+
+
+@dataclass(frozen=True)
+class SearchCircle:
+    lat: float
+    lon: float
+    radius_m: float
+
+    @property
+    def on_the_map(self) -> bool:
+        """False near the poles and the date line, where the map tears; PostgreSQL then measures everybody."""
+        rim = abs(self.lat) + self._rim_degrees
+        return rim < 84.0 and abs(self.x) + self.outer < math.pi * A
+
+    @property
+    def x(self) -> float:
+        return A * math.radians(self.lon)
+
+    @property
+    def y(self) -> float:
+        return northing(self.lat)
+
+    @property
+    def outer(self) -> float:
+        """Whoever is farther than this on the map is outside."""
+        return self.radius_m * stretch(abs(self.lat) + self._rim_degrees) + SLACK_M
+
+    @property
+    def halfway_stretch(self) -> tuple[float, float]:
+        """(a, b): between the centre and a place at `y` on the map, the factor is a + b * y."""
+        south, north = self.lat - STEP_DEGREES, self.lat + STEP_DEGREES
+        slope = (stretch(north) - stretch(south)) / (northing(north) - northing(south))
+        return stretch(self.lat) - slope * self.y / 2, slope / 2
+
+    @property
+    def doubt_m(self) -> float:
+        """A distance told by the map, within the circle, is not farther from the true one than this.
+
+        Of the terms that the halfway factor leaves out, the greatest is d³/6a² at the equator; the share of the others
+        grows with the latitude as tan² does, at less than a tenth. A quarter is more than all of them.
+        """
+        return self.radius_m**3 / (4 * A * A * math.cos(math.radians(self.lat)) ** 2) + ROUNDING_M
+
+    @property
+    def _rim_degrees(self) -> float:
+        return math.degrees(self.radius_m / SHORTEST_MERIDIAN_RADIUS)

@@ -1,0 +1,119 @@
+"""Keeps Redis true to PostgreSQL: fills it when it was emptied, and finds what it was not told."""
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import structlog
+
+from app.foundation.clock import Clock
+from app.foundation.failpoints import failpoint
+from app.matching.cascade import rank
+from app.matching.rules import MatchingRules
+from app.matching.states import TaskStatus
+from app.matching.store.port import Store, Stores
+from app.matching.store.records import Standing, Task
+from app.redis_store.contract import Clockwork, ListChange, TaskKeys
+
+log = structlog.get_logger(__name__)
+
+CHUNK = 500
+COMPARED_AT_ONCE = 50
+BREATH_S = 0.005
+"""In small bites and with time in between: whoever reads many rows keeps interpreter and stores from the thread that
+has deadlines to meet."""
+LISTS_AT_ONCE = 100
+CHECK_AFTER = timedelta(seconds=2)
+"""What changed is compared with Redis once, this long afterwards: by then whoever made the change has told it, or has
+died before it could. It is longer than any transaction waits for a lock."""
+LOOK_BACK = timedelta(seconds=10)
+
+
+class RedisSync:
+    def __init__(self, stores: Stores, clockwork: Clockwork, clock: Clock, rules: MatchingRules) -> None:
+        self._stores = stores
+        self._clockwork = clockwork
+        self._clock = clock
+        self._rules = rules
+        self._compared_until: datetime | None = None
+        self._without_list: deque[UUID] = deque()
+
+    def refresh(self) -> None:
+        if not self._clockwork.is_complete():
+            self.restore()
+        self.compare()
+        self.restore_lists(LISTS_AT_ONCE)
+
+    def restore(self) -> None:
+        """Redis was emptied, or missed something: deadlines and offers are written again. Lists follow bit by bit;
+        whoever needs one before gets it from PostgreSQL."""
+        log.info("redis_is_being_rebuilt")
+        token = self._clockwork.begin_rebuild()
+        failpoint("rebuild.begun")
+        self._without_list.clear()
+        count, last = 0, UUID(int=0)
+        while chunk := self._open_after(last):
+            self._show(chunk)
+            self._without_list.extend(item.task_id for item in chunk if item.student_id is not None)
+            count += len(chunk)
+            last = chunk[-1].task_id
+        failpoint("rebuild.unfinished")
+        self._clockwork.finish_rebuild(token)
+        log.info("redis_was_rebuilt", tasks=count)
+
+    def restore_lists(self, most: int) -> None:
+        ids = [self._without_list.popleft() for _ in range(min(most, len(self._without_list)))]
+        missing = [task_id for task_id, listed in self._clockwork.peek(ids, 1).items() if not listed]
+        if missing:
+            with self._stores.reading() as store:
+                for task in store.read_tasks(missing):
+                    self._fill(store, task)
+
+    def compare(self) -> None:
+        """Every change is looked at once, in the order of time: has Redis been told of it?"""
+        until = self._clock.now() - CHECK_AFTER
+        since = self._compared_until or until - LOOK_BACK
+        while changed := self._changed(since, until):
+            told = self._clockwork.versions(list(changed))
+            missed = [task_id for task_id, version in changed.items() if told[task_id] < version]
+            if missed:
+                log.warning("redis_was_not_told", tasks=len(missed))
+                failpoint("compare.missed")
+                self._show(self._standings(missed))
+            since = max(changed.values())
+            time.sleep(BREATH_S)
+        self._compared_until = until
+
+    def _open_after(self, last: UUID) -> Sequence[Standing]:
+        with self._stores.reading() as store:
+            return store.open_standings(last, CHUNK)
+
+    def _changed(self, since: datetime, until: datetime) -> dict[UUID, datetime]:
+        with self._stores.reading() as store:
+            return store.changed_tasks(since, until, COMPARED_AT_ONCE)
+
+    def _standings(self, task_ids: Sequence[UUID]) -> Sequence[Standing]:
+        with self._stores.reading() as store:
+            return store.standings(task_ids)
+
+    def _fill(self, store: Store, task: Task) -> None:
+        ids = [item.student_id for item in rank(store, task, self._rules).candidates]
+        if ids and task.status is TaskStatus.PENDING:
+            self._clockwork.fill_list(task.id, ids, task.updated_at)
+
+    def _show(self, standings: Sequence[Standing]) -> None:
+        self._clockwork.apply([_keys(standing) for standing in standings], self._clock.now())
+
+
+def _keys(standing: Standing) -> TaskKeys:
+    return TaskKeys(
+        standing.task_id,
+        standing.student_id,
+        standing.deadline,
+        standing.next_step_at,
+        ListChange.KEEP if standing.status is TaskStatus.PENDING else ListChange.DROP,
+        standing.seen,
+        version=standing.updated_at,
+    )

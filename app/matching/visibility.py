@@ -1,0 +1,60 @@
+"""Tasks as people see them.
+
+Exact place and phone go to the student who accepted, while the task lasts, and to nobody else but the elder and
+the coordinators. Before that a student sees the first word of a name.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from app.foundation.errors import InvalidValue
+from app.matching.contract import CurrentOffer, Person, TaskView
+from app.matching.states import HELD, TaskStatus
+from app.matching.words import first_name
+from app.users.models import Caller, LatLon, Role
+
+
+def parse_cursor(cursor: str | None) -> UUID | None:
+    try:
+        return None if cursor is None else UUID(cursor)
+    except ValueError:
+        raise InvalidValue("cursor", "is not a cursor that this list has given out") from None
+
+
+def seen_by(caller: Caller, row: Any) -> TaskView:
+    status = TaskStatus(row.status)
+    mine = caller.role is Role.STUDENT and row.student_id == caller.id
+    being_asked = row.live_student_id == caller.id
+    full = caller.is_coordinator or caller.role is Role.ELDER or (mine and status in HELD)
+    elder = (
+        Person(row.elder_id, row.elder_name, row.elder_phone)
+        if full
+        else Person(row.elder_id, first_name(row.elder_name), None)
+    )
+    return TaskView(
+        id=row.id,
+        status=status,
+        created_at=row.created_at,
+        note=row.note if full or being_asked else None,
+        asked=row.asked,
+        remaining=row.remaining,
+        next_step_at=row.next_step_at,
+        location=LatLon(row.lat, row.lon) if full else None,
+        elder=elder,
+        student=_student(caller, row, status, mine),
+        current_offer=_current(caller, row, being_asked),
+    )
+
+
+def _student(caller: Caller, row: Any, status: TaskStatus, mine: bool) -> Person | None:
+    """An elder may call the student while the task lasts; other students do not learn who it was."""
+    if row.student_id is None or not (caller.is_coordinator or caller.role is Role.ELDER or mine):
+        return None
+    phone_shown = caller.is_coordinator or mine or status in HELD
+    return Person(row.student_id, row.student_name, row.student_phone if phone_shown else None)
+
+
+def _current(caller: Caller, row: Any, being_asked: bool) -> CurrentOffer | None:
+    if row.live_deadline is None or (caller.role is Role.STUDENT and not being_asked):
+        return None
+    return CurrentOffer(row.live_deadline, row.live_student_id if caller.is_coordinator else None)

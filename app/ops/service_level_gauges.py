@@ -1,0 +1,49 @@
+"""Delivery's service levels for Prometheus, each beside its target: read from PostgreSQL when they are shown."""
+
+from collections.abc import Iterable
+
+import structlog
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from app.db.database import Database
+from app.delivery.contract import ServiceLevels
+from app.delivery.service import measure_service_levels
+from app.foundation.errors import Unavailable
+
+log = structlog.get_logger(__name__)
+
+ALL_WELL = ServiceLevels(0.0, 1.0, 0.0, 0.0)
+
+
+class ServiceLevelGauges(Collector):
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def describe(self) -> Iterable[Metric]:
+        return _metrics(ALL_WELL)
+
+    def collect(self) -> Iterable[Metric]:
+        """Nothing where PostgreSQL does not answer, as with `OverdueSteps`."""
+        try:
+            with self._db.reading() as conn:
+                return _metrics(measure_service_levels(conn))
+        except Unavailable as error:
+            log.warning("objectives_not_measured", code=error.code)
+            return []
+
+
+def _metrics(found: ServiceLevels) -> list[Metric]:
+    hour = "of the last hour's notifications"
+    return [
+        GaugeMetricFamily(
+            "yaninda_slo_delivery_p95_seconds", f"From creation to sent, 95 % {hour}; target below 5.", found.p95_s
+        ),
+        GaugeMetricFamily("yaninda_slo_delivery_success_ratio", f"Sent {hour}; target above 0.99.", found.success_rate),
+        GaugeMetricFamily("yaninda_slo_dlq_ratio", f"Given up {hour}; target below 0.005.", found.dlq_rate),
+        GaugeMetricFamily(
+            "yaninda_slo_critical_exhausted_ratio",
+            f"Urgent ones {hour} whose retries ran out; target below 0.001.",
+            found.critical_exhausted_rate,
+        ),
+    ]

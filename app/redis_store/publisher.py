@@ -1,0 +1,97 @@
+"""Puts events on their streams. They wait in PostgreSQL until Redis has them, so that none is lost with either.
+
+At least once: a publisher that dies between Redis's answer and its own commit leaves events that are put there again.
+A consumer knows them by `trace_id` and `step_order`, a dead letter by `dead_letter_id`.
+"""
+
+import json
+import threading
+from collections.abc import Sequence
+
+from sqlalchemy import text
+
+from app.db.database import Database
+from app.foundation.errors import Unavailable
+from app.foundation.failpoints import failpoint
+from app.foundation.loop import Bell, run_loop
+from app.redis_store.streams import Outlet
+
+MOST_AT_ONCE = 500
+POLL_S = 1.0
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 5.0
+
+# One at a time for each topic, so that what came first is told first however many processes publish. Whoever stands
+# still with the lock loses it with the transaction.
+_MY_TURN = text("SELECT pg_try_advisory_xact_lock(hashtextextended('action_events ' || :topic, 0))")
+_OLDEST = text(
+    "SELECT id, payload FROM action_events WHERE topic = :topic ORDER BY id LIMIT :limit FOR UPDATE SKIP LOCKED"
+)
+_FORGET = text("DELETE FROM action_events WHERE id = ANY(:ids)")
+
+
+class StreamRefuses(Unavailable):
+    """Something else may have the name of the stream, or Redis has no room."""
+
+    code = "stream_refuses"
+
+
+class Publisher:
+    def __init__(
+        self, db: Database, outlet: Outlet, prefix: str, topics: Sequence[str], *, poll_s: float = POLL_S
+    ) -> None:
+        self._db = db
+        self._outlet = outlet
+        self._prefix = prefix
+        self._topics = topics
+        self._poll_s = poll_s
+        self.bell = Bell()
+        """Rings when an event may have been put into the table. A missed ring costs `poll_s` at most."""
+
+    def run_once(self) -> int:
+        """One batch of each topic; says how many events left. A topic that fails keeps no other from leaving."""
+        left, failure = 0, None
+        for topic in self._topics:
+            try:
+                left += self._publish(topic)
+            except Unavailable as error:
+                failure = error
+        if failure is not None:
+            raise failure
+        return left
+
+    def _publish(self, topic: str) -> int:
+        with self._db.transaction() as conn:
+            if not conn.execute(_MY_TURN, {"topic": topic}).scalar_one():
+                return 0
+            rows = conn.execute(_OLDEST, {"topic": topic, "limit": MOST_AT_ONCE}).all()
+            if not rows:
+                return 0
+            # Within the transaction on purpose: the rows must not be anybody else's while Redis is told.
+            taken = self._outlet.add(f"{self._prefix}.{topic}", [_json(row.payload) for row in rows])
+            failpoint("publisher.told")
+            conn.execute(_FORGET, {"ids": [row.id for row in rows[:taken]]})
+        failpoint("publisher.forgotten")
+        if taken < len(rows):
+            raise StreamRefuses(f"Redis refuses what is for {topic}.")
+        return taken
+
+    def close(self) -> None:
+        self._outlet.close()
+
+    def run(self, stop: threading.Event) -> None:
+        run_loop(
+            "publisher",
+            self._turn,
+            stop,
+            sleep=self.bell.wait,
+            first_pause_s=FIRST_PAUSE_S,
+            longest_pause_s=LONGEST_PAUSE_S,
+        )
+
+    def _turn(self) -> float:
+        return 0.0 if self.run_once() else self._poll_s
+
+
+def _json(payload: object) -> str:
+    return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,87 @@
+"""The two templates by which an SMS gateway is taught to the product: one writes a request, the other reads the answer.
+
+Operators write them in the settings, so a mistake is found at start, before the first message is lost to it.
+"""
+
+import json
+from collections.abc import Mapping
+from email.message import Message
+from typing import Any
+
+from jinja2 import ChainableUndefined, StrictUndefined, Template, TemplateSyntaxError, Undefined, meta
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+REQUEST_NAMES = frozenset({"id", "to", "text", "priority", "token"})
+ANSWER_NAMES = frozenset({"status", "json", "text", "headers"})
+DEFAULT_REQUEST = """\
+{"id": {{ id | tojson }}, "to": {{ to | tojson }}, "text": {{ text | tojson }}, "priority": {{ priority | tojson }}}"""
+
+# Whoever forgets to encode the text finds out by this one, and not by the first message with a quotation mark.
+_AWKWARD = {
+    "id": "0190a1b2-0000-7000-8000-000000000000",
+    "to": "+905551234567",
+    "text": 'Ayşe\'nin "acil" çağrısı\n\\ & <100% = 1+1>',
+    "priority": "NORMAL",
+    "token": 'to"ken',
+}
+
+
+class InvalidTemplate(ValueError):
+    pass
+
+
+class GatewayRenderFailed(Exception):
+    """Has no text: it would quote the message or the answer."""
+
+
+def request_template(source: str | None, content_type: str = "") -> Template:
+    template = _compile(source or DEFAULT_REQUEST, REQUEST_NAMES, StrictUndefined)
+    try:
+        filled = render(template, _AWKWARD)
+    except GatewayRenderFailed:
+        raise InvalidTemplate("cannot be filled with a message") from None
+    if _is_json(content_type) and not _can_be_read(filled):
+        raise InvalidTemplate(
+            "does not become JSON with every text; write {{ text | tojson }} without quotes around it"
+        )
+    return template
+
+
+def answer_template(source: str | None) -> Template | None:
+    return _compile(source, ANSWER_NAMES, ChainableUndefined) if source else None
+
+
+def render(template: Template, values: Mapping[str, Any]) -> str:
+    try:
+        return template.render(values)
+    except Exception:
+        raise GatewayRenderFailed from None
+
+
+def _compile(source: str, names: frozenset[str], undefined: type[Undefined]) -> Template:
+    environment = ImmutableSandboxedEnvironment(autoescape=False, undefined=undefined)
+    environment.globals.clear()
+    # The filter that comes with Jinja makes JSON for HTML, and escapes what it is put beside.
+    environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
+    try:
+        unknown = sorted(meta.find_undeclared_variables(environment.parse(source)) - names)
+        template = environment.from_string(source)
+    except TemplateSyntaxError as error:
+        raise InvalidTemplate(f"is no Jinja template: {error.message} (line {error.lineno})") from None
+    if unknown:
+        raise InvalidTemplate(f"asks for {', '.join(unknown)}; there are {', '.join(sorted(names))}")
+    return template
+
+
+def _is_json(content_type: str) -> bool:
+    header = Message()
+    header["Content-Type"] = content_type
+    return header.get_content_subtype().split("+")[-1] == "json"
+
+
+def _can_be_read(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True

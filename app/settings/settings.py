@@ -1,0 +1,347 @@
+"""Every setting, read from the environment once and checked at start.
+
+A wrong value ends the process with the name of the variable. No other module reads the environment.
+"""
+
+import os
+import re
+import ssl
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+from zoneinfo import available_timezones
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from app.foundation import failpoints as places
+from app.settings import gateway_templates, signing_secrets
+from app.settings.mail_server import MailSender, MailServer, Tls, parse_sender, parse_server
+
+DEFAULT_SECRETS = frozenset({"", "secret", "changeme", "change-me", "development", "test"})
+
+
+class SettingsError(Exception):
+    """The environment does not describe a service that can run; the message names each variable."""
+
+
+class Environment(StrEnum):
+    DEVELOPMENT = "development"
+    PRODUCTION = "production"
+
+
+class AuthMode(StrEnum):
+    LOCAL = "local"
+    FIREBASE = "firebase"
+
+
+class PushMode(StrEnum):
+    RECORDING = "recording"
+    FCM = "fcm"
+
+
+PositiveInt = Annotated[int, Field(ge=1)]
+PositiveFloat = Annotated[float, Field(gt=0)]
+
+
+class Settings(BaseModel):
+    """Field names in upper case are the names of the environment variables."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    environment: Environment = Field(Environment.DEVELOPMENT, description="`production` refuses unsafe settings.")
+    database_url: str = Field(description="PostgreSQL with PostGIS, `postgresql://user:password@host:port/name`.")
+    redis_url: str = Field(description="Redis, `redis://:password@host:port/0`.")
+
+    host: str = Field("127.0.0.1", description="Address the API listens on.")
+    port: int = Field(8080, ge=1, le=65535, description="Port the API listens on.")
+    api_workers: PositiveInt = Field(2, description="Processes of the API.")
+    api_threads: PositiveInt = Field(8, description="Threads in each process of the API.")
+    request_timeout_s: PositiveInt = Field(
+        10, description="Longest time a request may take, waiting included; then it is 503."
+    )
+    queue_limit_s: PositiveFloat = Field(1.0, description="A request that waited longer for a thread is 503 at once.")
+    late_after_s: PositiveFloat = Field(5.0, description="A step overdue for so long makes `/readyz` say degraded.")
+    max_body_bytes: PositiveInt = Field(65_536, description="Largest request body.")
+    drain_s: PositiveInt = Field(45, description="Time a role has to finish its work after SIGTERM.")
+    log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR.")
+    log_json: bool = Field(False, description="One JSON object a line instead of text for people.")
+    prometheus_multiproc_dir: str | None = Field(
+        None, description="Folder where the roles of one machine add up their metrics; `serve` makes one."
+    )
+    metrics_token: str | None = Field(None, description="Bearer token that `/metrics` asks for; open when unset.")
+
+    auth_mode: AuthMode = Field(AuthMode.LOCAL, description="`local` or `firebase`.")
+    auth_secret: str | None = Field(None, description="Key of local tokens, at least 32 characters.")
+    firebase_project_id: str | None = Field(None, description="Project whose ID tokens are accepted.")
+    firebase_auth_emulator_host: str | None = Field(None, description="Accepts unsigned tokens; never in production.")
+
+    push: PushMode = Field(PushMode.RECORDING, description="`fcm` sends, `recording` keeps what phones would show.")
+    fcm_base_url: str = Field("https://fcm.googleapis.com", description="Where FCM is.")
+    fcm_connections: PositiveInt = Field(16, description="Messages a delivery process hands to FCM at the same time.")
+    firebase_credentials: str | None = Field(None, description="Path of a service account file, for `PUSH=fcm`.")
+
+    smtp_url: str | None = Field(
+        None, description="`smtp://user:password@host:587` (STARTTLS) or `smtps://…:465`; percent-encode the password."
+    )
+    smtp_from: str | None = Field(None, description="Sender of e-mails, `Yanında <bildirim@ornek.org>`.")
+    smtp_ca_file: str | None = Field(None, description="Certificates to trust for SMTP besides the system's.")
+    sms_gateway_url: str | None = Field(None, description="HTTP gateway that sends SMS.")
+    sms_gateway_token: str | None = Field(None, description="Bearer token of the gateway.")
+    sms_gateway_content_type: str = Field("application/json", description="Content type of requests to the gateway.")
+    sms_gateway_request: str | None = Field(None, description="Jinja template of a request; see README.")
+    sms_gateway_answer: str | None = Field(None, description="Jinja template that reads an answer; see README.")
+    twilio_account_sid: str | None = Field(None, description="Twilio account that sends SMS.")
+    twilio_auth_token: str | None = Field(None, description="Its auth token.")
+    twilio_from: str | None = Field(None, description="Twilio number, or `MG…` of a messaging service.")
+    twilio_base_url: str = Field("https://api.twilio.com", description="Where Twilio is.")
+    whatsapp_phone_number_id: str | None = Field(None, description="WhatsApp number that sends, by its Cloud API id.")
+    whatsapp_access_token: str | None = Field(None, description="Access token of the Cloud API.")
+    whatsapp_base_url: str = Field("https://graph.facebook.com/v21.0", description="Where the Cloud API is.")
+    webhook_secret: str | None = Field(
+        None, description="Signs webhooks to addresses that are in no directory, `whsec_` and base64."
+    )
+    webhook_allow_private: bool = Field(False, description="Lets webhooks go to private addresses; for tests.")
+    country_code: str = Field("90", pattern=r"^[1-9][0-9]{0,3}$", description="Of phone numbers written without one.")
+    dead_letter_alarm: PositiveInt = Field(20, description="So many open dead letters alarm the coordinators.")
+    action_topic_prefix: str = Field("cinga", description="First word of the names of the action streams.")
+    action_handover_types: str = Field(
+        "device_downlink", description="Step types, comma-separated, that another service carries out."
+    )
+
+    time_zone: str = Field("Europe/Istanbul", description="Calendar in which a month begins.")
+    offer_ttl_s: PositiveInt = Field(600, description="Time a student has to answer.")
+    match_radius_m: float = Field(1000.0, gt=0, le=100_000, description="How far away a student may be.")
+    candidate_cap: int = Field(50, ge=1, le=1000, description="Longest list made at once; the rest is asked for later.")
+    search_limit_s: PositiveInt = Field(3600, description="No new offer this long after the search began.")
+    start_limit_s: PositiveInt = Field(1800, description="An accepted task not started by then is reported.")
+    complete_limit_s: PositiveInt = Field(14_400, description="An accepted task not completed by then is reported.")
+    tasks_per_minute: PositiveInt = Field(60, description="New tasks one elder may create in a minute.")
+    locations_per_minute: PositiveInt = Field(60, description="Location updates one student may send in a minute.")
+
+    matcher_listener: bool = Field(True, description="Follow Redis's expiry events.")
+    matcher_ticker: bool = Field(True, description="Follow the sorted set of deadlines.")
+    matcher_reconciler: bool = Field(True, description="Sweep PostgreSQL for what the other two missed.")
+    reconcile_interval_s: PositiveFloat = Field(2.0, description="Time between two sweeps.")
+    matcher_batch: int = Field(200, ge=1, le=2000, description="Most tasks handled in one transaction.")
+    matcher_metrics_port: int = Field(0, ge=0, le=65535, description="Port of the matcher's `/metrics`; 0 is off.")
+
+    notification_queue_capacity: PositiveInt = Field(1000, description="Most notifications in memory for one channel.")
+    notification_queue_consumer_threads: PositiveInt = Field(2, description="Threads that serve one channel.")
+    notification_backlog_limit: PositiveInt = Field(
+        100_000, description="So many unsent notifications make `POST /api/notifications` answer 503."
+    )
+    notification_max_age_s: PositiveInt = Field(86_400, description="A notification that waited longer is EXPIRED.")
+    delivery_poll_s: PositiveFloat = Field(1.0, description="Longest wait for a notification nobody announced.")
+    delivery_metrics_port: int = Field(0, ge=0, le=65535, description="Port of delivery's `/metrics`; 0 is off.")
+
+    failpoints: str | None = Field(None, description="Where a test lets processes die or pause; never in production.")
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known_time_zone(cls, value: str) -> str:
+        if value not in available_timezones():
+            raise ValueError("is not a time zone of the IANA database, such as Europe/Istanbul")
+        return value
+
+    @field_validator("log_level")
+    @classmethod
+    def _known_level(cls, value: str) -> str:
+        if value.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+            raise ValueError("must be DEBUG, INFO, WARNING or ERROR")
+        return value.upper()
+
+    @field_validator("failpoints")
+    @classmethod
+    def _readable_failpoints(cls, value: str | None) -> str | None:
+        places.parse(value or "")
+        return value
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _usable_webhook_secret(cls, value: str | None) -> str | None:
+        if value is not None:
+            signing_secrets.decode(value)
+        return value
+
+    @field_validator("smtp_url")
+    @classmethod
+    def _readable_smtp_url(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_server(value)
+        return value
+
+    @field_validator("smtp_from")
+    @classmethod
+    def _readable_smtp_from(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_sender(value)
+        return value
+
+    @field_validator("smtp_ca_file")
+    @classmethod
+    def _usable_smtp_ca_file(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(value)
+            except OSError as error:
+                raise ValueError(f"holds no certificates that can be read ({type(error).__name__})") from None
+        return value
+
+    @field_validator("sms_gateway_url", "twilio_base_url", "whatsapp_base_url")
+    @classmethod
+    def _whole_url(cls, value: str | None) -> str | None:
+        if value is not None and not re.match(r"https?://[^/\s?#]+\S*$", value):
+            raise ValueError("must be a URL that begins with https:// or http://")
+        return value
+
+    @field_validator("sms_gateway_answer")
+    @classmethod
+    def _readable_answer_template(cls, value: str | None) -> str | None:
+        gateway_templates.answer_template(value)
+        return value
+
+    @property
+    def mail_server(self) -> MailServer | None:
+        return parse_server(self.smtp_url) if self.smtp_url else None
+
+    @property
+    def mail_sender(self) -> MailSender | None:
+        return parse_sender(self.smtp_from) if self.smtp_from else None
+
+    @property
+    def handover_types(self) -> frozenset[str]:
+        """The types of `action_handover_types`, one by one."""
+        types = (type_.strip() for type_ in self.action_handover_types.split(","))
+        return frozenset(type_ for type_ in types if type_)
+
+    @property
+    def recorded_types(self) -> frozenset[str]:
+        """What is kept instead of sent, because nothing is set up that would send it."""
+        away = {
+            "PUSH": self.push is PushMode.RECORDING,
+            "EMAIL": self.smtp_url is None,
+            "SMS": self.sms_gateway_url is None and self.twilio_account_sid is None,
+            "WHATSAPP": self.whatsapp_phone_number_id is None,
+        }
+        production = self.environment is Environment.PRODUCTION
+        return frozenset(type_ for type_, is_away in away.items() if is_away and not production)
+
+    def __repr__(self) -> str:
+        """A setting that slips into a log or a trace tells none of the secrets that it stands beside."""
+        return f"{type(self).__name__}(environment={self.environment.value!r}, …)"
+
+    __str__ = __repr__
+
+    @model_validator(mode="after")
+    def _safe_together(self) -> "Settings":
+        problems = self._auth_problems() + self._push_problems() + self._mail_problems() + self._phone_problems()
+        problems += self._only_for_tests()
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    def _auth_problems(self) -> list[str]:
+        problems: list[str] = []
+        production = self.environment is Environment.PRODUCTION
+        if self.auth_mode is AuthMode.FIREBASE:
+            if not self.firebase_project_id:
+                problems.append("FIREBASE_PROJECT_ID must be set when AUTH_MODE=firebase")
+        elif production:
+            problems.append("AUTH_MODE=local issues its own tokens and is refused in production; use firebase")
+        elif self.auth_secret is None or len(self.auth_secret) < 32 or self.auth_secret.lower() in DEFAULT_SECRETS:
+            problems.append("AUTH_SECRET must be set to at least 32 random characters when AUTH_MODE=local")
+        if production and self.firebase_auth_emulator_host:
+            problems.append("FIREBASE_AUTH_EMULATOR_HOST accepts unsigned tokens and is refused in production")
+        return problems
+
+    def _push_problems(self) -> list[str]:
+        problems: list[str] = []
+        if self.push is PushMode.FCM and not self.firebase_credentials:
+            problems.append("FIREBASE_CREDENTIALS must name a service account file when PUSH=fcm")
+        if self.push is PushMode.RECORDING and self.environment is Environment.PRODUCTION:
+            problems.append("PUSH=recording reaches no phone and is refused in production; use fcm")
+        return problems
+
+    def _mail_problems(self) -> list[str]:
+        problems: list[str] = []
+        server = self.mail_server
+        if server is not None and self.smtp_from is None:
+            problems.append("SMTP_FROM must say as whom e-mails are written when SMTP_URL is set")
+        if server is not None and server.tls is Tls.NONE and self.environment is Environment.PRODUCTION:
+            problems.append("SMTP_URL with ?tls=none sends e-mails unencrypted and is refused in production")
+        return problems
+
+    def _phone_problems(self) -> list[str]:
+        problems = self._half_set("twilio_account_sid", "twilio_auth_token", "twilio_from")
+        problems += self._half_set("whatsapp_phone_number_id", "whatsapp_access_token")
+        if self.sms_gateway_url and self.twilio_account_sid:
+            problems.append("SMS_GATEWAY_URL and TWILIO_ACCOUNT_SID are both set, but SMS can leave by one only")
+        try:
+            gateway_templates.request_template(self.sms_gateway_request, self.sms_gateway_content_type)
+        except gateway_templates.InvalidTemplate as error:
+            problems.append(f"SMS_GATEWAY_REQUEST: {error}")
+        return problems
+
+    def _half_set(self, *names: str) -> list[str]:
+        """Settings that are good for nothing alone."""
+        missing = [name for name in names if getattr(self, name) is None]
+        given = [name.upper() for name in names if name not in missing]
+        return [f"{name.upper()} must be set together with {', '.join(given)}" for name in missing if given]
+
+    def _only_for_tests(self) -> list[str]:
+        problems: list[str] = []
+        if self.environment is not Environment.PRODUCTION:
+            return problems
+        if self.failpoints:
+            problems.append("FAILPOINTS kills processes on purpose and is refused in production")
+        if self.webhook_allow_private:
+            problems.append("WEBHOOK_ALLOW_PRIVATE opens the inside of our network and is refused in production")
+        return problems
+
+
+# May also be given as the path of a file that holds them, in a variable of this name and `_FILE`.
+SECRETS = frozenset(
+    {
+        "database_url",
+        "redis_url",
+        "auth_secret",
+        "metrics_token",
+        "smtp_url",
+        "sms_gateway_token",
+        "twilio_auth_token",
+        "whatsapp_access_token",
+        "webhook_secret",
+    }
+)
+
+
+def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
+    source = os.environ if environ is None else environ
+    given = {name: _read(source, name) for name in Settings.model_fields}
+    values: dict[str, Any] = {name: value for name, value in given.items() if value}
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        raise SettingsError("\n".join(_explain(item) for item in error.errors())) from None
+
+
+def _read(source: Mapping[str, str], name: str) -> str:
+    variable = name.upper()
+    path = source.get(f"{variable}_FILE", "").strip() if name in SECRETS else ""
+    value = source.get(variable, "").strip()
+    if not path:
+        return value
+    if value:
+        raise SettingsError(f"{variable}: is set both directly and by {variable}_FILE")
+    try:
+        return Path(path).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{variable}_FILE: cannot be read ({type(error).__name__})") from None
+
+
+def _explain(item: Any) -> str:
+    """One line for one problem, with the variable's name and never its value, which may be a secret."""
+    message = str(item["msg"]).removeprefix("Value error, ")
+    variable = ".".join(str(part) for part in item["loc"]).upper()
+    return f"{variable}: {message}" if variable else message

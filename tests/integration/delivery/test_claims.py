@@ -1,0 +1,282 @@
+"""Claiming, fencing and recording, on the real database."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.db.database import Database
+from app.delivery.messages.claims import CLAIM, Claim, Claimed, claim, put_back
+from app.delivery.messages.outcomes import Report, Try, Verdict, record
+from app.delivery.messages.retry import Result
+from app.delivery.messages.values import Device, NotificationType, Outcome, Priority
+from app.delivery.messages.values import NotificationStatus as S
+from app.delivery.role import FOLLOWERS
+from tests.support.delivery import add_user, attempts, change, make_due, post, row
+
+PUSH = NotificationType.PUSH
+SENT = Verdict(S.SENT)
+
+
+def take(db: Database, limit: int = 10, lease_s: float = 30) -> Claim:
+    with db.transaction() as conn:
+        return claim(conn, PUSH, limit, lease_s, followers=FOLLOWERS)
+
+
+def tell(db: Database, *reports: Report) -> int:
+    with db.transaction() as conn:
+        return len(record(conn, reports, FOLLOWERS))
+
+
+def later(seconds: float) -> datetime:
+    return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+def retry(seconds: float) -> Verdict:
+    return Verdict(S.RETRYING, due_at=later(seconds), error_code="TIMEOUT", failed=True)
+
+
+def test_a_claim_takes_each_notification_once(db: Database) -> None:
+    ids = post(db, [add_user(db)] * 5)
+    first, second = take(db, limit=3), take(db, limit=3)
+    assert len(first.taken) == 3
+    assert {one.id for one in first.taken + second.taken} == set(ids)
+    assert take(db).size == 0
+
+
+def test_two_claims_at_the_same_time_share_without_waiting(db: Database) -> None:
+    post(db, [add_user(db)] * 6)
+    with db.transaction() as one, db.transaction() as other:
+        mine = claim(one, PUSH, 3, 30, followers=FOLLOWERS).taken
+        theirs = claim(other, PUSH, 6, 30, followers=FOLLOWERS).taken
+    assert (len(mine), len(theirs)) == (3, 3)
+    assert not {one.id for one in mine} & {one.id for one in theirs}
+
+
+def test_urgent_ones_are_taken_first_and_the_oldest_of_a_priority_before_the_rest(db: Database) -> None:
+    user_id = add_user(db)
+    order = [Priority.LOW, Priority.NORMAL, Priority.URGENT, Priority.HIGH, Priority.URGENT]
+    ids = [post(db, [user_id], priority=priority)[0] for priority in order]
+    taken = [one.id for _ in range(5) for one in take(db, limit=1).taken]
+    assert taken == [ids[2], ids[4], ids[3], ids[1], ids[0]]
+
+
+def test_what_is_not_due_is_left(db: Database) -> None:
+    [id_] = post(db, [add_user(db)])
+    change(db, id_, "due_at = clock_timestamp() + interval '1 hour'")
+    assert take(db).size == 0
+
+
+def test_what_has_expired_is_never_handed_out(db: Database) -> None:
+    [id_] = post(db, [add_user(db)], expires_at=later(-0.001))
+    found = take(db)
+    assert (found.taken, found.expired) == ([], 1)
+    stored = row(db, id_)
+    assert (stored.status, stored.error_code, stored.attempts) == ("EXPIRED", "TOO_LATE", 0)
+
+
+def test_a_claim_knows_the_persons_devices(db: Database) -> None:
+    user_id = add_user(db, "phone", "tablet")
+    post(db, [user_id])
+    [one] = take(db).taken
+    assert [(device.device_id, device.token) for device in one.devices] == [
+        ("phone", "token-phone"),
+        ("tablet", "token-tablet"),
+    ]
+
+
+def test_a_claim_whose_lease_ran_out_goes_to_another_worker(db: Database) -> None:
+    [id_] = post(db, [add_user(db)])
+    [lost] = take(db).taken
+    assert take(db).size == 0
+    make_due(db, id_)
+    [taken] = take(db).taken
+    assert (lost.attempt, taken.attempt) == (1, 2)
+
+
+def test_the_record_of_a_worker_that_lost_its_lease_is_refused(db: Database) -> None:
+    [id_] = post(db, [add_user(db)])
+    [lost] = take(db).taken
+    make_due(db, id_)
+    [held] = take(db).taken
+    assert tell(db, Report(lost, Verdict(S.DEAD, error_code="TIMEOUT", failed=True))) == 0
+    assert row(db, id_).status == "SENDING"
+    assert tell(db, Report(held, SENT)) == 1
+    assert tell(db, Report(held, SENT)) == 0
+    assert row(db, id_).status == "SENT"
+
+
+def test_what_a_late_worker_did_send_is_not_sent_to_that_device_again(db: Database) -> None:
+    [id_] = post(db, [add_user(db, "phone", "tablet")])
+    [late] = take(db).taken
+    make_due(db, id_)
+    take(db)
+    tell(db, Report(late, SENT, [Try(late.devices[0], Result(Outcome.SENT))]))
+    make_due(db, id_)
+    [next_one] = take(db).taken
+    assert next_one.settled == {"phone": Outcome.SENT}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "settled"),
+    [
+        (Outcome.SENT, True),
+        (Outcome.PERMANENT, True),
+        (Outcome.TRANSIENT, False),
+        (Outcome.UNKNOWN, False),
+        (Outcome.RECIPIENT_GONE, False),
+    ],
+)
+def test_only_devices_that_are_done_with_are_left_out_of_the_next_try(
+    db: Database, outcome: Outcome, settled: bool
+) -> None:
+    [id_] = post(db, [add_user(db, "phone")])
+    [one] = take(db).taken
+    device = replace(one.devices[0], token="another by now")
+    tell(db, Report(one, retry(60), [Try(device, Result(outcome, "X"))]))
+    make_due(db, id_)
+    [again] = take(db).taken
+    assert ("phone" in again.settled) is settled
+    assert (again.failures, again.attempt) == (1, 2)
+
+
+def test_a_record_ends_or_postpones_a_notification(db: Database) -> None:
+    user_id = add_user(db, "phone")
+    sent, dead, waiting = post(db, [user_id] * 3)
+    one, two, three = take(db).taken
+    code = Try(two.devices[0], Result(Outcome.PERMANENT, "SENDER_ID_MISMATCH"))
+    reports = [
+        Report(one, SENT, [Try(one.devices[0], Result(Outcome.SENT, provider_message_id="m/1"))]),
+        Report(two, Verdict(S.DEAD, error_code="SENDER_ID_MISMATCH", failed=True), [code]),
+        Report(three, retry(60)),
+    ]
+    assert tell(db, *reports) == 3
+    assert [row(db, id_).status for id_ in (sent, dead, waiting)] == ["SENT", "DEAD", "RETRYING"]
+    assert [row(db, id_).finished_at is None for id_ in (sent, dead, waiting)] == [False, False, True]
+    assert attempts(db, dead) == [(1, "phone", "PERMANENT", "SENDER_ID_MISMATCH")]
+    assert attempts(db, sent) == [(1, "phone", "SENT", None)]
+
+
+def test_a_retry_of_what_was_taken_back_meanwhile_is_none(db: Database) -> None:
+    [id_] = post(db, [add_user(db)])
+    [one] = take(db).taken
+    change(db, id_, "expires_at = clock_timestamp()")
+    tell(db, Report(one, retry(5)))
+    assert row(db, id_).status == "EXPIRED"
+
+
+def gone(one: Claimed, device: Device) -> Report:
+    result = Result(Outcome.RECIPIENT_GONE, "UNREGISTERED")
+    return Report(one, Verdict(S.DEAD, error_code="UNREGISTERED", failed=True), [Try(device, result)])
+
+
+def devices(db: Database) -> list[Any]:
+    with db.transaction() as conn:
+        return list(conn.execute(text("SELECT device_id FROM devices ORDER BY device_id")).scalars())
+
+
+def test_a_device_that_is_gone_is_forgotten_and_no_other(db: Database) -> None:
+    post(db, [add_user(db, "phone", "tablet")])
+    [one] = take(db).taken
+    tell(db, gone(one, one.devices[0]))
+    assert devices(db) == ["tablet"]
+
+
+def test_a_device_that_registered_anew_meanwhile_stays(db: Database) -> None:
+    post(db, [add_user(db, "phone")])
+    [one] = take(db).taken
+    tell(db, gone(one, replace(one.devices[0], token="the one before")))
+    assert devices(db) == ["phone"]
+
+
+def test_what_is_put_back_can_be_taken_at_once(db: Database) -> None:
+    first, second = post(db, [add_user(db)] * 2)
+    change(db, second, "failures = 1")
+    with db.transaction() as conn:
+        put_back(conn, claim(conn, PUSH, 10, 30, followers=FOLLOWERS).taken)
+    assert [row(db, id_).status for id_ in (first, second)] == ["ACCEPTED", "RETRYING"]
+    assert [one.attempt for one in take(db).taken] == [2, 2]
+
+
+def test_only_the_holder_can_put_back(db: Database) -> None:
+    [id_] = post(db, [add_user(db)])
+    [lost] = take(db).taken
+    make_due(db, id_)
+    take(db)
+    with db.transaction() as conn:
+        put_back(conn, [lost])
+    assert row(db, id_).status == "SENDING"
+
+
+def plan_of_a_claim(db: Database) -> str:
+    with db.transaction() as conn:
+        values = {
+            "notification_type": "PUSH",
+            "limit": 200,
+            "starved": 20,
+            "starved_after_s": 30,
+            "lease_s": 30,
+            "max_age_s": 86_400,
+        }
+        rows = conn.execute(text("EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + CLAIM.text), values)
+        return "\n".join(rows.scalars())
+
+
+def fill(db: Database, user_id: int, status: str, count: int, due: str) -> None:
+    with db.transaction() as conn:
+        conn.execute(
+            text(
+                "INSERT INTO notifications (id, notification_type, recipient, recipient_user_id, subject, body, status,"
+                " priority, due_at, finished_at)"
+                " SELECT gen_random_uuid(), 'PUSH', 'user:1', :user_id, '', '', :status,"
+                " (ARRAY['LOW', 'NORMAL', 'HIGH', 'URGENT'])[1 + i % 4],"
+                f" {due}, CASE WHEN :status = 'SENT' THEN clock_timestamp() END FROM generate_series(1, :count) AS i"
+            ),
+            {"user_id": user_id, "status": status, "count": count},
+        )
+
+
+def test_a_flood_of_urgent_ones_leaves_room_for_what_has_waited_long(db: Database) -> None:
+    user_id = add_user(db)
+    fill(db, user_id, "ACCEPTED", 40, "clock_timestamp() - interval '1 hour'")
+    [oldest] = post(db, [user_id], priority=Priority.LOW)
+    change(db, oldest, "due_at = clock_timestamp() - interval '2 hours'")
+    post(db, [user_id] * 100, priority=Priority.URGENT)
+    taken = take(db, limit=20).taken
+    assert oldest in {one.id for one in taken}
+    assert Counter(one.event.priority for one in taken)[Priority.URGENT] >= 17
+    assert len(taken) == 20
+
+
+def test_a_claim_of_one_gives_way_once_in_ten_times(db: Database) -> None:
+    user_id = add_user(db)
+    [oldest] = post(db, [user_id], priority=Priority.LOW)
+    change(db, oldest, "due_at = clock_timestamp() - interval '2 hours'")
+    post(db, [user_id] * 5, priority=Priority.URGENT)
+    with db.transaction() as conn:
+        [first] = claim(conn, PUSH, 1, 30, chance=lambda: 0.89, followers=FOLLOWERS).taken
+        [second] = claim(conn, PUSH, 1, 30, chance=lambda: 0.91, followers=FOLLOWERS).taken
+    assert (first.event.priority, second.id) == (Priority.URGENT, oldest)
+
+
+def test_what_waited_longer_than_a_notification_may_is_expired(db: Database) -> None:
+    [id_] = post(db, [add_user(db)])
+    change(db, id_, "created_at = clock_timestamp() - interval '25 hours'")
+    assert take(db) == Claim([], 1)
+    assert row(db, id_).status == "EXPIRED"
+
+
+def test_a_claim_reads_neither_what_is_finished_nor_what_waits_for_later(db: Database) -> None:
+    user_id = add_user(db)
+    fill(db, user_id, "SENT", 20_000, "NULL")
+    fill(db, user_id, "RETRYING", 20_000, "clock_timestamp() + interval '1 hour'")
+    fill(db, user_id, "ACCEPTED", 8, "clock_timestamp()")
+    with db.transaction() as conn:
+        conn.execute(text("ANALYZE notifications"))
+    plan = plan_of_a_claim(db)
+    assert "notifications_due_idx" in plan
+    assert "Seq Scan on notifications" not in plan
+    assert "Rows Removed by Filter" not in plan

@@ -1,0 +1,77 @@
+"""The four service levels, counted by hand beside what is measured."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+
+from app.db.database import Database
+from app.delivery.messages.dead_letters import NewDeadLetter, write
+from app.delivery.messages.service_levels import ServiceLevels, measure_service_levels
+from app.delivery.messages.values import Priority
+from app.foundation.ids import earliest_id, uuid7
+from app.ops.service_level_gauges import ServiceLevelGauges
+from tests.support.delivery import add_user, post
+
+
+def end(db: Database, ids: list[UUID], status: str, took_s: float = 0.0) -> None:
+    with db.transaction() as conn:
+        conn.execute(
+            text(
+                "UPDATE notifications SET status = :status, due_at = NULL,"
+                " finished_at = created_at + make_interval(secs => :took_s) WHERE id = ANY(:ids)"
+            ),
+            {"status": status, "took_s": took_s, "ids": ids},
+        )
+
+
+def give_up(db: Database, id_: UUID, *, retryable: bool) -> None:
+    end(db, [id_], "DEAD")
+    with db.transaction() as conn:
+        write(conn, [NewDeadLetter("push", "TIMEOUT", retryable, notification_id=id_)])
+
+
+def measured(db: Database) -> ServiceLevels:
+    with db.reading() as conn:
+        return measure_service_levels(conn)
+
+
+def test_all_is_well_where_nothing_was_sent(db: Database) -> None:
+    assert measured(db) == ServiceLevels(0.0, 1.0, 0.0, 0.0)
+
+
+def test_the_levels_are_shares_of_what_came_to_an_end(db: Database) -> None:
+    user_id = add_user(db)
+    plain = post(db, [user_id] * 96)
+    end(db, plain[:90], "SENT", 1.0)
+    end(db, plain[90:95], "SENT", 9.0)
+    end(db, plain[95:], "EXPIRED")
+    urgent = post(db, [user_id] * 4, priority=Priority.URGENT)
+    end(db, urgent[:2], "SENT", 1.0)
+    give_up(db, urgent[2], retryable=True)
+    give_up(db, urgent[3], retryable=False)
+    post(db, [user_id] * 7)
+    told = measured(db)
+    assert (told.success_rate, told.dlq_rate, told.critical_exhausted_rate) == (0.97, 0.02, 0.25)
+    assert 1.0 < told.p95_s <= 9.0
+
+
+def test_what_is_older_than_an_hour_does_not_count(db: Database) -> None:
+    [id_] = post(db, [add_user(db)])
+    give_up(db, id_, retryable=True)
+    with db.transaction() as conn:
+        conn.execute(text("DELETE FROM dead_letters"))
+        old = earliest_id(db.now() - timedelta(minutes=61))
+        conn.execute(text("UPDATE notifications SET id = :old"), {"old": old})
+    assert measured(db).dlq_rate == 0.0
+
+
+def test_an_id_made_now_is_not_before_now(db: Database) -> None:
+    now = db.now()
+    assert earliest_id(now - timedelta(seconds=1)) < uuid7() < earliest_id(now + timedelta(seconds=60))
+
+
+@pytest.mark.parametrize("name", ["p95_seconds", "success_ratio"])
+def test_prometheus_is_told(db: Database, name: str) -> None:
+    assert f"yaninda_slo_delivery_{name}" in {metric.name for metric in ServiceLevelGauges(db).collect()}

@@ -1,0 +1,272 @@
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from app.delivery.channels.base import Parcel
+from app.delivery.channels.memory import MemoryChannel
+from app.delivery.messages.outcomes import Verdict
+from app.delivery.messages.retry import Result
+from app.delivery.messages.values import NotificationStatus as S
+from app.delivery.messages.values import Outcome
+from app.delivery.sending.breaker_gate import BreakerGate
+from app.delivery.sending.sender import Sender
+from app.foundation.clock import FakeClock
+from app.foundation.errors import Unavailable
+from app.redis_store.breakers import BreakerRules, MemoryBreakers, Permit
+from tests.support.delivery import PHONE, TABLET, claimed
+
+SENT = Result(Outcome.SENT)
+DOWN = Result(Outcome.TRANSIENT, "UNREACHABLE")
+BUSY = Result(Outcome.TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=60)
+GONE = Result(Outcome.RECIPIENT_GONE, "UNREGISTERED")
+BUSY_MAILBOX = Result(Outcome.TRANSIENT, "SMTP_450", at_fault=False)
+SLOW_DOWN = Result(Outcome.TRANSIENT, "HTTP_429", retry_after_s=5, at_fault=False)
+REFUSED = Result(Outcome.PERMANENT, "SENDER_ID_MISMATCH")
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+def answering(**by_device: Result) -> MemoryChannel:
+    return MemoryChannel(lambda parcel: by_device[parcel.device.device_id if parcel.device else "none"])
+
+
+def verdict(channel: MemoryChannel, clock: FakeClock, **changes: object) -> Verdict:
+    [report] = Sender(channel, clock, rng=lambda: 0.0).deliver([claimed(clock, **changes)])
+    return report.verdict
+
+
+def in_s(clock: FakeClock, seconds: float) -> object:
+    return clock.now() + timedelta(seconds=seconds)
+
+
+def test_each_device_gets_the_message(clock: FakeClock) -> None:
+    channel = answering(phone=SENT, tablet=SENT)
+    assert verdict(channel, clock, devices=(PHONE, TABLET)) == Verdict(S.SENT)
+    assert [parcel.device for parcel in channel.sent] == [PHONE, TABLET]
+
+
+def test_a_device_that_has_it_is_left_alone_on_the_next_try(clock: FakeClock) -> None:
+    channel = answering(tablet=SENT)
+    settled = {PHONE.device_id: Outcome.SENT}
+    assert verdict(channel, clock, devices=(PHONE, TABLET), settled=settled, attempt=2, failures=1).status is S.SENT
+    assert [parcel.device for parcel in channel.sent] == [TABLET]
+
+
+def test_one_device_that_may_still_take_it_keeps_the_notification_waiting(clock: FakeClock) -> None:
+    told = verdict(answering(phone=SENT, tablet=DOWN), clock, devices=(PHONE, TABLET))
+    assert told == Verdict(S.RETRYING, in_s(clock, 1), "UNREACHABLE", failed=True)
+
+
+def test_devices_are_tried_again_together_when_the_most_patient_may_be(clock: FakeClock) -> None:
+    told = verdict(answering(phone=DOWN, tablet=BUSY), clock, devices=(PHONE, TABLET))
+    assert told.due_at == in_s(clock, 60)
+
+
+def test_one_device_reached_is_enough_when_the_other_is_given_up(clock: FakeClock) -> None:
+    assert verdict(answering(phone=SENT, tablet=DOWN), clock, devices=(PHONE, TABLET), failures=2).status is S.SENT
+    assert verdict(answering(phone=SENT, tablet=GONE), clock, devices=(PHONE, TABLET)).status is S.SENT
+
+
+def test_a_device_that_had_it_earlier_counts_when_the_other_is_given_up(clock: FakeClock) -> None:
+    settled = {PHONE.device_id: Outcome.SENT}
+    told = verdict(answering(tablet=DOWN), clock, devices=(PHONE, TABLET), settled=settled, attempt=3, failures=2)
+    assert told.status is S.SENT
+
+
+@pytest.mark.parametrize("result", [GONE, REFUSED])
+def test_a_failure_for_good_is_a_dead_letter_at_once(clock: FakeClock, result: Result) -> None:
+    assert verdict(answering(phone=result), clock) == Verdict(S.DEAD, None, result.error_code, failed=True)
+
+
+def test_retries_end(clock: FakeClock) -> None:
+    told = verdict(answering(phone=DOWN), clock, failures=2)
+    assert told == Verdict(S.DEAD, None, "UNREACHABLE", failed=True, retryable=True)
+
+
+def test_a_workers_death_uses_up_no_retry(clock: FakeClock) -> None:
+    assert verdict(answering(phone=DOWN), clock, attempt=9, failures=0).status is S.RETRYING
+
+
+def test_without_a_device_a_push_is_a_dead_letter_at_once(clock: FakeClock) -> None:
+    channel = answering()
+    assert verdict(channel, clock, devices=()) == Verdict(S.DEAD, error_code="NO_DEVICE")
+    assert channel.sent == []
+
+
+def test_a_channel_that_needs_no_device_gets_the_message_all_the_same(clock: FakeClock) -> None:
+    channel = MemoryChannel(needs_device=False)
+    assert verdict(channel, clock, devices=()).status is S.SENT
+    assert [parcel.device for parcel in channel.sent] == [None]
+
+
+def test_nothing_is_sent_at_or_after_its_expiry(clock: FakeClock) -> None:
+    channel = answering(phone=SENT)
+    assert verdict(channel, clock, expires_at=clock.now()) == Verdict(S.EXPIRED, error_code="TOO_LATE")
+    assert channel.sent == []
+
+
+def test_a_device_whose_turn_comes_after_the_expiry_gets_nothing(clock: FakeClock) -> None:
+    def slow(parcel: Parcel) -> Result:
+        clock.advance(5)
+        return SENT
+
+    channel = MemoryChannel(slow)
+    told = verdict(channel, clock, devices=(PHONE, TABLET), expires_at=clock.now() + timedelta(seconds=4))
+    assert told == Verdict(S.SENT)
+    assert [parcel.device for parcel in channel.sent] == [PHONE]
+
+
+def test_a_retry_that_would_come_too_late_is_none(clock: FakeClock) -> None:
+    told = verdict(answering(phone=BUSY), clock, expires_at=clock.now() + timedelta(seconds=59))
+    assert told == Verdict(S.EXPIRED, None, "QUOTA_EXCEEDED", failed=True)
+
+
+def test_nothing_is_begun_that_the_lease_may_not_outlive(clock: FakeClock) -> None:
+    channel = answering(phone=SENT)
+    told = verdict(channel, clock, lease_until=clock.now() + timedelta(seconds=6))
+    assert channel.sent == []
+    assert told == Verdict(S.ACCEPTED, in_s(clock, 1))
+
+
+def failing(error: Exception) -> Callable[[Parcel], Result]:
+    def fail(parcel: Parcel) -> Result:
+        raise error
+
+    return fail
+
+
+def test_a_store_of_ours_that_is_away_uses_up_no_retry(clock: FakeClock) -> None:
+    told = verdict(MemoryChannel(failing(Unavailable("Away."))), clock, failures=1)
+    assert told == Verdict(S.RETRYING, in_s(clock, 1))
+
+
+def test_a_channel_that_breaks_leaves_open_whether_the_message_went_out(clock: FakeClock) -> None:
+    [report] = Sender(MemoryChannel(failing(KeyError("x"))), clock, rng=lambda: 0.0).deliver([claimed(clock)])
+    assert report.tries[0].result == Result(Outcome.UNKNOWN, "CHANNEL_ERROR")
+    assert report.verdict.status is S.RETRYING
+
+
+# ---- breakers ------------------------------------------------------------------------------------------------
+
+RULES = BreakerRules(failures=3, open_s=15)
+
+
+class Seconds:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def seconds() -> Seconds:
+    return Seconds()
+
+
+@pytest.fixture
+def gate(seconds: Seconds) -> BreakerGate:
+    return BreakerGate(MemoryBreakers(RULES, seconds), seconds)
+
+
+def deliver(channel: MemoryChannel, clock: FakeClock, gate: BreakerGate, number: int = 1) -> list[Verdict]:
+    courier = Sender(channel, clock, gate, rng=lambda: 0.0)
+    return [report.verdict for report in courier.deliver([claimed(clock) for _ in range(number)])]
+
+
+def test_a_provider_that_keeps_failing_is_left_alone(clock: FakeClock, gate: BreakerGate) -> None:
+    channel = answering(phone=DOWN)
+    deliver(channel, clock, gate, 3)
+    [held] = deliver(channel, clock, gate)
+    assert len(channel.sent) == 3
+    assert held == Verdict(S.ACCEPTED, in_s(clock, 15), "BREAKER_OPEN")
+
+
+def test_one_message_of_a_batch_is_the_probe(clock: FakeClock, gate: BreakerGate, seconds: Seconds) -> None:
+    deliver(answering(phone=DOWN), clock, gate, 3)
+    seconds.now += 15
+    channel = MemoryChannel(batch_size=10)
+    told = deliver(channel, clock, gate, 4)
+    assert [one.status for one in told] == [S.SENT, S.ACCEPTED, S.ACCEPTED, S.ACCEPTED]
+    assert len(channel.sent) == 1
+    assert [one.status for one in deliver(channel, clock, gate, 4)] == [S.SENT] * 4
+
+
+def test_what_one_phone_has_is_sent_when_the_breaker_keeps_the_other_waiting_for_too_long(
+    clock: FakeClock, gate: BreakerGate
+) -> None:
+    deliver(answering(phone=DOWN), clock, gate, 3)
+    expires_at = clock.now() + timedelta(seconds=10)
+    half = claimed(clock, devices=(PHONE, TABLET), settled={TABLET.device_id: Outcome.SENT}, expires_at=expires_at)
+    [report] = Sender(MemoryChannel(), clock, gate, rng=lambda: 0.0).deliver([half])
+    assert report.verdict == Verdict(S.SENT)
+
+
+@pytest.mark.parametrize("result", [GONE, REFUSED, BUSY_MAILBOX, SLOW_DOWN])
+def test_a_probe_that_says_nothing_of_the_provider_closes_no_breaker(
+    clock: FakeClock, gate: BreakerGate, seconds: Seconds, result: Result
+) -> None:
+    deliver(answering(phone=DOWN), clock, gate, 3)
+    seconds.now += 15
+    deliver(answering(phone=result), clock, gate)
+    channel = MemoryChannel(batch_size=10)
+    deliver(channel, clock, gate, 4)
+    assert len(channel.sent) == 1, "the next one is the probe"
+
+
+def test_what_succeeded_before_the_breaker_opened_is_no_successful_probe(clock: FakeClock, seconds: Seconds) -> None:
+    shared = MemoryBreakers(RULES, seconds)
+    gate, elsewhere = BreakerGate(shared, seconds), BreakerGate(shared, seconds)
+    deliver(answering(phone=SENT), clock, gate)
+    deliver(answering(phone=DOWN), clock, elsewhere, 3)
+    seconds.now += 15
+    deliver(MemoryChannel(failing(Unavailable("Away."))), clock, gate)
+    channel = MemoryChannel(batch_size=10)
+    deliver(channel, clock, gate, 4)
+    assert len(channel.sent) == 1, "nothing was sent that could have been the probe"
+
+
+@pytest.mark.parametrize("result", [GONE, REFUSED, BUSY_MAILBOX, SLOW_DOWN])
+def test_what_is_not_the_providers_fault_trips_no_breaker(clock: FakeClock, gate: BreakerGate, result: Result) -> None:
+    deliver(answering(phone=result), clock, gate, 50)
+    assert [one.status for one in deliver(answering(phone=SENT), clock, gate)] == [S.SENT]
+
+
+def test_providers_of_one_channel_have_their_own_breakers(clock: FakeClock, gate: BreakerGate) -> None:
+    class Hosts(MemoryChannel):
+        def provider(self, parcel: Parcel) -> str:
+            return parcel.event.recipient
+
+    channel = Hosts(lambda parcel: DOWN if parcel.event.recipient == "down" else SENT, batch_size=10)
+    courier = Sender(channel, clock, gate, rng=lambda: 0.0)
+    courier.deliver([claimed(clock, recipient="down") for _ in range(3)])
+    reports = courier.deliver([claimed(clock, recipient=host) for host in ("up", "down", "up")])
+    assert [report.verdict.status for report in reports] == [S.SENT, S.ACCEPTED, S.SENT]
+
+
+def test_breakers_nobody_can_reach_let_everything_through(clock: FakeClock) -> None:
+    class Away(MemoryBreakers):
+        def ask(self, name: str, probe_s: float) -> Permit:
+            raise Unavailable("Away.")
+
+        def tell(self, name: str, *, calls: int, failures: int, probe: bool = False) -> None:
+            raise Unavailable("Away.")
+
+    assert [one.status for one in deliver(answering(phone=SENT), clock, BreakerGate(Away()), 3)] == [S.SENT] * 3
+
+
+def test_a_batch_keeps_results_and_notifications_together(clock: FakeClock) -> None:
+    wanted = [
+        claimed(clock, recipient_user_id=1, devices=(PHONE, TABLET)),
+        claimed(clock, recipient_user_id=2, devices=()),
+        claimed(clock, recipient_user_id=3),
+        claimed(clock, recipient_user_id=4, expires_at=clock.now()),
+        claimed(clock, recipient_user_id=5),
+    ]
+    channel = MemoryChannel(lambda parcel: REFUSED if parcel.event.recipient_user_id == 3 else SENT, batch_size=3)
+    reports = Sender(channel, clock).deliver(wanted)
+    assert [report.verdict.status for report in reports] == [S.SENT, S.DEAD, S.DEAD, S.EXPIRED, S.SENT]
+    assert [len(report.tries) for report in reports] == [2, 0, 1, 0, 1]

@@ -1,0 +1,126 @@
+"""The queue in memory: order, bounds, and who waits for whom."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from app.delivery.messages.values import URGENT_FIRST, Priority
+from app.foundation.buffer import STARVED_TURN, Buffer, BufferClosed
+
+P = Priority
+Item = tuple[Priority, int]
+
+
+def make(capacity: int = 1000) -> Buffer[Item]:
+    return Buffer(capacity, URGENT_FIRST, lambda item: item[0])
+
+
+def filled(*items: Item) -> Buffer[Item]:
+    queue = make()
+    for item in items:
+        queue.put(item)
+    return queue
+
+
+def in_background(work: Callable[[], object]) -> tuple[threading.Thread, list[object]]:
+    told: list[object] = []
+    thread = threading.Thread(target=lambda: told.append(work()), daemon=True)
+    thread.start()
+    return thread, told
+
+
+def test_first_in_is_first_out_within_a_priority() -> None:
+    queue = filled(*[(P.NORMAL, number) for number in range(5)])
+    assert [queue.take() for _ in range(5)] == [[(P.NORMAL, number)] for number in range(5)]
+
+
+def test_the_higher_priority_goes_first() -> None:
+    queue = filled((P.LOW, 1), (P.NORMAL, 2), (P.URGENT, 3), (P.HIGH, 4), (P.URGENT, 5))
+    assert queue.take(5) == [(P.URGENT, 3), (P.URGENT, 5), (P.HIGH, 4), (P.NORMAL, 2), (P.LOW, 1)]
+
+
+def test_a_starved_one_still_moves() -> None:
+    """However many urgent ones keep coming, the low one gets its turn."""
+    queue = filled((P.LOW, 0))
+    taken: list[Item] = []
+    for number in range(STARVED_TURN):
+        queue.put((P.URGENT, number))
+        taken += queue.take()
+    assert taken.index((P.LOW, 0)) == STARVED_TURN - 1
+
+
+def test_it_takes_what_is_there_and_no_more_than_asked_for() -> None:
+    queue = filled(*[(P.NORMAL, number) for number in range(3)])
+    assert len(queue.take(2)) == 2
+    assert len(queue.take(2)) == 1
+    assert queue.take(2, timeout_s=0) == []
+
+
+def test_a_full_queue_holds_back_a_put() -> None:
+    queue = make(capacity=1)
+    queue.put((P.NORMAL, 1))
+    thread, _ = in_background(lambda: queue.put((P.NORMAL, 3)))
+    thread.join(0.05)
+    assert thread.is_alive()
+    assert queue.take() == [(P.NORMAL, 1)]
+    thread.join(5)
+    assert queue.take() == [(P.NORMAL, 3)]
+
+
+def test_a_consumer_sleeps_until_there_is_something() -> None:
+    queue = make()
+    thread, told = in_background(queue.take)
+    queue.put((P.LOW, 7))
+    thread.join(5)
+    assert told == [[(P.LOW, 7)]]
+
+
+def test_closing_lets_everybody_go_and_hands_back_what_is_left() -> None:
+    queue = make(capacity=1)
+    queue.put((P.NORMAL, 1))
+
+    def put() -> str:
+        with pytest.raises(BufferClosed):
+            queue.put((P.NORMAL, 2))
+        return "refused"
+
+    producer, refused = in_background(put)
+    assert queue.close() == [(P.NORMAL, 1)]
+    producer.join(5)
+    assert refused == ["refused"]
+    assert queue.take() == []
+    with pytest.raises(BufferClosed):
+        queue.put((P.NORMAL, 3))
+
+
+def test_closing_wakes_consumers() -> None:
+    queue = make()
+    consumers = [in_background(queue.take) for _ in range(3)]
+    queue.close()
+    for thread, _ in consumers:
+        thread.join(5)
+    assert [told for _, told in consumers] == [[[]]] * 3
+
+
+def test_many_producers_and_consumers_lose_nothing_and_double_nothing() -> None:
+    queue, taken, lock = make(capacity=7), list[Item](), threading.Lock()
+
+    def produce(producer: int) -> None:
+        for number in range(500):
+            queue.put((tuple(P)[number % 4], producer * 1000 + number))
+
+    def consume() -> None:
+        while items := queue.take(3):
+            with lock:
+                taken.extend(items)
+                if len(taken) == 4000:
+                    queue.close()
+
+    consumers = [in_background(consume)[0] for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(produce, range(8)))
+    for thread in consumers:
+        thread.join(30)
+    assert sorted(number for _, number in taken) == sorted(p * 1000 + n for p in range(8) for n in range(500))
