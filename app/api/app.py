@@ -1,4 +1,5 @@
-"""The Flask application: the routes of the catalogue, hung up in Werkzeug's map, and what every response gets."""
+"""The Flask application: it registers the routes of the catalogue and adds to every response what all responses
+have."""
 
 import re
 import secrets
@@ -45,7 +46,7 @@ SECURITY_HEADERS = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
 QUIET_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Called every few seconds by machines; they are counted but leave no line in the log."""
+"""Machines call these every few seconds. The calls are counted but not logged."""
 
 
 def create_app(
@@ -67,7 +68,7 @@ def create_app(
     )
     app = Flask("yaninda", static_folder=None, template_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
-    # A path is either known as it stands or not known at all; nobody is sent on to a corrected one.
+    # No redirects: a path with doubled slashes is unknown, not corrected.
     app.url_map.merge_slashes = False
     for route in routes:
         app.add_url_rule(
@@ -95,7 +96,7 @@ def _read_when_shown(services: Services) -> list[Collector]:
 def token_verifier(settings: Settings) -> TokenVerifier:
     if settings.auth_mode is AuthMode.FIREBASE:
         assert settings.firebase_project_id is not None, "checked when the settings were read"
-        # Only here, because the library is large.
+        # Imported here because the library is large and most copies do not need it.
         from app.api.firebase import FirebaseTokens
 
         emulator = settings.firebase_auth_emulator_host is not None
@@ -105,7 +106,7 @@ def token_verifier(settings: Settings) -> TokenVerifier:
 
 
 def _admit(settings: Settings) -> None:
-    # Whoever watches over an overloaded copy is answered all the same.
+    # Health checks and metrics are answered even when the copy is overloaded.
     queue_limit_s = None if request.path in QUIET_ROUTES else settings.queue_limit_s
     admit(queue_limit_s, settings.request_timeout_s)
 
@@ -125,7 +126,7 @@ def _observe(app: Flask, metrics: HttpMetrics) -> None:
         for name, value in SECURITY_HEADERS:
             headers.add(name, value)
         headers.add(REQUEST_ID, g.request_id)
-        # The template and never the path: ids in a path are few people's business, and words in it may be anything.
+        # The route's template, never the path: a path holds ids, and an unknown path may hold anything.
         route = request.url_rule.rule if request.url_rule else "unknown"
         seconds = time.perf_counter() - g.started
         metrics.count(request.method if request.url_rule else "-", route, response.status_code, seconds)

@@ -1,4 +1,4 @@
-"""Who is calling: a bearer token becomes an active user, or the call ends here."""
+"""Authentication: turns a bearer token into an active user, or refuses the call."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class TokenMissing(Unauthenticated):
 
 
 class TokenInvalid(Unauthenticated):
-    """The token is forged, damaged, or meant for somebody else."""
+    """The token is forged, damaged, or was issued for another service."""
 
     code = "token_invalid"
     challenge: ClassVar[str] = 'Bearer error="invalid_token"'
@@ -68,7 +68,7 @@ Identity = UserId | FirebaseUid
 
 class TokenVerifier(Protocol):
     def verify(self, token: str) -> Identity:
-        """Raise `TokenInvalid`, `TokenExpired` or `VerifierUnavailable` where there is no identity to give."""
+        """Raises `TokenInvalid`, `TokenExpired` or `VerifierUnavailable`."""
         ...
 
 
@@ -99,7 +99,7 @@ class Doorkeeper:
         return caller
 
     def _known(self, identity: Identity) -> Caller:
-        # Read anew for every call: a deactivated user is out at once, however long the token runs.
+        # Read for every call, so that deactivating a user takes effect at once, not when the token expires.
         caller = self._find_caller(identity)
         if caller is None:
             raise UserUnknown("No user belongs to this token.")

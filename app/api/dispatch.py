@@ -1,4 +1,4 @@
-"""Runs a route for a request: who is calling, what do they say, what do they get."""
+"""Runs a route for a request: authenticates the caller, reads the input, builds the response."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ JSON = "application/json"
 
 
 def handler(route: Route, site: Site) -> Callable[..., Response]:
-    """The function that Flask calls for one route, with everything that can be known beforehand bound to it."""
+    """The function that Flask calls for one route. Everything that does not depend on the request is prepared once."""
     view, who, body, query, words = route.view, route.who, route.body, route.query, route.path_words
 
     def handle(**in_path: str) -> Response:
@@ -78,7 +78,7 @@ def _json_bytes() -> bytes:
     content = _bytes()
     if not content:
         return b""
-    # Werkzeug cuts a body that came without a length at the limit, and says nothing.
+    # Werkzeug silently truncates a body without Content-Length at the limit.
     if request.content_length is None and len(content) >= (request.max_content_length or 0):
         raise BodyTooLarge("The body is too large.")
     charset = request.mimetype_params.get("charset", "utf-8").lower()
@@ -94,7 +94,7 @@ def _bytes() -> bytes:
     except HTTPException:
         raise
     except Exception:
-        # Whatever the server makes of a connection that breaks off or of chunks that are none: the sender's doing.
+        # A broken connection or malformed chunks raise errors of the server's own; the sender caused them.
         raise BadRequest("The body cannot be read.") from None
 
 
@@ -108,6 +108,6 @@ def respond(route: Route, answer: Answer) -> Response:
     if body is None:
         return Response(status=status, headers=headers)
     if isinstance(body, BaseModel):
-        # The instance's own serializer writes bytes without a detour over dictionaries.
+        # The instance's own serializer writes bytes directly, without building dictionaries first.
         body = body.__pydantic_serializer__.to_json(body, by_alias=True)
     return Response(body, status, headers, content_type=route.content_type)

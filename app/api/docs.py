@@ -1,4 +1,4 @@
-"""The OpenAPI document as one page to read, without a script and without anything from elsewhere."""
+"""Renders the OpenAPI document as one HTML page, without scripts and without outside assets."""
 
 from html import escape
 from typing import Any

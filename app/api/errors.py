@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problems. This is the only module that knows which error is which HTTP status."""
+"""Errors as RFC 9457 problems. Only this module knows which error is which HTTP status."""
 
 import traceback
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ class BodyTooLarge(BadRequest):
 
 
 class Unauthenticated(AppError):
-    """Nobody we know is calling."""
+    """The call has no valid token."""
 
     code = "unauthenticated"
     challenge: ClassVar[str] = "Bearer"
@@ -110,7 +110,7 @@ class Unexpected(AppError):
     code = "internal_error"
 
 
-# The first class that fits decides, so the narrower ones come first.
+# The first matching class decides, so subclasses come before their bases.
 STATUSES: tuple[tuple[type[AppError], int], ...] = (
     (UnsupportedMediaType, 415),
     (BodyTooLarge, 413),
@@ -175,7 +175,7 @@ def _fields(error: AppError) -> list[FieldError]:
 
 
 def problem_of_http_error(error: HTTPException) -> Response:
-    """What Flask and Werkzeug raise by themselves: unknown paths, wrong methods, oversized or broken requests."""
+    """Translates what Flask and Werkzeug raise: unknown paths, wrong methods, oversized or broken requests."""
     match error.code:
         case 404:
             return problem(RouteUnknown("There is nothing at this path."))

@@ -28,12 +28,12 @@ class FirebaseTokens:
     def __init__(self, project_id: str, *, emulator: bool = False) -> None:
         self._emulator = emulator
         options = {"projectId": project_id, "httpTimeout": HTTP_TIMEOUT_S}
-        # An app of its own name leaves the one that sends pushes alone, and lets two exist side by side.
+        # A random name, because the library keeps its apps in a global registry and a test may create two.
         name = f"verifier-{secrets.token_hex(4)}"
         self._app: Any = _firebase.initialize_app(_NoCredential(), options, name)
 
     def verify(self, token: str) -> FirebaseUid:
-        # The library looks for an emulator by itself, and then believes unsigned tokens.
+        # The library reads the emulator's variable itself and then accepts unsigned tokens.
         if not self._emulator and _firebase._auth_utils.is_emulated():
             raise VerifierUnavailable("An emulator is set up that the settings do not know of.")
         try:
@@ -43,7 +43,7 @@ class FirebaseTokens:
         except auth.CertificateFetchError:
             raise VerifierUnavailable("The certificates that tokens are checked with cannot be fetched.") from None
         except (exceptions.FirebaseError, ValueError, TypeError, AttributeError, KeyError):
-            # The library trips over tokens whose parts are JSON but not objects, besides refusing bad ones.
+            # Besides refusing bad tokens, the library raises built-in errors for parts that are JSON but not objects.
             raise TokenInvalid("The token is not valid.") from None
         return FirebaseUid(str(claims["uid"]))
 

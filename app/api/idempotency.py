@@ -1,4 +1,4 @@
-"""The header by which a caller who repeats a request says so."""
+"""The `Idempotency-Key` header: a caller sends the same key when it repeats a request."""
 
 from app.api.errors import FieldCode, FieldError, InvalidInput
 from app.api.routing import Call, Header

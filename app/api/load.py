@@ -1,8 +1,8 @@
-"""What a request may cost, and what is turned away.
+"""Load shedding: how long a request may take, and which requests are refused.
 
-More requests than the threads can answer wait in a queue. Answering one that has waited long helps nobody: its sender
-has given up or asks again, and everybody behind waits longer. So it is turned away at once, which costs next to
-nothing, and the others are answered in time.
+Requests beyond the number of threads wait in a queue. Answering one that has waited long helps nobody: its sender has
+given up or retried, and the requests behind it wait longer. So it is refused at once, which costs almost nothing, and
+the others are answered in time.
 """
 
 import time
@@ -29,7 +29,7 @@ class Draining(Unavailable):
 
 
 draining: ContextVar[bool] = ContextVar("draining", default=False)
-"""Whether the process had been told to stop when this request came."""
+"""True if the process had been told to stop before this request arrived."""
 
 
 def refuse_while_draining() -> None:
@@ -38,15 +38,15 @@ def refuse_while_draining() -> None:
 
 
 def leave(_error: BaseException | None = None) -> None:
-    """The time of a request ends with it; the thread may do other work."""
+    """Clears the deadline, because the thread goes on to other work."""
     answer_by.set(None)
 
 
 def admit(queue_limit_s: float | None, request_timeout_s: float) -> None:
-    """Starts the clock of this request, or turns it away. Waiting is part of its time, except for those whom no limit
-    turns away: they are to be answered, however long they waited."""
+    """Sets the deadline of this request, or refuses it. Time in the queue counts, except for routes without a queue
+    limit: those are always answered."""
     waited = waited_s.get() if queue_limit_s is not None else 0.0
-    # Of a kept connection only the first request has waited for a thread.
+    # On a kept-alive connection only the first request has waited for a thread.
     waited_s.set(0.0)
     answer_by.set(time.monotonic() + request_timeout_s - waited)
     if queue_limit_s is not None and waited > queue_limit_s:

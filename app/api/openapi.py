@@ -81,7 +81,7 @@ def to_bytes(document: Json) -> bytes:
 
 
 def errors_of(route: Route) -> list[type[AppError]]:
-    """Every error the route may answer with: what it declares, and what any route like it may meet."""
+    """All errors of a route: those it declares, and those that every route of its kind can return."""
     kinds: list[type[AppError]] = [*EVERYWHERE]
     if not isinstance(route.who, Open):
         kinds += SIGNED_IN
@@ -176,7 +176,7 @@ def _parameters(route: Route) -> list[Json]:
             schema_of_word = _inlined(field, schema.get("$defs", {}))
             parameters.append({"name": name, "in": "query", "required": False, "schema": schema_of_word})
     for header in route.request_headers:
-        # Servers and clients trim a header's value, so it begins and ends with something visible.
+        # Servers and clients trim header values, so the pattern requires visible characters at both ends.
         form = {"type": "string", "minLength": 1, "maxLength": header.max_length, "pattern": r"^[!-~]([ -~]*[!-~])?$"}
         parameters.append(
             {"name": header.name, "in": "header", "required": False, "schema": form, "description": header.description}
@@ -185,7 +185,7 @@ def _parameters(route: Route) -> list[Json]:
 
 
 def _inlined(field: Json, definitions: Json) -> Json:
-    """The schema of a word in a query string, where `null` cannot be said."""
+    """The schema of a query parameter, which cannot be `null`."""
     for choice in field.get("anyOf", ()):
         if choice.get("type") != "null":
             field = {**{key: value for key, value in field.items() if key not in ("anyOf", "default")}, **choice}

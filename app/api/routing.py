@@ -1,7 +1,7 @@
-"""The routes as values. A route says who may call it; its view's annotations say what comes in and goes out.
+"""Routes as values. A route declares who may call it; the annotations of its view declare input and output.
 
-A view is a plain function: `call` first, then the words of the path by name, then `body` and `query` when it takes
-them. All reading is prepared here once, so that a request only runs it.
+A view is a plain function. It takes `call`, the parameters of the path by name, and `body` and `query` if it has them.
+The readers of all of these are built once, when the route is registered.
 """
 
 import inspect
@@ -42,7 +42,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A view's answer where the declared status and a bare body are not all there is to say."""
+    """A view's answer with a status or headers of its own."""
 
     body: BaseModel | str | bytes | None
     status: int | None = None
@@ -52,8 +52,8 @@ class Reply:
 Answer = BaseModel | Reply | None
 View = Callable[..., Answer]
 LookAgain = Callable[[Call, bytes], Mapping[str, str]]
-"""Names, by field, what no model can tell is wrong with a body that is refused anyway, so that its sender hears of
-everything at once."""
+"""Finds problems, by field, that a model alone cannot find. It runs on bodies that are refused anyway, so that the
+answer names all problems at once."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Route:
     errors: tuple[type[AppError], ...]
     request_headers: tuple[Header, ...]
     path_words: Mapping[str, tuple[str, TypeAdapter[Any]]]
-    """Word in the path → name of the view's argument, and what reads it."""
+    """Parameter in the path → name of the view's argument, and its reader."""
     body: type[BaseModel] | None
     query: type[BaseModel] | None
     look_again: LookAgain | None = None
@@ -136,7 +136,7 @@ class Routes:
         def register(view: View) -> View:
             hints = get_type_hints(view, include_extras=True)
             words = {word: (snake(word), TypeAdapter(hints[snake(word)])) for word in re.findall(r"\{(\w+)\}", path)}
-            # A call that changes something and takes no body still refuses one with fields it does not know.
+            # A changing call without a body model still refuses a body with unknown fields.
             body = hints.get("body", validation.Nothing if method in ("POST", "PUT", "PATCH") else None)
             self.all.append(
                 Route(

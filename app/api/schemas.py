@@ -41,7 +41,7 @@ def is_none(value: Any) -> bool:
 
 
 def without_default(schema: dict[str, Any]) -> None:
-    """For fields whose absence means "as it is" and not the value that stands for it in Python."""
+    """For fields whose absence means "unchanged", not the default value in Python."""
     schema.pop("default", None)
 
 
@@ -256,9 +256,9 @@ class NewNotificationBody(Request):
 
 
 class ReadableOfNotification(Request):
-    """What can be read of a body that is refused, as far as models alone cannot tell whether it is right."""
+    """The fields of a refused body that only other checks than the model's can judge."""
 
-    # What is tried out here is a Python value already, and strictly taken no text is a time then.
+    # The value is a Python value already, and strict mode would not take a text for a time.
     model_config = ConfigDict(strict=False, extra="ignore")
 
     notification_type: IfReadable[NotificationType] = None

@@ -1,4 +1,4 @@
-"""What is asked of actions and dead letters over HTTP, and what is shown of them."""
+"""HTTP models of actions and dead letters."""
 
 from typing import Annotated, Any
 from uuid import UUID

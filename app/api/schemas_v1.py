@@ -1,4 +1,4 @@
-"""What the directory, plans and templates look like from outside, under /api/v1."""
+"""HTTP models of the directory, plans and templates, under /api/v1."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -130,7 +130,7 @@ class NewChannelBody(Request):
 
 
 class ChannelChangesBody(Request):
-    """Absent fields stay as they are. A new target has to be verified anew, and asks for its headers anew."""
+    """Absent fields stay as they are. A new target has to be verified again, and its headers have to be given again."""
 
     target: Target = Field("", json_schema_extra=without_default)
     target_meta: Meta = Field(default_factory=dict[str, Any], json_schema_extra=without_default)

@@ -14,7 +14,7 @@ from app.settings.settings import Settings
 log = structlog.get_logger(__name__)
 
 KEEP_ALIVE_S = 20
-# A worker that does not come back to its loop for so long is stuck; requests run in threads and do not count.
+# A worker whose main loop stalls for this long is stuck. Requests run in threads and do not stall it.
 STUCK_AFTER_S = 60
 
 BuildApp = Callable[[Settings, str], Flask]
@@ -43,9 +43,9 @@ class Server(gunicorn.app.base.BaseApplication):
             "timeout": STUCK_AFTER_S,
             "keepalive": KEEP_ALIVE_S,
             "proc_name": "yaninda-api",
-            # Its warnings quote requests that cannot be read, and whatever they hold.
+            # Its warnings quote malformed requests, which may hold personal data.
             "loglevel": "error",
-            # Without this it listens on a socket in the home folder.
+            # Otherwise gunicorn opens a control socket in the home folder.
             "control_socket_disable": True,
             "post_worker_init": _leave_ctrl_c_to_the_arbiter,
             "when_ready": _drain_on_ctrl_c,

@@ -1,4 +1,4 @@
-"""What the HTTP layer itself owns, built once for each process beside the services."""
+"""What the HTTP layer itself owns, built once for each process."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Site:
     readiness: Readiness
     metrics: HttpMetrics
     pages: Mapping[str, bytes]
-    """What never changes while the process runs: the OpenAPI document and its rendering, by path."""
+    """Constant responses by path: the OpenAPI document and its rendering."""
 
     def close(self) -> None:
         self.services.close()

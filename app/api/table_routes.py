@@ -21,18 +21,18 @@ class Resource:
     table: EditableTable[DeliveryRules]
     path: str
     word: str
-    """Stands for the id in the path."""
+    """The name of the id in the path."""
     one: str
-    """As the description speaks of it, `recipient profile`."""
+    """The noun for one row in descriptions, for example `recipient profile`."""
     shown: type[TableRowJson]
     new: type[BaseModel]
     changes: type[BaseModel]
     query: type[RowsQuery]
     taken: tuple[type[Conflict], ...] = ()
-    """Why one cannot be created or changed, and why it cannot be retired."""
+    """Errors of creating and changing; `needed` below are the errors of retiring."""
     needed: tuple[type[Conflict], ...] = ()
     shown_new: type[TableRowJson] | None = None
-    """What the answer of a creation shows, if that is more."""
+    """The answer to a creation, if it shows more."""
 
     @property
     def page(self) -> type[PageJson[Any]]:
@@ -48,7 +48,7 @@ def rules(call: Call) -> DeliveryRules:
 
 
 def given(body: BaseModel) -> dict[str, Any]:
-    """What the caller has written, as plain values."""
+    """The fields that the caller sent, as plain values."""
     return body.model_dump(mode="json", include=body.model_fields_set)
 
 

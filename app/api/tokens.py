@@ -35,7 +35,7 @@ class LocalTokens:
                 algorithms=[ALGORITHM],
                 issuer=ISSUER,
                 audience=AUDIENCE,
-                # The times are checked below, by the clock this object was given.
+                # The times are checked below, with this object's clock.
                 options={"require": ["exp", "iat", "sub"], "verify_exp": False, "verify_iat": False},
             )
         except (jwt.InvalidTokenError, ValueError, TypeError):

@@ -1,7 +1,7 @@
-"""What may come in. Models are strict: unknown fields, lax types and invisible characters are refused.
+"""Input validation. Models are strict: unknown fields, lax types and control characters are refused.
 
-Bodies go from bytes to a model in one step of pydantic's core. Words of a query string and of a path are text by
-nature, so numbers in them are read from plain digits and nothing else is converted.
+Bodies go from bytes to a model in one step of pydantic's core. Values in queries and paths are text, so numbers in them
+are read from plain digits; nothing else is converted.
 """
 
 import re
@@ -59,17 +59,17 @@ class Request(BaseModel):
 
 
 class Response(BaseModel):
-    """What goes out; made from plain values of the features by attribute."""
+    """An output model, filled from the attributes of a feature's values."""
 
     model_config = ConfigDict(from_attributes=True, alias_generator=AliasGenerator(serialization_alias=to_camel))
 
 
 class Nothing(Request):
-    """The body of a call that needs none; `{}` is as good as no body."""
+    """The body of a call that needs none: empty or `{}`."""
 
 
 def normal_form(value: str) -> str:
-    # "ş" can be one character or two; one spelling keeps lengths and searches honest.
+    # "ş" can be one code point or two. One form keeps lengths and comparisons correct.
     return unicodedata.normalize("NFC", value)
 
 
@@ -90,7 +90,7 @@ def _plain_boolean(value: Any) -> Any:
 
 
 def whole(value: Any) -> Any:
-    # JSON knows one kind of number, and 5.0 is a whole one.
+    # JSON has one number type, so 5.0 is a whole number.
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -103,7 +103,7 @@ def _utc(value: datetime) -> datetime:
 
 
 def _moment(value: datetime) -> datetime:
-    """The calendar ends somewhere, and time zones reach beyond its ends."""
+    """Clamps times that a time zone moves beyond the first or the last year of the calendar."""
     try:
         return _utc(value)
     except OverflowError:
@@ -165,7 +165,7 @@ MessageText = Annotated[
 ]
 T = TypeVar("T")
 IfReadable = Annotated[T | None, WrapValidator(_or_none)]
-"""None for whatever is not what it should be."""
+"""None instead of an error for an invalid value."""
 
 
 class Point(Request):
@@ -206,7 +206,8 @@ def _explain(error: ValidationError) -> InvalidInput | MalformedJson:
 
 
 def _name(location: tuple[int | str, ...]) -> str:
-    """`location.lat`; a field we do not know is named only if it looks like a name, as it may be anything."""
+    """For example `location.lat`. An unknown field is repeated only if it looks like a name, because it may hold
+    anything."""
     words = [str(word) for word in location]
     if any(re.fullmatch(r"[A-Za-z0-9_]{1,64}", word) is None for word in words):
         return "(unknown)"

@@ -1,4 +1,4 @@
-"""What one-shot commands share: a database for a moment, and failures that say what to do."""
+"""What one-shot commands share: a database connection, and failures that say what to do."""
 
 import sys
 from collections.abc import Generator, Sequence

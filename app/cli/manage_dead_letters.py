@@ -1,4 +1,4 @@
-"""`dead-letters list | show ID | redrive … | discard …`: what did not arrive, another try for it, or none any more."""
+"""`dead-letters list | show ID | redrive … | discard …`."""
 
 import argparse
 import sys
@@ -69,7 +69,7 @@ def _positive(text: str) -> int:
 
 
 def _moment(text: str) -> datetime:
-    """Without a zone it is the time of this machine, as whoever sits in front of it means it."""
+    """A time without a zone is in this machine's time zone."""
     return datetime.fromisoformat(text).astimezone()
 
 
@@ -152,7 +152,7 @@ def _redrive(db: Database, options: argparse.Namespace, max_age_s: float) -> int
 
 
 def _meant(options: argparse.Namespace) -> Filter | None:
-    """Which of all letters; None where one is named."""
+    """The filter for several dead letters; None if one id is given."""
     which = _filter(options)
     if options.id is not None and (options.all or which != EVERY):
         raise CommandFailed("Give either an id, or --all with what is meant.")

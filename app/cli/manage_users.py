@@ -1,4 +1,4 @@
-"""`users add … | users list`: people without the API, and the first administrator where Firebase signs people in."""
+"""`users add … | users list`: also adds the first administrator if Firebase signs people in."""
 
 import argparse
 from typing import Any

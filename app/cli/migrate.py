@@ -1,6 +1,6 @@
 """`python -m app migrate`: brings the database to the newest schema, or to a given revision.
 
-The newest schema comes with what the product ships: plans, their words, and the profiles they name.
+With the newest schema it installs the shipped plans, templates and profiles.
 """
 
 from alembic import command
@@ -11,7 +11,7 @@ from app.db.revisions import alembic_config, current_revision, head_revision
 from app.delivery import service as delivery
 from app.settings.settings import Settings
 
-# Two copies that start together migrate one after the other. The number is arbitrary, and ours.
+# Two copies that start together migrate one after the other. The number is arbitrary.
 ADVISORY_LOCK = 7_261_946_203
 
 

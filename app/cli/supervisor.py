@@ -1,6 +1,6 @@
-"""`serve`: one child process per role. One that dies is started again; SIGTERM drains them all.
+"""`serve`: one child process per role. It restarts a role that dies; SIGTERM drains them all.
 
-Processes and not threads: a busy neighbour in the same interpreter made the matcher seconds late.
+Roles are processes, not threads: a busy thread in the same interpreter made the matcher seconds late.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 10.0
 HEALTHY_AFTER_S = 30.0
 
-# A role uses all of DRAIN_S when it must; it is not cut off while it says goodbye.
+# A role may use all of DRAIN_S, so the supervisor waits a little longer before it kills.
 GOODBYE_S = 2.0
 
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -37,14 +37,14 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Restart:
-    """When to start a dead role again, and how many quick deaths in a row that makes."""
+    """When to restart a dead role, and its number of quick deaths in a row."""
 
     after_s: float
     quick_deaths: int
 
 
 def decide_restart(quick_deaths: int, lived_s: float) -> Restart:
-    """Twice the delay after every quick death; a role that lived long enough starts from the shortest again."""
+    """The delay doubles with every quick death. A role that lived long enough starts from the shortest delay again."""
     before = 0 if lived_s >= HEALTHY_AFTER_S else quick_deaths
     return Restart(min(FIRST_DELAY_S * 2 ** min(before, 16), LONGEST_DELAY_S), before + 1)
 
@@ -54,7 +54,7 @@ class _Role:
     name: str
     command: Sequence[str]
     on_end: Callable[[int], None]
-    """Told the pid of a process that ended."""
+    """Called with the pid of a process that ended."""
     process: "subprocess.Popen[bytes] | None" = None
     started_at: float = 0.0
     due_at: float = 0.0
@@ -72,12 +72,12 @@ class _Role:
         log.info("role_started", role=self.name, pid=self.process.pid)
 
     def reap(self) -> int | None:
-        """The exit code of a role that ended, once; what it left in its process group ends with it."""
+        """The exit code of a role that has ended, returned once. The rest of its process group is killed."""
         if self.process is None:
             return None
         pid = self.process.pid
-        # The pid is looked at before it is given back, so that the group is surely still this role's. Left-over
-        # workers of a killed role would go on holding its port.
+        # WNOWAIT keeps the pid reserved, so the group is still this role's when it is killed. Left-over workers of a
+        # killed role would keep its port.
         if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return None
         self.kill()
@@ -98,7 +98,7 @@ class _Role:
 
 def _prepare_child(supervisor: int) -> None:
     """Runs between fork and exec."""
-    # Without this, roles whose supervisor was SIGKILLed would go on unsupervised, beside those of its successor.
+    # If the supervisor is SIGKILLed, its roles have to end; otherwise they would run beside those of its successor.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != supervisor:
         os._exit(1)
@@ -152,7 +152,7 @@ def _drain(roles: Sequence[_Role], drain_s: float) -> int:
                 log.info("role_stopped", role=role.name, exit_code=exit_code)
         if not any(role.process for role in roles):
             break
-        # Asked a second time, the operator does not want to wait.
+        # A second signal means that the operator does not want to wait.
         if _await_signal(until - time.monotonic()) in _STOP or time.monotonic() >= until:
             for role in roles:
                 if role.process is not None:
@@ -178,6 +178,6 @@ def main(settings: Settings, _argv: Sequence[str] = ()) -> int:
 
 
 def _forget_gauges(pid: int, directory: str) -> None:
-    """What a role that is gone had in hand, it has no more."""
+    """Removes the live gauges of a process that has ended."""
     for path in Path(directory).glob(f"gauge_live*_{pid}.db"):
         path.unlink(missing_ok=True)

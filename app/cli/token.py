@@ -36,7 +36,7 @@ def main(settings: Settings, argv: list[str]) -> int:
 
 
 def admin(conn: Connection) -> int:
-    """The first active administrator; two callers at once make one."""
+    """The first active administrator. Two concurrent callers create only one."""
     conn.execute(text("SELECT pg_advisory_xact_lock(hashtextextended('first administrator', 0))"))
     found = conn.execute(
         text("SELECT id FROM users WHERE role = 'ADMIN' AND active ORDER BY (name = :name) DESC, id LIMIT 1"),

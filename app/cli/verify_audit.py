@@ -1,4 +1,4 @@
-"""`audit verify`: follows the chain of the audit trail from its beginning to its end."""
+"""`audit verify`: checks the hash chain of the audit trail from its first entry to its last."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""Which providers are left alone at the moment, for Prometheus: read from Redis when it is shown."""
+"""Gauges of the circuit breakers, read from Redis when Prometheus asks."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ class BreakerGauges(Collector):
         return [_providers(), _receivers()]
 
     def collect(self) -> Iterable[Metric]:
-        """Nothing where Redis does not answer: nothing is held back then."""
+        """Nothing while Redis does not answer: the breakers let everything through then."""
         try:
             states = self._breakers.states()
         except Unavailable as error:
@@ -40,8 +40,8 @@ class BreakerGauges(Collector):
 
 
 def is_receiver(name: str) -> bool:
-    """Whether it is the host and port of a webhook. There may be any number of them, and who gets messages from us is
-    not for everybody who reads figures: they are counted."""
+    """True for the host and port of a webhook. There may be any number of them, and their names are private, so they
+    are only counted."""
     return ":" in name
 
 

@@ -1,4 +1,4 @@
-"""How many dead letters nobody has dealt with, for Prometheus: read from PostgreSQL at the moment it is shown."""
+"""A gauge of the open dead letters, read from PostgreSQL when Prometheus asks."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from app.foundation.errors import Unavailable
 log = structlog.get_logger(__name__)
 
 MOST = 1_000_000
-"""More are shown as so many: whoever has that many knows enough."""
+"""The gauge stops here: counting further would only take time."""
 
 
 class DeadLetterGauges(Collector):
@@ -24,7 +24,7 @@ class DeadLetterGauges(Collector):
         return [self._metric(0)]
 
     def collect(self) -> Iterable[Metric]:
-        """Nothing where PostgreSQL does not answer, as with `OverdueSteps`."""
+        """Nothing while PostgreSQL does not answer, as with `OverdueGauges`."""
         try:
             with self._db.reading() as conn:
                 return [self._metric(count_open_dead_letters(conn, MOST))]

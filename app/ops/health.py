@@ -1,4 +1,4 @@
-"""Is this copy fit to serve? Each thing it stands on is looked at by itself."""
+"""Readiness: checks each part that this copy depends on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ class Health(StrEnum):
 
 
 class Readiness:
-    """Database and schema are needed for everything. Redis is not: presses and answers go on without it, so a copy
-    that lost it says so and keeps its place behind the load balancer. So does one whose matchers lag behind: what is
-    overdue is no reason to turn away who presses now.
+    """Everything needs the database and its schema. Presses and answers work without Redis, so a copy without it
+    reports     `degraded` and stays behind the load balancer. The same holds while the matchers are late: overdue
+    deadlines are no     reason to refuse a new press.
     """
 
     def __init__(self, db: Database, clockwork: Clockwork, late_after_s: float) -> None:
@@ -32,7 +32,7 @@ class Readiness:
         database = _health(self._database_answers)
         return ReadinessReport(
             database=database,
-            # Not asked again where there was no answer: each try waits for a timeout.
+            # Skipped if the database did not answer: each check would wait for a timeout.
             migrations=_health(self._schema_is_newest) if database is Health.OK else database,
             redis=_health(self._redis_answers),
             matcher=_health(self._nothing_is_late) if database is Health.OK else database,
@@ -43,7 +43,7 @@ class Readiness:
         return True
 
     def _schema_is_newest(self) -> bool:
-        # The newest revision cannot change while this code runs.
+        # The newest revision cannot change while this process runs.
         self._head = self._head or head_revision()
         with self._db.reading() as conn:
             return current_revision(conn) == self._head

@@ -1,4 +1,5 @@
-"""Counters for the operator's dashboard. Processes of one role add theirs up through files in one directory."""
+"""HTTP metrics for Prometheus, and `/metrics` for roles without an API. Processes add up their values in shared
+files."""
 
 import hmac
 import threading
@@ -26,7 +27,7 @@ BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 
 
 class HttpMetrics:
-    """Made after the fork: where a value is kept is decided when its metric is made."""
+    """Created after the fork, because a metric chooses its file when it is created."""
 
     def __init__(self, directory: str | None = None, read_when_shown: Sequence[Collector] = ()) -> None:
         self._directory = directory
@@ -38,7 +39,7 @@ class HttpMetrics:
             "http_request_duration_seconds", "Time to answer.", labels[:2], registry=self._registry, buckets=BUCKETS_S
         )
 
-        # Finding a metric by its labels costs more than counting; the labels are few.
+        # Looking up a metric by its labels costs more than counting, and there are few combinations.
         self._found: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -68,7 +69,7 @@ def may_read_metrics(expected_token: str | None, authorization: str | None) -> b
 
 
 def serve_metrics(settings: Settings, port: int, registry: CollectorRegistry = REGISTRY) -> WSGIServer:
-    """`/metrics` of a role that has no HTTP of its own; call `shutdown()` on what it returns."""
+    """Serves `/metrics` for a role without an API. `shutdown()` of the returned server ends it."""
     show = cast(WSGIApplication, cast(Any, exposition).make_wsgi_app(registry))
 
     def guarded(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

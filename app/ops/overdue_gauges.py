@@ -1,7 +1,7 @@
-"""What is due and not handled yet, for Prometheus: read from PostgreSQL at the moment it is shown.
+"""Gauges of overdue deadlines, read from PostgreSQL when Prometheus asks.
 
-A matcher that is stuck, or gone, cannot count what it leaves undone; and several of them each know their own part. So
-every process that shows metrics shows the whole, and it is true whoever is asked.
+A stuck matcher cannot count what it leaves undone, and each of several matchers knows only its own part. So every
+process with metrics shows the total from the database.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,8 @@ class OverdueGauges(Collector):
         return self._metrics(0, 0.0)
 
     def collect(self) -> Iterable[Metric]:
-        """Nothing where PostgreSQL does not answer: a gauge that is missing says so, and the others are shown."""
+        """Nothing while PostgreSQL does not answer: the missing gauge says so, and the other metrics are still
+        shown."""
         try:
             with self._db.reading() as conn:
                 found = overdue(conn)

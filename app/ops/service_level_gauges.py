@@ -1,4 +1,4 @@
-"""Delivery's service levels for Prometheus, each beside its target: read from PostgreSQL when they are shown."""
+"""Gauges of delivery's service levels with their targets, read from PostgreSQL when Prometheus asks."""
 
 from collections.abc import Iterable
 
@@ -24,7 +24,7 @@ class ServiceLevelGauges(Collector):
         return _metrics(ALL_WELL)
 
     def collect(self) -> Iterable[Metric]:
-        """Nothing where PostgreSQL does not answer, as with `OverdueSteps`."""
+        """Nothing while PostgreSQL does not answer, as with `OverdueGauges`."""
         try:
             with self._db.reading() as conn:
                 return _metrics(measure_service_levels(conn))

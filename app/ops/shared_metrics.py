@@ -1,4 +1,4 @@
-"""The folder in which processes add up their metrics, so that `/metrics` of the API tells of all roles beside it."""
+"""The folder of shared metrics: `/metrics` of the API adds up the files of all roles on this machine."""
 
 import os
 import shutil
@@ -11,8 +11,8 @@ from app.settings.settings import Settings
 
 @contextmanager
 def shared_metrics(settings: Settings) -> Generator[str]:
-    """The folder of the settings, or one of our own that goes with us. To be entered before anything that counts is
-    imported: the library decides by the environment where it keeps its values."""
+    """The folder from the settings, or a temporary one that is removed at the end. Enter this before any metric is
+    imported: the library reads the folder's name from the environment on import."""
     if settings.prometheus_multiproc_dir is not None:
         yield settings.prometheus_multiproc_dir
         return
@@ -22,6 +22,6 @@ def shared_metrics(settings: Settings) -> Generator[str]:
     try:
         yield directory
     finally:
-        # Forks come through here too.
+        # Forked children run this code too.
         if os.getpid() == owner:
             shutil.rmtree(directory, ignore_errors=True)

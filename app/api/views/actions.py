@@ -1,4 +1,4 @@
-"""Plans that other systems have carried out, and what became of them."""
+"""Actions: requests to run a plan, and their progress."""
 
 from uuid import UUID
 
@@ -23,10 +23,10 @@ routes = Routes("Actions")
     errors=(InvalidValue, PlanNotFound, EvaluationKeyReused, BacklogFull, Draining),
 )
 def request_action(call: Call, body: NewActionBody) -> Reply:
-    """Have a plan carried out.
+    """Run a plan.
 
-    202 as soon as it cannot be lost any more; `GET /api/v1/actions/{id}` tells how far it has come. The same
-    `evaluationKey` again is answered with 200 and the action that it has brought before.
+    202 once the action is committed; `GET /api/v1/actions/{id}` shows its progress. The same `evaluationKey` again is
+    answered with 200 and the action of the first request.
     """
     refuse_while_draining()
     call.site.backlog.admit()

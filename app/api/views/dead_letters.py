@@ -1,4 +1,4 @@
-"""What did not arrive, and giving it another try."""
+"""Dead letters: list, redrive, discard."""
 
 from uuid import UUID
 
@@ -17,7 +17,7 @@ routes = Routes("Dead letters")
     "GET", "/api/v1/dead-letters", who=COORDINATORS, answers={200: PageJson[DeadLetterJson]}, errors=(InvalidValue,)
 )
 def list_dead_letters(call: Call, query: DeadLettersQuery) -> PageJson[DeadLetterJson]:
-    """List what was given up, newest first."""
+    """List dead letters, newest first."""
     with call.services.db.reading() as conn:
         page = delivery.list_dead_letters(
             conn, status=query.status, which=query.to_filter(), cursor=query.cursor, limit=query.limit
@@ -33,7 +33,7 @@ def list_dead_letters(call: Call, query: DeadLettersQuery) -> PageJson[DeadLette
     errors=(NotFound,),
 )
 def get_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
-    """Show what was given up, and why."""
+    """Show one dead letter."""
     with call.services.db.reading() as conn:
         return DeadLetterJson.model_validate(delivery.get_dead_letter(conn, dead_letter_id))
 
@@ -46,10 +46,10 @@ def get_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
     errors=(NotFound, DeadLetterClosed, DeadLetterTooLate, NothingToRedrive),
 )
 def redrive_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
-    """Give one message another try.
+    """Redrive one dead letter.
 
-    It goes out under the same id, and a channel knows it again by that; of two who ask at the same time one is told
-    409.
+    Its notification is sent again with the same id, by which a channel recognises it. Of two simultaneous calls, one
+    gets 409.
     """
     with call.services.db.transaction() as conn:
         delivery.redrive_dead_letter(
@@ -62,10 +62,10 @@ def redrive_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
     "POST", "/api/v1/dead-letters/redrive", who=COORDINATORS, answers={200: RedrivenJson}, errors=(InvalidValue,)
 )
 def redrive_dead_letters(call: Call, body: MeantBody) -> RedrivenJson:
-    """Give all that match another try, the oldest first.
+    """Redrive all dead letters that match, the oldest first.
 
-    One call redrives some hundred at most; call again while some remain. Open letters that a try is of no use to,
-    because they have lost their meaning or never were a message, are counted as skipped and stay as they are.
+    One call redrives 200 at most; call again while `remaining` is above 0. Open dead letters that cannot be redriven,
+    because they have expired or never became a notification, are counted as `skipped` and stay open.
     """
     which = _meant(body)
     max_age_s = call.services.settings.notification_max_age_s
@@ -83,7 +83,7 @@ def redrive_dead_letters(call: Call, body: MeantBody) -> RedrivenJson:
     errors=(NotFound, DeadLetterClosed),
 )
 def discard_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
-    """Put aside what need not arrive any more."""
+    """Discard one dead letter: it need not arrive any more."""
     with call.services.db.transaction() as conn:
         delivery.discard_dead_letter(conn, dead_letter_id, call.caller.id)
         return DeadLetterJson.model_validate(delivery.get_dead_letter(conn, dead_letter_id))
@@ -93,9 +93,9 @@ def discard_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
     "POST", "/api/v1/dead-letters/discard", who=COORDINATORS, answers={200: DiscardedJson}, errors=(InvalidValue,)
 )
 def discard_dead_letters(call: Call, body: MeantBody) -> DiscardedJson:
-    """Put aside all that match, the oldest first.
+    """Discard all dead letters that match, the oldest first.
 
-    One call discards some hundred at most; call again while some remain.
+    One call discards 200 at most; call again while `remaining` is above 0.
     """
     which = _meant(body)
     with call.services.db.transaction() as conn:
@@ -107,5 +107,5 @@ def discard_dead_letters(call: Call, body: MeantBody) -> DiscardedJson:
 def _meant(body: MeantBody) -> Filter:
     which = body.to_filter()
     if which == EVERY and body.all is not True:
-        raise InvalidValue("all", "must be true where nothing else says which letters are meant")
+        raise InvalidValue("all", "must be true if no filter is given")
     return which

@@ -1,4 +1,4 @@
-"""Who can be reached where, for coordinators."""
+"""The directory: recipient profiles, their channels, secrets and verification."""
 
 from app.api.access import COORDINATORS
 from app.api.routing import Call, Reply, Routes
@@ -69,7 +69,7 @@ CHANNEL = "/api/v1/recipient-channels/{channelId}"
 def rotate_secret(call: Call, channel_id: PathIdentifier) -> SecretJson:
     """Give a webhook a new secret.
 
-    What is sent is signed with the new one and with the last two, until `DELETE …/secret/previous` says that the
+    Requests are signed with the new secret and with the last two, until `DELETE …/secret/previous` says that the
     receiver knows the new one.
     """
     with call.services.db.transaction() as conn:
@@ -97,9 +97,9 @@ def forget_old_secrets(call: Call, channel_id: PathIdentifier) -> None:
     errors=(NotFound, AlreadyVerified, ChannelDisabled, VerificationTooSoon),
 )
 def start_verification(call: Call, channel_id: PathIdentifier) -> Reply:
-    """Send a code by the channel, or a challenge to a webhook.
+    """Send a code over the channel, or a challenge to a webhook.
 
-    The code is good for ten minutes and five tries. A webhook that answers the challenge is verified by that.
+    A code is valid for ten minutes and five tries. A webhook that answers the challenge is verified by its answer.
     """
     with call.services.db.transaction() as conn:
         return Reply(
@@ -122,14 +122,14 @@ def start_verification(call: Call, channel_id: PathIdentifier) -> Reply:
     ),
 )
 def confirm_verification(call: Call, channel_id: PathIdentifier, body: VerificationBody) -> RecipientChannelJson:
-    """Give back the code that arrived.
+    """Confirm the code that arrived.
 
     A repeat is harmless.
     """
     with call.services.db.transaction() as conn:
         refusal = delivery.confirm_verification(conn, channel_id, body.code)
         channel = delivery.CHANNELS.get(conn, channel_id)
-    # After the commit: a wrong try counts.
+    # Raised after the commit, because a wrong try has to be counted.
     if refusal is not None:
         raise refusal
     return RecipientChannelJson.model_validate(channel)

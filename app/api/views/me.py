@@ -1,4 +1,4 @@
-"""What a phone needs after a cold start, and what it tells about itself."""
+"""The caller's own state: offer, place, availability, devices, in-app messages."""
 
 from app.api.access import SIGNED_IN, STUDENT
 from app.api.routing import Call, Reply, Routes

@@ -1,4 +1,4 @@
-"""What was sent to whom, and what became of it."""
+"""Notifications: submit, list, show."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -29,7 +29,7 @@ def _refusals(call: Call, content: bytes) -> Mapping[str, str]:
     try:
         read = validation.read_body(ReadableOfNotification, content)
     except BadRequest:
-        # It is no object at all.
+        # The body is not a JSON object.
         return {}
     with call.services.db.reading() as conn:
         return delivery.refusals_of_submission(
@@ -52,9 +52,9 @@ def _refusals(call: Call, content: bytes) -> Mapping[str, str]:
     look_again=_refusals,
 )
 def submit_notification(call: Call, body: NewNotificationBody) -> SubmittedJson:
-    """Have a notification sent.
+    """Send a notification.
 
-    The answer comes as soon as it cannot be lost any more; `GET /api/notifications/{id}` tells what becomes of it.
+    202 once the notification is committed; `GET /api/notifications/{id}` shows what becomes of it.
     """
     refuse_while_draining()
     call.site.backlog.admit()

@@ -1,4 +1,4 @@
-"""What is done when something is to be told, and in which words, for coordinators."""
+"""Plans, their steps, routes and templates."""
 
 from app.api.access import COORDINATORS
 from app.api.routing import Call, Reply, Routes
@@ -74,7 +74,7 @@ def list_steps(call: Call, plan_id: PathIdentifier) -> PageJson[ActionPlanStepJs
 def create_step(call: Call, plan_id: PathIdentifier, body: NewStepBody) -> Reply:
     """Add a step to a plan.
 
-    Actions that are under way keep the steps they began with.
+    Running actions keep the steps they began with.
     """
     with call.services.db.transaction() as conn:
         step = delivery.create_step(conn, plan_id, given(body), rules(call))
@@ -100,7 +100,7 @@ def change_step(
 ) -> ActionPlanStepJson:
     """Change a step of a plan.
 
-    Absent fields stay as they are. Where it gets another order, its routes go with it.
+    Absent fields stay as they are. If its order changes, its routes move with it.
     """
     with call.services.db.transaction() as conn:
         step = delivery.edit_step(conn, plan_id, step_id, given(body), rules(call))
@@ -152,7 +152,7 @@ add_table_routes(
     errors=(NotFound, InvalidValue),
 )
 def preview_template(call: Call, template_id: PathIdentifier, body: PreviewBody) -> WordsJson:
-    """Fill a template with variables, and show what somebody would read."""
+    """Render a template with variables."""
     problem = problem_with_variables(body.variables)
     if problem:
         raise InvalidValue("variables", problem)

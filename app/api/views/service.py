@@ -1,4 +1,4 @@
-"""The service about itself: is it alive, is it ready, how is it doing, how is it used."""
+"""The service itself: liveness, readiness, metrics, documentation."""
 
 from app.api.access import ANYONE
 from app.api.auth import TokenInvalid, TokenMissing
@@ -23,8 +23,8 @@ def healthz(call: Call) -> AliveJson:
 def readyz(call: Call) -> Reply:
     """Tell whether this copy is fit to serve.
 
-    503 when the database does not answer or its schema is not the newest. Without Redis, or while steps that are due
-    are not taken by any matcher, the copy is `degraded` and answers 200, because presses and answers still work.
+    503 when the database does not answer or its schema is not the newest. Without Redis, or while no matcher handles
+    the deadlines that are due, the copy is `degraded` and answers 200, because presses and answers still work.
     """
     report = call.site.readiness.look()
     status = "degraded" if report.degraded else "ready" if report.ready else "unready"
@@ -45,7 +45,7 @@ def readyz(call: Call) -> Reply:
 def read_metrics(call: Call) -> Reply:
     """Show the metrics in Prometheus's text format.
 
-    Asks for the bearer token of the setting METRICS_TOKEN where one is set; user tokens are of no use here.
+    If the setting METRICS_TOKEN is set, its value is required as the bearer token; user tokens are not accepted.
     """
     given = call.headers.get("Authorization")
     if not metrics.may_read_metrics(call.services.settings.metrics_token, given):

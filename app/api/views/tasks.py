@@ -1,4 +1,4 @@
-"""The elder's button, the student's two buttons, and the coordinator's hands."""
+"""Tasks: what elders, students and coordinators do to them."""
 
 from collections.abc import Callable
 from uuid import UUID
@@ -27,7 +27,7 @@ routes = Routes("Tasks")
 
 IDEMPOTENCY_KEY = key_header("The same key from the same elder is the same request, ever after.")
 
-STEP_ERRORS: tuple[type[AppError], ...] = (
+DEED_ERRORS: tuple[type[AppError], ...] = (
     TaskNotFound,
     IllegalStep,
     NotAssigned,
@@ -101,44 +101,44 @@ def list_offers(call: Call, task_id: UUID) -> OffersJson:
     return OffersJson.model_validate({"items": call.services.matching.offers(call.caller, task_id)})
 
 
-def _step(call: Call, act: Callable[..., TaskView], *arguments: object) -> TaskJson:
+def _do(call: Call, act: Callable[..., TaskView], *arguments: object) -> TaskJson:
     return TaskJson.model_validate(act(call.caller, *arguments))
 
 
-@routes.add("PUT", "/tasks/{taskId}/accept", who=STUDENT, answers={200: TaskJson}, errors=STEP_ERRORS)
+@routes.add("PUT", "/tasks/{taskId}/accept", who=STUDENT, answers={200: TaskJson}, errors=DEED_ERRORS)
 def accept(call: Call, task_id: UUID) -> TaskJson:
     """Accept the task that is offered to you. Repeating it is harmless."""
-    return _step(call, call.services.matching.accept, task_id)
+    return _do(call, call.services.matching.accept, task_id)
 
 
-@routes.add("PUT", "/tasks/{taskId}/reject", who=STUDENT, answers={200: TaskJson}, errors=STEP_ERRORS)
+@routes.add("PUT", "/tasks/{taskId}/reject", who=STUDENT, answers={200: TaskJson}, errors=DEED_ERRORS)
 def reject(call: Call, task_id: UUID) -> TaskJson:
     """Reject the task that is offered to you. Repeating it is harmless."""
-    return _step(call, call.services.matching.reject, task_id)
+    return _do(call, call.services.matching.reject, task_id)
 
 
-@routes.add("PUT", "/tasks/{taskId}/start", who=STUDENT, answers={200: TaskJson}, errors=STEP_ERRORS)
+@routes.add("PUT", "/tasks/{taskId}/start", who=STUDENT, answers={200: TaskJson}, errors=DEED_ERRORS)
 def start(call: Call, task_id: UUID) -> TaskJson:
     """Say that you are with the elder."""
-    return _step(call, call.services.matching.start, task_id)
+    return _do(call, call.services.matching.start, task_id)
 
 
-@routes.add("PUT", "/tasks/{taskId}/complete", who=COORDINATORS | STUDENT, answers={200: TaskJson}, errors=STEP_ERRORS)
+@routes.add("PUT", "/tasks/{taskId}/complete", who=COORDINATORS | STUDENT, answers={200: TaskJson}, errors=DEED_ERRORS)
 def complete(call: Call, task_id: UUID) -> TaskJson:
     """Say that the elder was helped."""
-    return _step(call, call.services.matching.complete, task_id)
+    return _do(call, call.services.matching.complete, task_id)
 
 
-@routes.add("PUT", "/tasks/{taskId}/withdraw", who=STUDENT, answers={200: TaskJson}, errors=STEP_ERRORS)
+@routes.add("PUT", "/tasks/{taskId}/withdraw", who=STUDENT, answers={200: TaskJson}, errors=DEED_ERRORS)
 def withdraw(call: Call, task_id: UUID) -> TaskJson:
     """Give a task back that you had accepted; the search goes on without you."""
-    return _step(call, call.services.matching.withdraw, task_id)
+    return _do(call, call.services.matching.withdraw, task_id)
 
 
-@routes.add("PUT", "/tasks/{taskId}/cancel", who=ELDER_AND_COORDINATORS, answers={200: TaskJson}, errors=STEP_ERRORS)
+@routes.add("PUT", "/tasks/{taskId}/cancel", who=ELDER_AND_COORDINATORS, answers={200: TaskJson}, errors=DEED_ERRORS)
 def cancel(call: Call, task_id: UUID) -> TaskJson:
     """End the task; help is not needed any more."""
-    return _step(call, call.services.matching.cancel, task_id)
+    return _do(call, call.services.matching.cancel, task_id)
 
 
 @routes.add(
@@ -146,20 +146,20 @@ def cancel(call: Call, task_id: UUID) -> TaskJson:
     "/tasks/{taskId}/assign",
     who=COORDINATORS,
     answers={200: TaskJson},
-    errors=(*STEP_ERRORS, InvalidValue),
+    errors=(*DEED_ERRORS, InvalidValue),
 )
 def assign(call: Call, task_id: UUID, body: AssignBody) -> TaskJson:
     """Give the task to a student you have talked to."""
-    return _step(call, call.services.matching.assign, task_id, body.student_id)
+    return _do(call, call.services.matching.assign, task_id, body.student_id)
 
 
-@routes.add("PUT", "/tasks/{taskId}/next", who=COORDINATORS, answers={200: TaskJson}, errors=STEP_ERRORS)
+@routes.add("PUT", "/tasks/{taskId}/next", who=COORDINATORS, answers={200: TaskJson}, errors=DEED_ERRORS)
 def move_on(call: Call, task_id: UUID) -> TaskJson:
     """Do not wait for the student who is being asked; ask the next one."""
-    return _step(call, call.services.matching.move_on, task_id)
+    return _do(call, call.services.matching.move_on, task_id)
 
 
-@routes.add("PUT", "/tasks/{taskId}/release", who=COORDINATORS, answers={200: TaskJson}, errors=STEP_ERRORS)
+@routes.add("PUT", "/tasks/{taskId}/release", who=COORDINATORS, answers={200: TaskJson}, errors=DEED_ERRORS)
 def release(call: Call, task_id: UUID) -> TaskJson:
     """Take the task from its student; the search goes on without them."""
-    return _step(call, call.services.matching.release, task_id)
+    return _do(call, call.services.matching.release, task_id)

@@ -1,4 +1,4 @@
-"""People, for administrators."""
+"""Users, for administrators."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ routes = Routes("Users")
 
 
 class CannotDeactivateYourself(Conflict):
-    """An administrator cannot close the door behind themselves."""
+    """An administrator cannot deactivate themselves."""
 
     code = "cannot_deactivate_yourself"
 
@@ -37,7 +37,7 @@ def create_user(call: Call, body: NewUserBody) -> Reply:
 
 
 def _tell_matching(call: Call, student_id: int, place: LatLon) -> None:
-    """A hint for tasks that wait for somebody nearby. The place is stored already, so its loss changes nothing."""
+    """A hint for tasks that wait for a student nearby. The place is stored already, so a lost hint changes nothing."""
     try:
         call.services.matching.set_location(student_id, place)
     except AppError as error:
@@ -69,7 +69,7 @@ def get_user(call: Call, user_id: PathIdentifier) -> UserJson:
 def patch_user(call: Call, user_id: PathIdentifier, body: UserChangesBody) -> UserJson:
     """Change a user.
 
-    Absent fields stay as they are; null empties a field that may be empty. The role is for good.
+    Absent fields stay as they are; null empties a field that may be empty. The role cannot be changed.
     """
     given = body.model_fields_set
     if "active" in given and not body.active and user_id == call.caller.id:
@@ -78,7 +78,7 @@ def patch_user(call: Call, user_id: PathIdentifier, body: UserChangesBody) -> Us
         is_student = users.get_user(conn, user_id).role is Role.STUDENT
         _refuse_to_forget_a_student(is_student, body)
         users.patch_user(conn, user_id, _plain_changes(body, is_student))
-    # These two decide about offers, so matching makes the change. Each is harmless to repeat.
+    # Place and activity decide about offers, so matching changes them. Both are harmless to repeat.
     new_place = lat_lon(body.location)
     if is_student and new_place is not None:
         call.services.matching.set_location(user_id, new_place)
