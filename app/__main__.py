@@ -8,8 +8,7 @@ from app.foundation import failpoints
 from app.foundation.logs import configure_logs
 from app.settings.settings import Settings, SettingsError, load_settings
 
-# Each command lives in a module of its own and is imported only when asked for, so that a role carries
-# nothing it does not use.
+# Each command is a module of its own, imported only when it is called, so that a role loads only what it uses.
 COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("app.cli.supervisor", "run every role here, each as a child process (default)"),
     "api": ("app.cli.run_api", "role: HTTP"),

@@ -1,4 +1,4 @@
-"""PostgreSQL: one engine for each process, transactions opened by entry points only."""
+"""PostgreSQL: one engine for each process. Only entry points open transactions."""
 
 import math
 import select
@@ -22,7 +22,7 @@ PING_AFTER_S = 1.0
 PING_LIMIT_S = 2.0
 IDLE_LIMIT_MS = 5_000
 SHORTEST_CONNECT_S = 2
-"""The driver rounds anything less up to this."""
+"""The driver rounds shorter timeouts up to this."""
 
 
 class DatabaseUnavailable(Unavailable):
@@ -30,7 +30,7 @@ class DatabaseUnavailable(Unavailable):
 
 
 def psycopg_url(database_url: str) -> str:
-    """The URL with the driver spelled out; `postgresql://` alone means whatever SQLAlchemy prefers this year."""
+    """The URL with the driver spelled out, because SQLAlchemy's default driver changes between versions."""
     for prefix in ("postgresql://", "postgres://"):
         if database_url.startswith(prefix):
             return "postgresql+psycopg://" + database_url.removeprefix(prefix)
@@ -51,10 +51,10 @@ class Database:
         application_name: str = "yaninda",
         plan_once: bool = False,
     ) -> None:
-        """`plan_once` is for a process that sends few statements again and again, each with any number of ids: left to
-        itself, PostgreSQL would plan them anew for every short list, which takes longer than running them."""
-        # Whoever stands still in the middle of a transaction, as a machine that is paused does, loses it soon: the
-        # rows it holds are other people's tasks.
+        """`plan_once` forces generic plans. It is for a process that repeats few statements with lists of ids:
+        PostgreSQL would otherwise plan them again for every short list, which takes longer than running them."""
+        # A process that stalls in the middle of a transaction, for example on a paused machine, loses it soon, because
+        # the rows that it locks are other people's tasks.
         options = (
             f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms} -c jit=off"
             " -c max_parallel_workers_per_gather=0 -c timezone=UTC"
@@ -64,7 +64,7 @@ class Database:
         self.engine = create_engine(
             psycopg_url(database_url),
             poolclass=QueuePool,
-            # Errors of the driver would otherwise quote phone numbers and tokens.
+            # Otherwise errors of the driver quote phone numbers and tokens.
             hide_parameters=True,
             pool_size=pool_size,
             max_overflow=0,
@@ -73,7 +73,7 @@ class Database:
                 "connect_timeout": connect_timeout_s,
                 "options": options,
                 "application_name": application_name,
-                # A network path that is gone must not hold a thread for the quarter of an hour TCP would allow.
+                # A lost network path must not hold a thread for the 15 minutes that TCP allows.
                 "keepalives_idle": 5,
                 "keepalives_interval": 2,
                 "keepalives_count": 3,
@@ -81,10 +81,10 @@ class Database:
                 "prepare_threshold": 1,
             },
         )
-        event.listen(self.engine, "connect", _send_integers_alike)
+        event.listen(self.engine, "connect", _send_integers_as_bigint)
 
         self._watchdog = Watchdog(call_limit_s)
-        _ping_after_rest(self.engine, self._watchdog)
+        _ping_after_idle(self.engine, self._watchdog)
         _connect_in_time(self.engine)
         if is_armed("sql.statement"):
             event.listen(self.engine, "before_cursor_execute", lambda *_: failpoint("sql.statement"))
@@ -100,14 +100,14 @@ class Database:
 
     @contextmanager
     def reading(self) -> Generator[Connection]:
-        """For reads that need no common snapshot: each statement by itself, without BEGIN and COMMIT around it."""
+        """For reads that need no common snapshot: each statement runs by itself, without BEGIN and COMMIT."""
         with _translated(), self._reader.connect() as conn, self._watchdog.guard(driver(conn)):
             yield conn
 
     @contextmanager
     def autocommit(self) -> Generator[Connection]:
-        """Each statement is a transaction of its own, committed when it returns: one way to the database and back
-        instead of three, for writes that are one statement."""
+        """Each statement is a transaction of its own, committed when it returns. For writes of one statement: one
+        round trip instead of three."""
         with self.reading() as conn:
             yield conn
 
@@ -120,7 +120,7 @@ class Database:
 
 
 def limit_statements(conn: Connection, timeout_s: float) -> None:
-    """No statement of this transaction may take longer from here on."""
+    """Limits every further statement of this transaction."""
     milliseconds = str(int(timeout_s * 1000))
     conn.execute(text("SELECT set_config('statement_timeout', :limit, true)"), {"limit": milliseconds})
 
@@ -129,28 +129,29 @@ def driver(conn: Connection) -> Any:
     return conn.connection.driver_connection
 
 
-def _send_integers_alike(connection: Any, _record: Any) -> None:
-    """The driver would pick the smallest type that holds a value, and the server prepares a statement once for each
-    combination of types: the same statement would be parsed and planned again for ids of another magnitude."""
+def _send_integers_as_bigint(connection: Any, _record: Any) -> None:
+    """Sends every integer as bigint. The driver would pick the smallest type for each value, and the server prepares a
+    statement once for each combination of types, so it would parse and plan the same statement again for larger
+    ids."""
     connection.adapters.register_dumper(int, Int8Dumper)
 
 
-def _has_something_to_say(connection: Any) -> bool:
+def _has_unread_data(connection: Any) -> bool:
     poll = select.poll()
     poll.register(connection.pgconn.socket, select.POLLIN)
     return bool(poll.poll(0))
 
 
-def _ping_after_rest(engine: Engine, watchdog: Watchdog) -> None:
-    """A connection that has been idle for a while may have died meanwhile, so it is tried before it is handed out.
-    SQLAlchemy's own ping does so every time, and waits without end for a server that does not answer."""
+def _ping_after_idle(engine: Engine, watchdog: Watchdog) -> None:
+    """Tests a connection before it is handed out if it has been idle for a while. SQLAlchemy's own ping tests every
+    time, and waits without a limit for a server that does not answer."""
 
     def rest(_connection: Any, record: Any) -> None:
         record.info["idle_since"] = time.monotonic()
 
     def ping(connection: Any, record: Any, _proxy: Any) -> None:
-        if _has_something_to_say(connection):
-            # An idle connection hears from the server only when the server ends it.
+        if _has_unread_data(connection):
+            # The server sends data on an idle connection only when it closes it.
             raise sqlalchemy.exc.DisconnectionError
         if time.monotonic() - record.info.get("idle_since", math.inf) < PING_AFTER_S:
             return
@@ -166,7 +167,8 @@ def _ping_after_rest(engine: Engine, watchdog: Watchdog) -> None:
 
 
 def _connect_in_time(engine: Engine) -> None:
-    """A server that is frozen takes connections and says nothing. Within a request, trying ends with its time."""
+    """Limits connecting to the time left for the request, because a frozen server accepts connections and sends
+    nothing."""
 
     def limit(_dialect: Any, _record: Any, _arguments: Any, options: dict[str, Any]) -> None:
         request_ends = answer_by.get()
@@ -182,7 +184,7 @@ def _connect_in_time(engine: Engine) -> None:
 
 @contextmanager
 def _translated() -> Generator[None]:
-    """Errors of the driver arrive bare where a hot query goes past SQLAlchemy."""
+    """Translates errors of SQLAlchemy, and of the driver where a fast query bypasses SQLAlchemy."""
     try:
         yield
     except (
@@ -191,7 +193,7 @@ def _translated() -> Generator[None]:
         sqlalchemy.exc.TimeoutError,
         psycopg.OperationalError,
         psycopg.InterfaceError,
-        # It ends the connection, and yet the driver counts it among its own mistakes.
+        # It closes the connection, but the driver classes it as an internal error.
         psycopg.errors.IdleInTransactionSessionTimeout,
         OutOfTime,
     ) as error:

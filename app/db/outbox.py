@@ -1,6 +1,7 @@
-"""What leaves for other services: results, dead letters and steps that somebody else carries out.
+"""The outbox: events for other services.
 
-An event is a row in the transaction that gives the reason for it; the publisher puts it on its Redis stream.
+An event is a row, written in the transaction that causes it. The publisher (`redis_store/publisher.py`) moves it to its
+Redis stream.
 """
 
 import json
@@ -17,8 +18,7 @@ EVENT_TOPIC = "event"
 """Announced when an event waits to be published."""
 
 
-# Events that wait to be put on their streams; gone once Redis has them. Told as they were written, field by field in
-# the order that their readers know.
+# Rows are deleted once Redis has them. The payload is `json`, not `jsonb`, which would change the order of its fields.
 action_events = Table(
     "action_events",
     metadata,

@@ -1,4 +1,4 @@
-"""What every table of the application is declared with."""
+"""The metadata that every table is declared in, and what their declarations share."""
 
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
-"""Tables that operators keep by hand: listed, added to, edited and retired in the same way. They differ in what is
-checked before a row is written.
-
-A retired row stays, because other rows refer to it, and is used no more.
+"""Tables that operators edit. All of them are listed, added to, changed and retired in the same way; each has its own
+checks before a row is written. A retired row stays, because other rows refer to it, but is no longer used.
 """
 
 from collections.abc import Callable, Mapping

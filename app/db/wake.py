@@ -19,7 +19,7 @@ WAKE_CHANNEL = "delivery"
 LONGEST_PAUSE_S = 5.0
 # How long the thread may take to notice that it should stop.
 _SLICE_S = 0.2
-# A peer that vanished without a word is noticed within about 20 s; until then polling goes on.
+# A lost connection is noticed within about 20 s; until then the listeners poll.
 _KEEPALIVE: dict[str, Any] = {
     "keepalives": 1,
     "keepalives_idle": 10,

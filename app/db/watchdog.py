@@ -1,8 +1,7 @@
-"""Cuts calls to PostgreSQL that get no answer.
-
-The server's own timeouts end a statement that is slow or waits for a lock. They do not help when the server is
-frozen or the network swallows packets, and the driver waits without end. So every call has a limit here as well; when
-it is over, the connection's socket is shut down, and the waiting thread gets an error it can report.
+"""Ends calls to PostgreSQL that get no answer. The server's own timeouts end a statement that is slow or waits for a
+lock. They do not help when the server is frozen or the network drops packets: the driver would wait without a
+limit. So every call has a limit here too. When it is reached, the connection's socket is shut down, and the waiting
+thread gets an error.
 """
 
 import os
@@ -16,12 +15,12 @@ from typing import Any
 
 LOOK_EVERY_S = 0.1
 
-# When the request that this thread works on has to be answered, by the monotonic clock.
+# The deadline of the request that this thread works on, by the monotonic clock.
 answer_by: ContextVar[float | None] = ContextVar("answer_by", default=None)
 
 
 class OutOfTime(Exception):
-    """The time for the whole request is over before this call began."""
+    """The request's deadline passed before this call began."""
 
 
 class Watchdog:
@@ -33,7 +32,7 @@ class Watchdog:
 
     @contextmanager
     def guard(self, connection: Any, limit_s: float | None = None) -> Generator[None]:
-        """`connection` is psycopg's. What is cut raises the driver's error in the block."""
+        """`connection` is psycopg's. When the limit is reached, the driver's error is raised in the block."""
         now = time.monotonic()
         request_ends = answer_by.get()
         ends = now + (limit_s or self._limit_s)
@@ -45,7 +44,7 @@ class Watchdog:
         with self._lock:
             self._watched[key] = (ends, connection)
             if self._thread is None:
-                # Begun here and not before, because a process may fork in between.
+                # Started here, because the process may fork after the watchdog was created.
                 self._thread = threading.Thread(target=self._run, name="database-watchdog", daemon=True)
                 self._thread.start()
         try:
@@ -58,7 +57,7 @@ class Watchdog:
         while True:
             time.sleep(LOOK_EVERY_S)
             now = time.monotonic()
-            # Under the lock, so that no connection is closed, and its number given to another, while it is cut.
+            # Under the lock, so that no file descriptor is closed and reused while it is shut down.
             with self._lock:
                 for key, (ends, connection) in list(self._watched.items()):
                     if ends <= now:
@@ -71,5 +70,5 @@ def _cut(connection: Any) -> None:
         with socket.socket(fileno=os.dup(connection.pgconn.socket)) as copy:
             copy.shutdown(socket.SHUT_RDWR)
     except OSError:
-        # It was broken already; whoever waits on it has heard.
+        # The connection was broken already, so the waiting thread has its error.
         return

@@ -16,11 +16,11 @@ STARVED_TURN = 10
 
 
 class BufferClosed(Exception):
-    """Nothing more is taken in."""
+    """The buffer is closed and accepts no more items."""
 
 
 class Buffer(Generic[Item]):
-    """First in, first out within a priority, and the higher priority first."""
+    """Higher priorities first; first in, first out within a priority."""
 
     def __init__(self, capacity: int, priorities: Sequence[Hashable], priority_of: Callable[[Item], Hashable]) -> None:
         """`priorities` begin with the highest."""
@@ -50,7 +50,8 @@ class Buffer(Generic[Item]):
             self._work.notify()
 
     def take(self, most: int = 1, timeout_s: float | None = None) -> list[Item]:
-        """At least one item and up to `most` that are there; none where the time was up, or the queue is closed."""
+        """Waits for at least one item and returns up to `most`. Returns none after the timeout, or if the buffer is
+        closed."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
         with self._work:
             while self._size == 0 and not self._closed:
@@ -73,7 +74,7 @@ class Buffer(Generic[Item]):
         return queue.popleft()[1]
 
     def close(self) -> list[Item]:
-        """Lets everybody go who waits here, and returns what nobody has taken."""
+        """Wakes all waiting threads and returns the items that were not taken."""
         with self._work:
             self._closed = True
             left = [item for queue in self._waiting.values() for _, item in queue]

@@ -1,4 +1,4 @@
-"""Time, as the database tells it.
+"""The database's time.
 
 Machines with wrong clocks must not expire an offer early, so decisions are made in SQL by `clock_timestamp()`.
 `DatabaseClock` gives Python the same time for sleeping and for display: the offset between the machine's
@@ -37,7 +37,7 @@ class DatabaseClock:
             try:
                 told = self._read()
             except Exception:
-                # Without the database nothing is decided anyway; the last offset is the best that is known.
+                # Nothing is decided without the database; the last offset is the best one known.
                 if stale is None:
                     raise
                 return stale

@@ -1,7 +1,5 @@
-"""The root of every error this application raises on purpose.
-
-An error carries data as attributes and a stable `code` that phones and operators may rely on. What HTTP
-status it becomes is decided in `app/api/errors.py` and nowhere else.
+"""The root of every error that this application raises on purpose. An error carries data as attributes and a stable
+`code` that phones and operators may rely on. Only `app/api/errors.py` decides its HTTP status.
 """
 
 from collections.abc import Mapping
@@ -15,7 +13,7 @@ class AppError(Exception):
         super().__init__(message)
         self.message = message
         self.extra = extra
-        """Published with the error as further members of its JSON."""
+        """Published as further members of the error's JSON."""
 
 
 class NotFound(AppError):
@@ -37,7 +35,7 @@ class IdempotencyKeyReused(Conflict):
 
 
 class InvalidValue(AppError):
-    """A value that has the right shape, but that the state of the world forbids."""
+    """A value of the right form that is not acceptable now."""
 
     code = "invalid_value"
 
@@ -47,12 +45,12 @@ class InvalidValue(AppError):
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """What is wrong, by the field it is wrong with."""
+        """The problems by field."""
         return {self.field: self.message}
 
 
 class InvalidValues(InvalidValue):
-    """The same of several values at once, so that nobody has to mend a request one field at a time."""
+    """Several invalid values, reported together so that a request can be corrected at once."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         super().__init__(*next(iter(problems.items())))

@@ -1,4 +1,4 @@
-"""Places where a test may make a process die or stand still, between two steps that belong together.
+"""Failpoints: places where a test can kill or pause a process between two operations that belong together.
 
 `FAILPOINTS="press.committed=kill:0.02,send.sent=pause:0.1:3"` kills the process at one in fifty passages of the
 first place, and makes one thread in ten stand still for three seconds at the second. `sql.statement=kill@7` kills it
@@ -29,7 +29,7 @@ class Fault:
     probability: float
     seconds: float = 0.0
     passage: int = 0
-    """Only at this passage; 0 is at any."""
+    """Acts only at this passage; 0 means every passage."""
 
 
 FAULT = re.compile(
@@ -94,8 +94,7 @@ def act_at(
     _passages[place] += 1
     if fault.passage not in (0, _passages[place]) or chance() >= fault.probability:
         return
-    # Straight to the file, because nothing that is buffered outlives the next line. By the clock that nobody can put
-    # wrong.
+    # Unbuffered, because the process may die in the next line. The monotonic clock, because tests change the other one.
     told = f"failpoint {fault.act.value} {place} at {time.monotonic():.3f} for {fault.seconds} s\n"
     os.write(2, told.encode())
     if fault.act is Act.KILL:

@@ -18,7 +18,7 @@ def uuid7() -> UUID:
 
 
 def _next_stamp() -> int:
-    """60 bits: 48 of Unix milliseconds and 12 of the fraction of one, moved on by one where the clock did not."""
+    """60 bits: 48 of Unix milliseconds and 12 of the fraction of one. Increased by one if the clock has not moved."""
     global _last_stamp
     milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
     stamp = milliseconds << 12 | (nanoseconds << 12) // 1_000_000
@@ -28,5 +28,5 @@ def _next_stamp() -> int:
 
 
 def earliest_id(moment: datetime) -> UUID:
-    """No id that was made at this moment or later is smaller."""
+    """The smallest id that can be made at this moment or later."""
     return UUID(int=int(moment.timestamp() * 1000) << 80)

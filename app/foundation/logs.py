@@ -1,4 +1,4 @@
-"""Structured logs: a static event name and ids. Personal data does not get in; what slips in is masked."""
+"""Structured logs: a static event name and ids. Code does not log personal data; what slips in is masked."""
 
 import logging
 import re
@@ -18,7 +18,7 @@ _BEARER = re.compile(r"(?i)bearer\s+\S+")
 _COORDINATES = re.compile(r"-?\d{1,3}\.\d{4,}")
 
 
-# PostgreSQL quotes whole rows here.
+# PostgreSQL quotes whole rows in these parts of an error.
 _DATABASE_DETAIL = re.compile(r"(?:DETAIL|CONTEXT):.*?(?=\n\nThe above exception|\n\nDuring handling|\Z)", re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""A loop that runs until it is told to stop, and that waits longer and longer while a store does not answer."""
+"""A loop that runs until it is told to stop, with a pause that doubles while a store does not answer."""
 
 import threading
 from collections.abc import Callable

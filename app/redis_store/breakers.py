@@ -1,8 +1,7 @@
-"""Circuit breakers: a provider that is down is left alone for a while, by every worker of every machine.
-
-CLOSED lets everything through. Where too many of the latest calls failed it becomes OPEN: messages wait, and lose no
-try by it. After a while one single message of the whole fleet is let through as a probe (HALF_OPEN), and what becomes
-of it closes the breaker or opens it anew.
+"""Circuit breakers, shared by all processes: nobody calls a provider that is down. CLOSED lets all calls through. If
+too many of the latest calls failed, the breaker becomes OPEN: notifications wait, and no attempt is counted. After
+a while one single call of all processes is let through as a probe (HALF_OPEN); its result closes the breaker or
+opens it again.
 """
 
 import threading
@@ -35,9 +34,9 @@ GO = Permit(Passage.GO)
 class BreakerRules:
     window_s: float = 10.0
     failures: int = 10
-    """Fewer failures in a window say nothing."""
+    """The breaker never opens with fewer failures in a window."""
     share: float = 0.5
-    """Of the calls in a window, so many must have failed."""
+    """The breaker opens only if this share of the calls in a window failed."""
     open_s: float = 15.0
 
 
@@ -48,10 +47,10 @@ class BreakerState(StrEnum):
 
 
 class Breakers(Protocol):
-    """The state of all breakers, shared by all who use it. Each call is one atomic step."""
+    """The state of all breakers. Each call is atomic."""
 
     def ask(self, name: str, probe_s: float) -> Permit:
-        """May a message go? Whoever is told PROBE has `probe_s` to tell what became of it."""
+        """Whether a call may be made. After PROBE the caller has `probe_s` seconds to report its result."""
         ...
 
     def tell(self, name: str, *, calls: int, failures: int, probe: bool = False) -> None: ...
@@ -71,7 +70,7 @@ class _Breaker:
 
 
 class MemoryBreakers:
-    """For one process, and for tests; the script in `redis_store/scripts.py` does the same for all."""
+    """For one process and for tests. The scripts in `redis_store/scripts.py` do the same for all processes."""
 
     def __init__(self, rules: BreakerRules | None = None, now: Callable[[], float] = time.monotonic) -> None:
         self._rules = rules or BreakerRules()
@@ -124,10 +123,10 @@ class MemoryBreakers:
 
 
 class RedisBreakers:
-    """What is lost with Redis is only that a breaker was open."""
+    """If Redis is lost, only the state of the breakers is lost: they are closed."""
 
     def __init__(self, client: Any, rules: BreakerRules | None = None, now: Callable[[], float] | None = None) -> None:
-        """`now` stands in for Redis's own clock, in tests."""
+        """`now` replaces Redis's own clock in tests."""
         rules = rules or BreakerRules()
         self._client = client
         self._reach = Reach()

@@ -1,6 +1,5 @@
-"""How often one user may do something, counted in Redis for all processes together.
-
-Without Redis each process counts for itself. That is less strict, and better than refusing or waiting.
+"""Rate limits per user, counted in Redis for all processes together. Without Redis each process counts for itself,
+which is less strict but better than refusing or waiting.
 """
 
 import threading
@@ -21,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 TIMEOUT_S = 0.25
 PAUSE_S = 2.0
-"""After a failure Redis is left alone for a moment, so that not every request waits for the timeout."""
+"""After a failure Redis is not asked for this long, so that not every request waits for the timeout."""
 
 
 class PerUserLimit:
@@ -43,7 +42,7 @@ class PerUserLimit:
         self._redis_rests_until = 0.0
 
     def hit(self, user_id: int) -> None:
-        """Count one, or raise `TooManyRequests` with the time until there is room again."""
+        """Counts one call, or raises `TooManyRequests` with the time until the next one is allowed."""
         limiter = self._shared if time.monotonic() >= self._redis_rests_until else self._own
         try:
             self._hit(limiter, user_id)

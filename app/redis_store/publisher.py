@@ -1,7 +1,6 @@
-"""Puts events on their streams. They wait in PostgreSQL until Redis has them, so that none is lost with either.
-
-At least once: a publisher that dies between Redis's answer and its own commit leaves events that are put there again.
-A consumer knows them by `trace_id` and `step_order`, a dead letter by `dead_letter_id`.
+"""Moves events from the outbox to their Redis streams. They stay in PostgreSQL until Redis has them. Delivery is at
+least once: if a publisher dies between Redis's answer and its own commit, its events are published again. Consumers
+recognise results by `trace_id` and `step_order`, dead letters by `dead_letter_id`.
 """
 
 import json
@@ -21,8 +20,8 @@ POLL_S = 1.0
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 
-# One at a time for each topic, so that what came first is told first however many processes publish. Whoever stands
-# still with the lock loses it with the transaction.
+# One publisher at a time for each topic, so that events keep their order. A stalled publisher loses the lock with its
+# transaction.
 _MY_TURN = text("SELECT pg_try_advisory_xact_lock(hashtextextended('action_events ' || :topic, 0))")
 _OLDEST = text(
     "SELECT id, payload FROM action_events WHERE topic = :topic ORDER BY id LIMIT :limit FOR UPDATE SKIP LOCKED"
@@ -31,7 +30,7 @@ _FORGET = text("DELETE FROM action_events WHERE id = ANY(:ids)")
 
 
 class StreamRefuses(Unavailable):
-    """Something else may have the name of the stream, or Redis has no room."""
+    """Another key may have the name of the stream, or Redis has no memory left."""
 
     code = "stream_refuses"
 
@@ -49,7 +48,8 @@ class Publisher:
         """Rings when an event may have been put into the table. A missed ring costs `poll_s` at most."""
 
     def run_once(self) -> int:
-        """One batch of each topic; says how many events left. A topic that fails keeps no other from leaving."""
+        """Publishes one batch of each topic and returns the number of events. A failing topic does not hold up the
+        others."""
         left, failure = 0, None
         for topic in self._topics:
             try:
@@ -67,7 +67,7 @@ class Publisher:
             rows = conn.execute(_OLDEST, {"topic": topic, "limit": MOST_AT_ONCE}).all()
             if not rows:
                 return 0
-            # Within the transaction on purpose: the rows must not be anybody else's while Redis is told.
+            # Inside the transaction on purpose: its locks keep the rows from other publishers meanwhile.
             taken = self._outlet.add(f"{self._prefix}.{topic}", [_json(row.payload) for row in rows])
             failpoint("publisher.told")
             conn.execute(_FORGET, {"ids": [row.id for row in rows[:taken]]})

@@ -1,6 +1,5 @@
-"""Redis streams: putting messages on them, and reading them as one of a group.
-
-Everything here is at least once. Whoever reads must know a message that comes again.
+"""Redis streams: adding entries, and reading them as one consumer of a group. Delivery is at least once, so readers
+have to recognise an entry that comes again.
 """
 
 import os
@@ -19,7 +18,7 @@ from app.redis_store.contract import RedisUnavailable
 
 FIELD = b"payload"
 MOST_KEPT = 100_000
-"""How long our streams become, roughly: a consumer that is away for longer than that has lost the oldest."""
+"""The approximate length of our streams. A consumer that falls further behind loses the oldest entries."""
 FORGOTTEN_AFTER_MS = 3_600_000
 CALL_S = 2.0
 
@@ -28,17 +27,17 @@ CALL_S = 2.0
 class StreamEntry:
     id: str
     payload: bytes = field(repr=False)
-    """Empty where the message has no such field."""
+    """Empty if the entry has no such field."""
 
 
 class Outlet:
-    """Where messages leave. Shared by threads as the client is."""
+    """Adds entries to streams. Safe to share between threads."""
 
     def __init__(self, redis_url: str, timeout_s: float = CALL_S) -> None:
         self._client = _connect(redis_url, timeout_s)
 
     def add(self, stream: str, payloads: Sequence[str]) -> int:
-        """How many of them, from the first on, Redis has for certain."""
+        """The number of payloads, counted from the first, that Redis has confirmed."""
         with _translated():
             pipe = self._client.pipeline(transaction=False)
             for payload in payloads:
@@ -51,17 +50,17 @@ class Outlet:
 
 
 class Inlet:
-    """A stream as one consumer of a group sees it. Not shared by threads: its reads block."""
+    """Reads a stream as one consumer of a group. Not for several threads, because its reads block."""
 
     def __init__(self, redis_url: str, stream: str, group: str, *, block_s: float) -> None:
-        # A read that blocks must be over before the client gives up on the connection.
+        # A blocking read must end before the client's socket timeout.
         self._client = _connect(redis_url, block_s + CALL_S)
         self._stream, self._group, self._block_ms = stream, group, int(block_s * 1000)
         self.consumer = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._joined = False
 
     def read(self, most: int) -> list[StreamEntry]:
-        """What nobody of the group has read yet; waits a moment for it."""
+        """Entries that no consumer of the group has read. Waits up to `block_s` for them."""
         with self._joining():
             reply = self._client.xreadgroup(
                 self._group, self.consumer, {self._stream: ">"}, count=most, block=self._block_ms
@@ -69,11 +68,11 @@ class Inlet:
         return _messages(reply[0][1]) if reply else []
 
     def claim(self, most: int, idle_s: float) -> list[StreamEntry]:
-        """What somebody read and left without an answer for so long, from the oldest on."""
+        """Entries that a consumer read and did not acknowledge for `idle_s`, the oldest first."""
         start: bytes | str = "0-0"
         with self._joining():
             while True:
-                # Redis looks at a bounded number at a time, and says where it stopped.
+                # Redis scans a bounded number at a time and returns the position to continue from.
                 start, entries, *_ = self._client.xautoclaim(
                     self._stream, self._group, self.consumer, int(idle_s * 1000), start, count=most
                 )
@@ -86,7 +85,7 @@ class Inlet:
                 self._client.xack(self._stream, self._group, *(message.id for message in messages))
 
     def close(self) -> None:
-        """A name that nothing is left to answer under is taken off the group's list."""
+        """Removes this consumer from the group if all its entries are acknowledged."""
         try:
             if self._joined and not self._unanswered():
                 self._client.xgroup_delconsumer(self._stream, self._group, self.consumer)
@@ -99,7 +98,7 @@ class Inlet:
 
     @contextmanager
     def _joining(self) -> Generator[None]:
-        """A Redis that came back empty knows no group: it is made anew, and reads the stream from its beginning."""
+        """Creates the group again if Redis lost it; the new group reads the stream from its beginning."""
         with _translated():
             if not self._joined:
                 self._join()
@@ -119,7 +118,8 @@ class Inlet:
         self._forget_the_gone()
 
     def _forget_the_gone(self) -> None:
-        """Every process reads under a name of its own, and one that is killed leaves it behind."""
+        """Removes idle consumers: each process reads under its own name, and a killed process leaves its name
+        behind."""
         for one in self._client.xinfo_consumers(self._stream, self._group):
             if one["pending"] == 0 and one["idle"] > FORGOTTEN_AFTER_MS:
                 self._client.xgroup_delconsumer(self._stream, self._group, one["name"])
@@ -130,7 +130,7 @@ def _messages(entries: list[tuple[bytes | None, dict[bytes, bytes]]]) -> list[St
 
 
 def _connect(redis_url: str, timeout_s: float) -> Any:
-    # One try: a message that is put on a stream again is there twice. Bytes, because others may write anything.
+    # No retries, because a repeated XADD adds the entry twice. Bytes, because other services may write anything.
     return cast(Any, redis.Redis).from_url(
         redis_url,
         socket_timeout=timeout_s,

@@ -1,6 +1,6 @@
-"""The two templates by which an SMS gateway is taught to the product: one writes a request, the other reads the answer.
-
-Operators write them in the settings, so a mistake is found at start, before the first message is lost to it.
+"""The two templates that adapt the product to an SMS gateway: one writes the request, the other reads the answer.
+Operators write them in the settings, so they are checked at start, before a notification can fail because of a
+mistake.
 """
 
 import json
@@ -16,7 +16,7 @@ ANSWER_NAMES = frozenset({"status", "json", "text", "headers"})
 DEFAULT_REQUEST = """\
 {"id": {{ id | tojson }}, "to": {{ to | tojson }}, "text": {{ text | tojson }}, "priority": {{ priority | tojson }}}"""
 
-# Whoever forgets to encode the text finds out by this one, and not by the first message with a quotation mark.
+# A template that does not encode the text fails with this one at start, not with the first quotation mark in use.
 _AWKWARD = {
     "id": "0190a1b2-0000-7000-8000-000000000000",
     "to": "+905551234567",
@@ -31,7 +31,7 @@ class InvalidTemplate(ValueError):
 
 
 class GatewayRenderFailed(Exception):
-    """Has no text: it would quote the message or the answer."""
+    """Has no text, because that would quote the notification or the answer."""
 
 
 def request_template(source: str | None, content_type: str = "") -> Template:
@@ -61,7 +61,7 @@ def render(template: Template, values: Mapping[str, Any]) -> str:
 def _compile(source: str, names: frozenset[str], undefined: type[Undefined]) -> Template:
     environment = ImmutableSandboxedEnvironment(autoescape=False, undefined=undefined)
     environment.globals.clear()
-    # The filter that comes with Jinja makes JSON for HTML, and escapes what it is put beside.
+    # Jinja's own filter makes JSON for HTML and escapes characters for it.
     environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
     try:
         unknown = sorted(meta.find_undeclared_variables(environment.parse(source)) - names)

@@ -1,6 +1,5 @@
-"""Which server takes our e-mails, and as whom we write: what `SMTP_URL` and `SMTP_FROM` say. Pure.
-
-What is wrong is said without the value, which holds a password.
+"""Parses `SMTP_URL` (the mail server) and `SMTP_FROM` (the sender). Error messages never repeat the value, because it
+holds a password.
 """
 
 import re
@@ -39,7 +38,7 @@ class MailSender:
     name: str
     local_part: str
     domain: str
-    """In the notation of IDNA, as signatures and other servers want it."""
+    """In IDNA notation, which signatures and other servers require."""
 
     @property
     def address(self) -> str:

@@ -22,7 +22,7 @@ DEFAULT_SECRETS = frozenset({"", "secret", "changeme", "change-me", "development
 
 
 class SettingsError(Exception):
-    """The environment does not describe a service that can run; the message names each variable."""
+    """The settings are not valid; the message names each variable."""
 
 
 class Environment(StrEnum):
@@ -211,13 +211,13 @@ class Settings(BaseModel):
 
     @property
     def handover_types(self) -> frozenset[str]:
-        """The types of `action_handover_types`, one by one."""
+        """The types of `action_handover_types` as a set."""
         types = (type_.strip() for type_ in self.action_handover_types.split(","))
         return frozenset(type_ for type_ in types if type_)
 
     @property
     def recorded_types(self) -> frozenset[str]:
-        """What is kept instead of sent, because nothing is set up that would send it."""
+        """The types that are recorded instead of sent, because no provider is set up for them."""
         away = {
             "PUSH": self.push is PushMode.RECORDING,
             "EMAIL": self.smtp_url is None,
@@ -228,7 +228,7 @@ class Settings(BaseModel):
         return frozenset(type_ for type_, is_away in away.items() if is_away and not production)
 
     def __repr__(self) -> str:
-        """A setting that slips into a log or a trace tells none of the secrets that it stands beside."""
+        """Hides all values, so that no secret reaches a log or a trace."""
         return f"{type(self).__name__}(environment={self.environment.value!r}, …)"
 
     __str__ = __repr__
@@ -284,7 +284,7 @@ class Settings(BaseModel):
         return problems
 
     def _half_set(self, *names: str) -> list[str]:
-        """Settings that are good for nothing alone."""
+        """Problems with settings that are only useful together."""
         missing = [name for name in names if getattr(self, name) is None]
         given = [name.upper() for name in names if name not in missing]
         return [f"{name.upper()} must be set together with {', '.join(given)}" for name in missing if given]
@@ -300,7 +300,7 @@ class Settings(BaseModel):
         return problems
 
 
-# May also be given as the path of a file that holds them, in a variable of this name and `_FILE`.
+# These may also be read from a file whose path is in a variable of this name and `_FILE`.
 SECRETS = frozenset(
     {
         "database_url",

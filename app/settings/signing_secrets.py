@@ -9,7 +9,7 @@ FEWEST_BYTES, MOST_BYTES = 24, 64
 
 
 class InvalidSecret(ValueError):
-    """Never repeats the secret."""
+    """The message never repeats the secret."""
 
     def __init__(self) -> None:
         super().__init__(f"must be {PREFIX} and the base64 of {FEWEST_BYTES} to {MOST_BYTES} bytes")

@@ -75,7 +75,8 @@ users = Table(
 
 
 class Point(UserDefinedType[Any]):
-    """PostgreSQL's own point: unlike a PostGIS one, an index gives it back, so that a search need not visit rows."""
+    """PostgreSQL's own point type. An index can return it, unlike a PostGIS geometry, so a search need not visit
+    rows."""
 
     cache_ok = True
 
@@ -88,9 +89,9 @@ ON_THE_MAP = (
     " greatest(-85::float8, least(85::float8, ST_Y(location::geometry)))), 4326), 3395)"
 )
 
-# `available` is the whole of "may be on a list": it cannot disagree with the columns it is made of, and the
-# partial index over it keeps everybody else out of the search. `plane` is the location on an ellipsoidal
-# Mercator map, where a circle is found without trigonometry; `matching/candidates.py` has the arithmetic.
+# `available` is generated from the columns that make a student eligible for lists, so it cannot disagree with them; the
+# partial index on it keeps all other students out of the search. `plane` is the location on an ellipsoidal Mercator
+# map, where a circle is found without trigonometry; `matching/map_distance.py` has the arithmetic.
 students = Table(
     "students",
     metadata,
@@ -115,7 +116,7 @@ students = Table(
         postgresql_include=["id", "month", "completed"],
         postgresql_where=text("available"),
     ),
-    # A search reads the index alone where VACUUM has been since the last change.
+    # A search reads only the index for pages that were vacuumed since their last change.
     postgresql_with={"autovacuum_vacuum_scale_factor": "0.02"},
 )
 
@@ -136,7 +137,7 @@ devices = Table(
 
 @dataclass(frozen=True)
 class Caller:
-    """Whoever is behind a request: an active user, told by a verified token."""
+    """The active user who sent a request, identified by a verified token."""
 
     id: int
     role: Role

@@ -1,4 +1,4 @@
-"""Users, and the devices their notifications go to. Duty, activity and places of students belong to matching."""
+"""Users and their devices. Availability, activity and places of students belong to matching."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class User:
     firebase_uid: str | None
     active: bool
     on_duty: bool | None
-    """Of students; nobody else is ever on duty."""
+    """None for users who are not students."""
     created_at: datetime
 
 
@@ -49,7 +49,7 @@ class DeviceRegistration:
     address_kind: AddressKind = AddressKind.TOKEN
 
 
-# A student's place is in `students`, anybody else's is their home; readers see one location.
+# A student's place is in `students`, other users have a home; both are shown as one location.
 _USER = """
     SELECT u.id, u.role, u.name, u.phone, u.locale, u.institution_id, u.firebase_uid, u.active, u.created_at, s.on_duty,
            ST_Y(coalesce(s.location, u.home)::geometry) AS lat, ST_X(coalesce(s.location, u.home)::geometry) AS lon
@@ -119,9 +119,8 @@ _PLAIN_COLUMNS = ("name", "phone", "locale", "institution_id", "firebase_uid")
 
 
 def patch_user(conn: Connection, user_id: int, changes: Mapping[str, Any]) -> User:
-    """Sets plain columns, and `home` for people who are no students.
-
-    Activity and the place of a student decide about offers, so they are changed by matching and not here.
+    """Sets plain columns, and `home` for users who are not students. Activity and the place of a student decide about
+    offers, so matching changes them.
     """
     unknown = changes.keys() - {*_PLAIN_COLUMNS, "home"}
     assert not unknown, f"not changed here: {unknown}"
@@ -155,7 +154,7 @@ def is_on_duty(conn: Connection, student_id: int) -> bool:
 
 
 def put_device(conn: Connection, user_id: int, device: DeviceRegistration) -> None:
-    """A phone belongs to whoever signed in on it last, and a token to the phone that showed it last."""
+    """A phone belongs to the user who signed in on it last, and a token to the phone that registered it last."""
     conn.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:token, 7))"), {"token": device.token})
     conn.execute(
         text("DELETE FROM devices WHERE token = :token AND device_id <> :device_id"),
