@@ -1,9 +1,9 @@
-"""Turns a template and what an action knows into words.
+"""Fills a template with the variables of an action.
 
-Operators write templates, and what fills them comes from other services, so neither may cost more than a moment or
-reach anything but the words. A template is made of text, values, conditions and loops over what was given; it calls
-nothing, builds nothing, and what it does and writes is counted while it does so. By a count and not by a clock, so that
-the same words come out, or none, however busy the machine is.
+Operators write templates and other services send the variables, so a rendering has a bounded cost and reaches nothing
+but its variables. A template holds text, values, conditions and loops; it calls nothing and builds nothing. Its work
+and its output are counted during the rendering. The bound is a count and not a time limit, so that the result is the
+same on a busy machine. `docs/decisions/template-language.md` says why this is Jinja.
 """
 
 import math
@@ -24,21 +24,21 @@ from app.foundation.errors import InvalidValue
 LONGEST = 20_000
 """Characters that one template may write."""
 MOST_ROUNDS = 2_000
-"""Of all loops of one rendering together."""
+"""Sum over all loops of one rendering."""
 MOST_WORK = 20_000
-"""Parts of loops gone through, and what filters were given, of one rendering together."""
+"""Sum over one rendering: template nodes in each round of a loop, and the sizes of the values given to filters."""
 DEEPEST = 40
-"""Jinja takes the cube of the depth to read a template."""
+"""Levels of nesting: Jinja compiles a template in a time that grows with the cube of its depth."""
 MOST_KEPT = 256
-"""A long template takes a third of a megabyte once it is read, and each edit is another one."""
+"""Compiled templates in the cache: a long one takes a third of a megabyte, and each edit adds one."""
 LARGEST_NUMBER = 10**15
 
-_LEFT = "what is left"
-"""Where a rendering counts; no template can say a name with a blank in it."""
+_BUDGET = "work budget"
+"""The variable that holds the budget of a rendering. A name with a blank cannot be written in a template."""
 
 
 @dataclass
-class _Left:
+class _Budget:
     rounds: int = MOST_ROUNDS
     work: int = MOST_WORK
 
@@ -58,11 +58,11 @@ class Words:
 
 
 class TemplateInvalid(InvalidValue):
-    """The template cannot be read, or says more than templates may."""
+    """The template has a syntax error or uses something that templates may not use."""
 
 
 class RenderFailed(InvalidValue):
-    """The template cannot be filled with these variables. The message names variables and never what is in them."""
+    """The template cannot be filled with these variables. The message names variables and never holds their values."""
 
     def __init__(self, message: str) -> None:
         super().__init__("variables", message)
@@ -73,7 +73,7 @@ def render(source: Words, variables: Mapping[str, Any]) -> Words:
 
 
 def check(source: Words) -> None:
-    """Tells whoever writes a template what is wrong with it."""
+    """Raises `TemplateInvalid` with the field and the line, for the author of the template."""
     for name in ("subject", "body"):
         try:
             _compiled(getattr(source, name))
@@ -83,7 +83,7 @@ def check(source: Words) -> None:
 
 def _fill(source: str, variables: Mapping[str, Any]) -> str:
     try:
-        return _storable(_collect(_compiled(source), {**variables, _LEFT: _Left()}))
+        return _storable(_collect(_compiled(source), {**variables, _BUDGET: _Budget()}))
     except RenderFailed:
         raise
     except TemplateInvalid:
@@ -91,7 +91,7 @@ def _fill(source: str, variables: Mapping[str, Any]) -> str:
     except UndefinedError:
         raise RenderFailed(_what_is_missing(source, variables)) from None
     except Exception as error:
-        # The text of the error may quote what was given; its kind does not.
+        # The text of the error may quote a value; the name of its class does not.
         raise RenderFailed(f"The template cannot be filled with what was given ({type(error).__name__}).") from None
 
 
@@ -107,8 +107,10 @@ def _collect(template: Template, variables: dict[str, Any]) -> str:
 
 
 def _storable(written: str) -> str:
-    r"""A template can spell out characters, `"\x00"` and halves of some among them, that no row can hold: found out
-    by the database, they would take with them whatever else its transaction is about."""
+    r"""Refuses NUL and unpaired surrogates, which a template can write as `"\x00"` and `"\ud800"`.
+
+    PostgreSQL stores neither, and its error would roll back the whole transaction.
+    """
     if not _is_storable(written):
         raise RenderFailed("The text holds a character that nobody can store.")
     return written
@@ -140,7 +142,7 @@ def _compiled(source: str) -> Template:
     except TemplateSyntaxError as error:
         raise TemplateInvalid("body", f"cannot be read: {error.message} (line {error.lineno})") from None
     except Exception as error:
-        # Python's own limits: blocks nested too deep, numbers too long.
+        # Limits of Python itself: recursion, nested blocks, digits of a number.
         raise TemplateInvalid("body", f"cannot be read ({type(error).__name__})") from None
 
 
@@ -174,34 +176,34 @@ def _count_rounds(tree: nodes.Template) -> None:
 
 @pass_context
 def _counted(context: Context, values: Iterable[Any], parts: int) -> Iterator[Any]:
-    """The values of a loop that has so many parts."""
-    left: _Left = context[_LEFT]
+    """Yields the values of a loop and charges `parts` template nodes for each round."""
+    budget: _Budget = context[_BUDGET]
     for value in values:
-        left.spend(parts, rounds=1)
+        budget.spend(parts, rounds=1)
         yield value
 
 
 def _weighed(work: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter whose work is counted by the length of what it is given."""
+    """Charges a filter for the size of its input."""
     takes_environment = getattr(work, "jinja_pass_arg", None) is not None
 
     @pass_context
     def weigh(context: Context, value: Any, *args: Any, **kwargs: Any) -> Any:
-        context[_LEFT].spend(1 + _length(value))
+        context[_BUDGET].spend(1 + _length(value))
         return work(_environment, value, *args, **kwargs) if takes_environment else work(value, *args, **kwargs)
 
     return weigh
 
 
 def _length(value: Any) -> int:
-    # A letter is less work than an item.
+    # A character costs less than an item.
     if isinstance(value, str):
         return len(value) // 10
     return len(cast("Sized", value)) if isinstance(value, list | dict | tuple) else 0
 
 
 def _joined(values: Iterable[Any], separator: str = "") -> str:
-    """Items of a list with something between them; a string is written as it is."""
+    """Joins the items of a list. The length is checked before the text is built."""
     pieces = [str(_writable(value)) for value in values]
     separator = str(_writable(separator))
     if sum(map(len, pieces)) + len(separator) * len(pieces) > LONGEST:
@@ -214,7 +216,7 @@ def _rounded(value: float, digits: int = 0) -> float:
 
 
 def _writable(value: Any) -> Any:
-    """Words and numbers are written; a list or an object as Python spells it would be nobody's words."""
+    """Text and numbers can be written; the Python form of a list or an object means nothing to a reader."""
     if isinstance(value, StrictUndefined):
         return str(value)
     if value is None or not isinstance(value, str | int | float):
@@ -223,7 +225,7 @@ def _writable(value: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """Texts and lists can be multiplied and added too, to any length; large whole numbers likewise."""
+    """Only numbers of limited size: `*` and `+` make texts, lists and integers of any size."""
     if isinstance(value, StrictUndefined):
         return value + 0
     if not isinstance(value, int | float) or (math.isfinite(value) and abs(value) > LARGEST_NUMBER):
@@ -247,7 +249,7 @@ _FILTERS = (
     "lower", "title", "trim", "truncate", "upper",
 )  # fmt: skip
 
-# Those that calculate are missing: `%` writes a text of any length too.
+# Tests that calculate (`odd`, `even`, `divisibleby`) are left out: `%` formats a text, to any length.
 _TESTS = (
     "boolean", "defined", "eq", "equalto", "==", "false", "float", "ge", ">=", "gt", ">", "in", "integer", "le", "<=",
     "lt", "<", "mapping", "ne", "!=", "none", "number", "sequence", "string", "true", "undefined",
@@ -256,7 +258,7 @@ _TESTS = (
 _filters: dict[str, Any] = {name: _weighed(FILTERS[name]) for name in _FILTERS}
 _filters |= {"join": _weighed(_joined), "round": _weighed(_rounded), _COUNTED: _counted}
 
-# What is constant is not worked out beforehand: nobody counts there.
+# No constant folding: it would run at compile time, outside the work budget.
 _environment = _Environment(undefined=StrictUndefined, autoescape=False, finalize=_writable, optimized=False)
 _environment.globals = {}
 _environment.filters = _filters
