@@ -103,6 +103,10 @@ def test_nothing_but_words_is_within_reach(source: str):
         "{% for a in xs %}{% if " + " and ".join(["long | title == long | upper"] * 30) + " %}{% endif %}{% endfor %}",
         "{% for a in xs %}{% if " + " and ".join(["'y' not in long"] * 35) + " %}{% endif %}{% endfor %}",
         "{% for a in xs %}{{ xs | join | trim | first }}{% endfor %}",
+        "{% for a in xs %}{% endfor %}" * 3,
+        "{{" * 5_000,
+        "{{" + " " * 9_998,
+        "{% raw %}" * 1_000,
     ],
     ids=lambda source: source[:40],
 )
