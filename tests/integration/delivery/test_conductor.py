@@ -118,20 +118,18 @@ def test_an_action_that_nobody_can_advance_holds_up_no_other(office: Office) -> 
     assert office.action(bad).due_at > office.db.now(), "it is tried again after a while"
 
 
-def test_it_sleeps_until_it_is_called_or_the_time_is_up(office: Office) -> None:
-    stop, slept = threading.Event(), threading.Event()
+@pytest.mark.parametrize(("poll_s", "rings"), [(30.0, True), (0.05, False)], ids=["is called", "polls"])
+def test_it_sleeps_until_it_is_called_or_the_time_is_up(office: Office, poll_s: float, rings: bool) -> None:
+    stop = threading.Event()
     id_ = office.ask(office.plan(PUSH), office.user())
-
-    def wait(timeout_s: float) -> None:
-        assert timeout_s == 1.0
-        slept.set()
-        stop.wait(0.01)
-
-    thread = threading.Thread(target=Conductor(office.db, RULES, wait).run, args=(stop,))
+    conductor = Conductor(office.db, RULES, poll_s=poll_s)
+    thread = threading.Thread(target=conductor.run, args=(stop,))
     thread.start()
-    assert slept.wait(10)
     all_arrive(office)
+    if rings:
+        conductor.bell.ring()
     eventually(lambda: office.status(id_) == "DONE", "the conductor finishes the plan")
     stop.set()
+    conductor.bell.ring()
     thread.join(timeout=10)
     assert not thread.is_alive()

@@ -171,6 +171,7 @@ def test_a_publisher_at_work_survives_all_of_it_and_leaves_when_told(services: S
         wait_until(lambda: len(numbers(client)) == 5)
     finally:
         stop.set()
+        publisher.bell.ring()
         worker.join(10)
         proxy.close()
     assert not worker.is_alive()

@@ -145,7 +145,7 @@ class Faltering(Recorder):
 
 
 def test_what_is_written_down_one_by_one_waits_for_the_database_too(db: Database) -> None:
-    recorder = Faltering(db, DeliveryMetrics())
+    recorder = Faltering(db, DeliveryMetrics(), FOLLOWERS)
     recorder.put([Report(one, Verdict(S.SENT), [Try(PHONE, SENT)]) for one in sent(db, 3)], print)
     recorder.start()
     assert recorder.close(5)
@@ -192,7 +192,7 @@ def test_after_the_database_was_away_nothing_is_claimed_before_what_was_sent_is_
     recorder = Recorder(interrupted, metrics, FOLLOWERS)
     courier = Sender(channel, DatabaseClock(db.now), rng=lambda: 0.0)
     options = ChannelWorkerOptions(poll_s=0.05, lease_s=channel.longest_s + 1)
-    lane = ChannelWorker(interrupted, NotificationType.PUSH, channel, courier, recorder, metrics, options)
+    lane = ChannelWorker(interrupted, NotificationType.PUSH, channel, courier, recorder, metrics, options, FOLLOWERS)
     interrupted.is_away_for_records = True
     recorder.start()
     lane.start()
