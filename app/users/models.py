@@ -74,7 +74,7 @@ users = Table(
 )
 
 
-class Point(UserDefinedType[Any]):
+class PointColumn(UserDefinedType[Any]):
     """PostgreSQL's own point type. An index can return it, unlike a PostGIS geometry, so a search need not visit
     rows."""
 
@@ -103,7 +103,7 @@ students = Table(
     Column("open_task_id", Uuid),
     Column[Any]("location", Geography("POINT", srid=4326, spatial_index=False)),
     Column("location_at", DateTime(timezone=True)),
-    Column[Any]("plane", Point, Computed(f"point(ST_X({ON_THE_MAP}), ST_Y({ON_THE_MAP}))", persisted=True)),
+    Column[Any]("plane", PointColumn, Computed(f"point(ST_X({ON_THE_MAP}), ST_Y({ON_THE_MAP}))", persisted=True)),
     Column(
         "available",
         Boolean,
