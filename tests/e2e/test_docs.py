@@ -1,0 +1,189 @@
+"""Every command of README.md and docs/ is run, in order, in a clean copy, and shows what its page says that it shows.
+
+One copy is started for all pages, as the README starts it. Each page has a bash of its own.
+"""
+
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from machine import processes
+from machine.running_copy import MARK
+
+from tests.support.pages import ROOT, Block, Command, blocks, pages
+
+PARTS = ("app", "migrations", "scripts", "pyproject.toml", "requirements.lock", "requirements-dev.lock")
+# What steers the copy comes from the page and not from the shell that the tests run in.
+CALLER = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "USER") if name in os.environ} | {
+    "LANG": "C.UTF-8"
+}
+PORT_OF_THE_PAGES = 8080
+READY_WITHIN_S = 90.0
+ANSWER_WITHIN_S = 60.0
+PROBLEM = '{"type":"about:blank",'
+
+
+class Shell:
+    """A bash that runs one command after the other."""
+
+    def __init__(self, tree: Path, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir()
+        reading, self._writing = os.pipe()
+        self._statuses, statuses = os.pipe()
+        self._process = subprocess.Popen(
+            ["bash", "--norc", f"/dev/fd/{reading}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=tree,
+            env=CALLER | {"STATUSES": str(statuses)},
+            pass_fds=(reading, statuses),
+            start_new_session=True,
+        )
+        os.close(reading)
+        os.close(statuses)
+
+    def run(self, text: str) -> tuple[int | None, str]:
+        """Exit code and output; no exit code where it has not ended in time."""
+        command, output = self._folder / "command", self._folder / "output"
+        command.write_text(f"{text}\n")
+        os.write(self._writing, f". {command} >{output} 2>&1 </dev/null; echo $? >&$STATUSES\n".encode())
+        ended, _, _ = select.select([self._statuses], [], [], ANSWER_WITHIN_S)
+        status = os.read(self._statuses, 16) if ended else b""
+        return int(status) if status else None, output.read_text(errors="replace")
+
+    def close(self) -> None:
+        os.close(self._writing)
+        # With everything that it has started.
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        os.close(self._statuses)
+
+
+def expected(shown: tuple[str, ...]) -> "re.Pattern[str]":
+    parts = [r"(?:.*\n)*?" if line == "…" else re.escape(line).replace("…", ".*") + r"[ \t]*\n" for line in shown]
+    return re.compile("".join(parts))
+
+
+def problem_with(command: Command, status: int | None, output: str) -> str | None:
+    if status is None:
+        return f"had not ended after {ANSWER_WITHIN_S:.0f} s"
+    if status != 0:
+        return f"ended with {status}"
+    if command.shown and not expected(command.shown).fullmatch(output.rstrip("\n") + "\n"):
+        return "showed something else"
+    if not command.shown and PROBLEM in output:
+        return "was refused"
+    return None
+
+
+def told(block: Block, command: Command, problem: str, output: str) -> str:
+    shown = "\n".join(command.shown) or "(nothing)"
+    return f"{block.page.relative_to(ROOT)}:{command.line} {problem}\n{command.text}\n--- page\n{shown}\n--- here\n{output}"
+
+
+@contextmanager
+def clean_tree(folder: Path) -> Iterator[Path]:
+    """The project as somebody has just cloned it, with the Python packages that are installed here."""
+    tree = folder / "yaninda"
+    tree.mkdir()
+    for part in PARTS:
+        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy2
+        copy(ROOT / part, tree / part)
+    (tree / ".venv").symlink_to(ROOT / ".venv")
+    yield tree
+    shutil.rmtree(tree / ".run", ignore_errors=True)
+
+
+@contextmanager
+def running(tree: Path, start: Block, port: int) -> Iterator[None]:
+    """The copy that the pages use: the command of the README, on a free port, with the mark's value."""
+    name, value = start.about.split("=")
+    printed = tree.parent / "copy.out"
+    command = f"{re.sub(f'{name}=[^ ]+', f'{name}={value}', start.lines[0])} --port {port}"
+    with printed.open("wb") as output:
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec env {command}"],
+            cwd=tree,
+            env=CALLER | {"API_WORKERS": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        until = time.monotonic() + READY_WITHIN_S
+        while "Ready: " not in printed.read_text(errors="replace"):
+            assert process.poll() is None and time.monotonic() < until, printed.read_text(errors="replace")
+            time.sleep(0.05)
+        yield
+        assert process.poll() is None, printed.read_text(errors="replace")
+    finally:
+        process.terminate()
+        process.wait(timeout=READY_WITHIN_S)
+        assert processes.running_with(MARK, str(tree / ".run")) == []
+
+
+def problems_of(page: Path, tree: Path, port: int) -> Iterator[str]:
+    shell = Shell(tree, tree.parent / f"shell-{page.stem}")
+    try:
+        for block in blocks(page):
+            for command in block.commands() if block.is_run else ():
+                status, output = shell.run(command.text.replace(f":{PORT_OF_THE_PAGES}", f":{port}"))
+                problem = problem_with(command, status, output)
+                if problem is not None:
+                    # What follows may need what this command should have done.
+                    yield told(block, command, problem, output)
+                    return
+    finally:
+        shell.close()
+
+
+def test_every_command_shows_what_its_page_says(tmp_path: Path) -> None:
+    with_commands = [page for page in pages() if any(block.is_run for block in blocks(page))]
+    [start] = [block for page in pages() for block in blocks(page) if block.mark == "starts the copy"]
+    port = processes.free_port()
+    with clean_tree(tmp_path) as tree, running(tree, start, port):
+        problems = [problem for page in with_commands for problem in problems_of(page, tree, port)]
+    assert not problems, "\n\n".join(problems)
+
+
+@pytest.mark.parametrize(
+    ("shown", "output", "fits"),
+    [
+        (('{"id":"…","status":"SENT",…}',), '{"id":"7","status":"SENT","body":"x"}', True),
+        (('{"id":"…","status":"SENT",…}',), '{"id":"7","status":"DEAD","body":"x"}', False),
+        (("one", "…", "four"), "one\ntwo\nthree\nfour\n", True),
+        (("one", "…", "four"), "one\nfour\n", True),
+        (("one", "four"), "one\ntwo\nfour\n", False),
+        (("one",), "one\ntwo\n", False),
+        ((), "anything", True),
+        ((), PROBLEM + '"status":404}', False),
+    ],
+)
+def test_an_answer_is_compared_with_what_the_page_shows(shown: tuple[str, ...], output: str, fits: bool) -> None:
+    assert (problem_with(Command(1, "x", shown), 0, output) is None) is fits
+
+
+def test_a_command_that_fails_or_never_ends_is_a_problem() -> None:
+    assert problem_with(Command(1, "x", ()), 2, "") == "ended with 2"
+    assert problem_with(Command(1, "x", ()), None, "") == f"had not ended after {ANSWER_WITHIN_S:.0f} s"
+
+
+def test_a_shell_keeps_variables_and_tells_exit_codes_and_output(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, tmp_path / "shell")
+    try:
+        assert shell.run("WORD=seven") == (0, "")
+        assert shell.run('echo "$WORD"; echo eight >&2; false') == (1, "seven\neight\n")
+        assert shell.run("cat") == (0, "")
+    finally:
+        shell.close()

@@ -1,0 +1,133 @@
+"""The pages are true: settings, links, and what becomes of each block. The commands are run by tests/e2e/test_docs.py.
+
+`python tests/policy/test_docs.py --write` renews the table of settings.
+"""
+
+import re
+import sys
+from enum import StrEnum
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from pydantic_core import PydanticUndefined
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # For --write, which runs without pytest.
+
+from app.settings.settings import Settings  # noqa: E402
+from tests.support.pages import ILLUSTRATIONS, Block, anchors, blocks, links, pages  # noqa: E402
+
+SETTINGS = ROOT / "docs" / "settings.md"
+BEGIN, END = "<!-- settings: written by tests/policy/test_docs.py --write -->", "<!-- /settings -->"
+README_LINES = 150
+
+
+def shown(value: object) -> str:
+    if value is PydanticUndefined:
+        return "required"
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return f"`{value.value if isinstance(value, StrEnum) else value}`"
+
+
+def table() -> str:
+    rows = [
+        f"| `{name.upper()}` | {shown(field.default)} | {field.description} |"
+        for name, field in Settings.model_fields.items()
+    ]
+    return "\n".join([BEGIN, "", "| variable | default | |", "|---|---|---|", *rows, "", END])
+
+
+def named(value: Path | Block) -> str:
+    return str(value) if isinstance(value, Block) else str(value.relative_to(ROOT))
+
+
+def problem_with(link: str, page: Path) -> str | None:
+    """Why a link leads nowhere; links to other sites are not followed."""
+    if re.match(r"[a-z]+:", link):
+        return None
+    path, _, anchor = unquote(link).partition("#")
+    target = (page.parent / path).resolve() if path else page
+    if not target.exists():
+        return f"{link}: there is no {path}"
+    if not target.is_relative_to(ROOT):
+        return f"{link}: leads out of the project"
+    if anchor and anchor not in anchors(target):
+        return f"{link}: {target.name} has no such heading"
+    return None
+
+
+def test_the_table_of_settings_is_true() -> None:
+    assert table() in SETTINGS.read_text()
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
+
+
+@pytest.mark.parametrize("page", pages(), ids=named)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert [problem for link in links(page) if (problem := problem_with(link, page))] == []
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if page.parent != ROOT], ids=named)
+def test_every_page_of_docs_is_linked_from_another(page: Path) -> None:
+    others = [other for other in pages() if other != page]
+    targets = {(other.parent / link.partition("#")[0]).resolve() for other in others for link in links(other)}
+    assert page in targets
+
+
+@pytest.mark.parametrize("page", pages(), ids=named)
+def test_rows_of_a_table_have_as_many_cells_as_its_head(page: Path) -> None:
+    width, inside = 0, False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        inside ^= line.startswith("```")
+        if inside or not line.startswith("|"):
+            width = 0
+            continue
+        cells = len(re.findall(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", line))) - 1
+        width = width or cells
+        assert cells == width, f"{page.name}:{number}"
+
+
+@pytest.mark.parametrize("block", [block for page in pages() for block in blocks(page)], ids=named)
+def test_every_block_is_run_or_says_why_not(block: Block) -> None:
+    if block.mark == "run by":
+        test = ROOT / block.about
+        assert test.exists() and block.page.name in test.read_text(), f"{block.about} does not read this page"
+    elif block.mark == "":
+        assert block.language in {"sh"} | ILLUSTRATIONS, "no test runs this block: mark it, and say why"
+
+
+def test_one_block_starts_the_copy_that_the_pages_use() -> None:
+    starting = [block for page in pages() for block in blocks(page) if block.mark == "starts the copy"]
+    assert [(block.page.name, len(block.lines)) for block in starting] == [("README.md", 1)]
+
+
+def test_a_block_without_a_mark_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- not run: it never ends -->\n```sh\nsleep 9\n```\n\n```sh\ntrue\n```\n\n```python\nx\n```\n")
+    first, second, third = blocks(page)
+    assert (first.mark, first.about, first.is_run) == ("not run", "it never ends", False)
+    assert second.is_run
+    assert not third.is_run and third.language not in ILLUSTRATIONS
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# One, *two* `three`\n\n```sh\n# four\n```\n")
+    assert anchors(page) == {"one-two-three"}
+    assert problem_with("#one-two-three", page) is None
+    assert problem_with("#four", page) == "#four: page.md has no such heading"
+    assert problem_with("other.md", page) == "other.md: there is no other.md"
+    assert problem_with("https://example.org/none", page) is None
+
+
+if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
+    text = SETTINGS.read_text()
+    SETTINGS.write_text(re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: table(), text, flags=re.DOTALL))
