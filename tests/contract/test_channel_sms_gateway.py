@@ -16,7 +16,7 @@ from tests.support.delivery import parcel
 from tests.support.provider_server import Answer, Hang, ProviderServer, retry_afters
 
 QUICK = RetryPolicy(timeout_s=0.6, retries=2, repeatable=False)
-README = Path(__file__).resolve().parents[2] / "README.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
 PHONE = "+905551234567"
 SENT, TRANSIENT, PERMANENT, UNKNOWN = Outcome.SENT, Outcome.TRANSIENT, Outcome.PERMANENT, Outcome.UNKNOWN
 GONE = Outcome.RECIPIENT_GONE
@@ -161,7 +161,7 @@ def test_a_template_that_fails_over_an_answer_makes_a_yes_doubtful_and_leaves_a_
     ],
 )
 def test_the_example_of_the_readme_works(send: Send, server: ProviderServer, answer: Answer, expected: Result) -> None:
-    example = dict(re.findall(r"^SMS_GATEWAY_(\w+)='(.*)'$", README.read_text(), re.MULTILINE))
+    example = dict(re.findall(r"^SMS_GATEWAY_(\w+)='(.*)'$", PAGE.read_text(), re.MULTILINE))
     assert send(answer, request=example["REQUEST"], answer=example["ANSWER"]) == expected
     told = server.requests[0].json()
     assert told | {"reference": ""} == {

@@ -157,13 +157,13 @@ def test_another_challenge_is_not_ours(answer: dict[str, Any]) -> None:
     assert webhook_wire.is_echoed("c-1", {"challenge": "c-1"})
 
 
-README = Path(__file__).resolve().parents[3] / "README.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "webhooks.md"
 
 
 def example() -> dict[str, Any]:
-    """What the README tells receivers to do, run as it stands there."""
-    found = re.search(r"```python\n(import base64.*?)```", README.read_text(), re.DOTALL)
-    assert found is not None, "the README has lost its example"
+    """What the page tells receivers to do, run as it stands there."""
+    found = re.search(r"```python\n(import base64.*?)```", PAGE.read_text(), re.DOTALL)
+    assert found is not None, "the page has no example"
     names: dict[str, Any] = {}
     exec(found[1], names)
     return names
