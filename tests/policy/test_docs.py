@@ -55,7 +55,7 @@ def problem_with(link: str, page: Path) -> str | None:
     target = (page.parent / path).resolve() if path else page
     if not target.exists():
         return f"{link}: there is no {path}"
-    if not target.is_relative_to(ROOT):
+    if path and not target.is_relative_to(ROOT):
         return f"{link}: leads out of the project"
     if anchor and anchor not in anchors(target):
         return f"{link}: {target.name} has no such heading"
