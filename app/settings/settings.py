@@ -90,7 +90,9 @@ class Settings(BaseModel):
     sms_gateway_token: str | None = Field(None, description="Bearer token of the gateway.")
     sms_gateway_content_type: str = Field("application/json", description="Content type of requests to the gateway.")
     sms_gateway_request: str | None = Field(None, description="Jinja template of a request; see docs/settings.md.")
-    sms_gateway_answer: str | None = Field(None, description="Jinja template that reads an answer; see docs/settings.md.")
+    sms_gateway_answer: str | None = Field(
+        None, description="Jinja template that reads an answer; see docs/settings.md."
+    )
     twilio_account_sid: str | None = Field(None, description="Twilio account that sends SMS.")
     twilio_auth_token: str | None = Field(None, description="Its auth token.")
     twilio_from: str | None = Field(None, description="Twilio number, or `MG…` of a messaging service.")

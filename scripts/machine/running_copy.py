@@ -118,11 +118,11 @@ class RunningCopy:
 
     def _given(self) -> dict[str, str]:
         """Settings in the environment of this start. The names are the service's own."""
-        code = "from app.settings import Settings; print(*Settings.model_fields)"
+        code = "from app.settings.settings import Settings; print(*Settings.model_fields)"
         printed = run(
             [str(virtualenv.PYTHON), "-c", code],
             failing="the settings of the service could not be read",
-            advice="see whether app/settings.py is as it was committed (`git status`), then start again.",
+            advice="see whether app/settings is as it was committed (`git status`), then start again.",
         )
         names = [name.upper() for name in printed.split()]
         given = {name: os.environ[name] for name in names if os.environ.get(name, "").strip()}

@@ -88,7 +88,8 @@ def problem_with(command: Command, status: int | None, output: str) -> str | Non
 
 def told(block: Block, command: Command, problem: str, output: str) -> str:
     shown = "\n".join(command.shown) or "(nothing)"
-    return f"{block.page.relative_to(ROOT)}:{command.line} {problem}\n{command.text}\n--- page\n{shown}\n--- here\n{output}"
+    place = f"{block.page.relative_to(ROOT)}:{command.line}"
+    return f"{place} {problem}\n{command.text}\n--- page\n{shown}\n--- here\n{output}"
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """README.md and docs/ as tests read them: headings, links, and blocks of commands with the answers they show.
 
-A block in the language `sh` is run. A line `# → …` under a command shows its answer; in it, `…` stands for any text, and
-a line of nothing else for any number of lines. A comment above a block says how a test treats it:
+A block in the language `sh` is run. A line `# → …` under a command shows its answer; in it, `…` stands for any text,
+and a line of nothing else for any number of lines. A comment above a block says how a test treats it:
 
     <!-- not run: REASON -->                no test runs it
     <!-- run by PATH -->                    that test does
