@@ -15,10 +15,14 @@ from pydantic_core import PydanticUndefined
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # For --write, which runs without pytest.
 
+from app.delivery.messages import retry  # noqa: E402
+from app.delivery.messages.values import NotificationType  # noqa: E402
 from app.settings.settings import Settings  # noqa: E402
+from tests.policy.test_rules import HEIGHTS  # noqa: E402
 from tests.support.pages import ILLUSTRATIONS, Block, anchors, blocks, links, pages  # noqa: E402
 
 SETTINGS = ROOT / "docs" / "settings.md"
+DELIVERY = ROOT / "docs" / "delivery.md"
 BEGIN, END = "<!-- settings: written by tests/policy/test_docs.py --write -->", "<!-- /settings -->"
 README_LINES = 150
 
@@ -64,6 +68,31 @@ def problem_with(link: str, page: Path) -> str | None:
 
 def test_the_table_of_settings_is_true() -> None:
     assert table() in SETTINGS.read_text()
+
+
+def cells_of(page: Path, heading: str) -> list[list[str]]:
+    """The rows of the first table under a heading."""
+    section = page.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
+    return rows[2:]
+
+
+@pytest.mark.parametrize(("page", "heading"), [("README.md", "Where things are"), ("docs/architecture.md", "Layers")])
+def test_the_table_of_packages_is_complete_and_in_the_order_of_layers(page: str, heading: str) -> None:
+    named_there = [re.findall(r"`(?:app/)?(\w+)`", cells[0])[0] for cells in cells_of(ROOT / page, heading)]
+    packages = {folder.name for folder in (ROOT / "app").iterdir() if (folder / "__init__.py").exists()}
+    assert packages <= set(named_there)
+    assert named_there == sorted(named_there, key=lambda name: HEIGHTS[name])
+
+
+def test_the_table_of_retries_is_true() -> None:
+    shown_there = {cells[0]: cells[1:] for cells in cells_of(DELIVERY, "States, attempts and retries")}
+    for type_ in NotificationType:
+        policy: retry.RetryPolicy = getattr(retry, f"{type_}_POLICY")
+        limit, retries, again = shown_there[type_]
+        assert (limit, retries) == (f"{policy.timeout_s:.0f} s", str(policy.retries))
+        # The audit trail is never retried.
+        assert again.startswith("yes") is (policy.repeatable and policy.retries > 0)
 
 
 def test_the_readme_is_short() -> None:
