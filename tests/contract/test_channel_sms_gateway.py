@@ -160,7 +160,7 @@ def test_a_template_that_fails_over_an_answer_makes_a_yes_doubtful_and_leaves_a_
         (Answer(503, "<html>"), Result(TRANSIENT, "HTTP_503", overloaded=True)),
     ],
 )
-def test_the_example_of_the_readme_works(send: Send, server: ProviderServer, answer: Answer, expected: Result) -> None:
+def test_the_example_of_the_page_works(send: Send, server: ProviderServer, answer: Answer, expected: Result) -> None:
     example = dict(re.findall(r"^SMS_GATEWAY_(\w+)='(.*)'$", PAGE.read_text(), re.MULTILINE))
     assert send(answer, request=example["REQUEST"], answer=example["ANSWER"]) == expected
     told = server.requests[0].json()

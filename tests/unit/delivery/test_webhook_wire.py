@@ -169,7 +169,7 @@ def example() -> dict[str, Any]:
     return names
 
 
-def test_the_example_of_the_readme_accepts_what_we_sign() -> None:
+def test_the_example_of_the_page_accepts_what_we_sign() -> None:
     verify = example()["verify"]
     old, body = signing_secrets.create(), b'{"a":1}'
     now = datetime.now(UTC)
