@@ -10,7 +10,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
 from app.api.services import Services
-from app.bootstrap import build_services
+from app.bootstrap.services import build_services
 from app.cli.migrate import upgrade
 from app.db.database import Database, psycopg_url
 from app.delivery.plans import shipped

@@ -11,7 +11,7 @@ import pytest
 import redis
 from sqlalchemy import text
 
-from app.bootstrap import build_channels
+from app.bootstrap.delivery import build_channels
 from app.db.database import Database, DatabaseUnavailable
 from app.delivery.channels.audit import AuditChannel
 from app.delivery.channels.base import Channel, Parcel

@@ -131,7 +131,7 @@ def test_a_feature_is_entered_by_its_front_door(path: Path) -> None:
 @pytest.mark.parametrize("path", modules(), ids=named)
 def test_only_bootstrap_opens_connections(path: Path) -> None:
     """The stores' own packages define what opens them; nothing else but the composition root calls it."""
-    if path.relative_to(APP).parts[0] in ("db", "redis_store") or path.name == "bootstrap.py":
+    if path.relative_to(APP).parts[0] in ("db", "redis_store", "bootstrap"):
         return
     assert OPENS.findall(code_of(path)) == []
 

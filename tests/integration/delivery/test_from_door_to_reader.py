@@ -8,7 +8,7 @@ import pytest
 
 from app.api.app import create_app
 from app.api.services import Services
-from app.bootstrap import build_channels
+from app.bootstrap.delivery import build_channels
 from app.db.wake import Announcer
 from app.delivery.channels import audit_trail
 from app.delivery.role import FOLLOWERS

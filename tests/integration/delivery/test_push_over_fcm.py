@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app.bootstrap import build_channels
+from app.bootstrap.delivery import build_channels
 from app.db.database import Database
 from app.db.wake import Announcer
 from app.delivery.role import FOLLOWERS

@@ -7,7 +7,7 @@ from unittest.mock import ANY
 import pytest
 
 from app.api.services import Services
-from app.bootstrap import build_intake, build_publisher
+from app.bootstrap.delivery import build_intake, build_publisher
 from app.delivery.actions.result_format import Topic
 from app.delivery.messages.values import Outcome
 from tests.support.actions import ROUTES, Office

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
-from app.bootstrap import build_channels
+from app.bootstrap.delivery import build_channels
 from app.db.database import Database
 from app.db.wake import Announcer
 from app.delivery.messages.submit import NewSubmission, submit

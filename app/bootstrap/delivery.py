@@ -1,6 +1,5 @@
-"""The composition root: every process starts here, and connections are opened nowhere else."""
+"""The parts of the role `delivery`."""
 
-from app.api.services import Services
 from app.db.database import Database
 from app.db.wake import Announcer
 from app.delivery.actions.conductor import Conductor
@@ -12,67 +11,16 @@ from app.delivery.messages.rules import DeliveryRules
 from app.delivery.role import FOLLOWERS, LEAVE_S, DeliveryRole
 from app.delivery.sending.channel_worker import ChannelWorkerOptions
 from app.delivery.sending.dispatcher import Dispatcher
-from app.foundation.clock import Clock, DatabaseClock
-from app.foundation.logs import configure_logs
-from app.matching.role import Matcher
-from app.matching.rules import MatchingRules
-from app.matching.service import Matching
-from app.matching.store.postgres.stores import PostgresStores
-from app.ops.overdue_gauges import OverdueGauges
+from app.foundation.clock import Clock
 from app.redis_store import hints
 from app.redis_store.breakers import RedisBreakers
 from app.redis_store.client import open_client
-from app.redis_store.events import ExpiryEvents
-from app.redis_store.limits import PerUserLimit
 from app.redis_store.publisher import Publisher
-from app.redis_store.store import connect
 from app.redis_store.streams import Inlet, Outlet
 from app.settings.settings import Settings
 
-# Connections of the delivery role for claims, the recorder, the clock and the threads beside the dispatcher.
-_DELIVERY_POOL = 12
 # Of the time to drain, this share is for finishing what is being sent: 30 s of 40.
 _PATIENT_SHARE = 0.75
-
-
-def build_services(
-    settings: Settings, *, role: str = "app", pool_size: int | None = None, plan_once: bool = False
-) -> Services:
-    configure_logs(settings.log_level, settings.log_json)
-    pool_size = pool_size or settings.api_threads
-    db = Database(
-        settings.database_url,
-        pool_size=pool_size,
-        statement_timeout_ms=settings.request_timeout_s * 1000,
-        call_limit_s=settings.request_timeout_s,
-        application_name=f"yaninda-{role}",
-        plan_once=plan_once,
-    )
-    clock = DatabaseClock(db.now)
-    clockwork = connect(settings.redis_url, pool_size=pool_size)
-    matching = Matching(PostgresStores(db), clockwork, clock, MatchingRules.from_settings(settings))
-    # The API only reads the state of the breakers, for its metrics.
-    breakers = RedisBreakers(open_client(settings.redis_url, pool_size=1))
-    location_limit = PerUserLimit("location", settings.locations_per_minute, settings.redis_url)
-    return Services(settings, db, clock, clockwork, matching, breakers, location_limit)
-
-
-def open_database(settings: Settings, command: str) -> Database:
-    """For a command that does one thing after another."""
-    return Database(settings.database_url, pool_size=1, application_name=f"yaninda-{command}")
-
-
-def build_matcher(services: Services) -> Matcher:
-    events = ExpiryEvents(services.settings.redis_url)
-    matcher = Matcher(services.settings, services.matching, events)
-    matcher.metrics.registry.register(OverdueGauges(services.db))
-    return matcher
-
-
-def open_delivery_database(settings: Settings) -> Database:
-    # Claims and records are short. A channel that writes to the database does so on its own threads.
-    pool_size = _DELIVERY_POOL + 3 * settings.notification_queue_consumer_threads
-    return Database(settings.database_url, pool_size=pool_size, application_name="yaninda-delivery")
 
 
 def build_delivery(settings: Settings, db: Database, clock: Clock, channels: Channels) -> DeliveryRole:

@@ -1,0 +1,18 @@
+"""The database of a command or of the delivery role."""
+
+from app.db.database import Database
+from app.settings.settings import Settings
+
+# Connections of the delivery role for claims, the recorder, the clock and the threads beside the dispatcher.
+_DELIVERY_POOL = 12
+
+
+def open_database(settings: Settings, command: str) -> Database:
+    """For a command that does one thing after another."""
+    return Database(settings.database_url, pool_size=1, application_name=f"yaninda-{command}")
+
+
+def open_delivery_database(settings: Settings) -> Database:
+    # Claims and records are short. A channel that writes to the database does so on its own threads.
+    pool_size = _DELIVERY_POOL + 3 * settings.notification_queue_consumer_threads
+    return Database(settings.database_url, pool_size=pool_size, application_name="yaninda-delivery")

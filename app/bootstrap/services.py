@@ -1,0 +1,36 @@
+"""The services that the API and the matcher are built on. Each process calls this after its fork."""
+
+from app.api.services import Services
+from app.db.database import Database
+from app.foundation.clock import DatabaseClock
+from app.foundation.logs import configure_logs
+from app.matching.rules import MatchingRules
+from app.matching.service import Matching
+from app.matching.store.postgres.stores import PostgresStores
+from app.redis_store.breakers import RedisBreakers
+from app.redis_store.client import open_client
+from app.redis_store.limits import PerUserLimit
+from app.redis_store.store import connect
+from app.settings.settings import Settings
+
+
+def build_services(
+    settings: Settings, *, role: str = "app", pool_size: int | None = None, plan_once: bool = False
+) -> Services:
+    configure_logs(settings.log_level, settings.log_json)
+    pool_size = pool_size or settings.api_threads
+    db = Database(
+        settings.database_url,
+        pool_size=pool_size,
+        statement_timeout_ms=settings.request_timeout_s * 1000,
+        call_limit_s=settings.request_timeout_s,
+        application_name=f"yaninda-{role}",
+        plan_once=plan_once,
+    )
+    clock = DatabaseClock(db.now)
+    clockwork = connect(settings.redis_url, pool_size=pool_size)
+    matching = Matching(PostgresStores(db), clockwork, clock, MatchingRules.from_settings(settings))
+    # The API only reads the state of the breakers, for its metrics.
+    breakers = RedisBreakers(open_client(settings.redis_url, pool_size=1))
+    location_limit = PerUserLimit("location", settings.locations_per_minute, settings.redis_url)
+    return Services(settings, db, clock, clockwork, matching, breakers, location_limit)
