@@ -328,6 +328,11 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         raise SettingsError("\n".join(_explain(item) for item in error.errors())) from None
 
 
+def trusted_certificates() -> str | None:
+    """The file or folder of certificates that operators of Python services name for HTTPS; no setting of ours."""
+    return os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or None
+
+
 def _read(source: Mapping[str, str], name: str) -> str:
     variable = name.upper()
     path = source.get(f"{variable}_FILE", "").strip() if name in SECRETS else ""

@@ -51,7 +51,7 @@ class FcmChannel(SingleProvider):
         super().__init__("fcm", NotificationType.PUSH, policy)
         self._clock = clock
         self._http = HttpClient(policy, connections=connections)
-        self._tokens = AccessTokens(credentials_path, self._http.session, self._http.timeout)
+        self._tokens = AccessTokens(credentials_path, self._http)
         self._url = f"{base_url.rstrip('/')}/v1/projects/{self._tokens.project_id}/messages:send"
         self._begin_within_s = begin_within_s
         self._pool = ThreadPoolExecutor(connections, thread_name_prefix="fcm")

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import google.auth.exceptions
-import requests
 import structlog
 from firebase_admin import credentials  # pyright: ignore[reportMissingTypeStubs]
 from google.auth.credentials import TokenState
+
+from app.delivery.channels.http import Answer, HttpClient
 
 log = structlog.get_logger(__name__)
 
@@ -37,9 +38,8 @@ class _OneTry:
     It waits and tries again on answers it takes for passing ones, but not on a `TransportError`.
     """
 
-    def __init__(self, session: requests.Session, timeout: tuple[float, float]) -> None:
-        self._session = session
-        self._timeout = timeout
+    def __init__(self, http: HttpClient) -> None:
+        self._http = http
 
     def __call__(
         self,
@@ -50,15 +50,12 @@ class _OneTry:
         timeout: float | None = None,
         **_: Any,
     ) -> _Answer:
-        try:
-            answer = self._session.request(
-                method, url, data=body, headers=headers, timeout=self._timeout, allow_redirects=False
-            )
-        except requests.RequestException as error:
-            raise google.auth.exceptions.TransportError(type(error).__name__) from None
-        if answer.status_code in (408, 429) or answer.status_code >= 500 or not _is_json_object(answer.content):
-            raise google.auth.exceptions.TransportError(f"token address answered {answer.status_code}")
-        return _Answer(answer.status_code, answer.headers, answer.content)
+        answer = self._http.post(url, body or b"", headers or {}, method=method)
+        if not isinstance(answer, Answer):
+            raise google.auth.exceptions.TransportError(f"token address: {answer.error_code}")
+        if answer.status in (408, 429) or answer.status >= 500 or not _is_json_object(answer.body):
+            raise google.auth.exceptions.TransportError(f"token address answered {answer.status}")
+        return _Answer(answer.status, answer.headers, answer.body)
 
 
 def _is_json_object(content: bytes) -> bool:
@@ -69,11 +66,11 @@ def _is_json_object(content: bytes) -> bool:
 
 
 class AccessTokens:
-    def __init__(self, credentials_path: str, session: requests.Session, timeout: tuple[float, float]) -> None:
+    def __init__(self, credentials_path: str, http: HttpClient) -> None:
         account: Any = credentials.Certificate(credentials_path)
         self.project_id: str = account.project_id
         self._credential: Any = account.get_credential()
-        self._transport = _OneTry(session, timeout)
+        self._transport = _OneTry(http)
         self._lock = threading.Lock()
         self._failure: tuple[float, Exception] | None = None
 

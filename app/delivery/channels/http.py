@@ -2,37 +2,57 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+import time
+import zlib
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any, cast
 
-import requests
-import urllib3
-from urllib3.exceptions import LocationParseError, MaxRetryError, NewConnectionError
+import httpcore
 
-from app.delivery.channels.connections import TimedAdapter, over_within
+from app.delivery.channels.connections import TimedBackend
+from app.delivery.channels.http_pools import HttpPools
+from app.delivery.channels.http_url import credentials_of, parse_url
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import Outcome
 
 MOST_OF_AN_ANSWER = 64 * 1024
-# An answer nobody reads is taken from the line up to this length, so that the connection can be used again.
+# An answer that is not needed is read up to this length, so that the connection can be used again.
 SHORT_ANSWER = 1024
-# The request is not one that could be made: there is no such URL, or no such header.
-_IMPOSSIBLE = (
-    requests.exceptions.InvalidURL,
-    requests.exceptions.InvalidSchema,
-    requests.exceptions.MissingSchema,
-    requests.exceptions.InvalidHeader,
-    LocationParseError,
-)
+# The share of the time that is for looking up the name, connecting and TLS.
+_TO_CONNECT = 1 / 3
+_OUR_HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "Yaninda/1"}
+_WITHOUT_BODY = (204, 304)
+# What zlib calls "gzip or zlib, whichever it is".
+_GZIP_OR_ZLIB = 47
+
+_NOT_CONNECTED = (httpcore.ConnectTimeout, httpcore.ConnectError, httpcore.ProxyError)
+_FAILED = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError)
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{1,62}")
 
-Auth = Callable[[requests.PreparedRequest], requests.PreparedRequest] | tuple[str, str]
+
+class Headers(Mapping[str, str]):
+    """Found by name in any case; a header that came several times holds all its values."""
+
+    def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
+        self._values: dict[str, str] = {}
+        for name, value in raw:
+            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+            self._values[key] = f"{self._values[key]}, {text}" if key in self._values else text
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name.lower()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 @dataclass(frozen=True)
@@ -50,31 +70,34 @@ class Answer:
         return as_object(value)
 
 
-class _Straight(requests.Session):
-    """Of an answer that is a redirect, requests reads all that it holds and makes out where it leads even if it is not
-    to go there: gigabytes, unpacked, for whoever wants our memory to be full."""
+class _Progress:
+    """Follows a request by httpcore's trace: a proxy that fails before its tunnel is open has carried nothing."""
 
-    def get_redirect_target(self, resp: Any) -> None:
-        return None
+    def __init__(self) -> None:
+        self.is_at_the_proxy = False
+
+    def __call__(self, event: str, details: Mapping[str, Any]) -> None:
+        if event == "http11.send_request_headers.started":
+            self.is_at_the_proxy = details["request"].method == b"CONNECT"
 
 
 class HttpClient:
-    """Keeps connections, follows nothing, tries once, and reads no more than it must."""
+    """Keeps connections but no cookies, follows no redirects, tries once, and reads no more than it must."""
 
     def __init__(
-        self, policy: RetryPolicy, *, connections: int, adapter: TimedAdapter | None = None, trust_env: bool = True
+        self,
+        policy: RetryPolicy,
+        *,
+        connections: int,
+        network: TimedBackend | None = None,
+        ca_file: str | None = None,
+        trust_env: bool = True,
     ) -> None:
-        self.session = _Straight()
-        # Proxies, certificates and passwords that the environment names.
-        self.session.trust_env = trust_env
-        # What one answer sets must not travel with the next message, which may be another person's.
-        self.session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        adapter = adapter or TimedAdapter(connections=connections)
-        for scheme in ("https://", "http://"):
-            self.session.mount(scheme, adapter)
+        """With `trust_env`, the environment may name proxies and certificates to trust."""
         self._limit_s = policy.timeout_s
-        self.timeout = (policy.timeout_s / 3, policy.timeout_s * 2 / 3)
-        """Of connecting and of answering, for those who use the session themselves."""
+        self._pools = HttpPools(
+            connections=connections, network=network or TimedBackend(), ca_file=ca_file, trust_env=trust_env
+        )
 
     def post(
         self,
@@ -83,76 +106,91 @@ class HttpClient:
         headers: Mapping[str, str],
         *,
         method: str = "POST",
-        auth: Auth | None = None,
+        auth: str | None = None,
         needs_body: bool = True,
     ) -> Answer | Result:
-        """The answer; where there is none, what that means for the message. It is over within the policy's timeout.
+        """The answer, or what its absence means for the message, within the policy's timeout.
 
-        Who needs no body gets the answer even if its body never comes."""
+        `auth` is the Authorization header. Without `needs_body`, the answer counts even if its body never comes."""
         try:
-            with (
-                over_within(self._limit_s),
-                self.session.request(
-                    method,
-                    url,
-                    data=body,
-                    headers=dict(headers),
-                    auth=auth,
-                    timeout=(self.timeout[0], self._limit_s),
-                    allow_redirects=False,
-                    stream=True,
-                ) as answer,
-            ):
-                told = _read(answer) if needs_body else _skip(answer)
-                return Answer(answer.status_code, answer.headers, told)
-        except _IMPOSSIBLE:
-            return Result(Outcome.PERMANENT, "INVALID_ADDRESS")
-        except (requests.ConnectTimeout, requests.exceptions.SSLError, requests.exceptions.ProxyError):
-            return Result(Outcome.TRANSIENT, "UNREACHABLE")
-        except (requests.Timeout, TimeoutError, urllib3.exceptions.TimeoutError):
-            return Result(Outcome.UNKNOWN, "TIMEOUT")
-        except urllib3.exceptions.HTTPError:
-            return Result(Outcome.UNKNOWN, "CONNECTION_LOST")
-        except requests.RequestException as error:
-            return _broken_off(error)
+            target = parse_url(url)
+            pool = self._pools.pool_for(target)
+            fields = _fields(headers, auth or _basic_of(url))
+        except ValueError:
+            return _IMPOSSIBLE
+        progress = _Progress()
+        extensions = {"timeout": self._timeouts(), "trace": progress}
+        try:
+            with pool.stream(method, target, headers=fields, content=body, extensions=extensions) as response:
+                return _read(response, needs_body)
+        except httpcore.LocalProtocolError:
+            return _IMPOSSIBLE
+        except _NOT_CONNECTED:
+            return _UNREACHABLE
+        except (*_FAILED, zlib.error) as error:
+            return _UNREACHABLE if progress.is_at_the_proxy else _unknown(error)
+
+    def _timeouts(self) -> dict[str, float]:
+        """The moments that `TimedBackend` expects."""
+        now = time.monotonic()
+        until = now + self._limit_s
+        return {"connect": now + self._limit_s * _TO_CONNECT, "write": until, "read": until}
 
     def close(self) -> None:
-        self.session.close()
+        self._pools.close()
 
 
-def _read(answer: requests.Response) -> bytes:
+# There is no such URL, or no such header.
+_IMPOSSIBLE = Result(Outcome.PERMANENT, "INVALID_ADDRESS")
+# A connection that was never made carried nothing; one that broke may have carried the message.
+_UNREACHABLE = Result(Outcome.TRANSIENT, "UNREACHABLE")
+
+
+def _unknown(error: Exception) -> Result:
+    return Result(Outcome.UNKNOWN, "TIMEOUT" if isinstance(error, httpcore.TimeoutException) else "CONNECTION_LOST")
+
+
+def _fields(headers: Mapping[str, str], auth: str | None) -> list[tuple[bytes, bytes]]:
+    """Of headers that differ in case only, the last one counts."""
+    chosen = [*_OUR_HEADERS.items(), *headers.items(), *([("Authorization", auth)] if auth else [])]
+    return [*{name.lower(): (name.encode("ascii"), value.encode("latin-1")) for name, value in chosen}.values()]
+
+
+def _read(response: httpcore.Response, needs_body: bool) -> Answer:
+    headers = Headers(response.headers)
+    if needs_body:
+        return Answer(response.status, headers, _unpacked(response, headers))
+    length = headers.get("Content-Length", "")
+    if response.status in _WITHOUT_BODY or (length.isascii() and length.isdigit() and int(length[:9]) <= SHORT_ANSWER):
+        # The status has been told, whatever fails here.
+        with suppress(*_FAILED):
+            response.read()
+    return Answer(response.status, headers, b"")
+
+
+def _unpacked(response: httpcore.Response, headers: Headers) -> bytes:
+    """Some servers compress their answers although we ask them not to."""
+    is_packed = headers.get("Content-Encoding", "").lower() in ("gzip", "x-gzip", "deflate")
+    unpack = zlib.decompressobj(_GZIP_OR_ZLIB).decompress if is_packed else None
     told = b""
-    while len(told) < MOST_OF_AN_ANSWER and (piece := answer.raw.read1(8192, decode_content=True)):
-        told += piece
-    return told
+    for piece in response.iter_stream():
+        told += unpack(piece, MOST_OF_AN_ANSWER - len(told)) if unpack else piece
+        if len(told) >= MOST_OF_AN_ANSWER:
+            break
+    return told[:MOST_OF_AN_ANSWER]
 
 
-def _skip(answer: requests.Response) -> bytes:
-    length = answer.headers.get("Content-Length", "")
-    if length.isascii() and length.isdigit() and int(length[:9]) <= SHORT_ANSWER:
-        # Whatever it is that breaks here, the status has been told.
-        with suppress(urllib3.exceptions.HTTPError, OSError):
-            answer.raw.read(decode_content=False)
-    return b""
+def bearer(token: str) -> str:
+    return f"Bearer {token}"
 
 
-def _broken_off(error: requests.RequestException) -> Result:
-    """A connection that was never made carried nothing; one that broke may have carried the message."""
-    cause = error.args[0] if error.args else None
-    reason = cause.reason if isinstance(cause, MaxRetryError) else None
-    if isinstance(reason, NewConnectionError):
-        return Result(Outcome.TRANSIENT, "UNREACHABLE")
-    return Result(Outcome.UNKNOWN, "CONNECTION_LOST")
+def basic(user: str, password: str) -> str:
+    return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
-def bearer(token: str) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
-    """Given as `auth`, because requests would let a netrc file overrule a header."""
-
-    def sign(request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {token}"
-        return request
-
-    return sign
+def _basic_of(url: str) -> str | None:
+    credentials = credentials_of(url)
+    return credentials and basic(*credentials)
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from app.delivery.channels.base import Parcel, SingleProvider
-from app.delivery.channels.http import Answer, Auth, HttpClient
+from app.delivery.channels.http import Answer, HttpClient
 from app.delivery.messages.addresses import InvalidAddress, check_address
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import Notification, NotificationType, Outcome
@@ -24,7 +24,8 @@ class ProviderRequest:
     url: str = field(repr=False)
     body: bytes = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
-    auth: Auth | None = field(default=None, repr=False)
+    auth: str | None = field(default=None, repr=False)
+    """The Authorization header."""
 
 
 class MessageRefused(Exception):

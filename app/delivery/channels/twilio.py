@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from app.delivery.channels.base import Parcel
-from app.delivery.channels.http import Answer, judge_status, throttled
+from app.delivery.channels.http import Answer, basic, judge_status, throttled
 from app.delivery.channels.http_channel import HttpChannel, ProviderRequest, phone_of, words_of
 from app.delivery.channels.registry import Wiring
 from app.delivery.messages.retry import SMS_POLICY, Result, RetryPolicy
@@ -57,7 +57,7 @@ class TwilioChannel(HttpChannel):
             "Body": words_of(parcel.event, LONGEST_TEXT),
         }
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        return ProviderRequest(self._url, urlencode(form).encode(), headers, (account.sid, account.auth_token))
+        return ProviderRequest(self._url, urlencode(form).encode(), headers, basic(account.sid, account.auth_token))
 
     def read(self, answer: Answer) -> Result:
         told = answer.json()

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from app.delivery.channels import webhook_wire
 from app.delivery.channels.base import Parcel, SingleProvider
-from app.delivery.channels.connections import TimedAdapter
+from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.http import Answer, HttpClient, judge_status
 from app.delivery.channels.public_addresses import PrivateAddress, Resolver, require_public
 from app.delivery.channels.registry import Wiring
@@ -38,10 +38,14 @@ class WebhookChannel(SingleProvider):
         self._clock = clock
         self._secrets = (secret,) if secret else ()
         check = None if allow_private else require_public
-        adapter = TimedAdapter(connections=connections, resolver=resolver, check=check)
-        # A proxy of the environment would connect to whatever it is told, behind our door as well.
-        self._http = HttpClient(policy, connections=connections, adapter=adapter, trust_env=False)
-        self._http.session.verify = ca_file or True
+        self._http = HttpClient(
+            policy,
+            connections=connections,
+            network=TimedBackend(resolver, check),
+            ca_file=ca_file,
+            # A proxy of the environment would connect to whatever it is told, to private addresses as well.
+            trust_env=False,
+        )
 
     def provider(self, parcel: Parcel) -> str:
         """Each receiver is in trouble by itself."""

@@ -1,0 +1,445 @@
+"""What one client keeps between its requests, and what it takes from the environment: connections, proxies, trust."""
+
+import gzip
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from app.delivery.channels.connections import TimedBackend
+from app.delivery.channels.http import Answer, HttpClient, bearer
+from app.delivery.channels.public_addresses import Resolver
+from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.values import Outcome
+from tests.support import provider_server
+from tests.support.certificates import Authority
+from tests.support.provider_server import Hang, ProviderServer, Reset, Slow
+from tests.support.smtp_server import rude_server
+
+QUICK = RetryPolicy(timeout_s=1.5, retries=0)
+PATIENT = RetryPolicy(timeout_s=10, retries=0)
+LOST, TIMEOUT = Result(Outcome.UNKNOWN, "CONNECTION_LOST"), Result(Outcome.UNKNOWN, "TIMEOUT")
+UNREACHABLE = Result(Outcome.TRANSIENT, "UNREACHABLE")
+INVALID = Result(Outcome.PERMANENT, "INVALID_ADDRESS")
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.fixture
+def client() -> Iterator[HttpClient]:
+    made = HttpClient(QUICK, connections=2)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def server() -> Iterator[ProviderServer]:
+    with ProviderServer().running() as running:
+        yield running
+
+
+def read_request(conn: socket.socket) -> bytes:
+    """The head of a request without a body."""
+    told = b""
+    while b"\r\n\r\n" not in told and (piece := conn.recv(65536)):
+        told += piece
+    return told
+
+
+def post(client: HttpClient, port: int, body: bytes = b"") -> Answer | Result:
+    return client.post(f"http://127.0.0.1:{port}/", body, {})
+
+
+# Connections that are kept.
+
+
+def test_a_connection_that_the_server_closed_meanwhile_costs_no_attempt(client: HttpClient) -> None:
+    closed = threading.Semaphore(0)
+
+    def answer_once(conn: socket.socket) -> None:
+        read_request(conn)
+        conn.sendall(OK)
+        conn.shutdown(socket.SHUT_RDWR)
+        closed.release()
+
+    with rude_server(answer_once) as port:
+        for _ in range(3):
+            assert isinstance(post(client, port), Answer)
+            closed.acquire(timeout=5)
+            time.sleep(0.05)
+
+
+def test_a_connection_that_the_server_announced_to_close_is_not_used_again(client: HttpClient) -> None:
+    def answer_once(conn: socket.socket) -> None:
+        read_request(conn)
+        conn.sendall(OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        read_request(conn)
+
+    with rude_server(answer_once) as port:
+        assert [isinstance(post(client, port), Answer) for _ in range(3)] == [True] * 3
+
+
+@pytest.mark.parametrize("answer", [provider_server.Answer(200, "{}"), provider_server.Answer(404, "x" * 1000)])
+def test_a_connection_whose_short_answer_nobody_needs_is_used_again(
+    client: HttpClient, server: ProviderServer, answer: provider_server.Answer
+) -> None:
+    server.answers.extend([answer] * 3)
+    for _ in range(3):
+        assert isinstance(client.post(server.base_url, b"{}", {}, needs_body=False), Answer)
+    assert server.connections == 1
+
+
+def test_after_a_failure_the_next_request_has_a_connection_of_its_own(
+    client: HttpClient, server: ProviderServer
+) -> None:
+    ok = provider_server.Answer(200, {})
+    server.answers.extend([ok, Reset(), ok, Hang(), ok])
+    told = [client.post(server.base_url, b"{}", {}) for _ in range(5)]
+    assert [one if isinstance(one, Result) else one.status for one in told] == [200, LOST, 200, TIMEOUT, 200]
+    assert server.connections == 3
+
+
+def test_no_thread_waits_for_a_connection_and_no_more_than_so_many_are_kept(server: ProviderServer) -> None:
+    client = HttpClient(PATIENT, connections=2)
+    server.answers.extend([Slow(0.5, provider_server.Answer(200, {}))] * 12)
+    with ThreadPoolExecutor(6) as pool:
+        for opened in (6, 6 + 4):
+            assert all(isinstance(one, Answer) for one in pool.map(lambda _: post(client, server.port), range(6)))
+            assert (server.connections, server.most_at_once) == (opened, 6)
+    client.close()
+
+
+def test_connections_are_kept_to_the_hosts_that_were_asked_last() -> None:
+    client = HttpClient(PATIENT, connections=2)
+    with ExitStack() as stack:
+        servers = [stack.enter_context(ProviderServer().running()) for _ in range(11)]
+        for server in (*servers[:10], *servers[:10], servers[10], servers[10], servers[0], *servers[2:]):
+            assert isinstance(post(client, server.port), Answer)
+        assert [server.connections for server in servers] == [2] + [1] * 10
+    client.close()
+
+
+def test_a_client_that_is_closed_lets_a_request_end(server: ProviderServer) -> None:
+    client = HttpClient(PATIENT, connections=2)
+    server.answers.append(Slow(0.5, provider_server.Answer(200, {})))
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(post, client, server.port)
+        while not server.requests:
+            time.sleep(0.01)
+        client.close()
+        assert isinstance(answer.result(), Answer)
+    client.close()
+
+
+# Time.
+
+
+def test_a_server_that_reads_slowly_does_not_make_the_request_longer(client: HttpClient) -> None:
+    """Each of its sips makes room to send more, so that no single wait is long."""
+
+    def sip(conn: socket.socket) -> None:
+        while conn.recv(200_000):
+            time.sleep(0.05)
+
+    with rude_server(sip) as port:
+        began = time.monotonic()
+        assert post(client, port, b"x" * 20_000_000) == TIMEOUT
+        assert time.monotonic() - began < QUICK.timeout_s + 0.4
+
+
+def test_an_address_that_swallows_packets_leaves_time_for_the_next(server: ProviderServer) -> None:
+    network = TimedBackend(Resolver(lambda host: ["127.0.0.2", "127.0.0.1"]))
+    client = HttpClient(RetryPolicy(timeout_s=3, retries=0), connections=2, network=network)
+    with silent_address("127.0.0.2", server.port):
+        assert isinstance(client.post(f"http://hooks.example:{server.port}/", b"{}", {}), Answer)
+    client.close()
+
+
+@contextmanager
+def silent_address(host: str, port: int) -> Iterator[None]:
+    """As many wait there as may, so that packets of whoever comes next are dropped."""
+    with ExitStack() as stack:
+        stack.enter_context(socket.create_server((host, port), backlog=0))
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex((host, port))
+        yield
+
+
+# What is on the wire.
+
+
+def test_an_answer_that_is_packed_is_read_all_the_same(client: HttpClient, server: ProviderServer) -> None:
+    packed = gzip.compress(b'{"id": "7"}')
+    server.answers.append(provider_server.Answer(200, packed, {"Content-Encoding": "gzip"}))
+    answer = client.post(server.base_url, b"{}", {})
+    assert isinstance(answer, Answer) and answer.json() == {"id": "7"}
+
+
+def test_an_answer_that_is_packed_and_broken_leaves_open_what_it_must(
+    client: HttpClient, server: ProviderServer
+) -> None:
+    server.answers.append(provider_server.Answer(200, b"no gzip", {"Content-Encoding": "gzip"}))
+    assert client.post(server.base_url, b"{}", {}) == LOST
+
+
+def test_headers_of_an_answer_are_found_in_any_case(client: HttpClient, server: ProviderServer) -> None:
+    server.answers.append(provider_server.Answer(200, {}, {"X-Queued": "yes"}))
+    answer = client.post(server.base_url, b"{}", {})
+    assert isinstance(answer, Answer)
+    assert answer.headers["x-queued"] == answer.headers.get("X-QUEUED") == "yes"
+    assert answer.headers.get("x-other") is None
+
+
+@pytest.mark.parametrize("told", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 2oo OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: y"])
+def test_what_is_no_answer_leaves_open_whether_the_message_was_taken(client: HttpClient, told: bytes) -> None:
+    def babble(conn: socket.socket) -> None:
+        read_request(conn)
+        conn.sendall(told)
+        conn.shutdown(socket.SHUT_RDWR)
+
+    with rude_server(babble) as port:
+        assert post(client, port) == LOST
+
+
+def test_a_user_and_a_password_in_the_url_go_into_the_header(client: HttpClient, server: ProviderServer) -> None:
+    url = server.base_url.replace("http://", "http://ay%40se:gizli@")
+    client.post(url, b"{}", {})
+    client.post(url, b"{}", {}, auth=bearer("t"))
+    # Of "ay@se:gizli".
+    assert [one.headers["Authorization"] for one in server.requests] == ["Basic YXlAc2U6Z2l6bGk=", "Bearer t"]
+    assert server.requests[0].headers["Host"] == f"127.0.0.1:{server.port}"
+
+
+def test_letters_that_a_url_may_not_hold_are_encoded(client: HttpClient, server: ProviderServer) -> None:
+    client.post(f"{server.base_url}/çağrı %2Fa?şehir=İzmir&b=%C3%A7#parça", b"{}", {})
+    assert server.requests[0].path == "/%C3%A7a%C4%9Fr%C4%B1%20%2Fa?%C5%9Fehir=%C4%B0zmir&b=%C3%A7"
+
+
+@pytest.mark.parametrize("url", ["", "nonsense", "ftp://127.0.0.1/", "http://", "http://a:99999/", "http://a b/"])
+def test_what_is_no_url_is_never_asked(client: HttpClient, url: str) -> None:
+    assert client.post(url, b"{}", {}) == INVALID
+
+
+@pytest.mark.parametrize("value", ["a\r\nHost: b", "a\nb", " a", "ş"])
+def test_a_header_that_cannot_be_written_is_never_sent(client: HttpClient, server: ProviderServer, value: str) -> None:
+    assert client.post(server.base_url, b"{}", {"X-Cut": value}) == INVALID
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_host_that_is_an_ipv6_address_keeps_its_brackets(tmp_path: Path, scheme: str) -> None:
+    authority = Authority(tmp_path)
+    context = authority.serve_as("::1")
+    client = HttpClient(PATIENT, connections=2, ca_file=str(authority.file))
+    asked: list[bytes] = []
+
+    def serve(listening: socket.socket) -> None:
+        conn, _ = listening.accept()
+        with context.wrap_socket(conn, server_side=True) if scheme == "https" else conn as conn:
+            asked.append(read_request(conn))
+            conn.sendall(OK)
+
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as listening:
+        threading.Thread(target=serve, args=(listening,), daemon=True).start()
+        port = listening.getsockname()[1]
+        assert isinstance(client.post(f"{scheme}://[::1]:{port}/", b"", {}), Answer)
+    assert f"\r\nHost: [::1]:{port}\r\n".encode() in asked[0]
+    client.close()
+
+
+# What the environment names.
+
+
+@contextmanager
+def tunnel(target: int | None = None, answer: bytes = b"HTTP/1.1 200 Go\r\n\r\n") -> Iterator[tuple[int, list[bytes]]]:
+    """A proxy for https:// that leads to a port of this machine, or only gives this answer and hangs up."""
+    asked: list[bytes] = []
+
+    def behave(conn: socket.socket) -> None:
+        asked.append(read_request(conn))
+        conn.sendall(answer)
+        if target is None:
+            conn.shutdown(socket.SHUT_RDWR)
+            return
+        with socket.create_connection(("127.0.0.1", target)) as onward:
+            back = threading.Thread(target=pump, args=(onward, conn), daemon=True)
+            back.start()
+            pump(conn, onward)
+            back.join(5)
+
+    with rude_server(behave) as port:
+        yield port, asked
+
+
+def pump(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while piece := source.recv(65536):
+            sink.sendall(piece)
+    with suppress(OSError):
+        sink.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_proxy_for_http_is_asked_for_the_whole_url(
+    client: HttpClient, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://kim:ne%20ki@127.0.0.1:{server.port}")
+    for _ in range(2):
+        assert isinstance(client.post("http://gateway.invalid:81/send?a=b", b"{}", {}), Answer)
+    first, second = server.requests
+    assert (first.path, first.headers["Host"]) == ("http://gateway.invalid:81/send?a=b", "gateway.invalid:81")
+    assert first.headers["Proxy-Authorization"] == "Basic a2ltOm5lIGtp"
+    assert second.body == b"{}" and server.connections == 1
+
+
+@pytest.fixture
+def tls_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ProviderServer]:
+    with ProviderServer(tls=True).running() as running:
+        assert running.certificate is not None
+        (tmp_path / "ca.pem").write_bytes(running.certificate)
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+        yield running
+
+
+def test_a_proxy_for_https_leads_through_a_tunnel_that_is_kept(
+    client: HttpClient, tls_server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tunnel(tls_server.port) as (port, asked):
+        monkeypatch.setenv("HTTPS_PROXY", f"http://kim:ne@127.0.0.1:{port}")
+        for _ in range(2):
+            answer = client.post("https://localhost:444/send", b"{}", {}, auth=bearer("t"))
+            assert isinstance(answer, Answer) and answer.status == 200
+        client.close()
+    [head] = asked
+    assert head.startswith(b"CONNECT localhost:444 HTTP/1.")
+    assert b"proxy-authorization: basic a2ltom5l" in head.lower() and b"Bearer" not in head
+    assert tls_server.requests[0].path == "/send" and tls_server.requests[0].headers["Proxy-Authorization"] is None
+
+
+REFUSALS: dict[str, Callable[[], object]] = {
+    "refuses": lambda: tunnel(answer=b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"),
+    "hangs up": lambda: tunnel(answer=b""),
+    "babbles": lambda: tunnel(answer=b"SSH-2.0-OpenSSH\r\n\r\n"),
+    "breaks the handshake": lambda: tunnel(),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS.keys())
+def test_a_proxy_that_opens_no_tunnel_has_carried_nothing(
+    client: HttpClient, refusal: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        port, _ = stack.enter_context(refusal())  # type: ignore[arg-type]
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
+        assert client.post("https://localhost:444/", b"{}", {}) == UNREACHABLE
+
+
+def test_a_proxy_that_says_nothing_has_carried_nothing(client: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    with rude_server(lambda conn: time.sleep(3)) as port:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
+        began = time.monotonic()
+        assert client.post("https://localhost:444/", b"{}", {}) == UNREACHABLE
+        assert time.monotonic() - began < QUICK.timeout_s + 0.4
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_is_not_there_has_carried_nothing(
+    client: HttpClient, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
+    assert client.post(f"{scheme}://localhost:444/", b"{}", {}) == UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [(Hang(), TIMEOUT), (Reset(), LOST)],
+)
+def test_behind_a_tunnel_a_request_may_have_been_taken(
+    client: HttpClient,
+    tls_server: ProviderServer,
+    answer: provider_server.Scripted,
+    expected: Result,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tls_server.answers.append(answer)
+    with tunnel(tls_server.port) as (port, _):
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
+        assert client.post("https://localhost:444/", b"{}", {}) == expected
+
+
+@pytest.mark.parametrize(
+    ("except_for", "is_direct"),
+    [
+        ("127.0.0.1", True),
+        ("elsewhere.example, 127.0.0.0/8", True),
+        ("*", True),
+        ("10.0.0.0/8", False),
+        ("elsewhere.example", False),
+        ("not/anything", False),
+        ("", False),
+    ],
+)
+def test_what_no_proxy_names_is_connected_to_directly(
+    client: HttpClient, server: ProviderServer, except_for: str, is_direct: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("NO_PROXY", except_for)
+    assert isinstance(post(client, server.port), Answer) is is_direct
+
+
+@pytest.mark.parametrize(
+    ("except_for", "is_direct"),
+    [("localhost", True), (".localhost", True), ("host", False), ("localhost:81", False), ("LOCALHOST:{port}", True)],
+)
+def test_no_proxy_names_hosts_by_their_last_labels(
+    client: HttpClient, server: ProviderServer, except_for: str, is_direct: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("NO_PROXY", except_for.format(port=server.port))
+    assert isinstance(client.post(f"http://localhost:{server.port}/", b"{}", {}), Answer) is is_direct
+
+
+def test_a_kind_of_proxy_that_we_do_not_speak_to_is_never_asked(
+    client: HttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+    assert client.post("http://localhost:444/", b"{}", {}) == INVALID
+
+
+def test_a_client_that_trusts_no_environment_uses_no_proxy(
+    server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
+    client = HttpClient(QUICK, connections=2, trust_env=False)
+    assert isinstance(post(client, server.port), Answer)
+    client.close()
+
+
+def test_passwords_of_a_netrc_file_are_not_sent(
+    client: HttpClient, server: ProviderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login kim password ne\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    assert isinstance(post(client, server.port), Answer)
+    assert server.requests[0].headers["Authorization"] is None
+
+
+def test_curls_name_for_trusted_certificates_is_understood(
+    client: HttpClient, tls_server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CURL_CA_BUNDLE", os.environ["REQUESTS_CA_BUNDLE"])
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE")
+    assert isinstance(client.post(tls_server.base_url, b"{}", {}), Answer)
