@@ -15,8 +15,11 @@ import pytest
 import structlog
 
 from app.delivery.channels.base import Parcel
+from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.email import EmailChannel, open_channel
+from app.delivery.channels.email_message import compose
 from app.delivery.channels.registry import Wiring
+from app.delivery.channels.smtp import Connection, ConversationFailed, Stage
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 from app.settings.mail_server import MailSender, MailServer, Tls, parse_sender
@@ -467,6 +470,22 @@ def never_shake_hands(conn: socket.socket) -> None:
     time.sleep(5)
 
 
+def shake_no_hands_after_a_pause(conn: socket.socket) -> None:
+    conn.sendall(b"220 hi\r\n")
+    conn.recv(100)
+    conn.sendall(b"250-hi\r\n250 STARTTLS\r\n")
+    conn.recv(100)
+    time.sleep(1)
+    conn.sendall(b"220 go\r\n")
+    time.sleep(5)
+
+
+def go_on_and_on(conn: socket.socket) -> None:
+    while True:
+        conn.sendall(b"220-hi\r\n" * 10)
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize(
     ("behave", "expected"),
     [
@@ -478,6 +497,8 @@ def never_shake_hands(conn: socket.socket) -> None:
         (reset_at_once, Result(TRANSIENT, "UNREACHABLE")),
         (pretend_tls, Result(TRANSIENT, "UNREACHABLE")),
         (never_shake_hands, Result(TRANSIENT, "SMTP_TIMEOUT")),
+        (shake_no_hands_after_a_pause, Result(TRANSIENT, "SMTP_TIMEOUT")),
+        (go_on_and_on, Result(TRANSIENT, "SMTP_TIMEOUT")),
     ],
 )
 def test_what_is_no_mail_server_costs_no_more_than_its_time(
@@ -509,6 +530,31 @@ def test_a_server_that_stops_reading_within_the_message_took_nothing() -> None:
     with rude_server(lambda conn: up_to_the_dot(conn, lambda conn, _: time.sleep(5))) as port:
         channel = open_to(port, tls=Tls.NONE, user=None)
         assert send(channel, body="uzun metin\n" * 2_000_000) == Result(TRANSIENT, "SMTP_TIMEOUT")
+
+
+def test_a_server_that_reads_slowly_within_the_message_took_nothing(authority: Authority) -> None:
+    """Inside TLS, where each record that is taken would start a timeout anew."""
+    context = authority.serve_as(HOST)
+
+    def sip(conn: socket.socket, _: bytes) -> None:
+        while conn.recv(200_000):
+            time.sleep(0.05)
+
+    def behave(conn: socket.socket) -> None:
+        with context.wrap_socket(conn, server_side=True) as encrypted:
+            up_to_the_dot(encrypted, sip)
+
+    with rude_server(behave) as port:
+        mail = compose(letter(body="uzun metin\n" * 1_000_000).event, SENDER, "ayse@ornek.org")
+        at = MailServer(HOST, port, Tls.IMPLICIT)
+        connection = Connection(at, authority.trusted(), TimedBackend(), time.monotonic() + 10)
+        began = time.monotonic()
+        with pytest.raises(ConversationFailed) as failed:
+            connection.deliver(mail, began + 2, began + 2)
+        assert (failed.value.stage, failed.value.is_late) == (Stage.DATA, True)
+        # At the speed of the server it would be half a minute.
+        assert time.monotonic() - began < 6
+        connection.leave()
 
 
 def test_a_server_that_does_not_exist_is_unreachable() -> None:

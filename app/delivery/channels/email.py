@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import structlog
 
 from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.email_message import InvalidSubject, Mail, compose
 from app.delivery.channels.registry import Wiring
 from app.delivery.channels.smtp import Connection, ConversationFailed, SmtpReply, Stage
@@ -48,6 +49,7 @@ class EmailChannel(SingleProvider):
         self._sender = sender
         self._context = context or ssl.create_default_context()
         self._longest_idle_s = longest_idle_s
+        self._network = TimedBackend()
         self._idle: list[Connection] = []
         self._is_closed = False
         self._lock = threading.Lock()
@@ -80,12 +82,7 @@ class EmailChannel(SingleProvider):
             except ConversationFailed as failed:
                 if not _was_stale(failed):
                     raise
-        fresh = Connection(self._server, self._context)
-        try:
-            fresh.open(until)
-        except ConversationFailed:
-            fresh.close()
-            raise
+        fresh = Connection(self._server, self._context, self._network, until)
         return self._hand_over(fresh, letter, until, until)
 
     def _hand_over(self, connection: Connection, letter: Mail, until: float, first_answer_until: float) -> Result:
@@ -93,7 +90,7 @@ class EmailChannel(SingleProvider):
             self._keep(connection)
             return Result(Outcome.PERMANENT, "INVALID_ADDRESS")
         try:
-            reply = connection.send(letter, until, first_answer_until)
+            reply = connection.deliver(letter, until, first_answer_until)
         except ConversationFailed as failed:
             self._recover(connection, failed, until)
             raise
@@ -103,12 +100,12 @@ class EmailChannel(SingleProvider):
     def _recover(self, connection: Connection, failed: ConversationFailed, until: float) -> None:
         """A server that said no to one letter may take the next."""
         if failed.reply is None or failed.reply.code == _CLOSING:
-            connection.close()
+            connection.leave()
             return
         try:
             connection.start_over(until)
         except ConversationFailed:
-            connection.close()
+            connection.leave()
             return
         self._keep(connection)
 
@@ -119,7 +116,7 @@ class EmailChannel(SingleProvider):
             self._idle = [one for one in self._idle if one not in worn]
             kept = self._idle.pop() if self._idle else None
         for one in worn:
-            one.close()
+            one.leave()
         return kept
 
     def _keep(self, connection: Connection) -> None:
@@ -127,14 +124,14 @@ class EmailChannel(SingleProvider):
             if not self._is_closed:
                 self._idle.append(connection)
                 return
-        connection.close()
+        connection.leave()
 
     def close(self) -> None:
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []
         for one in idle:
-            one.close()
+            one.leave()
 
 
 def _was_stale(failed: ConversationFailed) -> bool:

@@ -7,20 +7,25 @@ import socket
 import ssl
 import time
 from base64 import b64encode
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+import httpcore
+
+from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.email_message import Mail
 from app.settings.mail_server import MailServer, Tls
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-_PIECE_BYTES = 64 * 1024
+# One record of TLS: a socket of TLS renews its timeout for each.
+_PIECE_BYTES = 16 * 1024
 _FAREWELL_S = 1.0
+_LEAST_S = 0.001
 _ENHANCED = re.compile(rb"\s*([245]\.\d{1,3}\.\d{1,3})\b")
 # The ways in which Postfix, Exim and Amazon's servers name the message that they took.
 _QUEUE_ID = re.compile(rb"(?:queued as |\bid=|^ok )<?([A-Za-z0-9][A-Za-z0-9._-]{5,99})", re.IGNORECASE)
@@ -61,197 +66,173 @@ class ConversationFailed(Exception):
         self.is_late = is_late
 
 
-class _OutOfTime(Exception):
-    """No `OSError`, or smtplib would take it for a broken connection."""
+class Connection(smtplib.SMTP):
+    """smtplib with one deadline for the whole conversation, where its own timeout starts anew with every byte.
 
+    It is open when it has been made, and takes one letter after the other until it fails."""
 
-class _Dialogue(smtplib.SMTP):
-    """smtplib with one deadline for everything, where its own timeouts start anew with every byte."""
+    def __init__(self, server: MailServer, context: ssl.SSLContext, network: TimedBackend, until: float) -> None:
+        self._server = server
+        self._context = context
+        self._network = network
+        self._until = until
+        self._stage = Stage.CONNECT
+        self.letters = 0
+        self.used_at = time.monotonic()
+        try:
+            with self._conversation(until):
+                self._open()
+        except ConversationFailed:
+            self.leave()
+            raise
 
-    def __init__(self) -> None:
-        super().__init__(local_hostname="[127.0.0.1]")
-        # ASCII where there is nothing else; more is only ever said to a server that offers SMTPUTF8.
-        self.command_encoding = "utf-8"
-        self.until = 0.0
+    @property
+    def takes_utf8(self) -> bool:
+        return self.has_extn("smtputf8")
 
-    def left_s(self) -> float:
-        left_s = self.until - time.monotonic()
-        if left_s <= 0:
-            raise _OutOfTime
-        return left_s
+    def deliver(self, letter: Mail, until: float, first_answer_until: float) -> SmtpReply:
+        """`first_answer_until` is when a server that may long be gone is no longer waited for."""
+        self.letters += 1
+        with self._conversation(min(until, first_answer_until)):
+            self._stage = Stage.MAIL
+            self._expect(self.docmd("MAIL", f"FROM:<{letter.sender}>{self._options(letter)}"), 250)
+            self._until = until
+            self._stage = Stage.RCPT
+            self._expect(self.docmd("RCPT", f"TO:<{letter.recipient}>"), 250, 251, 252)
+            self._stage = Stage.DATA
+            # smtplib's `data` sends the final dot with the rest, so that nobody could tell whether it had left.
+            self._expect(self.docmd("DATA"), 354)
+            self.send(_stuff_dots(letter.content))
+            self._stage = Stage.HANDED_OVER
+            self.send(b".\r\n")
+            reply = self._expect(self.getreply(), *range(200, 300))
+            self.used_at = time.monotonic()
+            return reply
 
-    def connected_socket(self) -> socket.socket:
-        if self.sock is None:
-            raise smtplib.SMTPServerDisconnected
-        self.sock.settimeout(self.left_s())
-        return self.sock
+    def start_over(self, until: float) -> None:
+        """After a refusal, so that the next letter does not meet the rest of this one."""
+        with self._conversation(until):
+            self._expect(self.docmd("RSET"), 250)
+            self.used_at = time.monotonic()
+
+    def leave(self) -> None:
+        """Says goodbye without waiting for an answer."""
+        self._until = time.monotonic() + _FAREWELL_S
+        with suppress(OSError):
+            self.putcmd("QUIT")
+        self.close()
+
+    def connect(self, host: str = "localhost", port: int = 0, source_address: object = None) -> tuple[int, bytes]:
+        """Called by smtplib, whose own would let the first address use up all the time."""
+        sock: socket.socket = self._network.connect_tcp(host, port, self._until).get_extra_info("socket")
+        self.sock = sock
+        if self._server.tls is Tls.IMPLICIT:
+            self._stage = Stage.TLS
+            self._limit()
+            self.sock = self._context.wrap_socket(sock, server_hostname=host)
+        self._stage = Stage.GREETING
+        return self.getreply()
 
     def getreply(self) -> tuple[int, bytes]:
-        if self.file is None:
-            self.file = io.BufferedReader(_Incoming(self))
-        return super().getreply()
+        if self.file is None and self.sock is not None:
+            self.file = io.BufferedReader(_Incoming(self.sock, self._limit))
+        reply = super().getreply()
+        # For the handshake that follows STARTTLS. The reply counts even if it came at the last moment.
+        self._limit(_LEAST_S)
+        return reply
 
     def send(self, s: "ReadableBuffer | str") -> None:
-        rest = memoryview(s.encode(self.command_encoding) if isinstance(s, str) else s)
-        while rest:
-            try:
-                rest = rest[self.connected_socket().send(rest[:_PIECE_BYTES]) :]
-            except TimeoutError:
-                raise _OutOfTime from None
+        # ASCII where there is nothing else; more is only ever said to a server that offers SMTPUTF8.
+        rest = memoryview(s.encode() if isinstance(s, str) else s)
+        for start in range(0, len(rest), _PIECE_BYTES):
+            self._limit()
+            super().send(rest[start : start + _PIECE_BYTES])
+
+    def _limit(self, least_s: float = 0.0) -> None:
+        """The next operation of the socket ends at the deadline."""
+        left_s = max(self._until - time.monotonic(), least_s)
+        if left_s <= 0:
+            raise TimeoutError
+        if self.sock is not None:
+            self.sock.settimeout(left_s)
+
+    @contextmanager
+    def _conversation(self, until: float) -> Generator[None]:
+        """Errors become failures at the stage reached. Those of smtplib are `OSError`s, too, hide timeouts, and quote
+        the server."""
+        self._until = until
+        try:
+            yield
+        except smtplib.SMTPResponseException as error:
+            raise ConversationFailed(self._stage, _reply(error.smtp_code, error.smtp_error)) from None
+        except (OSError, httpcore.NetworkError, httpcore.TimeoutException):
+            raise ConversationFailed(self._stage, is_late=time.monotonic() >= self._until) from None
+
+    def _open(self) -> None:
+        # Without `local_hostname`, smtplib would ask a name server for the name of this machine, for any time.
+        super().__init__(self._server.host, self._server.port, local_hostname="localhost")
+        self._greet()
+        if self._server.tls is Tls.STARTTLS:
+            self._stage = Stage.TLS
+            self.starttls(context=self._context)
+            self._stage = Stage.GREETING
+            self._greet()
+        if self._server.user is not None:
+            self._stage = Stage.AUTH
+            self._authenticate(self._server.user, self._server.password)
+
+    def _greet(self) -> None:
+        assert self.sock is not None
+        self._expect(self.ehlo(_address_literal(self.sock)), 250)
+
+    def _authenticate(self, user: str, password: str) -> None:
+        """Once: smtplib's `login` tries each mechanism that it knows, and three wrong passwords lock accounts. Its
+        `auth` takes users and passwords of ASCII only."""
+        ways = self.esmtp_features.get("auth", "").upper().split()
+        if "PLAIN" in ways or not ways:
+            self._expect(self.docmd("AUTH PLAIN", _base64(f"\0{user}\0{password}")), 235)
+        else:
+            self._expect(self.docmd("AUTH LOGIN"), 334)
+            self._expect(self.docmd(_base64(user)), 334)
+            self._expect(self.docmd(_base64(password)), 235)
+
+    def _options(self, letter: Mail) -> str:
+        utf8 = " SMTPUTF8 BODY=8BITMIME" if letter.needs_smtputf8 else ""
+        size = f" SIZE={len(letter.content)}" if self.has_extn("size") else ""
+        return utf8 + size
+
+    def _expect(self, answer: tuple[int, bytes], *codes: int) -> SmtpReply:
+        code, words = answer
+        reply = _reply(code, words)
+        if reply is None or code not in codes:
+            raise smtplib.SMTPResponseException(code, words)
+        return reply
 
 
 class _Incoming(io.RawIOBase):
-    def __init__(self, dialogue: _Dialogue) -> None:
-        self._dialogue = dialogue
+    """Reads what the server says; no read goes on beyond the deadline."""
+
+    def __init__(self, sock: socket.socket, limit: Callable[[], None]) -> None:
+        self._sock = sock
+        self._limit = limit
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        try:
-            return self._dialogue.connected_socket().recv_into(buffer)
-        except TimeoutError:
-            raise _OutOfTime from None
+        self._limit()
+        return self._sock.recv_into(buffer)
 
 
-class Connection:
-    """Opened by `open`, then good for one letter after the other until it fails."""
-
-    def __init__(self, server: MailServer, context: ssl.SSLContext) -> None:
-        self._server = server
-        self._context = context
-        self._smtp = _Dialogue()
-        self._stage = Stage.CONNECT
-        self.letters = 0
-        self.used_at = time.monotonic()
-
-    @property
-    def takes_utf8(self) -> bool:
-        return self._smtp.has_extn("smtputf8")
-
-    def open(self, until: float) -> None:
-        with self._conversation(until):
-            self._smtp.sock = _connect(self._server, self._smtp)
-            self._smtp.local_hostname = _address_literal(self._smtp.sock)
-            if self._server.tls is Tls.IMPLICIT:
-                self._encrypt()
-            self._stage = Stage.GREETING
-            self._expect(self._smtp.getreply(), 220)
-            self._greet()
-            if self._server.tls is Tls.STARTTLS:
-                self._start_tls()
-            if self._server.user is not None:
-                self._stage = Stage.AUTH
-                self._authenticate(self._server.user, self._server.password)
-
-    def send(self, letter: Mail, until: float, first_answer_until: float) -> SmtpReply:
-        """`first_answer_until` is when a server that may long be gone is no longer waited for."""
-        self.letters += 1
-        with self._conversation(min(until, first_answer_until)):
-            self._stage = Stage.MAIL
-            self._expect(self._smtp.docmd("MAIL", f"FROM:<{letter.sender}>{self._options(letter)}"), 250)
-            self._smtp.until = until
-            self._stage = Stage.RCPT
-            self._expect(self._smtp.docmd("RCPT", f"TO:<{letter.recipient}>"), 250, 251, 252)
-            self._stage = Stage.DATA
-            self._expect(self._smtp.docmd("DATA"), 354)
-            self._smtp.send(_stuff_dots(letter.content))
-            self._stage = Stage.HANDED_OVER
-            self._smtp.send(b".\r\n")
-            reply = self._expect(self._smtp.getreply(), *range(200, 300))
-            self.used_at = time.monotonic()
-            return reply
-
-    def _options(self, letter: Mail) -> str:
-        utf8 = " SMTPUTF8 BODY=8BITMIME" if letter.needs_smtputf8 else ""
-        size = f" SIZE={len(letter.content)}" if self._smtp.has_extn("size") else ""
-        return utf8 + size
-
-    def start_over(self, until: float) -> None:
-        """After a refusal, so that the next letter does not meet the rest of this one."""
-        with self._conversation(until):
-            self._expect(self._smtp.docmd("RSET"), 250)
-            self.used_at = time.monotonic()
-
-    def close(self) -> None:
-        """Says goodbye without waiting for an answer."""
-        self._smtp.until = time.monotonic() + _FAREWELL_S
-        with suppress(OSError, _OutOfTime):
-            self._smtp.putcmd("QUIT")
-        self._smtp.close()
-
-    @contextmanager
-    def _conversation(self, until: float) -> Generator[None]:
-        """What is raised in it becomes a failure at the stage reached. smtplib's errors are `OSError`s, too, and quote
-        the server."""
-        self._smtp.until = until
-        try:
-            yield
-        except (_OutOfTime, TimeoutError):
-            raise ConversationFailed(self._stage, is_late=True) from None
-        except OSError:
-            raise ConversationFailed(self._stage) from None
-
-    def _expect(self, answer: tuple[int, bytes], *codes: int) -> SmtpReply:
-        code, words = answer
-        if not 200 <= code <= 599:
-            raise ConversationFailed(self._stage)
-        status, queue_id = _ENHANCED.match(words), _QUEUE_ID.search(words)
-        reply = SmtpReply(code, status[1].decode() if status else None, queue_id[1].decode() if queue_id else None)
-        if code not in codes:
-            raise ConversationFailed(self._stage, reply)
-        return reply
-
-    def _greet(self) -> None:
-        self._expect(self._smtp.ehlo(), 250)
-
-    def _start_tls(self) -> None:
-        self._stage = Stage.TLS
-        if not self._smtp.has_extn("starttls"):
-            raise ConversationFailed(self._stage)
-        self._expect(self._smtp.docmd("STARTTLS"), 220)
-        self._encrypt()
-        self._greet()
-
-    def _encrypt(self) -> None:
-        """What was said before is forgotten: somebody on the way may have said it."""
-        self._stage = Stage.TLS
-        plain = self._smtp.connected_socket()
-        self._smtp.sock = self._context.wrap_socket(plain, server_hostname=self._server.host)
-        self._smtp.file = None
-        self._stage = Stage.GREETING
-
-    def _authenticate(self, user: str, password: str) -> None:
-        """Once: smtplib tries each way that it knows, and three times the wrong password locks accounts."""
-        ways = self._smtp.esmtp_features.get("auth", "").upper().split()
-        if "PLAIN" in ways or not ways:
-            self._expect(self._smtp.docmd("AUTH PLAIN", _base64(f"\0{user}\0{password}")), 235)
-        else:
-            self._expect(self._smtp.docmd("AUTH LOGIN"), 334)
-            self._expect(self._smtp.docmd(_base64(user)), 334)
-            self._expect(self._smtp.docmd(_base64(password)), 235)
-
-
-def _connect(server: MailServer, dialogue: _Dialogue) -> socket.socket:
-    """To the first of its addresses that answers; each gets its share of the time, since the first may be silent."""
-    found = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM)
-    error: OSError = OSError("no address")
-    for index, (family, type_, protocol, _, address) in enumerate(found):
-        sock = socket.socket(family, type_, protocol)
-        try:
-            sock.settimeout(dialogue.left_s() / (len(found) - index))
-            sock.connect(address)
-            # Or the final dot would wait until the rest of the message has been acknowledged.
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return sock
-        except OSError as failed:
-            sock.close()
-            error = failed
-    raise error
+def _reply(code: int, words: bytes | str) -> SmtpReply | None:
+    """None if it is no reply of SMTP. Text is not the server's, but smtplib's about a line that is too long."""
+    if isinstance(words, str) or not 200 <= code <= 599:
+        return None
+    status, queue_id = _ENHANCED.match(words), _QUEUE_ID.search(words)
+    return SmtpReply(code, status[1].decode() if status else None, queue_id[1].decode() if queue_id else None)
 
 
 def _address_literal(sock: socket.socket) -> str:
-    """Who we are: the name of this machine would have to be asked of a name server, which may not answer."""
     host = str(sock.getsockname()[0])
     return f"[IPv6:{host}]" if ":" in host else f"[{host}]"
 
