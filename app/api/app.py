@@ -4,7 +4,8 @@ have."""
 import re
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 
 import structlog
 from flask import Flask, g, request
@@ -57,14 +58,13 @@ def create_app(
     metrics_directory: str | None = None,
 ) -> Flask:
     settings = services.settings
-    document = describe(routes)
     site = Site(
         services=services,
         doorkeeper=doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db)),
         backlog=watch_backlog(services.db, settings.notification_backlog_limit),
         readiness=Readiness(services.db, services.clockwork, settings.late_after_s),
         metrics=HttpMetrics(metrics_directory, _read_when_shown(services)),
-        pages={DOCUMENT: to_bytes(document), RENDERED: render(document)},
+        pages=_catalogue_pages() if routes is ROUTES else _pages(routes),
     )
     app = Flask("yaninda", static_folder=None, template_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
@@ -86,6 +86,17 @@ def create_app(
     app.register_error_handler(Exception, problem_of_fault)
     app.extensions["site"] = site
     return app
+
+
+@cache
+def _catalogue_pages() -> Mapping[str, bytes]:
+    """Described once in a process: the routes are the same for every application that it makes."""
+    return _pages(ROUTES)
+
+
+def _pages(routes: Sequence[Route]) -> Mapping[str, bytes]:
+    document = describe(routes)
+    return {DOCUMENT: to_bytes(document), RENDERED: render(document)}
 
 
 def _read_when_shown(services: Services) -> list[Collector]:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.api import FakeMatching, app_on_fakes
+from tests.support.api import FakeMatching, FakeServices, app_on_fakes
 
 
 @pytest.fixture
@@ -10,6 +10,14 @@ def matching() -> FakeMatching:
     return FakeMatching()
 
 
+@pytest.fixture(scope="session")
+def standing_app() -> Any:
+    """Made once, because putting 80 routes together takes longer than most tests here."""
+    return app_on_fakes(FakeMatching())
+
+
 @pytest.fixture
-def client(matching: FakeMatching) -> Any:
-    return app_on_fakes(matching).test_client()
+def client(standing_app: Any, matching: FakeMatching) -> Any:
+    services: FakeServices = standing_app.extensions["site"].services
+    services.matching = matching
+    return standing_app.test_client()

@@ -158,7 +158,8 @@ def test_metrics_ask_for_their_token_where_one_is_set(matching: FakeMatching):
     assert guarded.get("/metrics", headers=bearer("ü")).status_code == 401
 
 
-def test_metrics_count_by_route_and_status(client: Any):
+def test_metrics_count_by_route_and_status(matching: FakeMatching):
+    client = app_on_fakes(matching).test_client()
     client.get(f"/tasks/{TASK_ID}", headers=bearer("elder"))
     client.get("/wp-login.php")
     shown = client.get("/metrics").get_data(as_text=True)
