@@ -1,22 +1,33 @@
 """Real stores for whoever asks for them: one database and one Redis database for each test worker."""
 
+import json
 import os
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
-from sqlalchemy import create_engine, text
+from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.engine import make_url
 
 from app.api.services import Services
 from app.bootstrap.services import build_services
-from app.cli.migrate import upgrade
 from app.db.database import Database, psycopg_url
 from app.delivery.plans import shipped
 from app.settings.settings import Settings
+from tests.support import cleaning, template
 
 SECRET = "a-secret-for-tests-that-is-long-enough-0123456789"
+FIRST = ("tests/e2e/test_torture_short.py", "tests/e2e/test_running_copy.py", "tests/e2e/")
+STORES_WITHIN_S = 600
+"""Packages may have to be installed first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, or else one worker would begin a test of a minute when the others have nothing left to do."""
+    items.sort(key=lambda item: next((turn for turn, place in enumerate(FIRST) if place in item.nodeid), len(FIRST)))
 
 
 def worker_number() -> int:
@@ -24,25 +35,33 @@ def worker_number() -> int:
 
 
 def _required(variable: str) -> str:
+    if told := os.environ.get("TEST_STORES"):
+        os.environ.update(_addresses(Path(told)))
     value = os.environ.get(variable)
     if not value:
         pytest.exit(f"{variable} is not set: run scripts/test, which starts the stores the tests need.", returncode=2)
     return value
 
 
+def _addresses(told: Path) -> dict[str, str]:
+    """`scripts/test` starts the stores while tests are collected, and writes where they are once they answer."""
+    give_up = time.monotonic() + STORES_WITHIN_S
+    while not told.exists():
+        if time.monotonic() > give_up:
+            pytest.exit("The stores did not start.", returncode=2)
+        time.sleep(0.02)
+    return json.loads(told.read_text())
+
+
 @pytest.fixture(scope="session")
 def database_url() -> Iterator[str]:
-    """A freshly migrated database of this worker's own."""
+    """A migrated database of this worker's own, copied from a template that the first worker makes."""
     server = make_url(psycopg_url(_required("TEST_DATABASE_URL")))
     name = f"yaninda_test_{worker_number()}_{os.getpid()}"
     maintenance = create_engine(server, isolation_level="AUTOCOMMIT")
     with maintenance.connect() as conn:
-        conn.execute(text(f'CREATE DATABASE "{name}" TEMPLATE template0'))
-    url = server.set(database=name, drivername="postgresql").render_as_string(hide_password=False)
-    engine = create_engine(psycopg_url(url))
-    upgrade(engine)
-    engine.dispose()
-    yield url
+        template.copy(conn, server, name)
+    yield server.set(database=name, drivername="postgresql").render_as_string(hide_password=False)
     with maintenance.connect() as conn:
         conn.execute(text(f'DROP DATABASE "{name}" WITH (FORCE)'))
     maintenance.dispose()
@@ -65,19 +84,19 @@ def settings(database_url: str, redis_url: str, environ: dict[str, Any]) -> Sett
     return Settings(**(values | environ))
 
 
-@pytest.fixture
-def clean_stores(settings: Settings) -> None:
-    engine = create_engine(psycopg_url(settings.database_url))
-    with engine.begin() as conn:
-        tables = conn.execute(
-            text(
-                "SELECT string_agg(quote_ident(relname), ', ') FROM pg_class WHERE relkind = 'r'"
-                " AND relnamespace = 'public'::regnamespace AND relname NOT IN ('spatial_ref_sys', 'alembic_version')"
-            )
-        ).scalar_one()
-        conn.execute(text(f"TRUNCATE {tables} RESTART IDENTITY CASCADE"))
-        shipped.install_shipped(conn)
+@pytest.fixture(scope="session")
+def cleaner(database_url: str) -> Iterator[Engine]:
+    """Kept open, because a connection takes longer than the cleaning. Tests that restart the server break it."""
+    engine = create_engine(psycopg_url(database_url), pool_pre_ping=True)
+    yield engine
     engine.dispose()
+
+
+@pytest.fixture
+def clean_stores(settings: Settings, cleaner: Engine) -> None:
+    with cleaner.begin() as conn:
+        cleaning.empty(conn)
+        shipped.install_shipped(conn)
     client = redis.Redis.from_url(settings.redis_url)
     client.flushdb()
     client.close()
