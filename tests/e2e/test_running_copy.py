@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from machine import environment, processes
 from machine.running_copy import MARK
 
@@ -145,44 +146,60 @@ def kill_and_wait_for_the_next(copy: Copy, name: str) -> None:
     eventually(lambda: copy.role(name) not in (None, killed))
 
 
-def test_ctrl_c_drains_the_roles_then_stops_the_stores_and_leaves_nothing(tmp_path: Path) -> None:
-    with running(tmp_path / "copy") as copy:
-        copy.wait_until_ready()
-        assert copy.get("/readyz") == 200
-        assert len(copy.stores()) > 1
-        assert copy.stop(signal.SIGINT) == 0
-        said = copy.text()
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
+    """One copy for all tests that leave it as it was, because a start takes ten seconds of processor time."""
+    with running(tmp_path_factory.mktemp("standing") / "copy", OFFER_TTL_S="7") as copy:
+        yield copy.wait_until_ready()
+
+
+def test_token_is_all_that_scripts_app_prints_and_it_opens_the_api(standing: Copy) -> None:
+    printed = standing.app("token", "--admin").stdout
+    assert printed.count("\n") == 1
+    assert standing.get("/me", printed.strip()) == 200
+    assert standing.get("/me", "x" + printed.strip()) == 401
+
+
+def test_settings_of_the_start_reach_the_copy_and_its_tools_but_are_not_kept(standing: Copy) -> None:
+    env_file = standing.folder / "env"
+    assert stat.S_IMODE(env_file.stat().st_mode) == 0o600
+    assert environment.read(env_file, with_given=True)["OFFER_TTL_S"] == "7"
+    assert "OFFER_TTL_S" not in environment.read(env_file, with_given=False)
+
+
+def test_killed_role_comes_back(standing: Copy) -> None:
+    for name in ("api", "matcher", "delivery"):
+        kill_and_wait_for_the_next(standing, name)
+    eventually(lambda: standing.get("/readyz") == 200)
+
+
+def test_no_copy_is_started_twice(standing: Copy) -> None:
+    said = refused_start(standing.folder, processes.free_port())
+    assert "already running" in said
+    assert f"kill {standing.process.pid}" in said
+    assert standing.get("/readyz") == 200
+
+
+def test_port_that_is_taken_is_said_before_anything_starts(standing: Copy, tmp_path: Path) -> None:
+    assert f"port {standing.port}" in refused_start(tmp_path / "two", standing.port)
+    assert not (tmp_path / "two" / "postgres").exists()
+
+
+def test_two_copies_side_by_side_and_ctrl_c_ends_one_of_them_in_order(standing: Copy, tmp_path: Path) -> None:
+    token = standing.app("token", "--admin").stdout.strip()
+    with running(tmp_path / "two") as two:
+        two.wait_until_ready()
+        assert two.get("/readyz") == 200
+        assert len(two.stores()) > 1
+        assert (standing.get("/me", token), two.get("/me", token)) == (200, 401)
+        assert two.stop(signal.SIGINT) == 0
+        said = two.text()
         assert said.index("drain_finished") < said.index("Redis … stopped") < said.index("PostgreSQL … stopped")
-        assert copy.stores() == copy.roles() == []
+        assert two.stores() == two.roles() == []
+    assert standing.get("/readyz") == 200
 
 
-def test_token_is_all_that_scripts_app_prints_and_it_opens_the_api(tmp_path: Path) -> None:
-    with running(tmp_path / "copy") as copy:
-        copy.wait_until_ready()
-        printed = copy.app("token", "--admin").stdout
-        assert printed.count("\n") == 1
-        assert copy.get("/me", printed.strip()) == 200
-        assert copy.get("/me", "x" + printed.strip()) == 401
-
-
-def test_settings_of_the_start_reach_the_copy_and_its_tools_but_are_not_kept(tmp_path: Path) -> None:
-    with running(tmp_path / "copy", OFFER_TTL_S="7") as copy:
-        copy.wait_until_ready()
-        env_file = copy.folder / "env"
-        assert stat.S_IMODE(env_file.stat().st_mode) == 0o600
-        assert environment.read(env_file, with_given=True)["OFFER_TTL_S"] == "7"
-        assert "OFFER_TTL_S" not in environment.read(env_file, with_given=False)
-
-
-def test_killed_role_comes_back(tmp_path: Path) -> None:
-    with running(tmp_path / "copy") as copy:
-        copy.wait_until_ready()
-        for name in ("api", "matcher", "delivery"):
-            kill_and_wait_for_the_next(copy, name)
-        eventually(lambda: copy.get("/readyz") == 200)
-
-
-def test_everything_killed_starts_again_with_its_data(tmp_path: Path) -> None:
+def test_a_copy_of_which_all_or_a_part_was_killed_starts_again_with_its_data(tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     with running(folder) as copy:
         copy.wait_until_ready()
@@ -195,40 +212,13 @@ def test_everything_killed_starts_again_with_its_data(tmp_path: Path) -> None:
         again = environment.read(folder / "env", with_given=False)
         kept = ("DATABASE_URL", "REDIS_URL", "AUTH_SECRET")
         assert [again[name] for name in kept] == [addresses[name] for name in kept]
-
-
-def test_stores_that_a_killed_start_left_running_are_in_nobody_s_way(tmp_path: Path) -> None:
-    folder = tmp_path / "copy"
-    with running(folder) as copy:
-        copy.wait_until_ready()
-        port = copy.port
+        # Now the start alone is killed, and its roles and stores go on.
         copy.process.kill()
         copy.process.wait()
-        with running(folder, port) as successor:
+        with running(folder, copy.port) as successor:
             successor.wait_until_ready()
-            assert successor.get("/readyz") == 200
+            assert (successor.get("/readyz"), successor.get("/me", token)) == (200, 200)
         assert copy.stores() == copy.roles() == []
-
-
-def test_two_copies_side_by_side_and_none_twice(tmp_path: Path) -> None:
-    with running(tmp_path / "one") as one, running(tmp_path / "two") as two:
-        one.wait_until_ready()
-        two.wait_until_ready()
-        token = one.app("token", "--admin").stdout.strip()
-        assert (one.get("/me", token), two.get("/me", token)) == (200, 401)
-        said = refused_start(one.folder, processes.free_port())
-        assert "already running" in said
-        assert f"kill {one.process.pid}" in said
-        assert one.get("/readyz") == 200
-        assert one.stop() == 0
-        assert two.get("/readyz") == 200
-
-
-def test_port_that_is_taken_is_said_before_anything_starts(tmp_path: Path) -> None:
-    with running(tmp_path / "one") as one:
-        one.wait_until_ready()
-        assert f"port {one.port}" in refused_start(tmp_path / "two", one.port)
-        assert not (tmp_path / "two" / "postgres").exists()
 
 
 def test_app_without_a_copy_says_what_to_do(tmp_path: Path) -> None:
