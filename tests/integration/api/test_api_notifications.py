@@ -1,7 +1,6 @@
 """Handing in a notification over HTTP: accepted once it cannot be lost, refused with everything that is wrong."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -174,14 +173,6 @@ def test_a_repeat_is_answered_when_its_time_is_over(desk: Desk) -> None:
         conn.execute(text("SELECT pg_sleep(0.6)"))
     assert desk.post(soon, key="k").json == first.json
     assert fields(desk.post(soon, key="another")) == {"expiresAt"}
-
-
-def test_of_thirty_with_one_key_one_is_written(desk: Desk) -> None:
-    with ThreadPoolExecutor(30) as threads:
-        answers = list(threads.map(lambda _: desk.post(MAIL, key="k"), range(30)))
-    assert {answer.status_code for answer in answers} == {202}
-    assert len({answer.json["id"] for answer in answers}) == 1
-    assert desk.number == 1
 
 
 @pytest.mark.parametrize("key", ["x" * 129, "ş", "\t"])

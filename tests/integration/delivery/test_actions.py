@@ -443,22 +443,6 @@ def test_calling_back_waits_for_no_message(office: Office) -> None:
 # ---- tried again ----
 
 
-def test_a_step_whose_letter_is_redriven_runs_again_and_the_plan_goes_on(office: Office) -> None:
-    id_ = office.ask(office.plan(PUSH, PUSH), office.user())
-    office.fail()
-    office.run(
-        "UPDATE notifications SET status = 'ACCEPTED', due_at = clock_timestamp(), finished_at = NULL,"
-        " fresh_from = attempts, failures = 0"
-    )
-    with office.db.transaction() as conn:
-        assert service.reopen(conn, id_, 1)
-    office.settle()
-    assert (office.states(id_), office.status(id_)) == (["RUNNING", "WAITING"], "RUNNING")
-    office.deliver()
-    office.deliver()
-    assert (office.states(id_), office.status(id_)) == (["SENT", "SENT"], "DONE")
-
-
 def test_a_step_that_never_became_a_message_is_made_anew(office: Office) -> None:
     id_ = office.ask(office.plan(PUSH | {"template_key": "hello"}, PUSH), office.user())
     office.deliver()

@@ -78,22 +78,6 @@ def test_all_that_is_wrong_with_a_request_can_be_asked_for(db: Database) -> None
     assert (set(push), set(mail), set(unread)) == ({"recipient", "metadata", "expiresAt"}, {"recipient"}, {"expiresAt"})
 
 
-def test_the_same_key_brings_the_same_notification(db: Database) -> None:
-    key = SubmissionKey(add_user(db), "k")
-    first, again = hand_in(db, MAIL, key), hand_in(db, MAIL, key)
-    assert (again.id, again.submitted_at) == (first.id, first.submitted_at)
-    assert (first.is_new, again.is_new) == (True, False)
-    assert statuses(db) == {"ACCEPTED": 1}
-
-
-def test_a_repeat_is_harmless_even_when_the_time_is_over(db: Database) -> None:
-    key, new = SubmissionKey(add_user(db), "k"), replace(MAIL, expires_at=later(0.2))
-    first = hand_in(db, new, key)
-    with psycopg.connect(db.engine.url.set(drivername="postgresql").render_as_string(False)) as conn:
-        conn.execute("SELECT pg_sleep(0.3)")
-    assert hand_in(db, new, key).id == first.id
-
-
 OTHERS = [
     {"recipient": "fatma@ornek.org"},
     {"subject": ""},
