@@ -5,8 +5,13 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.support.depth import DEEP, size
+
 ROOT = Path(__file__).resolve().parents[2]
 CALLER = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "USER") if name in os.environ}
+
+SIZE = ["--minutes=2"] if DEEP else ["--quick", "--minutes=0.25"]
+OVERDUE = size(suite=40, deep=300)
 
 
 def torture(temporary: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -16,7 +21,7 @@ def torture(temporary: Path, *arguments: str) -> "subprocess.CompletedProcess[st
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=size(suite=240, deep=900),
         check=False,
     )
 
@@ -26,12 +31,12 @@ def test_no_promise_is_broken_in_a_short_torture_and_nothing_is_left(tmp_path: P
     temporary.mkdir()
     temporary.chmod(0o711)
     file = tmp_path / "report.json"
-    done = torture(temporary, "--quick", "--minutes=0.25", "--seed=7", "--overdue=40", f"--json={file}")
+    done = torture(temporary, *SIZE, f"--overdue={OVERDUE}", "--seed=7", f"--json={file}")
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(file.read_text())
     assert report["violations"] == []
     assert report["notes"] == [], "everything that was planned was broken"
     assert sum(report["faults"].values()) > 5
     assert sum(report["tasks"].values()) > 40
-    assert report["downtime"]["overdue"] == 40
+    assert report["downtime"]["overdue"] == OVERDUE
     assert list(temporary.iterdir()) == []

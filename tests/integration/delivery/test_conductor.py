@@ -13,6 +13,7 @@ from app.delivery.messages.values import Outcome
 from app.users.models import Caller, Role
 from tests.support import mishaps
 from tests.support.actions import RULES, SOMEBODY_WAITS, Office, S
+from tests.support.depth import passages
 from tests.support.matching import at_once, eventually
 
 PUSH = {"channel_type": "push"}
@@ -55,7 +56,7 @@ def test_a_death_between_any_two_statements_neither_loses_a_step_nor_takes_it_tw
 ) -> None:
     office = Office(services.db)
     plan, person = office.plan(PUSH, PUSH | {"template_key": "missing"}, PUSH), office.user()
-    for passage in range(1, MOST):
+    for passage in passages(MOST):
         ids = [office.ask(plan, person) for _ in range(3)]
         all_arrive(office)
         died = mishaps.Step(services.settings, f"{place}=kill@{passage}", *WHAT).end().died

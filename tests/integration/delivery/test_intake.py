@@ -18,6 +18,7 @@ from app.redis_store.contract import RedisUnavailable
 from app.redis_store.streams import Inlet
 from app.users.models import Caller, Role
 from tests.support import mishaps
+from tests.support.depth import passages
 from tests.support.streams import PREFIX, add_plan, ask, bare, event_payloads, requested, rows, unanswered, wait_until
 
 STREAM = f"{PREFIX}.{Topic.REQUESTED}"
@@ -141,14 +142,14 @@ def test_a_death_between_any_two_steps_loses_nothing_and_doubles_nothing(
     services: Services, db: Database, client: Any, open_intake: Open, place: str
 ):
     plan = add_plan(db)
-    for passage in range(1, 30):
-        ask(client, requested(f"k-{passage}", plan))
-        ask(client, f"broken {passage}")
+    for turn, passage in enumerate(passages(30), 1):
+        ask(client, requested(f"k-{turn}", plan))
+        ask(client, f"broken {turn}")
         step = mishaps.Step(services.settings, f"{place}=kill@{passage}", "take_in", NOBODY, None, "")
         died = step.end().died
         open_intake(idle_s=0.0).run_once()
-        assert keys(db) == [f"k-{number}" for number in range(1, passage + 1)]
-        assert len(rows(db, LETTERS)) == passage == len(event_payloads(db, Topic.FAILED))
+        assert keys(db) == [f"k-{number}" for number in range(1, turn + 1)]
+        assert len(rows(db, LETTERS)) == turn == len(event_payloads(db, Topic.FAILED))
         assert unanswered(client) == 0
         if not died:
             assert passage > 1, f"taking in never passes {place}"

@@ -18,6 +18,7 @@ from app.redis_store.publisher import MOST_AT_ONCE, Publisher
 from app.redis_store.streams import Outlet
 from app.users.models import Caller, Role
 from tests.support import mishaps
+from tests.support.depth import passages
 from tests.support.silent_gate import SilentGate, silent_gate
 from tests.support.streams import PREFIX, bare, rows, told, wait_until
 from tests.torture.proxy import Proxy
@@ -95,13 +96,13 @@ def test_several_publishers_tell_each_event_once_and_in_order(services: Services
 def test_a_death_between_any_two_steps_loses_no_event(
     services: Services, db: Database, client: Any, publisher: Publisher, place: str
 ):
-    for passage in range(1, 30):
-        put_some(db, 2, start=2 * passage)
+    for turn, passage in enumerate(passages(30), 1):
+        put_some(db, 2, start=2 * turn)
         died = mishaps.Step(services.settings, f"{place}=kill@{passage}", *WHAT).end().died
         # PostgreSQL takes a moment to notice that a client, and its turn, are gone.
         wait_until(lambda: publisher.run_once() == 0 and waiting(db) == 0)
         # At least once: what Redis took and nobody could note down any more comes again.
-        assert sorted(set(numbers(client))) == list(range(2, 2 * passage + 2))
+        assert sorted(set(numbers(client))) == list(range(2, 2 * turn + 2))
         if not died:
             assert passage > 1, f"publishing never passes {place}"
             return

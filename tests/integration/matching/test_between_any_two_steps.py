@@ -1,7 +1,8 @@
 """Whoever carries out a step is killed, or stopped for longer than a deadline, between any two of its statements.
 
 A passage of `sql.statement` is the moment before a statement, of `sql.commit` the one before a commit, and so on. The
-test goes through all of them until the step is no longer cut short, so a statement added later is tried as well.
+test goes on until the step is no longer cut short, so a statement added later is tried as well; in the suite it goes
+through the first places and then every third one, in a deep run through all of them.
 """
 
 import time
@@ -17,6 +18,7 @@ from app.foundation.errors import AppError
 from app.matching.redis_sync import CHECK_AFTER, RedisSync
 from app.users.models import Caller
 from tests.support import mishaps
+from tests.support.depth import passages
 from tests.support.matching import Neighbourhood, broken_promises, eventually
 
 PLACES = ("sql.statement", "sql.commit", "sql.committed", "redis.untold", "redis.told", "follow_up.shown")
@@ -117,7 +119,7 @@ def expected(word: str) -> tuple[str, list[str]]:
 def test_a_death_between_any_two_steps_loses_nothing_and_repeats_nothing(
     town: Neighbourhood, word: str, place: str
 ) -> None:
-    for passage in range(1, MOST):
+    for passage in passages(MOST):
         scene = stage(town, word, passage)
         died = mishaps.Step(town.services.settings, f"{place}=kill@{passage}", *scene.what).end().died
         recover(town)
@@ -140,7 +142,7 @@ def test_a_death_between_any_two_steps_loses_nothing_and_repeats_nothing(
 def test_the_late_write_of_whoever_was_stopped_past_a_deadline_is_refused(
     town: Neighbourhood, word: str, place: str
 ) -> None:
-    for passage in range(1, MOST):
+    for passage in passages(MOST):
         scene = stage(town, word, passage)
         step = mishaps.Step(town.services.settings, f"{place}=stop@{passage}", *scene.what)
         with step.standing_still() as stopped:

@@ -12,6 +12,7 @@ from app.matching import deeds
 from app.matching.contract import NewTask, TaskView
 from app.matching.errors import OfferExpired, TaskNotFound
 from app.users.models import Caller
+from tests.support.depth import size
 from tests.support.matching import Neighbourhood, at_once, broken_promises, eventually
 
 
@@ -321,7 +322,7 @@ def test_answers_expiry_and_hands_all_at_once(town: Neighbourhood) -> None:
     coordinator = town.coordinator()
     students = town.students(*range(10, 90, 10))
     elders = town.elders(8)
-    for _ in range(12):
+    for _ in range(size(suite=6, deep=60)):
         tasks = [town.press(elder) for elder in elders]
         steps: list[Callable[[], Any]] = []
         for _ in range(24):

@@ -33,6 +33,7 @@ from app.delivery.actions.steps import (
 from app.delivery.messages.states import FINAL, LIVE, STEPS
 from app.delivery.messages.values import NotificationStatus
 from app.delivery.plans.models import OnFailure
+from tests.support.depth import size
 
 N = NotificationStatus
 START = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)
@@ -234,4 +235,4 @@ class RunMachine(RuleBasedStateMachine):
 
 
 TestRun = RunMachine.TestCase
-TestRun.settings = settings(max_examples=400, stateful_step_count=40, deadline=None)
+TestRun.settings = settings(max_examples=size(suite=100, deep=2000), stateful_step_count=40, deadline=None)

@@ -1,4 +1,4 @@
-"""Whole dispatchers, with all their threads, are killed a hundred times at random places. Nothing is lost, and what
+"""Whole dispatchers, with all their threads, are killed again and again at random places. Nothing is lost, and what
 arrives twice was in the hands of one that died between the provider's answer and our record.
 """
 
@@ -28,9 +28,10 @@ from app.foundation import failpoints
 from app.foundation.clock import DatabaseClock
 from app.settings.settings import Settings
 from tests.support.delivery import add_user, post, statuses
+from tests.support.depth import size
 from tests.support.mishaps import CONTEXT
 
-DEATHS = 100
+DEATHS = size(suite=30, deep=300)
 SIDE_BY_SIDE = 3
 PLACES = ("sql.statement", "sql.commit", "sql.committed", "delivery.claimed", "delivery.sent", "delivery.recording")
 LEASE_S = 1.0
@@ -92,7 +93,7 @@ class Life:
         assert self._process.exitcode == 0
 
 
-def test_a_hundred_deaths_lose_nothing(db: Database, settings: Settings, tmp_path: Path) -> None:
+def test_many_deaths_lose_nothing(db: Database, settings: Settings, tmp_path: Path) -> None:
     diary, chance, user_id = tmp_path / "diary", random.Random(2026), add_user(db)
     posted: list[UUID] = []
     killed: set[int] = set()
