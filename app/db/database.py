@@ -117,6 +117,7 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+        self._watchdog.close()
 
 
 def limit_statements(conn: Connection, timeout_s: float) -> None:

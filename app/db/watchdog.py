@@ -29,6 +29,7 @@ class Watchdog:
         self._lock = threading.Lock()
         self._watched: dict[int, tuple[float, Any]] = {}
         self._thread: threading.Thread | None = None
+        self._closed = threading.Event()
 
     @contextmanager
     def guard(self, connection: Any, limit_s: float | None = None) -> Generator[None]:
@@ -45,7 +46,9 @@ class Watchdog:
             self._watched[key] = (ends, connection)
             if self._thread is None:
                 # Started here, because the process may fork after the watchdog was created.
-                self._thread = threading.Thread(target=self._run, name="database-watchdog", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, args=(self._closed,), name="database-watchdog", daemon=True
+                )
                 self._thread.start()
         try:
             yield
@@ -53,8 +56,15 @@ class Watchdog:
             with self._lock:
                 self._watched.pop(key, None)
 
-    def _run(self) -> None:
-        while True:
+    def close(self) -> None:
+        """Ends the thread once no call is guarded any more. A later call starts another one."""
+        with self._lock:
+            self._closed.set()
+            self._closed = threading.Event()
+            self._thread = None
+
+    def _run(self, closed: threading.Event) -> None:
+        while self._watched or not closed.is_set():
             time.sleep(LOOK_EVERY_S)
             now = time.monotonic()
             # Under the lock, so that no file descriptor is closed and reused while it is shut down.
