@@ -21,6 +21,7 @@ from app.delivery.actions.steps import Cover, Effect, Executed, Failed, GiveUp, 
 from app.delivery.messages import dead_letters
 from app.delivery.messages.dead_letters import NewDeadLetter
 from app.delivery.messages.error_texts import explain
+from app.delivery.messages.states import CANCELLABLE, LIVE, sql_in
 from app.delivery.messages.values import ACTION_TOPIC, NotificationType
 from app.delivery.words.rendering import Words
 
@@ -123,16 +124,16 @@ _SEND = text(
 # that another transaction holds at this instant are in hand too; waiting for them could deadlock with the
 # dispatcher, which records many rows at once.
 _WITHDRAW = text(
-    """
+    f"""
     WITH meant AS (
-        SELECT id FROM notifications WHERE id = ANY(:ids) AND status IN ('ACCEPTED', 'SENDING', 'RETRYING')
+        SELECT id FROM notifications WHERE id = ANY(:ids) AND {sql_in("status", LIVE)}
            FOR NO KEY UPDATE SKIP LOCKED
     ), in_hand AS (
         UPDATE notifications n SET expires_at = least(n.expires_at, clock_timestamp())
-          FROM meant WHERE n.id = meant.id AND n.status = 'SENDING'
+          FROM meant WHERE n.id = meant.id AND {sql_in("n.status", LIVE - CANCELLABLE)}
     )
     UPDATE notifications n SET status = 'CANCELLED', due_at = NULL, finished_at = clock_timestamp()
-      FROM meant WHERE n.id = meant.id AND n.status IN ('ACCEPTED', 'RETRYING')
+      FROM meant WHERE n.id = meant.id AND {sql_in("n.status", CANCELLABLE)}
     """
 )
 # In the order of their ids, as everybody holds letters who closes several.

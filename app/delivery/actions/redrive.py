@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 from app.db.wake import WAKE_CHANNEL
 from app.delivery.actions import service as actions
 from app.delivery.messages.dead_letters import MEANT, MOST_AT_ONCE, DeadLetterClosed, Filter
-from app.delivery.messages.states import check_step
+from app.delivery.messages.states import REDRIVABLE, check_transition, sql_in
 from app.delivery.messages.values import DeadLetterStatus, NotificationStatus
 from app.foundation.errors import AppError, Conflict, NotFound
 
@@ -93,11 +93,11 @@ _LOOK = text(
     """
 )
 _TRY_ANEW = text(
-    """
+    f"""
     UPDATE notifications
        SET status = 'ACCEPTED', due_at = clock_timestamp(), finished_at = NULL, error_code = NULL,
            failures = 0, fresh_from = attempts
-     WHERE id = ANY(:ids)
+     WHERE id = ANY(:ids) AND {sql_in("status", REDRIVABLE)}
     """
 )
 _CLOSE = text(
@@ -164,7 +164,7 @@ def _refusal(row: Any) -> AppError | None:
     if row.late:
         return DeadLetterTooLate("What was to be told has lost its meaning meanwhile, and would not be sent.")
     if is_message:
-        check_step(S(row.notification_status), S.ACCEPTED)
+        check_transition(S(row.notification_status), S.ACCEPTED)
     elif row.action_id is None:
         return NothingToRedrive("There is neither a message nor an action that could be tried again.")
     return None

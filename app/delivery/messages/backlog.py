@@ -7,6 +7,7 @@ from collections.abc import Callable
 from sqlalchemy import text
 
 from app.db.database import Database
+from app.delivery.messages.states import LIVE, sql_in
 from app.foundation.errors import Unavailable
 
 COUNT_EVERY_S = 1.0
@@ -57,10 +58,7 @@ class Backlog:
             self._counting.release()
 
 
-_COUNT = text(
-    "SELECT count(*) FROM (SELECT FROM notifications WHERE status IN ('ACCEPTED', 'SENDING', 'RETRYING') LIMIT :limit)"
-    " AS live"
-)
+_COUNT = text(f"SELECT count(*) FROM (SELECT FROM notifications WHERE {sql_in('status', LIVE)} LIMIT :limit) AS live")
 
 
 def watch_backlog(db: Database, limit: int) -> Backlog:

@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from app.db.wake import WAKE_CHANNEL
+from app.delivery.messages.states import CLAIMABLE, PUT_BACK_FROM, sql_in
 from app.delivery.messages.values import (
     URGENT_FIRST,
     Device,
@@ -67,9 +68,10 @@ would keep everything else where it is for as long as it lasts."""
 # Each priority is a range of its own in the index, read from its oldest due row and only as far as rows are still
 # wanted. `statement_timestamp()` rather than `clock_timestamp()` in the search: being stable, it bounds the scan.
 # Whoever called an action back could not wait for the messages that a worker held just then: they end here.
+_CLAIMABLE = sql_in("n.status", CLAIMABLE)
 _DUE = """
     SELECT n.id, n.due_at, n.action_id FROM notifications n
-     WHERE n.status IN ('ACCEPTED', 'SENDING', 'RETRYING') AND n.notification_type = :notification_type
+     WHERE {claimable} AND n.notification_type = :notification_type
        AND n.priority = p.priority AND n.due_at <= statement_timestamp() - make_interval(secs => {age})
      ORDER BY n.due_at LIMIT {limit} FOR UPDATE SKIP LOCKED
 """
@@ -99,8 +101,8 @@ CLAIM = text(
               n.created_at, n.expires_at, n.channel_id, n.action_id, n.attempts, n.failures, n.fresh_from, n.due_at,
               n.status = 'EXPIRED' AS late
     """.format(
-        starved=_DUE.format(age=":starved_after_s", limit=":starved"),
-        due=_DUE.format(age="0", limit=":limit"),
+        starved=_DUE.format(claimable=_CLAIMABLE, age=":starved_after_s", limit=":starved"),
+        due=_DUE.format(claimable=_CLAIMABLE, age="0", limit=":limit"),
         late="(taken.called_back OR n.expires_at <= statement_timestamp() OR"
         " n.created_at <= statement_timestamp() - make_interval(secs => :max_age_s)) IS TRUE",
     )
@@ -234,14 +236,14 @@ def _settled(conn: Connection, ids: Sequence[UUID]) -> dict[UUID, dict[str | Non
 
 
 _PUT_BACK = text(
-    """
+    f"""
     WITH told AS (
         SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS row(id uuid, attempt int)
     ), released AS (
         UPDATE notifications n
            SET status = CASE WHEN n.failures > 0 THEN 'RETRYING' ELSE 'ACCEPTED' END, due_at = clock_timestamp()
           FROM told
-         WHERE n.id = told.id AND n.status = 'SENDING' AND n.attempts = told.attempt
+         WHERE n.id = told.id AND {sql_in("n.status", PUT_BACK_FROM)} AND n.attempts = told.attempt
     )
     SELECT pg_notify(:channel, '')
     """

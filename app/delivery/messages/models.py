@@ -20,6 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.db.schema import metadata, one_of
+from app.delivery.messages.states import INITIAL
 from app.delivery.messages.values import DeadLetterStatus, NotificationStatus, Outcome, Priority
 
 LIVE = "status IN ('ACCEPTED', 'SENDING', 'RETRYING')"
@@ -39,7 +40,7 @@ notifications = Table(
     Column("subject", Text, nullable=False),
     Column("body", Text, nullable=False),
     Column("priority", Text, nullable=False, server_default="NORMAL"),
-    Column("status", Text, nullable=False, server_default="ACCEPTED"),
+    Column("status", Text, nullable=False, server_default=INITIAL.value),
     Column("metadata", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
     Column("task_id", Uuid),
     # The action and the step of it that this message is part of, and the directory's entry it goes to.

@@ -12,7 +12,7 @@ from app.delivery.messages import dead_letters
 from app.delivery.messages.claims import Claimed
 from app.delivery.messages.dead_letters import NewDeadLetter
 from app.delivery.messages.retry import Result
-from app.delivery.messages.states import check_step
+from app.delivery.messages.states import RECORDED_FROM, check_transition, sql_in
 from app.delivery.messages.values import (
     CHALLENGE,
     Device,
@@ -82,12 +82,13 @@ _RECORD = text(
            error_code = told.error_code,
            failures = n.failures + told.failed
       FROM told
-     WHERE n.id = told.id AND n.status = 'SENDING' AND n.attempts = told.attempt
+     WHERE n.id = told.id AND {from_state} AND n.attempts = told.attempt
     RETURNING n.id, n.status, n.error_code, n.priority, n.action_id, n.step_order, n.failures, n.notification_type,
               n.finished_at IS NOT NULL AS ended,
               extract(epoch FROM clock_timestamp() - n.created_at)::float8 AS latency_s
     """.format(
-        late="(told.due_at >= n.expires_at OR told.status = 'DEAD' AND n.expires_at <= clock_timestamp()) IS TRUE"
+        from_state=sql_in("n.status", RECORDED_FROM),
+        late="(told.due_at >= n.expires_at OR told.status = 'DEAD' AND n.expires_at <= clock_timestamp()) IS TRUE",
     )
 )
 # Only the token that failed: the phone may have registered a new one in the meantime.
@@ -107,7 +108,7 @@ _SWITCH_OFF = text(
 def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Follower]) -> list[Recorded]:
     """What was tried is kept whoever tried it; the notification moves on only for the worker that still holds it."""
     for report in reports:
-        check_step(NotificationStatus.SENDING, report.verdict.status)
+        check_transition(NotificationStatus.SENDING, report.verdict.status)
     verdicts = [_verdict_row(report) for report in reports]
     tries = [_try_row(report, one) for report in reports for one in report.tries]
     rows = conn.execute(_RECORD, {"rows": json.dumps(verdicts), "tries": json.dumps(tries)}).all()

@@ -1,17 +1,22 @@
-"""The state machine of a notification, and nothing else."""
+"""The state machine of a notification, and nothing else. Every statement that changes a notification's status takes the
+states that it may start from out of the table here."""
+
+from collections.abc import Collection
 
 from app.delivery.messages.values import NotificationStatus
 from app.foundation.errors import Conflict
 
 S = NotificationStatus
 
+INITIAL = S.ACCEPTED
 LIVE = frozenset({S.ACCEPTED, S.SENDING, S.RETRYING})
 WAITING = frozenset({S.ACCEPTED, S.RETRYING})
 FINAL = frozenset(S) - LIVE
 
-# SENDING to SENDING is a worker that takes over what another one left behind; SENDING to ACCEPTED or RETRYING is
-# also a worker that drains and puts back what it had not begun. DEAD to ACCEPTED is an operator who has it tried anew.
-STEPS: dict[NotificationStatus, frozenset[NotificationStatus]] = {
+# SENDING to SENDING: a worker claims what another worker left behind when its lease ran out.
+# SENDING to ACCEPTED or RETRYING: an attempt is repeated later, or a draining worker puts back what it has not begun.
+# DEAD to ACCEPTED: an operator redrives the dead letter.
+TRANSITIONS: dict[NotificationStatus, frozenset[NotificationStatus]] = {
     S.ACCEPTED: frozenset({S.SENDING, S.EXPIRED, S.CANCELLED}),
     S.SENDING: frozenset({S.SENDING, S.SENT, S.ACCEPTED, S.RETRYING, S.DEAD, S.EXPIRED}),
     S.RETRYING: frozenset({S.SENDING, S.EXPIRED, S.CANCELLED}),
@@ -22,10 +27,32 @@ STEPS: dict[NotificationStatus, frozenset[NotificationStatus]] = {
 }
 
 
-class IllegalNotificationStep(Conflict):
+class IllegalNotificationTransition(Conflict):
     code = "illegal_notification_step"
 
 
-def check_step(current: NotificationStatus, target: NotificationStatus) -> None:
-    if target not in STEPS[current]:
-        raise IllegalNotificationStep(f"A notification that is {current} cannot become {target}.", status=current.value)
+def check_transition(current: NotificationStatus, target: NotificationStatus) -> None:
+    if target not in TRANSITIONS[current]:
+        raise IllegalNotificationTransition(
+            f"A notification that is {current} cannot become {target}.", status=current.value
+        )
+
+
+def sources(*targets: NotificationStatus) -> frozenset[NotificationStatus]:
+    """The states from which a notification can become each of `targets`."""
+    return frozenset(state for state, following in TRANSITIONS.items() if following.issuperset(targets))
+
+
+CLAIMABLE = sources(S.SENDING, S.EXPIRED)
+PUT_BACK_FROM = sources(S.ACCEPTED, S.RETRYING)
+RECORDED_FROM = sources(S.SENT, S.ACCEPTED, S.RETRYING, S.DEAD, S.EXPIRED)
+CANCELLABLE = sources(S.CANCELLED)
+REDRIVABLE = sources(S.ACCEPTED) & FINAL
+
+
+def sql_in(column: str, states: Collection[NotificationStatus]) -> str:
+    """A condition with literals, because the planner uses a partial index only for values that it can see."""
+    if not states:
+        raise ValueError(f"No state is allowed in {column}.")
+    literals = ", ".join(f"'{state}'" for state in S if state in states)
+    return f"{column} IN ({literals})"

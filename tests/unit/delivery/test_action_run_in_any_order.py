@@ -30,7 +30,7 @@ from app.delivery.actions.steps import (
     Target,
     Withdraw,
 )
-from app.delivery.messages.states import FINAL, LIVE, STEPS
+from app.delivery.messages.states import FINAL, LIVE, TRANSITIONS
 from app.delivery.messages.values import NotificationStatus
 from app.delivery.plans.models import OnFailure
 from tests.support.depth import size
@@ -47,7 +47,7 @@ RESOLUTIONS = st.one_of(
     FOUND,
     st.sampled_from([Nobody("NO_RECIPIENT"), Nobody("UNKNOWN_CHANNEL"), Special.ALL_OFF, Special.ELSEWHERE]),
 )
-STEPS_OF_PLANS = st.builds(
+TRANSITIONS_OF_PLANS = st.builds(
     lambda on_failure, within_s: StepRun(0, "push", on_failure=on_failure, within_s=within_s),
     st.sampled_from(OnFailure),
     st.sampled_from([None, 30, 60]),
@@ -81,7 +81,7 @@ class Desk:
 
 class RunMachine(RuleBasedStateMachine):
     @initialize(
-        plan=st.lists(st.tuples(STEPS_OF_PLANS, RESOLUTIONS), min_size=1, max_size=4),
+        plan=st.lists(st.tuples(TRANSITIONS_OF_PLANS, RESOLUTIONS), min_size=1, max_size=4),
         faults=FAULTS,
         lives_s=st.sampled_from([None, None, 100]),
     )
@@ -157,7 +157,7 @@ class RunMachine(RuleBasedStateMachine):
         live = self._live()
         id_ = live[which % len(live)]
         seen = self.messages[id_]
-        status = to if to in STEPS[seen.status] | STEPS[N.SENDING] else seen.status
+        status = to if to in TRANSITIONS[seen.status] | TRANSITIONS[N.SENDING] else seen.status
         lost = seen.may_have_arrived or (unknown and status in (N.RETRYING, N.DEAD))
         code = "HTTP_500" if status is N.DEAD else None
         self.messages[id_] = Seen(status, lost, code, is_elsewhere=elsewhere and status in LIVE)

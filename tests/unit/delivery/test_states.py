@@ -1,35 +1,109 @@
+"""The table of a notification's transitions, and that every SQL statement keeps to it."""
+
 import re
+from pathlib import Path
 
 import pytest
+from sqlalchemy import TextClause
 
-from app.delivery.messages import models
-from app.delivery.messages.states import FINAL, LIVE, STEPS, WAITING, IllegalNotificationStep, check_step
+from app.delivery.actions import effects, redrive
+from app.delivery.messages import claims, models, outcomes
+from app.delivery.messages.states import (
+    FINAL,
+    INITIAL,
+    LIVE,
+    TRANSITIONS,
+    WAITING,
+    IllegalNotificationTransition,
+    check_transition,
+    sources,
+    sql_in,
+)
 from app.delivery.messages.values import NotificationStatus as S
 
-
-def test_every_status_has_its_steps() -> None:
-    assert set(STEPS) == set(S)
+APP = Path(__file__).resolve().parents[3] / "app"
 
 
-def test_what_is_finished_stays_finished_but_for_an_operator_who_has_the_dead_tried_anew() -> None:
-    assert {status for status, steps in STEPS.items() if not steps} == FINAL - {S.DEAD}
-    assert STEPS[S.DEAD] == {S.ACCEPTED}
+def test_every_status_has_its_transitions() -> None:
+    assert set(TRANSITIONS) == set(S)
 
 
-def test_only_what_waits_can_be_cancelled() -> None:
-    assert {status for status, steps in STEPS.items() if S.CANCELLED in steps} == WAITING
+def test_a_final_status_is_left_only_by_redriving_a_dead_notification() -> None:
+    assert {status for status, targets in TRANSITIONS.items() if not targets} == FINAL - {S.DEAD}
+    assert TRANSITIONS[S.DEAD] == {S.ACCEPTED}
 
 
-def test_everything_that_is_sent_or_given_up_was_claimed_first() -> None:
-    assert {status for status, steps in STEPS.items() if steps & {S.SENT, S.DEAD}} == {S.SENDING}
+def test_only_a_waiting_notification_can_be_cancelled() -> None:
+    assert {status for status, targets in TRANSITIONS.items() if S.CANCELLED in targets} == WAITING
+
+
+def test_a_notification_is_claimed_before_it_is_sent_or_given_up() -> None:
+    assert {status for status, targets in TRANSITIONS.items() if targets & {S.SENT, S.DEAD}} == {S.SENDING}
 
 
 @pytest.mark.parametrize(("current", "target"), [(S.SENT, S.SENDING), (S.ACCEPTED, S.SENT), (S.DEAD, S.RETRYING)])
-def test_a_step_that_is_none_is_refused(current: S, target: S) -> None:
-    with pytest.raises(IllegalNotificationStep):
-        check_step(current, target)
+def test_a_transition_that_the_table_lacks_is_refused(current: S, target: S) -> None:
+    with pytest.raises(IllegalNotificationTransition):
+        check_transition(current, target)
+
+
+def test_sources_are_the_states_that_lead_to_every_target() -> None:
+    assert sources(S.ACCEPTED) == {S.SENDING, S.DEAD}
+    assert sources(S.ACCEPTED, S.RETRYING) == {S.SENDING}
+    assert sources(S.ACCEPTED, S.CANCELLED) == frozenset()
+
+
+def test_a_statement_that_no_state_allows_is_refused_when_it_is_built() -> None:
+    with pytest.raises(ValueError, match=r"n\.status"):
+        sql_in("n.status", sources(S.ACCEPTED, S.CANCELLED))
 
 
 def test_the_schema_means_the_same_by_live_and_failed() -> None:
     assert set(re.findall(r"'(\w+)'", models.LIVE)) == LIVE
     assert set(re.findall(r"'(\w+)'", models.FAILED)) == FINAL - {S.SENT}
+
+
+def test_a_new_notification_has_the_initial_status() -> None:
+    default = models.notifications.c.status.server_default
+    assert getattr(default, "arg", None) == INITIAL
+
+
+# ---- statements ----------------------------------------------------------------------------------------------------
+
+# The sources and the targets of every statement that changes the status of a notification. `told` stands for the
+# status of a verdict, which `record` checks one by one.
+STATEMENTS: dict[str, tuple[TextClause, set[S], set[S]]] = {
+    "claim": (claims.CLAIM, {S.ACCEPTED, S.SENDING, S.RETRYING}, {S.SENDING, S.EXPIRED}),
+    "put back": (claims._PUT_BACK, {S.SENDING}, {S.ACCEPTED, S.RETRYING}),
+    "record": (outcomes._RECORD, {S.SENDING}, {S.EXPIRED}),
+    "withdraw": (effects._WITHDRAW, {S.ACCEPTED, S.RETRYING}, {S.CANCELLED}),
+    "redrive": (redrive._TRY_ANEW, {S.DEAD}, {S.ACCEPTED}),
+}
+_UPDATE = re.compile(r"UPDATE notifications\b(?:\s+n)?\s+SET\s+status\b")
+_CHANGE = re.compile(_UPDATE.pattern + r" = (?P<targets>CASE.*?\bEND\b|'\w+')", re.DOTALL)
+_STATUSES = re.compile("'(" + "|".join(S) + ")'")
+_CONDITION = re.compile(r"\bstatus IN \(([^)]*)\)")
+
+
+def statuses(text: str) -> set[S]:
+    return {S(name) for name in _STATUSES.findall(text)}
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_statement_changes_the_status_as_the_table_allows(name: str) -> None:
+    statement, expected_sources, expected_targets = STATEMENTS[name]
+    sql = str(statement)
+    change = _CHANGE.search(sql)
+    assert change is not None
+    # The condition beside the change; a claim has it where it chooses the rows.
+    conditions = _CONDITION.findall(sql[change.end() :]) or _CONDITION.findall(sql)
+    assert conditions
+    assert [statuses(one) for one in conditions] == [expected_sources] * len(conditions)
+    targets = statuses(re.sub(r"WHEN .*? THEN", "", change["targets"], flags=re.DOTALL))
+    assert targets == expected_targets
+    assert all(expected_targets <= TRANSITIONS[source] for source in expected_sources)
+
+
+def test_no_other_statement_changes_the_status_of_a_notification() -> None:
+    found = [path.name for path in APP.rglob("*.py") for _ in _UPDATE.findall(path.read_text())]
+    assert sorted(found) == ["claims.py", "claims.py", "effects.py", "outcomes.py", "redrive.py"]
