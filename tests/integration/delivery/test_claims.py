@@ -73,7 +73,7 @@ def test_what_is_not_due_is_left(db: Database) -> None:
 def test_what_has_expired_is_never_handed_out(db: Database) -> None:
     [id_] = post(db, [add_user(db)], expires_at=later(-0.001))
     found = take(db)
-    assert (found.taken, len(found.expired)) == ([], 1)
+    assert found == Claim([], [Ended(id_, None)])
     stored = row(db, id_)
     assert (stored.status, stored.error_code, stored.attempts) == ("EXPIRED", "TOO_LATE", 0)
 
