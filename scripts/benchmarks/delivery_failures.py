@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from app.delivery.messages.retry import EMAIL_POLICY, PUSH_POLICY, SMS_POLICY, WEBHOOK_POLICY, WHATSAPP_POLICY
+from app.delivery.channels import email, fcm, twilio, webhook, whatsapp
 from benchmarks import mailbag, plans, roles
 from benchmarks.bench import Bench, fetch, say
 from benchmarks.figures import number
@@ -16,11 +16,11 @@ from benchmarks.report import Row, Section
 from benchmarks.stand_in import StandIn, stand_in
 
 POLICIES = {
-    "PUSH": PUSH_POLICY,
-    "SMS": SMS_POLICY,
-    "EMAIL": EMAIL_POLICY,
-    "WEBHOOK": WEBHOOK_POLICY,
-    "WHATSAPP": WHATSAPP_POLICY,
+    "PUSH": fcm.POLICY,
+    "SMS": twilio.POLICY,
+    "EMAIL": email.POLICY,
+    "WEBHOOK": webhook.POLICY,
+    "WHATSAPP": whatsapp.POLICY,
 }
 OFTEN, SELDOM = 0.20, 0.05
 AT_SELDOM = ("PUSH", "EMAIL", "WEBHOOK")

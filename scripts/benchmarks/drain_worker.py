@@ -16,7 +16,8 @@ from app.db.database import Database
 from app.db.wake import Announcer
 from app.delivery.channels.base import Parcel, SingleProvider
 from app.delivery.channels.registry import Channels
-from app.delivery.messages.retry import SMS_POLICY, Result
+from app.delivery.channels.sms_gateway import POLICY
+from app.delivery.messages.retry import Result
 from app.delivery.messages.values import NotificationType, Outcome
 from app.delivery.role import FOLLOWERS
 from app.delivery.sending.channel_worker import ChannelWorkerOptions
@@ -31,7 +32,7 @@ SENT = Result(Outcome.SENT)
 
 class NoOp(SingleProvider):
     def __init__(self) -> None:
-        super().__init__("no_op", NotificationType.SMS, SMS_POLICY)
+        super().__init__("no_op", NotificationType.SMS, POLICY)
         self.handed: list[str] = []
 
     def handle(self, parcels: Sequence[Parcel]) -> list[Result]:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from app.delivery.channels.public_addresses import Resolver
-from app.delivery.channels.webhook import WebhookChannel
-from app.delivery.messages.retry import WEBHOOK_POLICY, Result, RetryPolicy
+from app.delivery.channels.webhook import POLICY, WebhookChannel
+from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import DirectoryEntry, NotificationType, Outcome
 from app.foundation.clock import FakeClock
 from app.settings import signing_secrets
@@ -421,7 +421,7 @@ def test_each_receiver_is_a_provider_of_its_own(channel: WebhookChannel, url: st
 
 
 def test_the_policy_is_that_of_the_seed() -> None:
-    assert (WEBHOOK_POLICY.timeout_s, WEBHOOK_POLICY.retries, WEBHOOK_POLICY.repeatable) == (5, 3, True)
+    assert (POLICY.timeout_s, POLICY.retries, POLICY.repeatable) == (5, 3, True)
 
 
 def test_secrets_are_in_no_repr(channel: WebhookChannel) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.delivery.channels.whatsapp import Sender, WhatsAppChannel
+from app.delivery.channels.whatsapp import WhatsAppChannel, WhatsAppNumber
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import FakeClock
@@ -29,7 +29,9 @@ def server() -> Iterator[CloudApiServer]:
 
 @pytest.fixture
 def send(server: CloudApiServer) -> Iterator[Send]:
-    channel = WhatsAppChannel(Sender(NUMBER_ID, ACCESS_TOKEN, f"{server.base_url}/v21.0/"), FakeClock(), policy=QUICK)
+    channel = WhatsAppChannel(
+        WhatsAppNumber(NUMBER_ID, ACCESS_TOKEN, f"{server.base_url}/v21.0/"), FakeClock(), policy=QUICK
+    )
 
     def sent(answer: Answer | None = None, **event: Any) -> Result:
         if answer is not None:

@@ -11,10 +11,13 @@ import structlog
 
 from app.delivery.channels.base import Parcel
 from app.delivery.channels.http_channel import HttpChannel
+from app.delivery.channels.sms_gateway import POLICY as GATEWAY_POLICY
 from app.delivery.channels.sms_gateway import Gateway, SmsGatewayChannel
+from app.delivery.channels.twilio import POLICY as TWILIO_POLICY
 from app.delivery.channels.twilio import Account, TwilioChannel
-from app.delivery.channels.whatsapp import Sender, WhatsAppChannel
-from app.delivery.messages.retry import SMS_POLICY, WHATSAPP_POLICY, Result, RetryPolicy
+from app.delivery.channels.whatsapp import POLICY as WHATSAPP_POLICY
+from app.delivery.channels.whatsapp import WhatsAppChannel, WhatsAppNumber
+from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import FakeClock
 from tests.support.delivery import parcel
@@ -82,7 +85,7 @@ def twilio(tls: bool) -> Iterator[Stage]:
 @contextmanager
 def whatsapp(tls: bool) -> Iterator[Stage]:
     def opened(url: str, token: str) -> HttpChannel:
-        return WhatsAppChannel(Sender(NUMBER_ID, token, f"{url}/v21.0"), FakeClock(), policy=QUICK)
+        return WhatsAppChannel(WhatsAppNumber(NUMBER_ID, token, f"{url}/v21.0"), FakeClock(), policy=QUICK)
 
     with CloudApiServer(tls=tls).running() as server:
         refused = cloud_error(401, 190, message=f"{ACCESS_TOKEN} has expired")
@@ -264,4 +267,4 @@ def test_the_dispatcher_is_told_what_it_must_know(channel: HttpChannel, stage: S
     assert channel.can_handle(stage.type) and not channel.can_handle(NotificationType.EMAIL)
     assert channel.provider(message(stage)) == channel.name
     assert (channel.batch_size, channel.needs_device) == (1, False)
-    assert not SMS_POLICY.repeatable and not WHATSAPP_POLICY.repeatable
+    assert not any(policy.repeatable for policy in (GATEWAY_POLICY, TWILIO_POLICY, WHATSAPP_POLICY))

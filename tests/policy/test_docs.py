@@ -15,7 +15,7 @@ from pydantic_core import PydanticUndefined
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # For --write, which runs without pytest.
 
-from app.delivery.messages import retry  # noqa: E402
+from app.delivery.channels.registry import channel_modules  # noqa: E402
 from app.delivery.messages.values import NotificationType  # noqa: E402
 from app.settings.settings import Settings  # noqa: E402
 from tests.policy.test_rules import HEIGHTS  # noqa: E402
@@ -87,12 +87,13 @@ def test_the_table_of_packages_is_complete_and_in_the_order_of_layers(page: str,
 
 def test_the_table_of_retries_is_true() -> None:
     shown_there = {cells[0]: cells[1:] for cells in cells_of(DELIVERY, "States, attempts and retries")}
-    for type_ in NotificationType:
-        policy: retry.RetryPolicy = getattr(retry, f"{type_}_POLICY")
+    channels = [module for name, module in channel_modules().items() if name != "recording"]
+    for type_, policy in [(type_, channel.POLICY) for channel in channels for type_ in channel.TYPES]:
         limit, retries, again = shown_there[type_]
         assert (limit, retries) == (f"{policy.timeout_s:.0f} s", str(policy.retries))
         # The audit trail is never retried.
         assert again.startswith("yes") is (policy.repeatable and policy.retries > 0)
+    assert shown_there.keys() == set(NotificationType)
 
 
 def test_the_readme_is_short() -> None:

@@ -7,8 +7,13 @@ from app.db.database import Database, limit_statements
 from app.delivery.channels import audit_trail
 from app.delivery.channels.base import Parcel, SingleProvider
 from app.delivery.channels.registry import Wiring
-from app.delivery.messages.retry import AUDIT_POLICY, Result
+from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
+
+TYPES = (NotificationType.AUDIT,)
+POLICY = RetryPolicy(timeout_s=2.0, retries=0)
+SETTINGS = ()
+
 
 # The time limit, the lock, the end of the chain and the new entries.
 _STATEMENTS = 4
@@ -18,7 +23,7 @@ class AuditChannel(SingleProvider):
     batch_size = 50
 
     def __init__(self, db: Database) -> None:
-        super().__init__("audit", NotificationType.AUDIT, AUDIT_POLICY)
+        super().__init__("audit", NotificationType.AUDIT, POLICY)
         self._db = db
 
     @property

@@ -13,11 +13,18 @@ from app.delivery.channels.email_message import InvalidSubject, Mail, compose
 from app.delivery.channels.registry import Wiring
 from app.delivery.channels.smtp import Connection, ConversationFailed, SmtpReply, Stage
 from app.delivery.messages.addresses import InvalidAddress, check_address
-from app.delivery.messages.retry import EMAIL_POLICY, Result, RetryPolicy
+from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 from app.settings.mail_server import MailSender, MailServer
 
 log = structlog.get_logger(__name__)
+
+TYPES = (NotificationType.EMAIL,)
+# A server that gets the same message twice delivers it twice, but mail programs recognise the Message-ID. For mail,
+# twice is better than never.
+POLICY = RetryPolicy(timeout_s=10.0, retries=3)
+SETTINGS = ("smtp_url", "smtp_from", "smtp_ca_file")
+
 
 # Servers hang up on who says nothing for long, or says too much.
 _LONGEST_IDLE_S = 30.0
@@ -41,7 +48,7 @@ class EmailChannel(SingleProvider):
         sender: MailSender,
         *,
         context: ssl.SSLContext | None = None,
-        policy: RetryPolicy = EMAIL_POLICY,
+        policy: RetryPolicy = POLICY,
         longest_idle_s: float = _LONGEST_IDLE_S,
     ) -> None:
         super().__init__("smtp", NotificationType.EMAIL, policy)

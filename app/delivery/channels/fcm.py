@@ -17,13 +17,19 @@ from app.delivery.channels.fcm_auth import AccessTokens, CredentialsRejected, To
 from app.delivery.channels.fcm_wire import PayloadTooLarge, encode_message, read_answer
 from app.delivery.channels.http import Answer, HttpClient, bearer
 from app.delivery.channels.registry import Wiring
-from app.delivery.messages.retry import PUSH_POLICY, Result, RetryPolicy
+from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import Clock
 from app.foundation.logs import describe_error
 from app.settings.settings import PushMode
 
 log = structlog.get_logger(__name__)
+
+TYPES = (NotificationType.PUSH,)
+# FCM asks for at least 10 s after a 5xx. A push that is sent again replaces the one that is shown.
+POLICY = RetryPolicy(timeout_s=3.0, retries=2, overloaded_backoff_s=(10.0, 30.0, 60.0))
+SETTINGS = ("push", "firebase_credentials", "fcm_base_url", "fcm_connections")
+
 
 # These concern the whole project, not one phone: nothing will arrive until somebody mends it.
 _OUR_FAULT = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED", "SENDER_ID_MISMATCH", "THIRD_PARTY_AUTH_ERROR"})
@@ -44,7 +50,7 @@ class FcmChannel(SingleProvider):
         clock: Clock,
         *,
         base_url: str = "https://fcm.googleapis.com",
-        policy: RetryPolicy = PUSH_POLICY,
+        policy: RetryPolicy = POLICY,
         connections: int = 8,
         begin_within_s: float = _BEGIN_WITHIN_S,
     ) -> None:

@@ -12,7 +12,7 @@ from app.db.database import Database, limit_statements
 from app.delivery.channels.base import Parcel, SingleProvider
 from app.delivery.channels.registry import Wiring
 from app.delivery.messages.addresses import InvalidAddress, check_address
-from app.delivery.messages.retry import IN_APP_POLICY, Result
+from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.submit import user_in
 from app.delivery.messages.values import Notification, NotificationType, Outcome
 from app.redis_store import keys
@@ -20,6 +20,11 @@ from app.redis_store.contract import RedisUnavailable
 from app.redis_store.hints import Hints
 
 log = structlog.get_logger(__name__)
+
+TYPES = (NotificationType.IN_APP,)
+POLICY = RetryPolicy(timeout_s=2.0, retries=3)
+SETTINGS = ()
+
 
 # A message that comes again is there already. In the order of ids, so that two batches that share some wait for each
 # other and not in a circle.
@@ -43,7 +48,7 @@ class InAppChannel(SingleProvider):
     batch_size = 50
 
     def __init__(self, db: Database, hints: Hints) -> None:
-        super().__init__("in_app", NotificationType.IN_APP, IN_APP_POLICY)
+        super().__init__("in_app", NotificationType.IN_APP, POLICY)
         self._db = db
         self._hints = hints
 

@@ -4,9 +4,10 @@ import threading
 from collections.abc import Callable, Sequence
 
 from app.delivery.channels.base import Parcel, SingleProvider
-from app.delivery.messages.retry import PUSH_POLICY, Result, RetryPolicy
+from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 
+POLICY = RetryPolicy(timeout_s=3.0, retries=2)
 SENT = Result(Outcome.SENT)
 
 
@@ -16,7 +17,7 @@ class MemoryChannel(SingleProvider):
         answer: Callable[[Parcel], Result] = lambda parcel: SENT,
         *,
         type_: NotificationType = NotificationType.PUSH,
-        policy: RetryPolicy = PUSH_POLICY,
+        policy: RetryPolicy = POLICY,
         batch_size: int = 1,
         needs_device: bool = True,
     ) -> None:

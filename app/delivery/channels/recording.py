@@ -9,10 +9,22 @@ from sqlalchemy import text
 from app.db.database import Database
 from app.delivery.channels.base import Parcel, SingleProvider
 from app.delivery.channels.registry import Wiring
-from app.delivery.messages.retry import PUSH_POLICY, Result, RetryPolicy
+from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 
-# What a phone already shows, it shows once, as one that gets the same message id twice.
+TYPES = (NotificationType.PUSH, NotificationType.EMAIL, NotificationType.SMS, NotificationType.WHATSAPP)
+POLICY = RetryPolicy(timeout_s=3.0, retries=2)
+# Those by which the settings tell that a provider is set up.
+SETTINGS = (
+    "environment",
+    "push",
+    "smtp_url",
+    "sms_gateway_url",
+    "twilio_account_sid",
+    "whatsapp_phone_number_id",
+)
+
+# Like a phone that gets the same message id twice, it shows a message once.
 _RECORD = text(
     """
     INSERT INTO recorded_pushes (notification_id, notification_type, recipient, user_id, device_id, title, body, data)
@@ -32,7 +44,7 @@ class RecordingChannel(SingleProvider):
         db: Database,
         types: Collection[str] = (NotificationType.PUSH,),
         *,
-        policy: RetryPolicy = PUSH_POLICY,
+        policy: RetryPolicy = POLICY,
     ) -> None:
         super().__init__("recording", NotificationType.PUSH, policy)
         self._types = frozenset(types)

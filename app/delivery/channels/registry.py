@@ -1,15 +1,19 @@
-"""Finds the channels. Each module of this package that has an `open_channel` offers one, or none where the settings
-do not ask for it: to add a channel is to add a file.
+"""Finds the channels: the modules of this package that have what `ChannelModule` describes.
+
+CONTRIBUTING.md lists what a new channel takes, and `tests/policy/test_channels.py` says which part is missing.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Protocol, cast
 
 from app.db.database import Database
 from app.delivery import channels as package
 from app.delivery.channels.base import Channel
+from app.delivery.messages.retry import RetryPolicy
+from app.delivery.messages.values import NotificationType
 from app.foundation.clock import Clock
 from app.redis_store.hints import Hints
 from app.settings.settings import Settings
@@ -25,15 +29,35 @@ class Wiring:
     hints: Hints
 
 
-OpenChannel = Callable[[Wiring], Channel | None]
+class ChannelModule(Protocol):
+    """What the file of a channel declares."""
+
+    @property
+    def TYPES(self) -> tuple[NotificationType, ...]:
+        """The types that it can send."""
+        ...
+
+    @property
+    def POLICY(self) -> RetryPolicy:
+        """Its time-out and its retries."""
+        ...
+
+    @property
+    def SETTINGS(self) -> tuple[str, ...]:
+        """The settings that `open_channel` reads."""
+        ...
+
+    def open_channel(self, wiring: Wiring) -> Channel | None:
+        """None if the settings do not ask for this channel."""
+        ...
 
 
 class NoChannel(LookupError):
-    """Nobody carries messages of this type."""
+    """No open channel sends notifications of this type."""
 
 
 class Channels:
-    """The first channel that can handle a type serves it."""
+    """The open channels. A type is sent by the first channel that can handle it."""
 
     def __init__(self, channels: Iterable[Channel]) -> None:
         self.all = tuple(channels)
@@ -57,10 +81,11 @@ class Channels:
 
 
 def open_channels(wiring: Wiring) -> Channels:
-    opened = [open_channel(wiring) for open_channel in _openers()]
+    opened = [module.open_channel(wiring) for module in channel_modules().values()]
     return Channels([channel for channel in opened if channel is not None])
 
 
-def _openers() -> list[OpenChannel]:
-    modules = [import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__)]
-    return [module.open_channel for module in modules if hasattr(module, "open_channel")]
+def channel_modules() -> dict[str, ChannelModule]:
+    """By their file names."""
+    modules = {one.name: import_module(f"{package.__name__}.{one.name}") for one in iter_modules(package.__path__)}
+    return {name: cast(ChannelModule, module) for name, module in modules.items() if hasattr(module, "open_channel")}

@@ -9,10 +9,23 @@ from app.delivery.channels.base import Parcel
 from app.delivery.channels.http import Answer, as_code, bearer, judge_status
 from app.delivery.channels.http_channel import HttpChannel, MessageRefused, ProviderRequest, phone_of, words_of
 from app.delivery.channels.registry import Wiring
-from app.delivery.messages.retry import SMS_POLICY, Result, RetryPolicy
+from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import Clock
 from app.settings.gateway_templates import GatewayRenderFailed, answer_template, render, request_template
+
+TYPES = (NotificationType.SMS,)
+POLICY = RetryPolicy(timeout_s=8.0, retries=2, repeatable=False)
+SETTINGS = (
+    "sms_gateway_url",
+    "sms_gateway_token",
+    "sms_gateway_content_type",
+    "sms_gateway_request",
+    "sms_gateway_answer",
+    "country_code",
+    "notification_queue_consumer_threads",
+)
+
 
 # Ten messages of a phone put together; no network carries more.
 LONGEST_TEXT = 1600
@@ -33,9 +46,7 @@ class Gateway:
 
 
 class SmsGatewayChannel(HttpChannel):
-    def __init__(
-        self, gateway: Gateway, clock: Clock, *, policy: RetryPolicy = SMS_POLICY, connections: int = 2
-    ) -> None:
+    def __init__(self, gateway: Gateway, clock: Clock, *, policy: RetryPolicy = POLICY, connections: int = 2) -> None:
         super().__init__("sms_gateway", NotificationType.SMS, policy, clock, connections=connections)
         self._gateway = gateway
         self._request = request_template(gateway.request, gateway.content_type)

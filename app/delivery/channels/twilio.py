@@ -9,9 +9,21 @@ from app.delivery.channels.base import Parcel
 from app.delivery.channels.http import Answer, basic, judge_status, throttled
 from app.delivery.channels.http_channel import HttpChannel, ProviderRequest, phone_of, words_of
 from app.delivery.channels.registry import Wiring
-from app.delivery.messages.retry import SMS_POLICY, Result, RetryPolicy
+from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import Clock
+
+TYPES = (NotificationType.SMS,)
+POLICY = RetryPolicy(timeout_s=8.0, retries=2, repeatable=False)
+SETTINGS = (
+    "twilio_account_sid",
+    "twilio_auth_token",
+    "twilio_from",
+    "twilio_base_url",
+    "country_code",
+    "notification_queue_consumer_threads",
+)
+
 
 LONGEST_TEXT = 1600
 
@@ -41,9 +53,7 @@ class Account:
 
 
 class TwilioChannel(HttpChannel):
-    def __init__(
-        self, account: Account, clock: Clock, *, policy: RetryPolicy = SMS_POLICY, connections: int = 2
-    ) -> None:
+    def __init__(self, account: Account, clock: Clock, *, policy: RetryPolicy = POLICY, connections: int = 2) -> None:
         super().__init__("twilio", NotificationType.SMS, policy, clock, connections=connections)
         self._account = account
         self._url = f"{account.base_url.rstrip('/')}/2010-04-01/Accounts/{quote(account.sid, safe='')}/Messages.json"

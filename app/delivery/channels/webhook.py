@@ -15,9 +15,14 @@ from app.delivery.channels.http import Answer, HttpClient, judge_status
 from app.delivery.channels.public_addresses import PrivateAddress, Resolver, require_public
 from app.delivery.channels.registry import Wiring
 from app.delivery.messages.addresses import InvalidAddress, check_address
-from app.delivery.messages.retry import WEBHOOK_POLICY, Result, RetryPolicy
+from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import CHALLENGE, NotificationType, Outcome
 from app.foundation.clock import Clock
+
+TYPES = (NotificationType.WEBHOOK,)
+POLICY = RetryPolicy(timeout_s=5.0, retries=3)
+SETTINGS = ("webhook_secret", "webhook_allow_private", "notification_queue_consumer_threads")
+
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -29,7 +34,7 @@ class WebhookChannel(SingleProvider):
         *,
         secret: str | None = None,
         allow_private: bool = False,
-        policy: RetryPolicy = WEBHOOK_POLICY,
+        policy: RetryPolicy = POLICY,
         connections: int = 8,
         resolver: Resolver | None = None,
         ca_file: str | None = None,

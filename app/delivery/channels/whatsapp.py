@@ -14,9 +14,20 @@ from app.delivery.channels.base import Parcel
 from app.delivery.channels.http import Answer, as_list, as_object, bearer, judge_status, throttled
 from app.delivery.channels.http_channel import HttpChannel, MessageRefused, ProviderRequest, phone_of, words_of
 from app.delivery.channels.registry import Wiring
-from app.delivery.messages.retry import WHATSAPP_POLICY, Result, RetryPolicy
+from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import Notification, NotificationType, Outcome
 from app.foundation.clock import Clock
+
+TYPES = (NotificationType.WHATSAPP,)
+POLICY = RetryPolicy(timeout_s=8.0, retries=1, repeatable=False)
+SETTINGS = (
+    "whatsapp_phone_number_id",
+    "whatsapp_access_token",
+    "whatsapp_base_url",
+    "country_code",
+    "notification_queue_consumer_threads",
+)
+
 
 LONGEST_TEXT = 4096
 
@@ -37,7 +48,7 @@ _NOT_TO_THEM = frozenset({131047, 130472, 131049, 131050})
 
 
 @dataclass(frozen=True)
-class Sender:
+class WhatsAppNumber:
     phone_number_id: str
     access_token: str = field(repr=False)
     base_url: str = "https://graph.facebook.com/v21.0"
@@ -46,7 +57,7 @@ class Sender:
 
 class WhatsAppChannel(HttpChannel):
     def __init__(
-        self, sender: Sender, clock: Clock, *, policy: RetryPolicy = WHATSAPP_POLICY, connections: int = 2
+        self, sender: WhatsAppNumber, clock: Clock, *, policy: RetryPolicy = POLICY, connections: int = 2
     ) -> None:
         super().__init__("whatsapp", NotificationType.WHATSAPP, policy, clock, connections=connections)
         self._sender = sender
@@ -142,7 +153,7 @@ def open_channel(wiring: Wiring) -> WhatsAppChannel | None:
     if settings.whatsapp_phone_number_id is None:
         return None
     assert settings.whatsapp_access_token, "settings refuse half of a sender"
-    sender = Sender(
+    sender = WhatsAppNumber(
         phone_number_id=settings.whatsapp_phone_number_id,
         access_token=settings.whatsapp_access_token,
         base_url=settings.whatsapp_base_url,

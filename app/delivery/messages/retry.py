@@ -26,18 +26,6 @@ class RetryPolicy:
     been taken is not sent again: a person would read it twice."""
 
 
-# FCM asks for at least 10 s after a 5xx. A push that comes again replaces the one that is shown.
-PUSH_POLICY = RetryPolicy(timeout_s=3.0, retries=2, overloaded_backoff_s=(10.0, 30.0, 60.0))
-WHATSAPP_POLICY = RetryPolicy(timeout_s=8.0, retries=1, repeatable=False)
-# A server that is told the same message twice delivers it twice, but mail programs know the Message-ID; and mail has
-# always preferred twice to never.
-EMAIL_POLICY = RetryPolicy(timeout_s=10.0, retries=3)
-WEBHOOK_POLICY = RetryPolicy(timeout_s=5.0, retries=3)
-AUDIT_POLICY = RetryPolicy(timeout_s=2.0, retries=0)
-SMS_POLICY = RetryPolicy(timeout_s=8.0, retries=2, repeatable=False)
-IN_APP_POLICY = RetryPolicy(timeout_s=2.0, retries=3)
-
-
 @dataclass(frozen=True)
 class Result:
     """What a channel says of one try."""

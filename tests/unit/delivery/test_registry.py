@@ -1,4 +1,4 @@
-"""Channels offer themselves; the first that can handle a type serves it."""
+"""How channels are found, and which one handles a type."""
 
 import sys
 from pathlib import Path
@@ -22,8 +22,12 @@ class Carrier(SingleProvider):
     def handle(self, parcels):
         return []
 
+TYPES = ("PIGEON",)
+POLICY = RetryPolicy(timeout_s=1, retries=0)
+SETTINGS = ()
+
 def open_channel(wiring):
-    return Carrier("carrier", "PIGEON", RetryPolicy(timeout_s=1, retries=0))
+    return Carrier("carrier", "PIGEON", POLICY)
 """
 
 
@@ -40,12 +44,12 @@ def test_the_first_that_can_handle_a_type_serves_it() -> None:
     assert Channels([MemoryChannel(type_=NotificationType.SMS), first, second]).find("PUSH") is first
 
 
-def test_a_type_that_nobody_handles_fails_at_once_and_says_who_is_there() -> None:
+def test_a_type_without_a_channel_fails_at_once_and_names_the_channels() -> None:
     with pytest.raises(NoChannel, match=r"No channel handles FAX; there are: memory\."):
         Channels([MemoryChannel()]).find("FAX")
 
 
-def test_whatever_is_set_up_nothing_of_it_is_found_twice() -> None:
+def test_a_new_copy_has_a_channel_for_every_type() -> None:
     found = open_channels(wiring())
     assert {type_: found.find(type_).name for type_ in NotificationType} == {
         "EMAIL": "recording",
@@ -59,14 +63,14 @@ def test_whatever_is_set_up_nothing_of_it_is_found_twice() -> None:
     found.close()
 
 
-def test_what_is_set_up_is_no_longer_recorded() -> None:
+def test_a_provider_that_is_set_up_takes_the_place_of_recording() -> None:
     found = open_channels(wiring(sms_gateway_url="https://sms.example/send", sms_gateway_token="t"))
     assert found.find("SMS").name == "sms_gateway"
     assert found.find("EMAIL").name == "recording"
     found.close()
 
 
-def test_a_new_channel_is_a_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_file_of_the_package_is_a_channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pigeon.py").write_text(A_NEW_CHANNEL)
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     found = open_channels(wiring())

@@ -2,7 +2,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.delivery.messages.retry import LONGEST_WAIT_S, PUSH_POLICY, DeadLetter, Result, RetryAt, TooLate, decide_retry
+from app.delivery.channels.fcm import POLICY as PUSH_POLICY
+from app.delivery.messages.retry import LONGEST_WAIT_S, DeadLetter, Result, RetryAt, TooLate, decide_retry
 from app.delivery.messages.values import Outcome
 
 NOW = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)

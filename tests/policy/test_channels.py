@@ -1,0 +1,127 @@
+"""Says which part of a channel is missing. CONTRIBUTING.md has the list."""
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from app.delivery.channels.base import Channel
+from app.delivery.channels.registry import Channels, Wiring, channel_modules, open_channels
+from app.delivery.messages.addresses import InvalidAddress, check_address
+from app.delivery.messages.retry import RetryPolicy
+from app.delivery.messages.values import NotificationType
+from app.foundation.clock import FakeClock
+from app.settings.settings import Settings
+from tests.support.fcm_server import FcmServer
+
+MODULES = channel_modules()
+STAND_IN = "recording"
+STORES: dict[str, Any] = {
+    "database_url": "postgresql://nowhere/x",
+    "redis_url": "redis://nowhere/0",
+    "auth_secret": "x" * 40,
+}
+# What opens the channels that need a provider.
+PROVIDERS: dict[str, dict[str, str]] = {
+    "email": {"smtp_url": "smtps://user:word@mail.example", "smtp_from": "bildirim@ornek.org"},
+    "fcm": {"push": "fcm"},
+    "sms_gateway": {"sms_gateway_url": "https://sms.example/send"},
+    "twilio": {"twilio_account_sid": "AC0", "twilio_auth_token": "t", "twilio_from": "+15005550006"},
+    "whatsapp": {"whatsapp_phone_number_id": "1", "whatsapp_access_token": "t"},
+}
+
+
+class Reading:
+    """Settings that note which of them are read, also by the properties that are made of several."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.names: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        declared = inspect.getattr_static(Settings, name, None)
+        if isinstance(declared, property):
+            assert declared.fget is not None
+            return declared.fget(self)
+        self.names.add(name)
+        return getattr(self.settings, name)
+
+
+def wiring(settings: Any) -> Wiring:
+    hints = cast(Any, SimpleNamespace(close=lambda: None))
+    return Wiring(settings, cast(Any, None), FakeClock(), hints)
+
+
+def open_with(name: str, settings: dict[str, Any]) -> tuple[Channel | None, set[str]]:
+    """With the names of the settings that it read."""
+    reading = Reading(Settings(**(STORES | settings)))
+    channel = MODULES[name].open_channel(wiring(reading))
+    if channel is not None:
+        channel.close()
+    return channel, reading.names
+
+
+@pytest.fixture(scope="module")
+def channels_of_a_new_copy() -> Iterator[Channels]:
+    found = open_channels(wiring(Settings(**STORES)))
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("type_", NotificationType)
+def test_every_type_has_a_check_of_its_addresses(type_: NotificationType) -> None:
+    try:
+        check_address(type_, "nobody", "90")
+    except InvalidAddress as refused:
+        assert "of a type that no channel carries" not in str(refused), (
+            f"app/delivery/messages/addresses.py has no check for {type_}"
+        )
+
+
+@pytest.mark.parametrize("type_", NotificationType)
+def test_every_type_has_a_channel(type_: NotificationType) -> None:
+    assert any(type_ in module.TYPES for name, module in MODULES.items() if name != STAND_IN), (
+        f"no file of app/delivery/channels has {type_} in its TYPES"
+    )
+
+
+@pytest.mark.parametrize("type_", NotificationType)
+def test_every_type_is_handled_without_a_provider(type_: NotificationType, channels_of_a_new_copy: Channels) -> None:
+    assert any(channel.can_handle(type_) for channel in channels_of_a_new_copy.all), (
+        f"without its settings nothing handles {type_}: add it to Settings.recorded_types and to recording.TYPES"
+    )
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_channel_declares_its_types_retries_and_settings(name: str) -> None:
+    module = MODULES[name]
+    for declared in ("TYPES", "POLICY", "SETTINGS"):
+        assert hasattr(module, declared), f"app/delivery/channels/{name}.py does not declare {declared}"
+    assert module.TYPES and set(module.TYPES) <= set(NotificationType)
+    assert isinstance(module.POLICY, RetryPolicy)
+
+
+@pytest.mark.parametrize(("name", "setting"), [(name, one) for name in MODULES for one in MODULES[name].SETTINGS])
+def test_the_settings_of_a_channel_exist(name: str, setting: str) -> None:
+    assert setting in Settings.model_fields, f"app/settings/settings.py lacks {setting}, which {name}.py reads"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_channel_reads_the_settings_that_it_declares(name: str, tmp_path: Path) -> None:
+    settings: dict[str, Any] = PROVIDERS.get(name, {})
+    if name == "fcm":
+        with FcmServer().running() as server:
+            settings = settings | {"firebase_credentials": str(server.write_credentials(tmp_path / "key.json"))}
+    channel, names = open_with(name, settings)
+    assert channel is not None, f"PROVIDERS in this file lacks what opens {name}"
+    assert names == set(MODULES[name].SETTINGS)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_channel_whose_provider_is_not_set_up_stays_closed(name: str) -> None:
+    channel, names = open_with(name, {})
+    assert channel is None
+    assert names <= set(MODULES[name].SETTINGS)
