@@ -8,7 +8,7 @@ from http.client import HTTPConnection
 from queue import SimpleQueue
 from uuid import uuid4
 
-from app.delivery.channels.base import Parcel
+from app.delivery.channels.base import OutgoingMessage
 from app.delivery.channels.fcm import FcmChannel
 from app.delivery.channels.fcm_wire import encode_message
 from app.delivery.messages.values import Device, Notification, Outcome, Priority
@@ -32,24 +32,24 @@ TITLE = (
 
 def measure(bench: Bench) -> Section:
     passes = bench.size(4, 1)
-    parcels = [_parcel() for _ in range(bench.size(BATCH, 2 * CONNECTIONS))]
+    messages = [_message() for _ in range(bench.size(BATCH, 2 * CONNECTIONS))]
     with stand_in(bench) as provider:
         provider.behave(PUSH=Conduct(latency_s=LATENCY_S))
         say("delivery-batches")
         channel = FcmChannel(str(provider.credentials), FakeClock(), base_url=provider.url, connections=CONNECTIONS)
-        floor = _Bare(provider, parcels)
-        contestants = {"ours": lambda _: _hand_over(channel, parcels), "floor": lambda _: floor.send()}
+        floor = _Bare(provider, messages)
+        contestants = {"ours": lambda _: _hand_over(channel, messages), "floor": lambda _: floor.send()}
         took = in_turns(contestants, [0], passes)
         channel.close()
         floor.close()
-    rates = {name: len(parcels) * len(samples) / sum(samples) * 1e3 for name, samples in took.items()}
-    row = Row(f"{len(parcels)} tokens at once", rates["ours"], rates["floor"], facts={"ms": took})
+    rates = {name: len(messages) * len(samples) / sum(samples) * 1e3 for name, samples in took.items()}
+    row = Row(f"{len(messages)} tokens at once", rates["ours"], rates["floor"], facts={"ms": took})
     most = CONNECTIONS / LATENCY_S
     notes = [f"{CONNECTIONS} connections and that latency allow {number(most)} a second."]
     return Section("delivery-batches", TITLE, [row], notes)
 
 
-def _parcel() -> Parcel:
+def _message() -> OutgoingMessage:
     id_ = uuid4()
     event = Notification(
         id=id_,
@@ -61,20 +61,20 @@ def _parcel() -> Parcel:
         created_at=datetime.now(UTC),
         metadata={"data": {"notificationId": str(id_)}},
     )
-    return Parcel(event, Device("phone", f"token-{id_}", AddressKind.TOKEN))
+    return OutgoingMessage(event, Device("phone", f"token-{id_}", AddressKind.TOKEN))
 
 
-def _hand_over(channel: FcmChannel, parcels: Sequence[Parcel]) -> None:
-    results = channel.handle(parcels)
+def _hand_over(channel: FcmChannel, messages: Sequence[OutgoingMessage]) -> None:
+    results = channel.handle(messages)
     taken = sum(result is not None and result.outcome is Outcome.SENT for result in results)
-    assert taken == len(parcels), f"only {taken} of {len(parcels)} were taken"
+    assert taken == len(messages), f"only {taken} of {len(messages)} were taken"
 
 
 class _Bare:
     """The same bytes, made beforehand."""
 
-    def __init__(self, provider: StandIn, parcels: Sequence[Parcel]) -> None:
-        self._bodies = [encode_message(parcel, datetime.now(UTC)) for parcel in parcels]
+    def __init__(self, provider: StandIn, messages: Sequence[OutgoingMessage]) -> None:
+        self._bodies = [encode_message(message, datetime.now(UTC)) for message in messages]
         self._pool = ThreadPoolExecutor(CONNECTIONS)
         self._idle: SimpleQueue[HTTPConnection] = SimpleQueue()
         for _ in range(CONNECTIONS):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from app.db.database import Database
 from app.db.wake import Announcer
-from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.base import OutgoingMessage, SingleProvider
 from app.delivery.channels.registry import Channels
 from app.delivery.channels.sms_gateway import POLICY
 from app.delivery.messages.retry import Result
@@ -35,9 +35,9 @@ class NoOp(SingleProvider):
         super().__init__("no_op", NotificationType.SMS, POLICY)
         self.handed: list[str] = []
 
-    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
-        self.handed.extend(str(parcel.id) for parcel in parcels)
-        return [SENT] * len(parcels)
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+        self.handed.extend(str(message.id) for message in messages)
+        return [SENT] * len(messages)
 
 
 def main(file: Path, threads: int, group_s: float) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import structlog
 
-from app.delivery.channels.base import Parcel
+from app.delivery.channels.base import OutgoingMessage
 from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.email import EmailChannel, open_channel
 from app.delivery.channels.email_message import compose
@@ -25,7 +25,7 @@ from app.delivery.messages.values import NotificationType, Outcome
 from app.settings.mail_server import MailSender, MailServer, Tls, parse_sender
 from app.settings.settings import load_settings
 from tests.support.certificates import Authority
-from tests.support.delivery import parcel
+from tests.support.delivery import outgoing
 from tests.support.smtp_server import Hang, Received, Reset, SmtpServer, rude_server
 from tests.unit.test_settings import GOOD
 
@@ -80,13 +80,13 @@ def open_to(
     return made
 
 
-def letter(**changes: Any) -> Parcel:
+def mail_for(**changes: Any) -> OutgoingMessage:
     values = {"notification_type": NotificationType.EMAIL, "recipient": "ayse@ornek.org", "recipient_user_id": None}
-    return parcel(None, **(values | changes))
+    return outgoing(None, **(values | changes))
 
 
 def send(channel: EmailChannel, **changes: Any) -> Result:
-    [result] = channel.handle([letter(**changes)])
+    [result] = channel.handle([mail_for(**changes)])
     return result
 
 
@@ -147,13 +147,13 @@ def test_ids_are_found_in_the_words_of_other_servers(
 
 def test_a_server_that_names_none_leaves_our_own_id(channel: EmailChannel, server: SmtpServer) -> None:
     server.replies["DATA"].append("250 Thank you, ayse@ornek.org")
-    one = letter()
+    one = mail_for()
     [result] = channel.handle([one])
     assert result.provider_message_id == f"<{one.id}@ornek.org>" == only(server).message["Message-ID"]
 
 
 def test_every_try_sends_the_same_bytes(channel: EmailChannel, server: SmtpServer) -> None:
-    one = letter()
+    one = mail_for()
     channel.handle([one])
     channel.handle([one])
     first, second = server.received
@@ -168,7 +168,7 @@ def test_a_signer_finds_each_header_once_and_short_lines(channel: EmailChannel, 
     received = only(server)
     assert sorted(received.message.keys()) == sorted([*SIGNED, "Auto-Submitted"])
     assert received.message["Auto-Submitted"] == "auto-generated"
-    assert received.message["Date"].datetime == letter().event.created_at
+    assert received.message["Date"].datetime == mail_for().notification.created_at
     assert max(len(line) for line in received.content.split(b"\r\n")) <= 998
     assert re.search(rb"(?<!\r)\n|\r(?!\n)", received.content) is None
     assert received.content.isascii()
@@ -545,7 +545,7 @@ def test_a_server_that_reads_slowly_within_the_message_took_nothing(authority: A
             up_to_the_dot(encrypted, sip)
 
     with rude_server(behave) as port:
-        mail = compose(letter(body="uzun metin\n" * 1_000_000).event, SENDER, "ayse@ornek.org")
+        mail = compose(mail_for(body="uzun metin\n" * 1_000_000).notification, SENDER, "ayse@ornek.org")
         at = MailServer(HOST, port, Tls.IMPLICIT)
         connection = Connection(at, authority.trusted(), TimedBackend(), time.monotonic() + 10)
         began = time.monotonic()

@@ -12,7 +12,7 @@ from app.delivery.channels.sms_gateway import Gateway, SmsGatewayChannel
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome, Priority
 from app.foundation.clock import FakeClock
-from tests.support.delivery import parcel
+from tests.support.delivery import outgoing
 from tests.support.provider_server import Answer, Hang, ProviderServer, retry_afters
 
 QUICK = RetryPolicy(timeout_s=0.6, retries=2, repeatable=False)
@@ -48,13 +48,13 @@ def server() -> Iterator[ProviderServer]:
 def send(server: ProviderServer) -> Iterator[Send]:
     opened: list[SmsGatewayChannel] = []
 
-    def sent(told: Answer | Hang | None = None, /, *, event: dict[str, Any] | None = None, **gateway: Any) -> Result:
+    def sent(told: Answer | Hang | None = None, /, *, changes: dict[str, Any] | None = None, **gateway: Any) -> Result:
         if told is not None:
             server.answers.append(told)
         channel = SmsGatewayChannel(Gateway(f"{server.base_url}/send", **gateway), FakeClock(), policy=QUICK)
         opened.append(channel)
         values: dict[str, Any] = {"notification_type": NotificationType.SMS, "recipient": PHONE}
-        [result] = channel.handle([parcel(None, **(values | (event or {})))])
+        [result] = channel.handle([outgoing(None, **(values | (changes or {})))])
         return result
 
     yield sent
@@ -63,7 +63,7 @@ def send(server: ProviderServer) -> Iterator[Send]:
 
 
 def test_without_templates_a_gateway_is_sent_plain_json(send: Send, server: ProviderServer) -> None:
-    assert send(token="key", event={"priority": Priority.URGENT}) == Result(SENT, provider_message_id="m-1")
+    assert send(token="key", changes={"priority": Priority.URGENT}) == Result(SENT, provider_message_id="m-1")
     [request] = server.requests
     assert (request.method, request.path) == ("POST", "/send")
     assert request.headers["Content-Type"] == "application/json"
@@ -86,7 +86,7 @@ def test_a_template_writes_whatever_the_gateway_wants(send: Send, server: Provid
         content_type="application/x-www-form-urlencoded; charset=utf-8",
         request=OLD_REQUEST,
         answer=OLD_ANSWER,
-        event={"body": words},
+        changes={"body": words},
     )
     assert result == Result(SENT, provider_message_id="123456")
     [request] = server.requests
@@ -200,6 +200,6 @@ def test_a_template_does_not_have_to_read_retry_after(
 
 
 def test_1600_characters_are_sent_and_one_more_is_not(send: Send, server: ProviderServer) -> None:
-    assert send(event={"body": "ş" * 1600}).outcome is SENT
-    assert send(event={"body": "ş" * 1601}) == Result(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
+    assert send(changes={"body": "ş" * 1600}).outcome is SENT
+    assert send(changes={"body": "ş" * 1601}) == Result(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
     assert len(server.requests) == 1

@@ -9,7 +9,7 @@ from app.delivery.channels.twilio import Account, TwilioChannel
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import FakeClock
-from tests.support.delivery import parcel
+from tests.support.delivery import outgoing
 from tests.support.phone_providers import ACCOUNT_SID, AUTH_TOKEN, TwilioServer, twilio_error, twilio_message
 from tests.support.provider_server import Answer, retry_afters
 
@@ -31,13 +31,13 @@ def server() -> Iterator[TwilioServer]:
 def send(server: TwilioServer) -> Iterator[Send]:
     opened: list[TwilioChannel] = []
 
-    def sent(answer: Answer | None = None, *, sender: str = NUMBER, sid: str = ACCOUNT_SID, **event: Any) -> Result:
+    def sent(answer: Answer | None = None, *, sender: str = NUMBER, sid: str = ACCOUNT_SID, **changes: Any) -> Result:
         if answer is not None:
             server.answers.append(answer)
         channel = TwilioChannel(Account(sid, AUTH_TOKEN, sender, f"{server.base_url}/"), FakeClock(), policy=QUICK)
         opened.append(channel)
         values: dict[str, Any] = {"notification_type": NotificationType.SMS, "recipient": "+905551234567"}
-        [result] = channel.handle([parcel(None, **(values | event))])
+        [result] = channel.handle([outgoing(None, **(values | changes))])
         return result
 
     yield sent

@@ -15,10 +15,10 @@ import pytest
 from app.delivery.channels.public_addresses import Resolver
 from app.delivery.channels.webhook import POLICY, WebhookChannel
 from app.delivery.messages.retry import Result, RetryPolicy
-from app.delivery.messages.values import DirectoryEntry, NotificationType, Outcome
+from app.delivery.messages.values import NotificationType, Outcome, RecipientChannel
 from app.foundation.clock import FakeClock
 from app.settings import signing_secrets
-from tests.support.delivery import parcel
+from tests.support.delivery import outgoing
 from tests.support.provider_server import (
     Answer,
     Hang,
@@ -35,7 +35,7 @@ from tests.support.provider_server import (
 
 QUICK = RetryPolicy(timeout_s=0.9, retries=3)
 SECRET, OLD_SECRET = signing_secrets.create(), signing_secrets.create()
-ENTRY = DirectoryEntry(7, secrets=(SECRET, OLD_SECRET))
+ENTRY = RecipientChannel(7, secrets=(SECRET, OLD_SECRET))
 SENT = Result(Outcome.SENT)
 CLOCK = FakeClock()
 
@@ -63,7 +63,7 @@ def send(channel: WebhookChannel, url: str, **options: Any) -> Result:
 
 
 def webhook(url: str, **options: Any) -> Any:
-    return parcel(None, notification_type=NotificationType.WEBHOOK, recipient=url, **options)
+    return outgoing(None, notification_type=NotificationType.WEBHOOK, recipient=url, **options)
 
 
 def is_signed(request: Request, secret: str) -> bool:
@@ -87,7 +87,7 @@ def test_a_message_arrives_signed(channel: WebhookChannel, server: ProviderServe
 
 
 def test_while_secrets_change_both_verify(channel: WebhookChannel, server: ProviderServer) -> None:
-    assert send(channel, server.base_url, entry=ENTRY) == SENT
+    assert send(channel, server.base_url, recipient_channel=ENTRY) == SENT
     [request] = server.requests
     assert is_signed(request, SECRET) and is_signed(request, OLD_SECRET)
 
@@ -109,7 +109,9 @@ def test_every_try_has_the_same_id_and_body_and_its_own_time(server: ProviderSer
 def test_without_a_secret_nothing_leaves(server: ProviderServer) -> None:
     channel = opened(secret=None)
     assert send(channel, server.base_url) == Result(Outcome.PERMANENT, "NO_SECRET")
-    assert send(channel, server.base_url, entry=DirectoryEntry(7)) == Result(Outcome.PERMANENT, "NO_SECRET")
+    assert send(channel, server.base_url, recipient_channel=RecipientChannel(7)) == Result(
+        Outcome.PERMANENT, "NO_SECRET"
+    )
     assert server.requests == []
 
 
@@ -121,8 +123,8 @@ def test_the_directory_may_add_headers_but_not_ours(channel: WebhookChannel, ser
         "webhook-id": "1",
         "X-Cut": "a\r\nHost: b",
     }
-    one = DirectoryEntry(7, meta={"headers": asked}, secrets=(SECRET,))
-    assert send(channel, server.base_url, entry=one) == SENT
+    one = RecipientChannel(7, meta={"headers": asked}, secrets=(SECRET,))
+    assert send(channel, server.base_url, recipient_channel=one) == SENT
     [request] = server.requests
     assert (request.headers["Authorization"], request.headers["X-Region"]) == ("Bearer t", "tr")
     assert request.headers["Host"] == f"127.0.0.1:{server.port}"
@@ -369,7 +371,7 @@ def test_a_handshake_that_is_broken_off_has_carried_nothing(channel: WebhookChan
 
 
 def challenged(url: str, **options: Any) -> Any:
-    return webhook(url, entry=ENTRY, metadata={"challenge": "c-1"}, **options)
+    return webhook(url, recipient_channel=ENTRY, metadata={"challenge": "c-1"}, **options)
 
 
 @pytest.mark.parametrize(
@@ -425,4 +427,4 @@ def test_the_policy_is_that_of_the_seed() -> None:
 
 
 def test_secrets_are_in_no_repr(channel: WebhookChannel) -> None:
-    assert SECRET not in repr(webhook("http://a.example/", entry=ENTRY)) + repr(channel)
+    assert SECRET not in repr(webhook("http://a.example/", recipient_channel=ENTRY)) + repr(channel)

@@ -9,7 +9,7 @@ from app.delivery.channels.whatsapp import WhatsAppChannel, WhatsAppNumber
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import FakeClock
-from tests.support.delivery import parcel
+from tests.support.delivery import outgoing
 from tests.support.phone_providers import ACCESS_TOKEN, NUMBER_ID, CloudApiServer, cloud_error
 from tests.support.provider_server import Answer, retry_afters
 
@@ -33,11 +33,11 @@ def send(server: CloudApiServer) -> Iterator[Send]:
         WhatsAppNumber(NUMBER_ID, ACCESS_TOKEN, f"{server.base_url}/v21.0/"), FakeClock(), policy=QUICK
     )
 
-    def sent(answer: Answer | None = None, **event: Any) -> Result:
+    def sent(answer: Answer | None = None, **changes: Any) -> Result:
         if answer is not None:
             server.answers.append(answer)
         values: dict[str, Any] = {"notification_type": NotificationType.WHATSAPP, "recipient": "+905551234567"}
-        [result] = channel.handle([parcel(None, **(values | event))])
+        [result] = channel.handle([outgoing(None, **(values | changes))])
         return result
 
     yield sent

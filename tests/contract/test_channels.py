@@ -15,7 +15,7 @@ from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.messages.values import Notification, Outcome
 from app.foundation.clock import FakeClock
-from tests.support.delivery import PHONE, TABLET, parcel, shown
+from tests.support.delivery import PHONE, TABLET, outgoing, shown
 from tests.support.fcm_server import FcmServer
 
 
@@ -37,7 +37,7 @@ class Stage:
 @contextmanager
 def memory(request: pytest.FixtureRequest) -> Iterator[Stage]:
     channel = MemoryChannel(batch_size=10)
-    yield Stage(channel, lambda: [_shown(one.event) for one in channel.sent])
+    yield Stage(channel, lambda: [_shown(one.notification) for one in channel.sent])
 
 
 @contextmanager
@@ -76,33 +76,33 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
 
 
 def test_the_phone_gets_the_words_and_the_data(stage: Stage) -> None:
-    one = parcel()
+    one = outgoing()
     [result] = stage.channel.handle([one])
     assert result.outcome is Outcome.SENT
-    assert stage.arrived() == [Arrived("Yeni talep", "Yakınında yeni bir talep var!", one.event.data)]
-    assert set(one.event.data) == {"type", "taskId", "deadline", "notificationId"}
+    assert stage.arrived() == [Arrived("Yeni talep", "Yakınında yeni bir talep var!", one.notification.data)]
+    assert set(one.notification.data) == {"type", "taskId", "deadline", "notificationId"}
 
 
 def test_without_words_only_the_app_gets_something(stage: Stage) -> None:
-    one = parcel(subject="", body="")
+    one = outgoing(subject="", body="")
     assert stage.channel.handle([one])[0].outcome is Outcome.SENT
-    assert stage.arrived() == [Arrived(None, None, one.event.data)]
+    assert stage.arrived() == [Arrived(None, None, one.notification.data)]
 
 
 def test_a_title_alone_is_shown_alone(stage: Stage) -> None:
-    stage.channel.handle([parcel(body="")])
+    stage.channel.handle([outgoing(body="")])
     assert [(one.title, one.body) for one in stage.arrived()] == [("Yeni talep", None)]
 
 
-def test_there_is_one_result_for_each_parcel(stage: Stage) -> None:
-    results = stage.channel.handle([parcel(), parcel(TABLET), parcel()])
+def test_there_is_one_result_for_each_message(stage: Stage) -> None:
+    results = stage.channel.handle([outgoing(), outgoing(TABLET), outgoing()])
     assert [result.outcome for result in results] == [Outcome.SENT] * 3
     assert len(stage.arrived()) == 3
 
 
 def test_each_device_of_a_person_is_sent_to(stage: Stage) -> None:
-    one = parcel(PHONE)
-    other = parcel(TABLET, id=one.id, data=one.event.data)
+    one = outgoing(PHONE)
+    other = outgoing(TABLET, id=one.id, data=one.notification.data)
     stage.channel.handle([one, other])
     assert [arrived.data["notificationId"] for arrived in stage.arrived()] == [str(one.id)] * 2
 
@@ -113,7 +113,7 @@ def test_nothing_to_send_is_no_trouble(stage: Stage) -> None:
 
 
 def test_letters_of_every_alphabet_arrive_as_they_are(stage: Stage) -> None:
-    stage.channel.handle([parcel(subject="Ayşe'nin çağrısı 👵", body='"tırnak" \\ ve satır\nsonu')])
+    stage.channel.handle([outgoing(subject="Ayşe'nin çağrısı 👵", body='"tırnak" \\ ve satır\nsonu')])
     assert [(one.title, one.body) for one in stage.arrived()] == [("Ayşe'nin çağrısı 👵", '"tırnak" \\ ve satır\nsonu')]
 
 

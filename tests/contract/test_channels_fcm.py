@@ -13,14 +13,14 @@ import pytest
 import structlog
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from app.delivery.channels.base import Parcel
+from app.delivery.channels.base import OutgoingMessage
 from app.delivery.channels.fcm import FcmChannel
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import Device, Outcome
 from app.foundation.clock import FakeClock
 from app.users.models import AddressKind
 from tests.support import fcm_server
-from tests.support.delivery import TABLET, parcel
+from tests.support.delivery import TABLET, outgoing
 from tests.support.fcm_server import FcmServer, bad_field, fcm_error, quota_exceeded
 from tests.support.provider_server import Answer, Hang, Reset, Scripted, Slow, retry_afters
 
@@ -48,7 +48,7 @@ def channel(server: FcmServer, clock: FakeClock, tmp_path: Path) -> Iterator[Fcm
 
 
 def send(channel: FcmChannel) -> Result:
-    [result] = channel.handle([parcel()])
+    [result] = channel.handle([outgoing()])
     assert result is not None
     return result
 
@@ -58,7 +58,7 @@ def test_a_message_that_is_taken_brings_the_providers_id(channel: FcmChannel, se
 
 
 def test_the_address_goes_where_its_kind_belongs(channel: FcmChannel, server: FcmServer) -> None:
-    channel.handle([parcel(), parcel(TABLET)])
+    channel.handle([outgoing(), outgoing(TABLET)])
     first, second = sorted(server.messages, key=lambda message: "fid" in message)
     assert (first["token"], first.get("fid")) == ("token-of-the-phone", None)
     assert (second["fid"], second.get("token")) == ("fid-of-the-tablet", None)
@@ -66,7 +66,7 @@ def test_the_address_goes_where_its_kind_belongs(channel: FcmChannel, server: Fc
 
 def test_a_message_lives_as_long_as_the_offer(channel: FcmChannel, server: FcmServer, clock: FakeClock) -> None:
     expires_at = clock.now() + timedelta(seconds=599.4)
-    channel.handle([parcel(expires_at=expires_at)])
+    channel.handle([outgoing(expires_at=expires_at)])
     [message] = server.messages
     assert message["android"]["priority"] == "high"
     assert message["android"]["ttl"] == "599s"
@@ -82,7 +82,7 @@ def test_a_message_without_end_leaves_its_life_to_firebase(channel: FcmChannel, 
 
 
 def test_the_same_message_sent_again_replaces_the_first(channel: FcmChannel, server: FcmServer) -> None:
-    one = parcel()
+    one = outgoing()
     channel.handle([one, one])
     tags = {message["android"]["notification"]["tag"] for message in server.messages}
     collapsing = {message["apns"]["headers"]["apns-collapse-id"] for message in server.messages}
@@ -90,7 +90,7 @@ def test_the_same_message_sent_again_replaces_the_first(channel: FcmChannel, ser
 
 
 def test_a_message_for_the_app_alone_wakes_it_in_the_background(channel: FcmChannel, server: FcmServer) -> None:
-    channel.handle([parcel(subject="", body="")])
+    channel.handle([outgoing(subject="", body="")])
     [message] = server.messages
     assert "notification" not in message
     assert "notification" not in message["android"]
@@ -102,18 +102,18 @@ def test_a_message_for_the_app_alone_wakes_it_in_the_background(channel: FcmChan
 
 def body_of_payload(size: int) -> str:
     """A body that makes title, body and data exactly `size` bytes of JSON."""
-    data = parcel().event.data
+    data = outgoing().notification.data
     empty = len(json.dumps({"data": data, "notification": {"title": "T", "body": ""}}, separators=(",", ":")))
     return "a" * (size - empty)
 
 
 def test_4096_bytes_are_sent(channel: FcmChannel, server: FcmServer) -> None:
-    [result] = channel.handle([parcel(subject="T", body=body_of_payload(4096))])
+    [result] = channel.handle([outgoing(subject="T", body=body_of_payload(4096))])
     assert result.outcome is Outcome.SENT
 
 
 def test_4097_bytes_are_refused_without_asking(channel: FcmChannel, server: FcmServer) -> None:
-    [result] = channel.handle([parcel(subject="T", body=body_of_payload(4097))])
+    [result] = channel.handle([outgoing(subject="T", body=body_of_payload(4097))])
     assert result == Result(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE")
     assert server.messages == []
 
@@ -205,11 +205,11 @@ def eight(server: FcmServer, clock: FakeClock, tmp_path: Path, begin_within_s: f
     made.close()
 
 
-def crowd(server: FcmServer, size: int) -> list[Parcel]:
-    """Parcels for as many phones; the server takes its time, and names each message after the phone."""
+def crowd(server: FcmServer, size: int) -> list[OutgoingMessage]:
+    """Messages for as many phones; the server takes its time, and names each message after the phone."""
     for number in range(size):
         server.by_address[f"token-{number}"] = Slow(0.005, Answer(200, {"name": f"message-{number}"}))
-    return [parcel(Device(str(number), f"token-{number}", AddressKind.TOKEN)) for number in range(size)]
+    return [outgoing(Device(str(number), f"token-{number}", AddressKind.TOKEN)) for number in range(size)]
 
 
 def test_a_batch_of_500_goes_over_a_bounded_number_of_connections(eight: FcmChannel, server: FcmServer) -> None:
@@ -229,7 +229,7 @@ def test_batches_at_the_same_time_share_the_connections(eight: FcmChannel, serve
 
 
 def test_a_phone_that_fails_disturbs_no_other_in_its_batch(eight: FcmChannel, server: FcmServer) -> None:
-    parcels = crowd(server, 40)
+    messages = crowd(server, 40)
     failing: dict[int, tuple[Scripted, Result]] = {
         3: (fcm_server.UNREGISTERED, Result(GONE, "UNREGISTERED")),
         7: (fcm_server.UNAVAILABLE, Result(TRANSIENT, "UNAVAILABLE", overloaded=True)),
@@ -238,14 +238,14 @@ def test_a_phone_that_fails_disturbs_no_other_in_its_batch(eight: FcmChannel, se
     }
     for number, (answer, _) in failing.items():
         server.by_address[f"token-{number}"] = answer
-    parcels[20] = parcel(Device("20", "token-20", AddressKind.TOKEN), body="a" * 5000)
-    parcels[21] = parcel(Device("21", "token-21", AddressKind.TOKEN), body="half of a pair: \ud83d")
+    messages[20] = outgoing(Device("20", "token-20", AddressKind.TOKEN), body="a" * 5000)
+    messages[21] = outgoing(Device("21", "token-21", AddressKind.TOKEN), body="half of a pair: \ud83d")
     expected = {number: result for number, (_, result) in failing.items()} | {
         20: Result(PERMANENT, "PAYLOAD_TOO_LARGE"),
         21: Result(UNKNOWN, "CHANNEL_ERROR"),
     }
     with structlog.testing.capture_logs() as logs:
-        results = eight.handle(parcels)
+        results = eight.handle(messages)
     sent = {number: Result(Outcome.SENT, provider_message_id=f"message-{number}") for number in range(40)}
     assert dict(enumerate(results)) == sent | expected
     assert [one["event"] for one in logs] == ["channel_failed"]
@@ -253,10 +253,10 @@ def test_a_phone_that_fails_disturbs_no_other_in_its_batch(eight: FcmChannel, se
 
 @pytest.mark.parametrize("begin_within_s", [1.0])
 def test_a_batch_that_firebase_does_not_answer_ends_in_time(eight: FcmChannel, server: FcmServer) -> None:
-    parcels = crowd(server, 500)
+    messages = crowd(server, 500)
     server.by_address = dict.fromkeys(server.by_address, Hang())
     began = time.monotonic()
-    results = eight.handle(parcels)
+    results = eight.handle(messages)
     took_s = time.monotonic() - began
     assert took_s < eight.longest_s
     begun = 500 - results.count(None)
@@ -319,6 +319,6 @@ def test_tokens_appear_neither_in_logs_nor_in_results(channel: FcmChannel, serve
     server.answers.append(fcm_error(403, "token-of-the-phone", "token-of-the-phone", told))
     with structlog.testing.capture_logs() as logs:
         results = [send(channel), send(channel)]
-    said = repr(logs) + repr(results) + repr(parcel())
+    said = repr(logs) + repr(results) + repr(outgoing())
     assert "token-of-the-phone" not in said
     assert "ya29" not in said

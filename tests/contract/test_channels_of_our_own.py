@@ -14,7 +14,7 @@ from sqlalchemy import text
 from app.bootstrap.delivery import build_channels
 from app.db.database import Database, DatabaseUnavailable
 from app.delivery.channels.audit import AuditChannel
-from app.delivery.channels.base import Channel, Parcel
+from app.delivery.channels.base import Channel, OutgoingMessage
 from app.delivery.channels.in_app import InAppChannel
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import DatabaseClock
@@ -22,7 +22,7 @@ from app.foundation.errors import Unavailable
 from app.redis_store import hints, keys
 from app.settings.settings import Settings
 from tests.support.api import NOBODY_LISTENS
-from tests.support.delivery import add_user, parcel
+from tests.support.delivery import add_user, outgoing
 
 Kept = tuple[str, str, Any]
 
@@ -36,12 +36,12 @@ class Stage:
     kept: Callable[[], list[Kept]]
     """Subject, body and data of what arrived, in order."""
 
-    def parcel(self, **changes: Any) -> Parcel:
+    def outgoing(self, **changes: Any) -> OutgoingMessage:
         own = {"notification_type": self.type_, "recipient": f"user:{self.user_id}", "recipient_user_id": self.user_id}
-        return parcel(None, **(own | changes))
+        return outgoing(None, **(own | changes))
 
-    def send(self, *parcels: Parcel) -> Sequence[Any]:
-        return self.channel.handle(parcels)
+    def send(self, *messages: OutgoingMessage) -> Sequence[Any]:
+        return self.channel.handle(messages)
 
 
 def _rows(db: Database, statement: str) -> list[Kept]:
@@ -76,30 +76,30 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
 
 
 def test_words_and_data_are_kept_as_they_are(stage: Stage) -> None:
-    one = stage.parcel(subject="Ayşe'nin çağrısı 👵", body='"tırnak" \\ ve satır\nsonu')
+    one = stage.outgoing(subject="Ayşe'nin çağrısı 👵", body='"tırnak" \\ ve satır\nsonu')
     [result] = stage.send(one)
     assert (result.outcome, result.error_code) == (Outcome.SENT, None)
     assert result.provider_message_id == f"{stage.channel.name}:{one.id}"
-    assert stage.kept() == [("Ayşe'nin çağrısı 👵", '"tırnak" \\ ve satır\nsonu', one.event.data)]
+    assert stage.kept() == [("Ayşe'nin çağrısı 👵", '"tırnak" \\ ve satır\nsonu', one.notification.data)]
 
 
 def test_many_are_kept_in_their_order_by_one_call(stage: Stage) -> None:
-    parcels = [stage.parcel(subject=str(number)) for number in range(stage.channel.batch_size)]
-    assert [result.outcome for result in stage.send(*parcels)] == [Outcome.SENT] * len(parcels)
-    assert [subject for subject, _, _ in stage.kept()] == [parcel.event.subject for parcel in parcels]
+    messages = [stage.outgoing(subject=str(number)) for number in range(stage.channel.batch_size)]
+    assert [result.outcome for result in stage.send(*messages)] == [Outcome.SENT] * len(messages)
+    assert [subject for subject, _, _ in stage.kept()] == [message.notification.subject for message in messages]
 
 
 def test_twice_is_once(stage: Stage) -> None:
-    one, other = stage.parcel(), stage.parcel()
-    for parcels in ([one], [one, other], [other, one, one]):
-        assert {result.outcome for result in stage.send(*parcels)} == {Outcome.SENT}
+    one, other = stage.outgoing(), stage.outgoing()
+    for messages in ([one], [one, other], [other, one, one]):
+        assert {result.outcome for result in stage.send(*messages)} == {Outcome.SENT}
     assert len(stage.kept()) == 2
 
 
 def test_twice_at_the_same_time_is_once(stage: Stage) -> None:
-    parcels = [stage.parcel() for _ in range(8)]
+    messages = [stage.outgoing() for _ in range(8)]
     with ThreadPoolExecutor(8) as threads:
-        results = list(threads.map(lambda turn: stage.send(*parcels[turn:], *parcels[:turn]), range(8)))
+        results = list(threads.map(lambda turn: stage.send(*messages[turn:], *messages[:turn]), range(8)))
     assert {result.outcome for batch in results for result in batch} == {Outcome.SENT}
     assert len(stage.kept()) == 8
 
@@ -112,7 +112,7 @@ def test_nothing_to_keep_is_no_trouble(stage: Stage) -> None:
 def test_without_a_database_nothing_was_tried(stage: Stage) -> None:
     away = Database("postgresql://nobody@127.0.0.1:9/none", connect_timeout_s=2)
     with pytest.raises(Unavailable):
-        _on(away, stage.type_).handle([stage.parcel()])
+        _on(away, stage.type_).handle([stage.outgoing()])
     assert stage.kept() == []
 
 
@@ -123,10 +123,10 @@ def test_a_table_that_is_held_is_not_waited_for_longer_than_the_policy_says(stag
     with stage.db.transaction() as holder:
         holder.execute(text(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"))
         with pytest.raises(DatabaseUnavailable):
-            _on(patient, stage.type_).handle([stage.parcel()])
+            _on(patient, stage.type_).handle([stage.outgoing()])
     patient.close()
     assert stage.kept() == []
-    assert stage.send(stage.parcel())[0].outcome is Outcome.SENT
+    assert stage.send(stage.outgoing())[0].outcome is Outcome.SENT
 
 
 def test_it_serves_its_type_wherever_the_service_runs(stage: Stage, settings: Settings) -> None:
@@ -161,7 +161,7 @@ def test_an_open_app_hears_of_its_message_after_the_commit(inbox: Stage, redis_u
     with client.pubsub(ignore_subscribe_messages=True) as ear:
         ear.subscribe(keys.in_app(inbox.user_id))
         ear.get_message(timeout=5)
-        one = inbox.parcel()
+        one = inbox.outgoing()
         inbox.send(one)
         heard = ear.get_message(timeout=5)
     client.close()
@@ -171,16 +171,16 @@ def test_an_open_app_hears_of_its_message_after_the_commit(inbox: Stage, redis_u
 def test_without_redis_the_message_waits_all_the_same(inbox: Stage) -> None:
     channel = _in_app_without_redis(inbox.db)
     for _ in range(2):
-        assert [result.outcome for result in channel.handle([inbox.parcel()])] == [Outcome.SENT]
+        assert [result.outcome for result in channel.handle([inbox.outgoing()])] == [Outcome.SENT]
     channel.close()
     assert len(inbox.kept()) == 2
 
 
 def test_a_reader_who_does_not_exist_holds_nobody_up(inbox: Stage) -> None:
-    nobody = inbox.parcel(recipient="user:4711", recipient_user_id=4711)
-    nonsense = inbox.parcel(recipient="nobody", recipient_user_id=None)
-    by_address = inbox.parcel(recipient_user_id=None)
-    results = inbox.send(nobody, inbox.parcel(), nonsense, by_address)
+    nobody = inbox.outgoing(recipient="user:4711", recipient_user_id=4711)
+    nonsense = inbox.outgoing(recipient="nobody", recipient_user_id=None)
+    by_address = inbox.outgoing(recipient_user_id=None)
+    results = inbox.send(nobody, inbox.outgoing(), nonsense, by_address)
     assert [(one.outcome, one.error_code) for one in results] == [
         (Outcome.PERMANENT, "PERSON_NOT_FOUND"),
         (Outcome.SENT, None),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from app.delivery.channels.base import Parcel
+from app.delivery.channels.base import OutgoingMessage
 from app.delivery.channels.http_channel import HttpChannel
 from app.delivery.channels.sms_gateway import POLICY as GATEWAY_POLICY
 from app.delivery.channels.sms_gateway import Gateway, SmsGatewayChannel
@@ -20,7 +20,7 @@ from app.delivery.channels.whatsapp import WhatsAppChannel, WhatsAppNumber
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import FakeClock
-from tests.support.delivery import parcel
+from tests.support.delivery import outgoing
 from tests.support.phone_providers import (
     ACCESS_TOKEN,
     ACCOUNT_SID,
@@ -112,8 +112,8 @@ def channel(stage: Stage) -> Iterator[HttpChannel]:
     made.close()
 
 
-def message(stage: Stage, **changes: object) -> Parcel:
-    return parcel(None, **({"notification_type": stage.type, "recipient": PHONE} | changes))
+def message(stage: Stage, **changes: object) -> OutgoingMessage:
+    return outgoing(None, **({"notification_type": stage.type, "recipient": PHONE} | changes))
 
 
 def send(channel: HttpChannel, stage: Stage, **changes: object) -> Result:

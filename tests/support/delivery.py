@@ -10,9 +10,9 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.db.database import Database
-from app.delivery.channels.base import Parcel
+from app.delivery.channels.base import OutgoingMessage
 from app.delivery.messages.claims import Claimed
-from app.delivery.messages.values import Device, DirectoryEntry, Notification, NotificationType, Priority
+from app.delivery.messages.values import Device, Notification, NotificationType, Priority, RecipientChannel
 from app.foundation.clock import FakeClock
 from app.foundation.ids import uuid7
 from app.users.models import AddressKind
@@ -22,7 +22,7 @@ PHONE = Device("phone", "token-of-the-phone", AddressKind.TOKEN)
 TABLET = Device("tablet", "fid-of-the-tablet", AddressKind.FID)
 
 
-def event(**changes: Any) -> Notification:
+def notification(**changes: Any) -> Notification:
     id_ = changes.get("id", uuid7())
     data = {"type": "offer", "taskId": str(uuid7()), "deadline": "2026-03-12T09:10:00Z", "notificationId": str(id_)}
     values: dict[str, Any] = {
@@ -39,14 +39,16 @@ def event(**changes: Any) -> Notification:
     return Notification(**(values | changes))
 
 
-def parcel(device: Device | None = PHONE, *, entry: DirectoryEntry | None = None, **changes: Any) -> Parcel:
-    return Parcel(event(**changes), device, entry)
+def outgoing(
+    device: Device | None = PHONE, *, recipient_channel: RecipientChannel | None = None, **changes: Any
+) -> OutgoingMessage:
+    return OutgoingMessage(notification(**changes), device, recipient_channel)
 
 
 def claimed(clock: FakeClock, **changes: Any) -> Claimed:
     own = {field.name for field in fields(Claimed)}
     values: dict[str, Any] = {
-        "event": event(**{name: value for name, value in changes.items() if name not in own}),
+        "notification": notification(**{name: value for name, value in changes.items() if name not in own}),
         "attempt": 1,
         "failures": 0,
         "lease_until": clock.now() + timedelta(seconds=30),

@@ -92,28 +92,30 @@ _APPEND = text(
 )
 
 
-def append(conn: Connection, events: Sequence[Notification]) -> None:
+def append(conn: Connection, notifications: Sequence[Notification]) -> None:
     """One after another, whoever else appends; what is written already is not written again."""
-    if not events:
+    if not notifications:
         return
     conn.execute(_MY_TURN)
-    end = conn.execute(_END, {"ids": [event.id for event in events]}).one()
-    new = {event.id: event for event in events if event.id not in set(end.written)}
+    end = conn.execute(_END, {"ids": [notification.id for notification in notifications]}).one()
+    new = {notification.id: notification for notification in notifications if notification.id not in set(end.written)}
     rows = list(_chained(list(new.values()), end.last_hash or GENESIS, end.now))
     if rows:
         conn.execute(_APPEND, {"rows": json.dumps(rows), "now": end.now})
 
 
-def _chained(events: Sequence[Notification], last_hash: bytes, now: datetime) -> Iterator[dict[str, Any]]:
-    for place, event in enumerate(events):
-        metadata = json.dumps(event.metadata, sort_keys=True, ensure_ascii=False)
-        hash_ = link(last_hash, event.id, event.recipient, event.subject, event.body, metadata, now)
+def _chained(notifications: Sequence[Notification], last_hash: bytes, now: datetime) -> Iterator[dict[str, Any]]:
+    for place, notification in enumerate(notifications):
+        metadata = json.dumps(notification.metadata, sort_keys=True, ensure_ascii=False)
+        hash_ = link(
+            last_hash, notification.id, notification.recipient, notification.subject, notification.body, metadata, now
+        )
         yield {
             "place": place,
-            "notification_id": str(event.id),
-            "recipient": event.recipient,
-            "subject": event.subject,
-            "body": event.body,
+            "notification_id": str(notification.id),
+            "recipient": notification.recipient,
+            "subject": notification.subject,
+            "body": notification.body,
             "metadata": metadata,
             "previous_hash": last_hash.hex(),
             "hash": hash_.hex(),

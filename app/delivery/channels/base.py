@@ -6,21 +6,21 @@ from typing import Protocol
 from uuid import UUID
 
 from app.delivery.messages.retry import Result, RetryPolicy
-from app.delivery.messages.values import Device, DirectoryEntry, Notification, NotificationType
+from app.delivery.messages.values import Device, Notification, NotificationType, RecipientChannel
 
 
 @dataclass(frozen=True)
-class Parcel:
+class OutgoingMessage:
     """One message for one address."""
 
-    event: Notification
+    notification: Notification
     device: Device | None = None
-    """Where a push goes to; for other types, `event.recipient` is the address."""
-    entry: DirectoryEntry | None = None
+    """Where a push goes to; for other types, `notification.recipient` is the address."""
+    recipient_channel: RecipientChannel | None = None
 
     @property
     def id(self) -> UUID:
-        return self.event.id
+        return self.notification.id
 
 
 class Channel(Protocol):
@@ -40,7 +40,7 @@ class Channel(Protocol):
 
     @property
     def batch_size(self) -> int:
-        """Most parcels in one `handle`."""
+        """Most messages in one `handle`."""
         ...
 
     @property
@@ -55,12 +55,12 @@ class Channel(Protocol):
 
     def can_handle(self, notification_type: str) -> bool: ...
 
-    def provider(self, parcel: Parcel) -> str:
+    def provider(self, message: OutgoingMessage) -> str:
         """Who would be in trouble together if this one fails: what a breaker is kept for."""
         ...
 
-    def handle(self, parcels: Sequence[Parcel]) -> Sequence[Result | None]:
-        """One result for each parcel, in their order; None where there was no time left to begin."""
+    def handle(self, messages: Sequence[OutgoingMessage]) -> Sequence[Result | None]:
+        """One result for each message, in their order; None where there was no time left to begin."""
         ...
 
     def close(self) -> None: ...
@@ -84,7 +84,7 @@ class SingleProvider:
     def can_handle(self, notification_type: str) -> bool:
         return notification_type == self.type
 
-    def provider(self, parcel: Parcel) -> str:
+    def provider(self, message: OutgoingMessage) -> str:
         return self.name
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import structlog
 
-from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.base import OutgoingMessage, SingleProvider
 from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.email_message import InvalidSubject, Mail, compose
 from app.delivery.channels.registry import Wiring
@@ -28,7 +28,7 @@ SETTINGS = ("smtp_url", "smtp_from", "smtp_ca_file")
 
 # Servers hang up on who says nothing for long, or says too much.
 _LONGEST_IDLE_S = 30.0
-_MOST_LETTERS = 100
+_MOST_MAILS = 100
 
 # There is no such mailbox, no such domain, no such address; the mailbox moved; the domain takes no mail. The rest of
 # 5.1 speaks of the sender, or of the recipient only perhaps.
@@ -40,7 +40,7 @@ _AUTH_REQUIRED = 530
 
 
 class EmailChannel(SingleProvider):
-    """Keeps as many connections as there are threads that send, and uses each for one letter after the other."""
+    """Keeps as many connections as there are threads that send, and uses each for one mail after the other."""
 
     def __init__(
         self,
@@ -61,51 +61,51 @@ class EmailChannel(SingleProvider):
         self._is_closed = False
         self._lock = threading.Lock()
 
-    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
-        return [self._send(parcel) for parcel in parcels]
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+        return [self._send(message) for message in messages]
 
-    def _send(self, parcel: Parcel) -> Result:
+    def _send(self, message: OutgoingMessage) -> Result:
         try:
-            recipient = check_address(self.type, parcel.event.recipient, "")
-            letter = compose(parcel.event, self._sender, recipient)
+            recipient = check_address(self.type, message.notification.recipient, "")
+            mail = compose(message.notification, self._sender, recipient)
         except InvalidAddress:
             return Result(Outcome.PERMANENT, "INVALID_ADDRESS")
         except InvalidSubject:
             return Result(Outcome.PERMANENT, "INVALID_SUBJECT")
         try:
-            return self._deliver(letter, time.monotonic() + self.policy.timeout_s)
+            return self._deliver(mail, time.monotonic() + self.policy.timeout_s)
         except ConversationFailed as failed:
             result = judge(failed)
-            _tell(failed, result, parcel)
+            _tell(failed, result, message)
             return result
 
-    def _deliver(self, letter: Mail, until: float) -> Result:
-        """By a connection that is open, if there is one. Where that turns out to be broken and the letter is certainly
+    def _deliver(self, mail: Mail, until: float) -> Result:
+        """By a connection that is open, if there is one. Where that turns out to be broken and the mail is certainly
         not taken, a new one is worth another go within the same time."""
         kept = self._take()
         if kept is not None:
             try:
-                return self._hand_over(kept, letter, until, time.monotonic() + self.policy.timeout_s / 4)
+                return self._hand_over(kept, mail, until, time.monotonic() + self.policy.timeout_s / 4)
             except ConversationFailed as failed:
                 if not _was_stale(failed):
                     raise
         fresh = Connection(self._server, self._context, self._network, until)
-        return self._hand_over(fresh, letter, until, until)
+        return self._hand_over(fresh, mail, until, until)
 
-    def _hand_over(self, connection: Connection, letter: Mail, until: float, first_answer_until: float) -> Result:
-        if letter.needs_smtputf8 and not connection.takes_utf8:
+    def _hand_over(self, connection: Connection, mail: Mail, until: float, first_answer_until: float) -> Result:
+        if mail.needs_smtputf8 and not connection.takes_utf8:
             self._keep(connection)
             return Result(Outcome.PERMANENT, "INVALID_ADDRESS")
         try:
-            reply = connection.deliver(letter, until, first_answer_until)
+            reply = connection.deliver(mail, until, first_answer_until)
         except ConversationFailed as failed:
             self._recover(connection, failed, until)
             raise
         self._keep(connection)
-        return Result(Outcome.SENT, provider_message_id=reply.queue_id or letter.message_id)
+        return Result(Outcome.SENT, provider_message_id=reply.queue_id or mail.message_id)
 
     def _recover(self, connection: Connection, failed: ConversationFailed, until: float) -> None:
-        """A server that said no to one letter may take the next."""
+        """A server that said no to one mail may take the next."""
         if failed.reply is None or failed.reply.code == _CLOSING:
             connection.leave()
             return
@@ -119,7 +119,7 @@ class EmailChannel(SingleProvider):
     def _take(self) -> Connection | None:
         too_old = time.monotonic() - self._longest_idle_s
         with self._lock:
-            worn = [one for one in self._idle if one.used_at < too_old or one.letters >= _MOST_LETTERS]
+            worn = [one for one in self._idle if one.used_at < too_old or one.mails >= _MOST_MAILS]
             self._idle = [one for one in self._idle if one not in worn]
             kept = self._idle.pop() if self._idle else None
         for one in worn:
@@ -179,12 +179,12 @@ def _judge_reply(stage: Stage, reply: SmtpReply) -> Result:
     return Result(Outcome.PERMANENT, code)
 
 
-def _tell(failed: ConversationFailed, result: Result, parcel: Parcel) -> None:
+def _tell(failed: ConversationFailed, result: Result, message: OutgoingMessage) -> None:
     """What an operator has to mend."""
     if result.error_code == "AUTH_REJECTED":
-        log.error("smtp_refuses_us", reply=failed.reply and failed.reply.code, notification_id=str(parcel.id))
+        log.error("smtp_refuses_us", reply=failed.reply and failed.reply.code, notification_id=str(message.id))
     elif failed.stage is Stage.TLS:
-        log.error("smtp_without_tls", late=failed.is_late, notification_id=str(parcel.id))
+        log.error("smtp_without_tls", late=failed.is_late, notification_id=str(message.id))
 
 
 def open_channel(wiring: Wiring) -> EmailChannel | None:

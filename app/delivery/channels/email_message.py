@@ -40,22 +40,22 @@ class Mail:
         return not self.recipient.isascii()
 
 
-def compose(event: Notification, sender: MailSender, recipient: str) -> Mail:
-    """The same event makes the same bytes at every try, so that a message that comes twice is known by its id.
+def compose(notification: Notification, sender: MailSender, recipient: str) -> Mail:
+    """The same notification makes the same bytes at every try, so that a message that comes twice is known by its id.
 
     The subject is encoded here: Python's own encoding unpacks encoded words that somebody wrote into the text, and
     with them line breaks that become headers.
     """
-    subject = encode_subject(event.subject)
+    subject = encode_subject(notification.subject)
     local_part, _, domain = recipient.rpartition("@")
-    message_id = f"<{event.id}@{sender.domain}>"
+    message_id = f"<{notification.id}@{sender.domain}>"
     message = EmailMessage(policy=SMTP if recipient.isascii() else SMTPUTF8)
     message["From"] = Address(sender.name, sender.local_part, sender.domain)
     message["To"] = Address("", local_part, domain)
-    message["Date"] = event.created_at
+    message["Date"] = notification.created_at
     message["Message-ID"] = message_id
     message["Auto-Submitted"] = "auto-generated"
-    message.set_content(event.body, cte="quoted-printable")
+    message.set_content(notification.body, cte="quoted-printable")
     content = b"Subject: " + subject.encode("ascii") + b"\r\n" + message.as_bytes()
     return Mail(sender.address, recipient, message_id, content)
 

@@ -12,7 +12,7 @@ from itertools import repeat
 
 import structlog
 
-from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.base import OutgoingMessage, SingleProvider
 from app.delivery.channels.fcm_auth import AccessTokens, CredentialsRejected, TokenUnavailable
 from app.delivery.channels.fcm_wire import PayloadTooLarge, encode_message, read_answer
 from app.delivery.channels.http import Answer, HttpClient, bearer
@@ -67,25 +67,25 @@ class FcmChannel(SingleProvider):
         # A fresh access token may have to be fetched before the message goes out, each within one timeout.
         return self._begin_within_s + 2 * self.policy.timeout_s
 
-    def handle(self, parcels: Sequence[Parcel]) -> list[Result | None]:
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result | None]:
         until = time.monotonic() + self._begin_within_s
-        if len(parcels) == 1:
-            return [self._send(parcels[0], until)]
-        return list(self._pool.map(self._send_apart, parcels, repeat(until)))
+        if len(messages) == 1:
+            return [self._send(messages[0], until)]
+        return list(self._pool.map(self._send_apart, messages, repeat(until)))
 
-    def _send_apart(self, parcel: Parcel, until: float) -> Result | None:
+    def _send_apart(self, message: OutgoingMessage, until: float) -> Result | None:
         """What nobody expected of one message must not hide what became of the others in its batch."""
         try:
-            return self._send(parcel, until)
+            return self._send(message, until)
         except Exception as error:
-            log.error("channel_failed", channel=self.name, notification_id=str(parcel.id), **describe_error(error))
+            log.error("channel_failed", channel=self.name, notification_id=str(message.id), **describe_error(error))
             return Result(Outcome.UNKNOWN, "CHANNEL_ERROR")
 
-    def _send(self, parcel: Parcel, until: float) -> Result | None:
+    def _send(self, message: OutgoingMessage, until: float) -> Result | None:
         if time.monotonic() > until:
             return None
         try:
-            message = encode_message(parcel, self._clock.now())
+            content = encode_message(message, self._clock.now())
             token = self._tokens.get()
         except PayloadTooLarge:
             return Result(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE")
@@ -94,16 +94,16 @@ class FcmChannel(SingleProvider):
         except CredentialsRejected:
             return Result(Outcome.PERMANENT, "AUTH_REJECTED")
         answer = self._http.post(
-            self._url, message, {"Content-Type": "application/json; charset=UTF-8"}, auth=bearer(token)
+            self._url, content, {"Content-Type": "application/json; charset=UTF-8"}, auth=bearer(token)
         )
-        return self._read(answer, token, parcel) if isinstance(answer, Answer) else answer
+        return self._read(answer, token, message) if isinstance(answer, Answer) else answer
 
-    def _read(self, answer: Answer, token: str, parcel: Parcel) -> Result:
+    def _read(self, answer: Answer, token: str, message: OutgoingMessage) -> Result:
         if answer.status == 401:
             self._tokens.forget(token)
         result = read_answer(answer, self._clock.now())
         if result.error_code in _OUR_FAULT:
-            log.error("fcm_refuses_us", error_code=result.error_code, notification_id=str(parcel.id))
+            log.error("fcm_refuses_us", error_code=result.error_code, notification_id=str(message.id))
         return result
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from app.delivery.channels.base import Parcel
+from app.delivery.channels.base import OutgoingMessage
 from app.delivery.channels.http import Answer, as_code, as_list, as_object, judge_status
 from app.delivery.messages.retry import Result
 from app.delivery.messages.values import Outcome
@@ -23,41 +23,41 @@ class PayloadTooLarge(Exception):
     pass
 
 
-def encode_message(parcel: Parcel, now: datetime) -> bytes:
-    assert parcel.device is not None, "the dispatcher hands over only parcels with a device"
-    content = _content(parcel)
+def encode_message(message: OutgoingMessage, now: datetime) -> bytes:
+    assert message.device is not None, "the dispatcher hands over only messages with a device"
+    content = _content(message)
     if len(_dump(content)) > MAX_PAYLOAD_BYTES:
         raise PayloadTooLarge
-    address = "fid" if parcel.device.address_kind is AddressKind.FID else "token"
-    message = {address: parcel.device.token, **content, "android": _android(parcel, now), "apns": _apns(parcel)}
-    return _dump({"message": message})
+    address = "fid" if message.device.address_kind is AddressKind.FID else "token"
+    encoded = {address: message.device.token, **content, "android": _android(message, now), "apns": _apns(message)}
+    return _dump({"message": encoded})
 
 
-def _content(parcel: Parcel) -> dict[str, Any]:
-    event = parcel.event
-    content: dict[str, Any] = {"data": event.data}
-    shown = {key: value for key, value in (("title", event.subject), ("body", event.body)) if value}
+def _content(message: OutgoingMessage) -> dict[str, Any]:
+    notification = message.notification
+    content: dict[str, Any] = {"data": notification.data}
+    shown = {key: value for key, value in (("title", notification.subject), ("body", notification.body)) if value}
     if shown:
         content["notification"] = shown
     return content
 
 
-def _android(parcel: Parcel, now: datetime) -> dict[str, Any]:
+def _android(message: OutgoingMessage, now: datetime) -> dict[str, Any]:
     android: dict[str, Any] = {"priority": "high"}
-    if parcel.event.expires_at is not None:
-        left_s = int((parcel.event.expires_at - now).total_seconds())
+    if message.notification.expires_at is not None:
+        left_s = int((message.notification.expires_at - now).total_seconds())
         android["ttl"] = f"{min(max(left_s, 0), LONGEST_TTL_S)}s"
-    if not parcel.event.is_data_only:
+    if not message.notification.is_data_only:
         # The same message sent again replaces what is shown instead of standing beside it.
-        android["notification"] = {"tag": str(parcel.id)}
+        android["notification"] = {"tag": str(message.id)}
     return android
 
 
-def _apns(parcel: Parcel) -> dict[str, Any]:
-    headers = {"apns-collapse-id": str(parcel.id)}
-    if parcel.event.expires_at is not None:
-        headers["apns-expiration"] = str(int(parcel.event.expires_at.timestamp()))
-    if parcel.event.is_data_only:
+def _apns(message: OutgoingMessage) -> dict[str, Any]:
+    headers = {"apns-collapse-id": str(message.id)}
+    if message.notification.expires_at is not None:
+        headers["apns-expiration"] = str(int(message.notification.expires_at.timestamp()))
+    if message.notification.is_data_only:
         # Apple refuses a background push of priority 10.
         headers |= {"apns-priority": "5", "apns-push-type": "background"}
         return {"headers": headers, "payload": {"aps": {"content-available": 1}}}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.base import OutgoingMessage, SingleProvider
 from app.delivery.channels.http import Answer, HttpClient
 from app.delivery.messages.addresses import InvalidAddress, check_address
 from app.delivery.messages.retry import Result, RetryPolicy
@@ -45,18 +45,18 @@ class HttpChannel(SingleProvider, ABC):
         self._http = HttpClient(policy, connections=connections)
 
     @abstractmethod
-    def encode(self, parcel: Parcel) -> ProviderRequest:
+    def encode(self, message: OutgoingMessage) -> ProviderRequest:
         """May raise `MessageRefused`."""
 
     @abstractmethod
     def read(self, answer: Answer) -> Result: ...
 
-    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
-        return [self._send(parcel) for parcel in parcels]
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+        return [self._send(message) for message in messages]
 
-    def _send(self, parcel: Parcel) -> Result:
+    def _send(self, message: OutgoingMessage) -> Result:
         try:
-            request = self.encode(parcel)
+            request = self.encode(message)
         except MessageRefused as refused:
             return Result(Outcome.PERMANENT, refused.error_code, at_fault=False)
         answer = self._http.post(request.url, request.body, request.headers, auth=request.auth)
@@ -69,7 +69,7 @@ class HttpChannel(SingleProvider, ABC):
                 channel=self.name,
                 error_code=result.error_code,
                 status=answer.status,
-                notification_id=str(parcel.id),
+                notification_id=str(message.id),
             )
         return result
 
@@ -77,16 +77,16 @@ class HttpChannel(SingleProvider, ABC):
         self._http.close()
 
 
-def phone_of(event: Notification, country_code: str) -> str:
+def phone_of(notification: Notification, country_code: str) -> str:
     try:
-        return check_address(event.notification_type, event.recipient, country_code)
+        return check_address(notification.notification_type, notification.recipient, country_code)
     except InvalidAddress:
         raise MessageRefused("INVALID_ADDRESS") from None
 
 
-def words_of(event: Notification, longest: int) -> str:
+def words_of(notification: Notification, longest: int) -> str:
     """What is said where there is no room for a subject: the body, and the subject only where there is no other."""
-    text = event.body or event.subject
+    text = notification.body or notification.subject
     if not text:
         raise MessageRefused("EMPTY_MESSAGE")
     if len(text) > longest:

@@ -9,7 +9,7 @@ import structlog
 from sqlalchemy import text
 
 from app.db.database import Database, limit_statements
-from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.base import OutgoingMessage, SingleProvider
 from app.delivery.channels.registry import Wiring
 from app.delivery.messages.addresses import InvalidAddress, check_address
 from app.delivery.messages.retry import Result, RetryPolicy
@@ -52,16 +52,16 @@ class InAppChannel(SingleProvider):
         self._db = db
         self._hints = hints
 
-    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
-        readers = {parcel.id: reader for parcel in parcels if (reader := _reader(parcel.event)) is not None}
-        rows = [_row(parcel.event, readers[parcel.id]) for parcel in parcels if parcel.id in readers]
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+        readers = {message.id: reader for message in messages if (reader := _reader(message.notification)) is not None}
+        rows = [_row(message.notification, readers[message.id]) for message in messages if message.id in readers]
         if not rows:
-            return [Result(Outcome.PERMANENT, "INVALID_ADDRESS", at_fault=False) for _ in parcels]
+            return [Result(Outcome.PERMANENT, "INVALID_ADDRESS", at_fault=False) for _ in messages]
         with self._db.transaction() as conn:
             limit_statements(conn, self.policy.timeout_s)
             written = set(conn.execute(_WRITE, {"rows": json.dumps(rows, ensure_ascii=False)}).scalars())
         self._tell([(keys.in_app(readers[id_]), json.dumps({"notificationId": str(id_)})) for id_ in written])
-        return [_result(parcel, written, parcel.id in readers) for parcel in parcels]
+        return [_result(message, written, message.id in readers) for message in messages]
 
     def _tell(self, said: list[tuple[str, str]]) -> None:
         try:
@@ -73,28 +73,30 @@ class InAppChannel(SingleProvider):
         self._hints.close()
 
 
-def _reader(event: Notification) -> int | None:
-    if event.recipient_user_id is not None:
-        return event.recipient_user_id
+def _reader(notification: Notification) -> int | None:
+    if notification.recipient_user_id is not None:
+        return notification.recipient_user_id
     try:
-        return user_in(event.notification_type, check_address(event.notification_type, event.recipient, ""))
+        return user_in(
+            notification.notification_type, check_address(notification.notification_type, notification.recipient, "")
+        )
     except InvalidAddress:
         return None
 
 
-def _row(event: Notification, reader: int) -> dict[str, Any]:
+def _row(notification: Notification, reader: int) -> dict[str, Any]:
     return {
-        "notification_id": str(event.id),
+        "notification_id": str(notification.id),
         "user_id": reader,
-        "subject": event.subject,
-        "body": event.body,
-        "data": event.data,
+        "subject": notification.subject,
+        "body": notification.body,
+        "data": notification.data,
     }
 
 
-def _result(parcel: Parcel, written: set[Any], is_address: bool) -> Result:
-    if parcel.id in written:
-        return Result(Outcome.SENT, provider_message_id=f"in_app:{parcel.id}")
+def _result(message: OutgoingMessage, written: set[Any], is_address: bool) -> Result:
+    if message.id in written:
+        return Result(Outcome.SENT, provider_message_id=f"in_app:{message.id}")
     return Result(Outcome.PERMANENT, "PERSON_NOT_FOUND" if is_address else "INVALID_ADDRESS", at_fault=False)
 
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 
-from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.base import OutgoingMessage, SingleProvider
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 
@@ -14,7 +14,7 @@ SENT = Result(Outcome.SENT)
 class MemoryChannel(SingleProvider):
     def __init__(
         self,
-        answer: Callable[[Parcel], Result] = lambda parcel: SENT,
+        answer: Callable[[OutgoingMessage], Result] = lambda message: SENT,
         *,
         type_: NotificationType = NotificationType.PUSH,
         policy: RetryPolicy = POLICY,
@@ -24,11 +24,11 @@ class MemoryChannel(SingleProvider):
         super().__init__("memory", type_, policy)
         self.batch_size = batch_size
         self.needs_device = needs_device
-        self.sent: list[Parcel] = []
+        self.sent: list[OutgoingMessage] = []
         self._answer = answer
         self._lock = threading.Lock()
 
-    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
         with self._lock:
-            self.sent.extend(parcels)
-        return [self._answer(parcel) for parcel in parcels]
+            self.sent.extend(messages)
+        return [self._answer(message) for message in messages]

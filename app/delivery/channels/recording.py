@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import text
 
 from app.db.database import Database
-from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.base import OutgoingMessage, SingleProvider
 from app.delivery.channels.registry import Wiring
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
@@ -53,24 +53,24 @@ class RecordingChannel(SingleProvider):
     def can_handle(self, notification_type: str) -> bool:
         return notification_type in self._types
 
-    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
-        rows = json.dumps([_row(parcel) for parcel in parcels], ensure_ascii=False)
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+        rows = json.dumps([_row(message) for message in messages], ensure_ascii=False)
         with self._db.transaction() as conn:
             conn.execute(_RECORD, {"rows": rows})
-        return [Result(Outcome.SENT, provider_message_id=f"recorded:{parcel.id}") for parcel in parcels]
+        return [Result(Outcome.SENT, provider_message_id=f"recorded:{message.id}") for message in messages]
 
 
-def _row(parcel: Parcel) -> dict[str, Any]:
-    event = parcel.event
+def _row(message: OutgoingMessage) -> dict[str, Any]:
+    notification = message.notification
     return {
-        "notification_id": str(event.id),
-        "notification_type": event.notification_type,
-        "recipient": event.recipient,
-        "user_id": event.recipient_user_id,
-        "device_id": parcel.device.device_id if parcel.device else None,
-        "title": event.subject or None,
-        "body": event.body or None,
-        "data": event.data,
+        "notification_id": str(notification.id),
+        "notification_type": notification.notification_type,
+        "recipient": notification.recipient,
+        "user_id": notification.recipient_user_id,
+        "device_id": message.device.device_id if message.device else None,
+        "title": notification.subject or None,
+        "body": notification.body or None,
+        "data": notification.data,
     }
 
 

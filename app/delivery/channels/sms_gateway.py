@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.delivery.channels.base import Parcel
+from app.delivery.channels.base import OutgoingMessage
 from app.delivery.channels.http import Answer, as_code, bearer, judge_status
 from app.delivery.channels.http_channel import HttpChannel, MessageRefused, ProviderRequest, phone_of, words_of
 from app.delivery.channels.registry import Wiring
@@ -52,13 +52,13 @@ class SmsGatewayChannel(HttpChannel):
         self._request = request_template(gateway.request, gateway.content_type)
         self._answer = answer_template(gateway.answer)
 
-    def encode(self, parcel: Parcel) -> ProviderRequest:
-        gateway, event = self._gateway, parcel.event
+    def encode(self, message: OutgoingMessage) -> ProviderRequest:
+        gateway, notification = self._gateway, message.notification
         values = {
-            "id": str(event.id),
-            "to": phone_of(event, gateway.country_code),
-            "text": words_of(event, LONGEST_TEXT),
-            "priority": event.priority.value,
+            "id": str(notification.id),
+            "to": phone_of(notification, gateway.country_code),
+            "text": words_of(notification, LONGEST_TEXT),
+            "priority": notification.priority.value,
             "token": gateway.token or "",
         }
         try:
@@ -66,7 +66,7 @@ class SmsGatewayChannel(HttpChannel):
         except GatewayRenderFailed:
             raise MessageRefused("TEMPLATE_RENDER_FAILED") from None
         # A gateway that knows the header takes a message that comes again for what it is.
-        headers = {"Content-Type": gateway.content_type, "Idempotency-Key": str(event.id)}
+        headers = {"Content-Type": gateway.content_type, "Idempotency-Key": str(notification.id)}
         return ProviderRequest(gateway.url, body, headers, bearer(gateway.token) if gateway.token else None)
 
     def read(self, answer: Answer) -> Result:

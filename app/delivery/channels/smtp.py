@@ -69,7 +69,7 @@ class ConversationFailed(Exception):
 class Connection(smtplib.SMTP):
     """smtplib with one deadline for the whole conversation, where its own timeout starts anew with every byte.
 
-    It is open when it has been made, and takes one letter after the other until it fails."""
+    It is open when it has been made, and takes one mail after the other until it fails."""
 
     def __init__(self, server: MailServer, context: ssl.SSLContext, network: TimedBackend, until: float) -> None:
         self._server = server
@@ -77,7 +77,7 @@ class Connection(smtplib.SMTP):
         self._network = network
         self._until = until
         self._stage = Stage.CONNECT
-        self.letters = 0
+        self.mails = 0
         self.used_at = time.monotonic()
         try:
             with self._conversation(until):
@@ -90,19 +90,19 @@ class Connection(smtplib.SMTP):
     def takes_utf8(self) -> bool:
         return self.has_extn("smtputf8")
 
-    def deliver(self, letter: Mail, until: float, first_answer_until: float) -> SmtpReply:
+    def deliver(self, mail: Mail, until: float, first_answer_until: float) -> SmtpReply:
         """`first_answer_until` is when a server that may long be gone is no longer waited for."""
-        self.letters += 1
+        self.mails += 1
         with self._conversation(min(until, first_answer_until)):
             self._stage = Stage.MAIL
-            self._expect(self.docmd("MAIL", f"FROM:<{letter.sender}>{self._options(letter)}"), 250)
+            self._expect(self.docmd("MAIL", f"FROM:<{mail.sender}>{self._options(mail)}"), 250)
             self._until = until
             self._stage = Stage.RCPT
-            self._expect(self.docmd("RCPT", f"TO:<{letter.recipient}>"), 250, 251, 252)
+            self._expect(self.docmd("RCPT", f"TO:<{mail.recipient}>"), 250, 251, 252)
             self._stage = Stage.DATA
             # smtplib's `data` sends the final dot with the rest, so that nobody could tell whether it had left.
             self._expect(self.docmd("DATA"), 354)
-            self.send(_stuff_dots(letter.content))
+            self.send(_stuff_dots(mail.content))
             self._stage = Stage.HANDED_OVER
             self.send(b".\r\n")
             reply = self._expect(self.getreply(), *range(200, 300))
@@ -110,7 +110,7 @@ class Connection(smtplib.SMTP):
             return reply
 
     def start_over(self, until: float) -> None:
-        """After a refusal, so that the next letter does not meet the rest of this one."""
+        """After a refusal, so that the next mail does not meet the rest of this one."""
         with self._conversation(until):
             self._expect(self.docmd("RSET"), 250)
             self.used_at = time.monotonic()
@@ -196,9 +196,9 @@ class Connection(smtplib.SMTP):
             self._expect(self.docmd(_base64(user)), 334)
             self._expect(self.docmd(_base64(password)), 235)
 
-    def _options(self, letter: Mail) -> str:
-        utf8 = " SMTPUTF8 BODY=8BITMIME" if letter.needs_smtputf8 else ""
-        size = f" SIZE={len(letter.content)}" if self.has_extn("size") else ""
+    def _options(self, mail: Mail) -> str:
+        utf8 = " SMTPUTF8 BODY=8BITMIME" if mail.needs_smtputf8 else ""
+        size = f" SIZE={len(mail.content)}" if self.has_extn("size") else ""
         return utf8 + size
 
     def _expect(self, answer: tuple[int, bytes], *codes: int) -> SmtpReply:

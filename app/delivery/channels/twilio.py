@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from app.delivery.channels.base import Parcel
+from app.delivery.channels.base import OutgoingMessage
 from app.delivery.channels.http import Answer, basic, judge_status, throttled
 from app.delivery.channels.http_channel import HttpChannel, ProviderRequest, phone_of, words_of
 from app.delivery.channels.registry import Wiring
@@ -58,13 +58,13 @@ class TwilioChannel(HttpChannel):
         self._account = account
         self._url = f"{account.base_url.rstrip('/')}/2010-04-01/Accounts/{quote(account.sid, safe='')}/Messages.json"
 
-    def encode(self, parcel: Parcel) -> ProviderRequest:
+    def encode(self, message: OutgoingMessage) -> ProviderRequest:
         account = self._account
         by = "MessagingServiceSid" if account.sender.startswith("MG") else "From"
         form = {
-            "To": phone_of(parcel.event, account.country_code),
+            "To": phone_of(message.notification, account.country_code),
             by: account.sender,
-            "Body": words_of(parcel.event, LONGEST_TEXT),
+            "Body": words_of(message.notification, LONGEST_TEXT),
         }
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         return ProviderRequest(self._url, urlencode(form).encode(), headers, basic(account.sid, account.auth_token))

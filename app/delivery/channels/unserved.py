@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.base import OutgoingMessage, SingleProvider
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 
@@ -15,5 +15,5 @@ class UnservedChannel(SingleProvider):
     def __init__(self, type_: NotificationType) -> None:
         super().__init__("none", type_, RetryPolicy(timeout_s=1.0, retries=0))
 
-    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
-        return [NO_CHANNEL] * len(parcels)
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+        return [NO_CHANNEL] * len(messages)

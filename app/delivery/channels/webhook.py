@@ -9,7 +9,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from app.delivery.channels import webhook_wire
-from app.delivery.channels.base import Parcel, SingleProvider
+from app.delivery.channels.base import OutgoingMessage, SingleProvider
 from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.http import Answer, HttpClient, judge_status
 from app.delivery.channels.public_addresses import PrivateAddress, Resolver, require_public
@@ -52,30 +52,30 @@ class WebhookChannel(SingleProvider):
             trust_env=False,
         )
 
-    def provider(self, parcel: Parcel) -> str:
+    def provider(self, message: OutgoingMessage) -> str:
         """Each receiver is in trouble by itself."""
         try:
-            parts = urlsplit(parcel.event.recipient)
+            parts = urlsplit(message.notification.recipient)
             port = parts.port or _PORTS.get(parts.scheme)
         except ValueError:
             return self.name
         return f"{parts.hostname}:{port}" if parts.hostname and port else self.name
 
-    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
-        return [self._send(parcel) for parcel in parcels]
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+        return [self._send(message) for message in messages]
 
-    def _send(self, parcel: Parcel) -> Result:
-        secrets = parcel.entry.secrets if parcel.entry else self._secrets
+    def _send(self, message: OutgoingMessage) -> Result:
+        secrets = message.recipient_channel.secrets if message.recipient_channel else self._secrets
         if not secrets:
             return Result(Outcome.PERMANENT, "NO_SECRET")
         try:
-            url = check_address(NotificationType.WEBHOOK, parcel.event.recipient, "")
+            url = check_address(NotificationType.WEBHOOK, message.notification.recipient, "")
         except InvalidAddress:
             return Result(Outcome.PERMANENT, "INVALID_ADDRESS")
-        challenge = challenge_of(parcel)
-        body = webhook_wire.encode(parcel.event, challenge)
-        extra = webhook_wire.extra_headers(parcel.entry.meta) if parcel.entry else {}
-        headers = webhook_wire.headers(parcel.event, secrets, extra, self._clock.now(), body)
+        challenge = challenge_of(message)
+        body = webhook_wire.encode(message.notification, challenge)
+        extra = webhook_wire.extra_headers(message.recipient_channel.meta) if message.recipient_channel else {}
+        headers = webhook_wire.headers(message.notification, secrets, extra, self._clock.now(), body)
         try:
             answer = self._http.post(url, body, headers, needs_body=challenge is not None)
         except PrivateAddress:
@@ -102,10 +102,10 @@ class WebhookChannel(SingleProvider):
 _CHALLENGE_FAILED = Result(Outcome.PERMANENT, "CHALLENGE_FAILED", at_fault=False)
 
 
-def challenge_of(parcel: Parcel) -> str | None:
+def challenge_of(message: OutgoingMessage) -> str | None:
     """Only a channel of the directory is verified; elsewhere the word in the metadata is the sender's own."""
-    challenge = parcel.event.metadata.get(CHALLENGE)
-    return challenge if parcel.entry is not None and isinstance(challenge, str) else None
+    challenge = message.notification.metadata.get(CHALLENGE)
+    return challenge if message.recipient_channel is not None and isinstance(challenge, str) else None
 
 
 def open_channel(wiring: Wiring) -> WebhookChannel:

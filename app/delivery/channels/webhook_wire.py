@@ -30,21 +30,21 @@ _OURS = re.compile(
 )
 
 
-def encode(event: Notification, challenge: str | None = None) -> bytes:
+def encode(notification: Notification, challenge: str | None = None) -> bytes:
     """The same bytes at every try: the time in it is that of the notification."""
-    type_ = VERIFICATION_TYPE if challenge is not None else event.data.get("type") or DEFAULT_TYPE
-    data = {"challenge": challenge} if challenge is not None else _content(event)
-    message = {"type": type_, "timestamp": _rfc3339(event.created_at), "data": data}
+    type_ = VERIFICATION_TYPE if challenge is not None else notification.data.get("type") or DEFAULT_TYPE
+    data = {"challenge": challenge} if challenge is not None else _content(notification)
+    message = {"type": type_, "timestamp": _rfc3339(notification.created_at), "data": data}
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _content(event: Notification) -> dict[str, Any]:
+def _content(notification: Notification) -> dict[str, Any]:
     return {
-        "id": str(event.id),
-        "subject": event.subject,
-        "body": event.body,
-        "priority": event.priority,
-        "metadata": event.metadata,
+        "id": str(notification.id),
+        "subject": notification.subject,
+        "body": notification.body,
+        "priority": notification.priority,
+        "metadata": notification.metadata,
     }
 
 
@@ -63,9 +63,9 @@ def _signature(key: bytes, signed: bytes) -> str:
 
 
 def headers(
-    event: Notification, secrets: Sequence[str], extra: Mapping[str, str], now: datetime, body: bytes
+    notification: Notification, secrets: Sequence[str], extra: Mapping[str, str], now: datetime, body: bytes
 ) -> dict[str, str]:
-    message_id, timestamp = str(event.id), int(now.timestamp())
+    message_id, timestamp = str(notification.id), int(now.timestamp())
     return {
         **extra,
         "Content-Type": "application/json; charset=utf-8",

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from app.delivery.channels.base import Parcel
+from app.delivery.channels.base import OutgoingMessage
 from app.delivery.channels.http import Answer, as_list, as_object, bearer, judge_status, throttled
 from app.delivery.channels.http_channel import HttpChannel, MessageRefused, ProviderRequest, phone_of, words_of
 from app.delivery.channels.registry import Wiring
@@ -63,13 +63,13 @@ class WhatsAppChannel(HttpChannel):
         self._sender = sender
         self._url = f"{sender.base_url.rstrip('/')}/{quote(sender.phone_number_id, safe='')}/messages"
 
-    def encode(self, parcel: Parcel) -> ProviderRequest:
-        message: dict[str, Any] = {
+    def encode(self, message: OutgoingMessage) -> ProviderRequest:
+        payload: dict[str, Any] = {
             "messaging_product": "whatsapp",
             "recipient_type": "individual",
-            "to": phone_of(parcel.event, self._sender.country_code),
+            "to": phone_of(message.notification, self._sender.country_code),
         }
-        body = json.dumps(message | _content(parcel.event), ensure_ascii=False).encode()
+        body = json.dumps(payload | _content(message.notification), ensure_ascii=False).encode()
         return ProviderRequest(
             self._url, body, {"Content-Type": "application/json; charset=utf-8"}, bearer(self._sender.access_token)
         )
@@ -88,11 +88,11 @@ class WhatsAppChannel(HttpChannel):
         return Result(Outcome.UNKNOWN, "INVALID_ANSWER")
 
 
-def _content(event: Notification) -> dict[str, Any]:
-    chosen: Any = event.metadata.get("whatsappTemplate")
+def _content(notification: Notification) -> dict[str, Any]:
+    chosen: Any = notification.metadata.get("whatsappTemplate")
     if chosen is not None:
         return {"type": "template", "template": _template(as_object(chosen))}
-    return {"type": "text", "text": {"preview_url": False, "body": words_of(event, LONGEST_TEXT)}}
+    return {"type": "text", "text": {"preview_url": False, "body": words_of(notification, LONGEST_TEXT)}}
 
 
 def _template(chosen: dict[str, Any]) -> dict[str, Any]:

@@ -15,13 +15,13 @@ from app.delivery.messages.states import CLAIMABLE, PUT_BACK_FROM, sql_in
 from app.delivery.messages.values import (
     URGENT_FIRST,
     Device,
-    DirectoryEntry,
     Ended,
     Follower,
     Notification,
     NotificationType,
     Outcome,
     Priority,
+    RecipientChannel,
 )
 from app.users.models import AddressKind
 
@@ -32,21 +32,21 @@ _PUSH = NotificationType.PUSH
 class Claimed:
     """A notification in the hands of one worker until `lease_until`."""
 
-    event: Notification
+    notification: Notification
     attempt: int
     failures: int
     lease_until: datetime
     devices: tuple[Device, ...] = ()
     settled: dict[str | None, Outcome] = field(default_factory=dict[str | None, Outcome])
     """Devices that earlier attempts are done with, for good or ill."""
-    entry: DirectoryEntry | None = None
+    recipient_channel: RecipientChannel | None = None
     is_retired: bool = False
-    """The directory's entry it was to go to is no longer in use."""
+    """The directory's recipient_channel it was to go to is no longer in use."""
     action_id: UUID | None = None
 
     @property
     def id(self) -> UUID:
-        return self.event.id
+        return self.notification.id
 
 
 @dataclass(frozen=True)
@@ -146,9 +146,9 @@ def _claimed(
     row: Any,
     devices: dict[int, list[Device]],
     settled: dict[UUID, dict[str | None, Outcome]],
-    entries: dict[int, tuple[str, DirectoryEntry]],
+    entries: dict[int, tuple[str, RecipientChannel]],
 ) -> Claimed:
-    event = Notification(
+    notification = Notification(
         id=row.id,
         notification_type=row.notification_type,
         recipient=row.recipient,
@@ -160,19 +160,19 @@ def _claimed(
         recipient_user_id=row.recipient_user_id,
         expires_at=row.expires_at,
     )
-    target, entry = entries.get(row.channel_id, ("", None))
-    if entry is not None and target != row.recipient:
+    target, recipient_channel = entries.get(row.channel_id, ("", None))
+    if recipient_channel is not None and target != row.recipient:
         # What belongs to the new address is not for the old one to read.
-        entry = replace(entry, meta={})
+        recipient_channel = replace(recipient_channel, meta={})
     return Claimed(
-        event,
+        notification,
         attempt=row.attempts,
         failures=row.failures,
         lease_until=row.due_at,
         devices=_destinations(row, devices),
         settled=settled.get(row.id, {}),
-        entry=entry,
-        is_retired=row.channel_id is not None and entry is None,
+        recipient_channel=recipient_channel,
+        is_retired=row.channel_id is not None and recipient_channel is None,
         action_id=row.action_id,
     )
 
@@ -199,7 +199,7 @@ def _devices(conn: Connection, user_ids: Iterable[int | None]) -> dict[int, list
     return found
 
 
-def _entries(conn: Connection, channel_ids: Collection[int]) -> dict[int, tuple[str, DirectoryEntry]]:
+def _entries(conn: Connection, channel_ids: Collection[int]) -> dict[int, tuple[str, RecipientChannel]]:
     """With the address that each has now. A channel that is being verified is not enabled by that, but its code must
     reach it."""
     if not channel_ids:
@@ -212,7 +212,7 @@ def _entries(conn: Connection, channel_ids: Collection[int]) -> dict[int, tuple[
         ),
         {"ids": list(channel_ids)},
     )
-    return {row.id: (row.target, DirectoryEntry(row.id, row.target_meta, tuple(row.secrets))) for row in rows}
+    return {row.id: (row.target, RecipientChannel(row.id, row.target_meta, tuple(row.secrets))) for row in rows}
 
 
 def _settled(conn: Connection, ids: Sequence[UUID]) -> dict[UUID, dict[str | None, Outcome]]:

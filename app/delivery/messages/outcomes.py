@@ -115,7 +115,7 @@ def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Foll
     _believe_the_gone(conn, reports)
     retryable = {report.claimed.id for report in reports if report.verdict.retryable}
     dead_letters.write(conn, [_letter(row, row.id in retryable) for row in rows if row.status == "DEAD"])
-    metadata = {report.claimed.id: report.claimed.event.metadata for report in reports}
+    metadata = {report.claimed.id: report.claimed.notification.metadata for report in reports}
     ended = [Ended(row.id, row.action_id, metadata[row.id]) for row in rows if row.ended]
     for follow in followers:
         follow(conn, ended)
@@ -134,7 +134,7 @@ def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Foll
 def stands_alone(report: Report) -> bool:
     """True if one autocommitted statement is enough: nothing else has to change in the same transaction."""
     claimed = report.claimed
-    if claimed.action_id is not None or CHALLENGE in claimed.event.metadata:
+    if claimed.action_id is not None or CHALLENGE in claimed.notification.metadata:
         return False
     gone = any(one.result.outcome is Outcome.RECIPIENT_GONE or one.result.disables for one in report.tries)
     return report.verdict.status is not NotificationStatus.DEAD and not gone
@@ -149,7 +149,11 @@ def _believe_the_gone(conn: Connection, reports: Sequence[Report]) -> None:
     ]
     if gone:
         conn.execute(_FORGET_DEVICES, {"rows": json.dumps(gone)})
-    off = [claimed.entry.channel_id for claimed, one in tries if claimed.entry is not None and one.result.disables]
+    off = [
+        claimed.recipient_channel.channel_id
+        for claimed, one in tries
+        if claimed.recipient_channel is not None and one.result.disables
+    ]
     if off:
         conn.execute(_SWITCH_OFF, {"ids": off})
 

@@ -109,7 +109,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class DirectoryEntry:
+class RecipientChannel:
     """What the directory knows about the channel of a recipient."""
 
     channel_id: int

@@ -68,7 +68,9 @@ class ChannelWorker:
         self._metrics = metrics
         self._options = options
         self._followers = followers
-        self._buffer: Buffer[Claimed] = Buffer(options.capacity, URGENT_FIRST, lambda claimed: claimed.event.priority)
+        self._buffer: Buffer[Claimed] = Buffer(
+            options.capacity, URGENT_FIRST, lambda claimed: claimed.notification.priority
+        )
         self._announced = threading.Event()
         self._room = threading.Condition()
         self._in_hand = 0

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from app.delivery.channels.base import Channel, Parcel
+from app.delivery.channels.base import Channel, OutgoingMessage
 from app.delivery.messages.claims import Claimed
 from app.delivery.messages.outcomes import Report, Try, Verdict
 from app.delivery.messages.retry import RETRYABLE, DeadLetter, Result, RetryAt, RetryPolicy, Rng, TooLate, decide_retry
@@ -42,7 +42,7 @@ class _Round:
 @dataclass
 class _Stop:
     round: _Round
-    parcel: Parcel
+    message: OutgoingMessage
     result: Result | None = None
     """None as long as it was not tried."""
 
@@ -65,7 +65,7 @@ class Sender:
     def deliver(self, claimed: Sequence[Claimed]) -> list[Report]:
         rounds = [_Round(one) for one in claimed]
         stops = [
-            _Stop(one, Parcel(one.claimed.event, device, one.claimed.entry))
+            _Stop(one, OutgoingMessage(one.claimed.notification, device, one.claimed.recipient_channel))
             for one in rounds
             for device in self._destinations(one.claimed)
         ]
@@ -85,14 +85,14 @@ class Sender:
     def _may_begin(self, claimed: Claimed, now: datetime) -> bool:
         if self._leaving:
             return False
-        expires_at = claimed.event.expires_at
+        expires_at = claimed.notification.expires_at
         return (expires_at is None or now < expires_at) and now + self._needs < claimed.lease_until
 
     def _visit(self, stops: list[_Stop]) -> None:
         """Whatever goes to one provider stands behind one breaker."""
         by_provider: dict[str, list[_Stop]] = {}
         for stop in stops:
-            by_provider.setdefault(self._channel.provider(stop.parcel), []).append(stop)
+            by_provider.setdefault(self._channel.provider(stop.message), []).append(stop)
         permits = {name: self._gate.ask(name, self._channel.longest_s) for name in by_provider}
         going = [stop for name, some in by_provider.items() for stop in _let_through(some, permits[name])]
         self._send(going)
@@ -111,21 +111,21 @@ class Sender:
     def _send(self, stops: list[_Stop]) -> None:
         if not stops:
             return
-        for stop, result in zip(stops, self._results([stop.parcel for stop in stops]), strict=True):
+        for stop, result in zip(stops, self._results([stop.message for stop in stops]), strict=True):
             stop.result = result
             if result is not None:
-                stop.round.tries.append(Try(stop.parcel.device, result))
+                stop.round.tries.append(Try(stop.message.device, result))
 
-    def _results(self, parcels: list[Parcel]) -> Sequence[Result | None]:
+    def _results(self, messages: list[OutgoingMessage]) -> Sequence[Result | None]:
         try:
-            results = self._channel.handle(parcels)
+            results = self._channel.handle(messages)
             failpoint("delivery.sent")
             return results
         except Unavailable:
-            return [None] * len(parcels)
+            return [None] * len(messages)
         except Exception as error:
             log.error("channel_failed", channel=self._channel.name, **describe_error(error))
-            return [Result(Outcome.UNKNOWN, "CHANNEL_ERROR")] * len(parcels)
+            return [Result(Outcome.UNKNOWN, "CHANNEL_ERROR")] * len(messages)
 
     def _judge(self, one: _Round) -> Verdict:
         now = self._clock.now()
@@ -170,7 +170,9 @@ def judge(policy: RetryPolicy, claimed: Claimed, tries: Sequence[Try], wanted: i
 def _after_failure(
     policy: RetryPolicy, claimed: Claimed, again: list[Result], arrived: bool, now: datetime, rng: Rng
 ) -> Verdict:
-    decisions = [decide_retry(policy, one, claimed.failures + 1, now, rng, claimed.event.expires_at) for one in again]
+    decisions = [
+        decide_retry(policy, one, claimed.failures + 1, now, rng, claimed.notification.expires_at) for one in again
+    ]
     waits = [decision.at for decision in decisions if isinstance(decision, RetryAt)]
     code = again[0].error_code
     if waits:
@@ -187,7 +189,7 @@ def _after_pause(
     claimed: Claimed, arrived: bool, now: datetime, pause_s: float = STORE_PAUSE_S, code: str | None = None
 ) -> Verdict:
     """Something was left untried: because it is too late, the lease too short, or a store or a provider away."""
-    expires_at, due_at = claimed.event.expires_at, now + timedelta(seconds=pause_s)
+    expires_at, due_at = claimed.notification.expires_at, now + timedelta(seconds=pause_s)
     if expires_at is not None and arrived and due_at >= expires_at:
         return Verdict(S.SENT)
     if expires_at is not None and now >= expires_at:

@@ -12,7 +12,7 @@ from app.delivery.channels import audit_trail
 from app.delivery.channels.in_app import InAppChannel
 from app.delivery.messages.values import NotificationType
 from app.redis_store import hints
-from tests.support.delivery import event, parcel
+from tests.support.delivery import notification, outgoing
 from tests.support.world import World, authorization, settle_world
 
 
@@ -31,7 +31,11 @@ class Door:
         for subject in subjects:
             user_id = self.world.ids[who]
             channel.handle(
-                [parcel(None, notification_type="IN_APP", recipient_user_id=user_id, subject=subject, data={"k": "v"})]
+                [
+                    outgoing(
+                        None, notification_type="IN_APP", recipient_user_id=user_id, subject=subject, data={"k": "v"}
+                    )
+                ]
             )
         channel.close()
 
@@ -90,7 +94,9 @@ def test_nobody_reads_for_another(door: Door) -> None:
 
 def test_an_administrator_reads_the_audit_trail(door: Door) -> None:
     events = [
-        event(notification_type=NotificationType.AUDIT, recipient="ops", subject=str(number), metadata={"ş": number})
+        notification(
+            notification_type=NotificationType.AUDIT, recipient="ops", subject=str(number), metadata={"ş": number}
+        )
         for number in range(3)
     ]
     with door.services.db.transaction() as conn:

@@ -97,9 +97,9 @@ def test_the_queue_sends_it_although_nothing_is_proven_yet(ask: Any, db: Databas
     start(ask, db, path)
     with db.transaction() as conn:
         [taken] = claim(conn, NotificationType.SMS, 10, 30, followers=FOLLOWERS).taken
-    assert taken.entry is not None
-    assert f"{CHANNELS}/{taken.entry.channel_id}" == path
-    assert taken.event.expires_at is not None
+    assert taken.recipient_channel is not None
+    assert f"{CHANNELS}/{taken.recipient_channel.channel_id}" == path
+    assert taken.notification.expires_at is not None
     assert not taken.is_retired
 
 

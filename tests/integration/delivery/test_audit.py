@@ -16,7 +16,7 @@ from app.delivery.channels import audit_trail
 from app.delivery.channels.audit_trail import GENESIS, Verified
 from app.delivery.messages.values import NotificationType
 from app.settings.settings import Settings
-from tests.support.delivery import event
+from tests.support.delivery import notification
 
 METADATA = {"b": [1.0, 1e22, 0.1, -0.0, 2**53 + 1], "a": {"ş": None, "data": True}, "text": '"\\\n\u2028'}
 
@@ -24,7 +24,7 @@ METADATA = {"b": [1.0, 1e22, 0.1, -0.0, 2**53 + 1], "a": {"ş": None, "data": Tr
 def write(db: Database, number: int, each: int = 1) -> None:
     for start in range(0, number, each):
         events = [
-            event(
+            notification(
                 notification_type=NotificationType.AUDIT, recipient="ops", subject=str(start + place), metadata=METADATA
             )
             for place in range(each)
@@ -76,7 +76,7 @@ def test_twenty_at_the_same_time_write_one_chain(db: Database) -> None:
 def test_a_writer_that_fails_leaves_no_hole(db: Database) -> None:
     write(db, 2)
     with pytest.raises(ZeroDivisionError), db.transaction() as conn:
-        audit_trail.append(conn, [event(notification_type=NotificationType.AUDIT)])
+        audit_trail.append(conn, [notification(notification_type=NotificationType.AUDIT)])
         raise ZeroDivisionError
     write(db, 2)
     assert (check(db).count, check(db).is_intact) == (4, True)

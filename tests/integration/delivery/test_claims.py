@@ -247,7 +247,7 @@ def test_a_flood_of_urgent_ones_leaves_room_for_what_has_waited_long(db: Databas
     post(db, [user_id] * 100, priority=Priority.URGENT)
     taken = take(db, limit=20).taken
     assert oldest in {one.id for one in taken}
-    assert Counter(one.event.priority for one in taken)[Priority.URGENT] >= 17
+    assert Counter(one.notification.priority for one in taken)[Priority.URGENT] >= 17
     assert len(taken) == 20
 
 
@@ -259,7 +259,7 @@ def test_a_claim_of_one_gives_way_once_in_ten_times(db: Database) -> None:
     with db.transaction() as conn:
         [first] = claim(conn, PUSH, 1, 30, chance=lambda: 0.89, followers=FOLLOWERS).taken
         [second] = claim(conn, PUSH, 1, 30, chance=lambda: 0.91, followers=FOLLOWERS).taken
-    assert (first.event.priority, second.id) == (Priority.URGENT, oldest)
+    assert (first.notification.priority, second.id) == (Priority.URGENT, oldest)
 
 
 def test_what_waited_longer_than_a_notification_may_is_expired(db: Database) -> None:

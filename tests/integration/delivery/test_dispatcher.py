@@ -21,7 +21,7 @@ from structlog.testing import capture_logs
 
 from app.db.database import Database, psycopg_url
 from app.db.wake import Announcer
-from app.delivery.channels.base import Channel, Parcel
+from app.delivery.channels.base import Channel, OutgoingMessage
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.channels.registry import Channels
@@ -140,19 +140,19 @@ def test_without_a_device_a_push_is_a_dead_letter_at_once(db: Database, dispatch
 
 def test_a_failing_device_is_tried_three_times_and_a_reached_one_once(db: Database, dispatcher: MakeDispatcher) -> None:
     [id_] = post(db, [add_user(db, "phone", "tablet")])
-    channel = MemoryChannel(lambda parcel: DOWN if parcel.device and parcel.device.device_id == "tablet" else SENT)
+    channel = MemoryChannel(lambda message: DOWN if message.device and message.device.device_id == "tablet" else SENT)
     one = dispatcher(channel)
     for _ in range(3):
         assert one.run_once() == 1
         make_due_if_waiting(db, id_)
     assert one.run_once() == 0
-    assert Counter(parcel.device.device_id for parcel in channel.sent if parcel.device) == {"phone": 1, "tablet": 3}
+    assert Counter(message.device.device_id for message in channel.sent if message.device) == {"phone": 1, "tablet": 3}
     assert row(db, id_).status == "SENT"
 
 
 def test_what_fails_every_time_ends_as_a_dead_letter(db: Database, dispatcher: MakeDispatcher) -> None:
     [id_] = post(db, [add_user(db, "phone")])
-    one = dispatcher(MemoryChannel(lambda parcel: DOWN))
+    one = dispatcher(MemoryChannel(lambda message: DOWN))
     for _ in range(4):
         one.run_once()
         make_due_if_waiting(db, id_)
@@ -182,21 +182,21 @@ def test_what_expires_in_our_hands_is_never_sent(db: Database, dispatcher: MakeD
     expires_at = datetime.now(UTC) + timedelta(seconds=0.5)
     first, second = post(db, [user_id, user_id], expires_at=expires_at)
 
-    def slow(parcel: Parcel) -> Result:
+    def slow(message: OutgoingMessage) -> Result:
         wait_until(lambda: db.now() > expires_at)
         return SENT
 
     channel = MemoryChannel(slow)
     dispatcher(channel).run_once()
-    assert [parcel.id for parcel in channel.sent] == [first]
+    assert [message.id for message in channel.sent] == [first]
     assert row(db, second).status == "EXPIRED"
 
 
 def test_nothing_that_is_kept_holds_a_token(db: Database, dispatcher: MakeDispatcher) -> None:
     post(db, [add_user(db, "phone")])
 
-    def fail(parcel: Parcel) -> Result:
-        raise RuntimeError(f"could not reach {parcel.device.token if parcel.device else None}")
+    def fail(message: OutgoingMessage) -> Result:
+        raise RuntimeError(f"could not reach {message.device.token if message.device else None}")
 
     dispatcher(MemoryChannel(fail)).run_once()
     assert statuses(db) == {"RETRYING": 1}
@@ -238,7 +238,7 @@ def test_what_nobody_announced_is_found_by_polling(db: Database, dispatcher: Mak
         )
         conn.commit()
         wait_until(lambda: len(channel.sent) == 1)
-    assert [parcel.event.recipient_user_id for parcel in channel.sent] == [user_id]
+    assert [message.notification.recipient_user_id for message in channel.sent] == [user_id]
 
 
 def test_four_dispatchers_send_two_thousand_notifications_exactly_once(db: Database, settings: Settings) -> None:
@@ -249,10 +249,10 @@ def test_four_dispatchers_send_two_thousand_notifications_exactly_once(db: Datab
     class Counting(RecordingChannel):
         batch_size = 10
 
-        def handle(self, parcels: Any) -> list[Result]:
+        def handle(self, messages: Any) -> list[Result]:
             with lock:
-                told.extend(parcel.id for parcel in parcels)
-            return super().handle(parcels)
+                told.extend(message.id for message in messages)
+            return super().handle(messages)
 
     with ExitStack() as stack:
         dispatchers: list[Dispatcher] = []
@@ -285,8 +285,8 @@ def test_one_hanging_message_holds_up_no_other(db: Database, dispatcher: MakeDis
     hanging, user_id = add_user(db, "slow"), add_user(db, "phone")
     release = threading.Event()
 
-    def answer(parcel: Parcel) -> Result:
-        if parcel.event.recipient_user_id == hanging:
+    def answer(message: OutgoingMessage) -> Result:
+        if message.notification.recipient_user_id == hanging:
             release.wait(10)
         return SENT
 
@@ -302,7 +302,7 @@ def test_a_channel_that_hangs_delays_no_other(db: Database, settings: Settings) 
     """Every thread of one lane hangs, and its queue is full; the other lane does not notice."""
     release, user_id = threading.Event(), add_user(db, "phone")
 
-    def hang(parcel: Parcel) -> Result:
+    def hang(message: OutgoingMessage) -> Result:
         release.wait(30)
         return SENT
 
@@ -346,7 +346,7 @@ def test_a_channel_that_hangs_holds_up_the_end_for_so_long_and_no_longer(db: Dat
     """What it has begun is left to its lease, what it has not begun goes back, and what others sent is written down."""
     release, stop, user_id = threading.Event(), threading.Event(), add_user(db)
 
-    def hang(parcel: Parcel) -> Result:
+    def hang(message: OutgoingMessage) -> Result:
         release.wait(30)
         return SENT
 
@@ -380,7 +380,7 @@ def test_of_a_batch_that_takes_too_long_the_rest_is_left_to_others(db: Database,
     begun, release, stop = threading.Event(), threading.Event(), threading.Event()
     phones = [f"phone-{number}" for number in range(3)]
 
-    def slow(parcel: Parcel) -> Result:
+    def slow(message: OutgoingMessage) -> Result:
         begun.set()
         release.wait(10)
         return SENT
@@ -414,7 +414,7 @@ def test_draining_finishes_what_is_in_hand_and_gives_the_rest_back(db: Database,
     post(db, [user_id] * 20)
     begun, release, stop = threading.Semaphore(0), threading.Event(), threading.Event()
 
-    def slow(parcel: Parcel) -> Result:
+    def slow(message: OutgoingMessage) -> Result:
         begun.release()
         release.wait(10)
         return SENT
@@ -440,7 +440,7 @@ def test_a_lost_database_connection_costs_nothing_but_time(db: Database, dispatc
             wait_until(lambda expected=round_ * 10: len(channel.sent) >= expected)
             end_all_connections(db)
         wait_until(lambda: statuses(db) == {"SENT": 30})
-    assert len(channel.sent) == len({parcel.id for parcel in channel.sent}) == 30
+    assert len(channel.sent) == len({message.id for message in channel.sent}) == 30
 
 
 def end_all_connections(db: Database) -> None:
@@ -461,7 +461,7 @@ def test_a_database_that_is_away_is_waited_for(db: Database, dispatcher: MakeDis
     user_id = add_user(db, "phone")
     sending, release = threading.Event(), threading.Event()
 
-    def answer(parcel: Parcel) -> Result:
+    def answer(message: OutgoingMessage) -> Result:
         sending.set()
         release.wait(10)
         return SENT
@@ -493,7 +493,7 @@ def test_one_record_that_cannot_be_written_does_not_take_others_with_it(db: Data
         first, second = claim(conn, NotificationType.PUSH, 10, 30, followers=FOLLOWERS).taken
     # An attempt at a notification that does not exist is refused by the database.
     gone = Try(first.devices[0], Result(Outcome.RECIPIENT_GONE, "UNREGISTERED"))
-    impossible = Report(replace(first, event=replace(first.event, id=uuid7())), Verdict(S.SENT), [gone])
+    impossible = Report(replace(first, notification=replace(first.notification, id=uuid7())), Verdict(S.SENT), [gone])
     freed: list[int] = []
     recorder = Recorder(db, DeliveryMetrics(), FOLLOWERS)
     recorder.put([Report(first, Verdict(S.SENT)), impossible, Report(second, Verdict(S.SENT))], freed.append)
@@ -521,7 +521,7 @@ from app.delivery.sending.channel_worker import ChannelWorkerOptions
 from app.delivery.sending.dispatcher import Dispatcher
 from app.foundation.clock import DatabaseClock
 
-def hang(parcel):
+def hang(message):
     print("sending", flush=True)
     threading.Event().wait()
 

@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from app.db.database import Database
 from app.db.wake import Announcer
-from app.delivery.channels.base import Parcel
+from app.delivery.channels.base import OutgoingMessage
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.registry import Channels
 from app.delivery.messages.retry import Result, RetryPolicy
@@ -45,10 +45,10 @@ class Diary(MemoryChannel):
         super().__init__(type_=NotificationType.WEBHOOK, policy=policy, needs_device=False, batch_size=3)
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
-    def handle(self, parcels: Sequence[Parcel]) -> list[Result]:
-        for parcel in parcels:
-            os.write(self._file, f"{os.getpid()} {parcel.id} {parcel.event.data['notificationId']}\n".encode())
-        return [Result(Outcome.SENT)] * len(parcels)
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+        for message in messages:
+            os.write(self._file, f"{os.getpid()} {message.id} {message.notification.data['notificationId']}\n".encode())
+        return [Result(Outcome.SENT)] * len(messages)
 
 
 def work(settings: Settings, diary: Path, fault: str, done: Connection) -> None:

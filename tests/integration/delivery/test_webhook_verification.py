@@ -258,7 +258,7 @@ def test_what_a_new_address_is_trusted_with_is_not_told_to_the_old_one(db: Datab
     directory.change(channel_id, """target = 'https://yeni.org/', target_meta = '{"headers": {"X-Key": "s3cret"}}'""")
     with db.transaction() as conn:
         [taken] = claim(conn, NotificationType.WEBHOOK, 1, 30, followers=FOLLOWERS).taken
-    assert taken.event.recipient == target
+    assert taken.notification.recipient == target
     assert taken.entry is not None
     assert taken.entry.meta == {}
     directory.challenge(channel_id, "https://yeni.org/")

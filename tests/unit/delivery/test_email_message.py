@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.delivery.channels.email_message import compose
 from app.settings.mail_server import parse_sender
-from tests.support.delivery import event
+from tests.support.delivery import notification
 
 SENDER = parse_sender("Yanında <bildirim@ornek.org>")
 HEADERS = 9
@@ -28,7 +28,7 @@ def parsed(content: bytes) -> EmailMessage:
 
 @given(subjects, st.sampled_from(["ayse@ornek.org", "ayşe@ornek.org"]))
 def test_every_subject_arrives_as_it_was_written(subject: str, recipient: str) -> None:
-    content = compose(event(subject=subject), SENDER, recipient).content
+    content = compose(notification(subject=subject), SENDER, recipient).content
     message = parsed(content)
     assert message["Subject"] == subject
     assert len(message.keys()) == len(set(message.keys())) == HEADERS
@@ -36,7 +36,7 @@ def test_every_subject_arrives_as_it_was_written(subject: str, recipient: str) -
 
 @given(st.text(st.characters(exclude_categories=("Cs",))) | st.text(".\r\nş =", max_size=200))
 def test_every_body_arrives_with_its_lines_and_on_short_ones(body: str) -> None:
-    content = compose(event(body=body), SENDER, "ayse@ornek.org").content
+    content = compose(notification(body=body), SENDER, "ayse@ornek.org").content
     head, _, words = content.partition(b"\r\n\r\n")
     assert len(parsed(content).keys()) == HEADERS and b"\r\n." not in head
     lines = re.split("\r\n|\r|\n", parsed(content).get_content().removesuffix("\r\n"))

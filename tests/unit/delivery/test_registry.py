@@ -19,7 +19,7 @@ from app.delivery.channels.base import SingleProvider
 from app.delivery.messages.retry import RetryPolicy
 
 class Carrier(SingleProvider):
-    def handle(self, parcels):
+    def handle(self, messages):
         return []
 
 TYPES = ("PIGEON",)

@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.delivery.channels.base import Parcel
+from app.delivery.channels.base import OutgoingMessage
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.messages.outcomes import Verdict
 from app.delivery.messages.retry import Result
@@ -31,7 +31,7 @@ def clock() -> FakeClock:
 
 
 def answering(**by_device: Result) -> MemoryChannel:
-    return MemoryChannel(lambda parcel: by_device[parcel.device.device_id if parcel.device else "none"])
+    return MemoryChannel(lambda message: by_device[message.device.device_id if message.device else "none"])
 
 
 def verdict(channel: MemoryChannel, clock: FakeClock, **changes: object) -> Verdict:
@@ -46,14 +46,14 @@ def in_s(clock: FakeClock, seconds: float) -> object:
 def test_each_device_gets_the_message(clock: FakeClock) -> None:
     channel = answering(phone=SENT, tablet=SENT)
     assert verdict(channel, clock, devices=(PHONE, TABLET)) == Verdict(S.SENT)
-    assert [parcel.device for parcel in channel.sent] == [PHONE, TABLET]
+    assert [message.device for message in channel.sent] == [PHONE, TABLET]
 
 
 def test_a_device_that_has_it_is_left_alone_on_the_next_try(clock: FakeClock) -> None:
     channel = answering(tablet=SENT)
     settled = {PHONE.device_id: Outcome.SENT}
     assert verdict(channel, clock, devices=(PHONE, TABLET), settled=settled, attempt=2, failures=1).status is S.SENT
-    assert [parcel.device for parcel in channel.sent] == [TABLET]
+    assert [message.device for message in channel.sent] == [TABLET]
 
 
 def test_one_device_that_may_still_take_it_keeps_the_notification_waiting(clock: FakeClock) -> None:
@@ -100,7 +100,7 @@ def test_without_a_device_a_push_is_a_dead_letter_at_once(clock: FakeClock) -> N
 def test_a_channel_that_needs_no_device_gets_the_message_all_the_same(clock: FakeClock) -> None:
     channel = MemoryChannel(needs_device=False)
     assert verdict(channel, clock, devices=()).status is S.SENT
-    assert [parcel.device for parcel in channel.sent] == [None]
+    assert [message.device for message in channel.sent] == [None]
 
 
 def test_nothing_is_sent_at_or_after_its_expiry(clock: FakeClock) -> None:
@@ -110,14 +110,14 @@ def test_nothing_is_sent_at_or_after_its_expiry(clock: FakeClock) -> None:
 
 
 def test_a_device_whose_turn_comes_after_the_expiry_gets_nothing(clock: FakeClock) -> None:
-    def slow(parcel: Parcel) -> Result:
+    def slow(message: OutgoingMessage) -> Result:
         clock.advance(5)
         return SENT
 
     channel = MemoryChannel(slow)
     told = verdict(channel, clock, devices=(PHONE, TABLET), expires_at=clock.now() + timedelta(seconds=4))
     assert told == Verdict(S.SENT)
-    assert [parcel.device for parcel in channel.sent] == [PHONE]
+    assert [message.device for message in channel.sent] == [PHONE]
 
 
 def test_a_retry_that_would_come_too_late_is_none(clock: FakeClock) -> None:
@@ -132,8 +132,8 @@ def test_nothing_is_begun_that_the_lease_may_not_outlive(clock: FakeClock) -> No
     assert told == Verdict(S.ACCEPTED, in_s(clock, 1))
 
 
-def failing(error: Exception) -> Callable[[Parcel], Result]:
-    def fail(parcel: Parcel) -> Result:
+def failing(error: Exception) -> Callable[[OutgoingMessage], Result]:
+    def fail(message: OutgoingMessage) -> Result:
         raise error
 
     return fail
@@ -237,10 +237,10 @@ def test_what_is_not_the_providers_fault_trips_no_breaker(clock: FakeClock, gate
 
 def test_providers_of_one_channel_have_their_own_breakers(clock: FakeClock, gate: BreakerGate) -> None:
     class Hosts(MemoryChannel):
-        def provider(self, parcel: Parcel) -> str:
-            return parcel.event.recipient
+        def provider(self, message: OutgoingMessage) -> str:
+            return message.notification.recipient
 
-    channel = Hosts(lambda parcel: DOWN if parcel.event.recipient == "down" else SENT, batch_size=10)
+    channel = Hosts(lambda message: DOWN if message.notification.recipient == "down" else SENT, batch_size=10)
     courier = Sender(channel, clock, gate, rng=lambda: 0.0)
     courier.deliver([claimed(clock, recipient="down") for _ in range(3)])
     reports = courier.deliver([claimed(clock, recipient=host) for host in ("up", "down", "up")])
@@ -266,7 +266,9 @@ def test_a_batch_keeps_results_and_notifications_together(clock: FakeClock) -> N
         claimed(clock, recipient_user_id=4, expires_at=clock.now()),
         claimed(clock, recipient_user_id=5),
     ]
-    channel = MemoryChannel(lambda parcel: REFUSED if parcel.event.recipient_user_id == 3 else SENT, batch_size=3)
+    channel = MemoryChannel(
+        lambda message: REFUSED if message.notification.recipient_user_id == 3 else SENT, batch_size=3
+    )
     reports = Sender(channel, clock).deliver(wanted)
     assert [report.verdict.status for report in reports] == [S.SENT, S.DEAD, S.DEAD, S.EXPIRED, S.SENT]
     assert [len(report.tries) for report in reports] == [2, 0, 1, 0, 1]

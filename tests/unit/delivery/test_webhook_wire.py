@@ -13,7 +13,7 @@ import pytest
 
 from app.delivery.channels import webhook_wire
 from app.settings import signing_secrets
-from tests.support.delivery import event
+from tests.support.delivery import notification
 
 # The example that the specification's own libraries are tested with.
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -50,7 +50,7 @@ def test_secrets_are_long_and_never_the_same() -> None:
 
 
 def test_the_body_says_what_kind_of_message_it_is_and_when_it_was_made() -> None:
-    one = event(metadata={"data": {"type": "task.assigned", "taskId": "7"}, "orderId": 5})
+    one = notification(metadata={"data": {"type": "task.assigned", "taskId": "7"}, "orderId": 5})
     assert json.loads(webhook_wire.encode(one)) == {
         "type": "task.assigned",
         "timestamp": "2026-03-12T09:00:00.000Z",
@@ -65,11 +65,11 @@ def test_the_body_says_what_kind_of_message_it_is_and_when_it_was_made() -> None
 
 
 def test_a_message_without_a_type_is_a_notification() -> None:
-    assert json.loads(webhook_wire.encode(event(metadata={})))["type"] == "notification"
+    assert json.loads(webhook_wire.encode(notification(metadata={})))["type"] == "notification"
 
 
 def test_a_challenge_says_nothing_else() -> None:
-    told = json.loads(webhook_wire.encode(event(), "c-1"))
+    told = json.loads(webhook_wire.encode(notification(), "c-1"))
     assert told == {
         "type": "channel.verification",
         "timestamp": "2026-03-12T09:00:00.000Z",
@@ -78,7 +78,7 @@ def test_a_challenge_says_nothing_else() -> None:
 
 
 def test_headers_carry_the_id_the_time_of_the_try_and_the_signature() -> None:
-    one = event()
+    one = notification()
     made = webhook_wire.headers(one, [SECRET], {"X-Region": "tr"}, NOW, b"{}")
     assert (made["webhook-id"], made["webhook-timestamp"]) == (str(one.id), str(int(NOW.timestamp())))
     assert made["webhook-signature"] == webhook_wire.sign([SECRET], str(one.id), int(NOW.timestamp()), b"{}")
@@ -173,11 +173,11 @@ def test_the_example_of_the_page_accepts_what_we_sign() -> None:
     verify = example()["verify"]
     old, body = signing_secrets.create(), b'{"a":1}'
     now = datetime.now(UTC)
-    made = webhook_wire.headers(event(), [SECRET, old], {}, now, body)
+    made = webhook_wire.headers(notification(), [SECRET, old], {}, now, body)
     for secret in (SECRET, old):
         assert verify(secret, made, body)
     assert not verify(signing_secrets.create(), made, body)
     assert not verify(SECRET, made, body + b" ")
     assert not verify(SECRET, {**made, "webhook-id": "another"}, body)
-    early = webhook_wire.headers(event(), [SECRET], {}, NOW.replace(year=2020), body)
+    early = webhook_wire.headers(notification(), [SECRET], {}, NOW.replace(year=2020), body)
     assert not verify(SECRET, early, body)
