@@ -1,4 +1,7 @@
-"""What an address of each type looks like. Pure: it asks nobody whether the address exists."""
+"""The form of an address of each type. Pure: whether the address exists is not known here.
+
+Addresses are checked before any channel is open, so a new type of notification adds its check to `_CHECKS`.
+"""
 
 import re
 import unicodedata
@@ -17,29 +20,29 @@ LONGEST_TOKEN = 4096
 LONGEST_LINE = 4096
 HIGHEST_USER_ID = 2**63 - 1
 
-# Letters of every alphabet: whether the mail server takes them (SMTPUTF8), the channel finds out.
+# Letters of every alphabet. The channel finds out whether the mail server takes them (SMTPUTF8).
 _LOCAL_PART = re.compile(
     r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00a1-\U0010ffff-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00a1-\U0010ffff-]+)*"
 )
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 # Resolvers read numbers in many notations (0x7f.1, 2130706433) as IP addresses.
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
-# What people and address books put between digits, the hyphens and spaces of word processors included.
+# What people, address books and word processors put between digits.
 _BETWEEN_DIGITS = re.compile(r"[ \u00a0\u202f()\-\u2010-\u2013]")
 _HARD_SPACES = {0xA0: " ", 0x202F: " "}
 _PHONE = re.compile(r"\+[1-9][0-9]{7,14}")
 _USER = re.compile(r"(?:user:)?([0-9]{1,19})")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
-# What may stand in a URL as it is; everything else is percent-encoded.
+# These stay in a URL as they are; everything else is percent-encoded.
 _OF_A_URL = "%/:=&?~+!$,;'()*[]@"
 
 
 class InvalidAddress(ValueError):
-    """Says what is wrong, and never repeats the address: it ends up in answers and logs."""
+    """Says what is wrong without the address itself, because the text goes to answers and logs."""
 
 
 def check_address(notification_type: str, text: str, country_code: str) -> str:
-    """The one form in which this address is kept; whatever is written differently but means the same becomes equal."""
+    """The canonical form of an address: spellings that mean the same address become equal."""
     if not text.translate(_HARD_SPACES).isprintable():
         raise InvalidAddress("must not hold line breaks or control characters")
     text = text.strip()
@@ -72,8 +75,8 @@ def _email(text: str) -> str:
 
 
 def _domain(text: str) -> str:
-    """As the wire wants it: small letters, and other than ASCII ones in the notation of IDNA."""
-    # The small form that Unicode has for this one is an i with a second dot, which no domain has.
+    """In lower case and, for other alphabets, in the notation of IDNA."""
+    # Unicode lowers this letter to an i with a second dot, which no domain has.
     text = text.replace("İ", "i")
     try:
         domain = text.lower() if text.isascii() else idna.encode(text, uts46=True).decode()
@@ -86,7 +89,7 @@ def _domain(text: str) -> str:
 
 
 def _phone(text: str, country_code: str) -> str:
-    # In +90 (0) 555 the zero in parentheses is for those who call from inside the country.
+    # In +90 (0) 555 the zero in parentheses is for calls from inside the country.
     digits = _BETWEEN_DIGITS.sub("", text.replace("(0)", "") if text.startswith(("+", "00")) else text)
     if digits.startswith("00"):
         digits = f"+{digits[2:]}"

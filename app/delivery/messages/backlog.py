@@ -1,4 +1,4 @@
-"""Takes in no more than what can be sent in the foreseeable future: a queue without end is a promise nobody keeps."""
+"""Limits how many notifications may wait, because the service could not send an endless queue in time."""
 
 import threading
 import time
@@ -14,15 +14,15 @@ COUNT_EVERY_S = 1.0
 
 
 class BacklogFull(Unavailable):
-    """As many notifications wait to be sent as the service takes on; try again when some have left."""
+    """Too many notifications wait to be sent; try again later."""
 
     code = "backlog_full"
     retry_after_s = 5
 
 
 class Backlog:
-    """Counts now and then, and in between what this process has added. Other processes may add as much until the next
-    count: the limit guards against a flood, and not against the last drop."""
+    """Counts at most once a second, and adds what this process takes in between. Other processes are seen at the next
+    count, so the limit can be exceeded for a second: it guards against floods and is not exact."""
 
     def __init__(
         self, count_live: Callable[[], int], limit: int, monotonic: Callable[[], float] = time.monotonic
@@ -46,7 +46,7 @@ class Backlog:
             self._live += 1
 
     def _count(self) -> None:
-        # While one counts, the others go by what is known.
+        # One thread counts; the others use the last count meanwhile.
         if not self._counting.acquire(blocking=False):
             return
         try:

@@ -1,4 +1,4 @@
-"""The queue that the table `notifications` is: claim and put back. SQL only; who calls it owns the transaction."""
+"""The table `notifications` as a queue: claim and put back. SQL only; the caller owns the transaction."""
 
 import json
 import random
@@ -30,7 +30,7 @@ _PUSH = NotificationType.PUSH
 
 @dataclass(frozen=True)
 class Claimed:
-    """A notification in the hands of one worker until `lease_until`."""
+    """A notification that one worker may send until `lease_until`."""
 
     notification: Notification
     attempt: int
@@ -38,10 +38,10 @@ class Claimed:
     lease_until: datetime
     devices: tuple[Device, ...] = ()
     settled: dict[str | None, Outcome] = field(default_factory=dict[str | None, Outcome])
-    """Devices that earlier attempts are done with, for good or ill."""
+    """Devices that earlier attempts reached, or that refused the notification for good."""
     recipient_channel: RecipientChannel | None = None
     is_retired: bool = False
-    """The directory's recipient_channel it was to go to is no longer in use."""
+    """The recipient's channel is disabled or retired, or its profile is retired."""
     action_id: UUID | None = None
 
     @property
@@ -53,7 +53,7 @@ class Claimed:
 class Claim:
     taken: list[Claimed]
     expired: list[Ended]
-    """Those that were too late to be sent, and have ended by that."""
+    """Notifications that were too late to be sent. They have the status EXPIRED now."""
 
     @property
     def size(self) -> int:
@@ -62,12 +62,12 @@ class Claim:
 
 STARVED_AFTER_S = 30.0
 STARVED_SHARE = 0.1
-"""How much of a claim goes to what has waited longest, whatever its priority: without it, a flood of urgent messages
-would keep everything else where it is for as long as it lasts."""
+"""The share of a claim for the notifications that have waited longest, of any priority. Without it, a flood of urgent
+notifications would hold back all others for as long as it lasts."""
 
-# Each priority is a range of its own in the index, read from its oldest due row and only as far as rows are still
-# wanted. `statement_timestamp()` rather than `clock_timestamp()` in the search: being stable, it bounds the scan.
-# Whoever called an action back could not wait for the messages that a worker held just then: they end here.
+# The index holds each priority as a range, which is read from its oldest due row until there are enough rows.
+# The search uses `statement_timestamp()` instead of `clock_timestamp()`: a stable function can bound an index scan.
+# Cancelling an action skips notifications that another transaction holds at that moment. They expire here instead.
 _CLAIMABLE = sql_in("n.status", CLAIMABLE)
 _DUE = """
     SELECT n.id, n.due_at, n.action_id FROM notifications n
@@ -86,7 +86,7 @@ CLAIM = text(
           FROM (VALUES ('URGENT'), ('HIGH'), ('NORMAL'), ('LOW')) AS p (priority) CROSS JOIN LATERAL ({due}) AS due
          LIMIT :limit - (SELECT count(*) FROM starved)
     ), taken AS MATERIALIZED (
-        SELECT id, (SELECT a.status = 'CANCELLED' FROM actions a WHERE a.id = action_id) AS called_back
+        SELECT id, (SELECT a.status = 'CANCELLED' FROM actions a WHERE a.id = action_id) AS cancelled
           FROM (SELECT * FROM starved UNION SELECT * FROM next) AS found
     )
     UPDATE notifications n
@@ -103,7 +103,7 @@ CLAIM = text(
     """.format(
         starved=_DUE.format(claimable=_CLAIMABLE, age=":starved_after_s", limit=":starved"),
         due=_DUE.format(claimable=_CLAIMABLE, age="0", limit=":limit"),
-        late="(taken.called_back OR n.expires_at <= statement_timestamp() OR"
+        late="(taken.cancelled OR n.expires_at <= statement_timestamp() OR"
         " n.created_at <= statement_timestamp() - make_interval(secs => :max_age_s)) IS TRUE",
     )
 )
@@ -119,7 +119,7 @@ def claim(
     max_age_s: float = 86_400,
     chance: Callable[[], float] = random.random,
 ) -> Claim:
-    # A claim of a few has no tenth; it gives way once in ten times.
+    # A tenth of a small claim is less than one row, so it takes one such row in one claim out of ten.
     starved = int(limit * STARVED_SHARE + chance())
     values: dict[str, Any] = {
         "notification_type": notification_type.value,
@@ -138,15 +138,15 @@ def claim(
         return Claim([], expired)
     devices = _devices(conn, {row.recipient_user_id for row in taken}) if notification_type is _PUSH else {}
     settled = _settled(conn, [row.id for row in taken if row.attempts > 1])
-    entries = _entries(conn, {row.channel_id for row in taken if row.channel_id is not None})
-    return Claim([_claimed(row, devices, settled, entries) for row in taken], expired)
+    channels = _recipient_channels(conn, {row.channel_id for row in taken if row.channel_id is not None})
+    return Claim([_claimed(row, devices, settled, channels) for row in taken], expired)
 
 
 def _claimed(
     row: Any,
     devices: dict[int, list[Device]],
     settled: dict[UUID, dict[str | None, Outcome]],
-    entries: dict[int, tuple[str, RecipientChannel]],
+    channels: dict[int, tuple[str, RecipientChannel]],
 ) -> Claimed:
     notification = Notification(
         id=row.id,
@@ -160,9 +160,9 @@ def _claimed(
         recipient_user_id=row.recipient_user_id,
         expires_at=row.expires_at,
     )
-    target, recipient_channel = entries.get(row.channel_id, ("", None))
+    target, recipient_channel = channels.get(row.channel_id, ("", None))
     if recipient_channel is not None and target != row.recipient:
-        # What belongs to the new address is not for the old one to read.
+        # The details belong to the new address; the notification goes to the old one, which must not see them.
         recipient_channel = replace(recipient_channel, meta={})
     return Claimed(
         notification,
@@ -199,9 +199,9 @@ def _devices(conn: Connection, user_ids: Iterable[int | None]) -> dict[int, list
     return found
 
 
-def _entries(conn: Connection, channel_ids: Collection[int]) -> dict[int, tuple[str, RecipientChannel]]:
-    """With the address that each has now. A channel that is being verified is not enabled by that, but its code must
-    reach it."""
+def _recipient_channels(conn: Connection, channel_ids: Collection[int]) -> dict[int, tuple[str, RecipientChannel]]:
+    """With the current address of each. Whether a channel is verified does not matter here, because the code that
+    verifies it must reach it."""
     if not channel_ids:
         return {}
     rows = conn.execute(
@@ -216,8 +216,8 @@ def _entries(conn: Connection, channel_ids: Collection[int]) -> dict[int, tuple[
 
 
 def _settled(conn: Connection, ids: Sequence[UUID]) -> dict[UUID, dict[str | None, Outcome]]:
-    """A device that was gone is not among them: if it is registered again, it is there again. Nor is one that refused
-    the message before an operator had it tried anew."""
+    """Leaves out a device that was gone, because it may be registered again, and a device that refused the
+    notification before an operator redrove it."""
     if not ids:
         return {}
     rows = conn.execute(
@@ -237,13 +237,13 @@ def _settled(conn: Connection, ids: Sequence[UUID]) -> dict[UUID, dict[str | Non
 
 _PUT_BACK = text(
     f"""
-    WITH told AS (
+    WITH returned AS (
         SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS row(id uuid, attempt int)
     ), released AS (
         UPDATE notifications n
            SET status = CASE WHEN n.failures > 0 THEN 'RETRYING' ELSE 'ACCEPTED' END, due_at = clock_timestamp()
-          FROM told
-         WHERE n.id = told.id AND {sql_in("n.status", PUT_BACK_FROM)} AND n.attempts = told.attempt
+          FROM returned
+         WHERE n.id = returned.id AND {sql_in("n.status", PUT_BACK_FROM)} AND n.attempts = returned.attempt
     )
     SELECT pg_notify(:channel, '')
     """
@@ -251,6 +251,6 @@ _PUT_BACK = text(
 
 
 def put_back(conn: Connection, claimed: Sequence[Claimed]) -> None:
-    """For other workers to take at once: nothing of it was begun."""
+    """Lets other workers claim them at once. This worker has not begun to send them."""
     rows = [{"id": str(one.id), "attempt": one.attempt} for one in claimed]
     conn.execute(_PUT_BACK, {"rows": json.dumps(rows), "channel": WAKE_CHANNEL})

@@ -1,4 +1,4 @@
-"""Notifications wait here until a channel has taken them; attempts tell what became of each try."""
+"""The tables of notifications, which are the queue as well, of their attempts, and of dead letters."""
 
 from sqlalchemy import (
     BigInteger,
@@ -26,10 +26,10 @@ from app.delivery.messages.values import DeadLetterStatus, NotificationStatus, O
 LIVE = "status IN ('ACCEPTED', 'SENDING', 'RETRYING')"
 FAILED = "status IN ('DEAD', 'EXPIRED', 'CANCELLED')"
 
-# The queue is the table: `due_at` is when a worker may (again) take the row, for a row that is being sent the end
-# of the lease. `attempts` counts claims and fences a worker that comes back after its lease was given to another;
-# `failures` counts the tries that a channel answered with a failure, so that a worker's death costs nobody a retry.
-# `fresh_from` is the attempt after which an operator had it tried anew: refusals before it no longer count.
+# The table is the queue. `due_at` is when a worker may claim the row; while it is being sent, the end of the lease.
+# `attempts` counts claims and is the fence against a worker whose lease has passed to another worker. `failures` counts
+# attempts that failed, so that the death of a worker costs no retry. `fresh_from` is the last attempt before an
+# operator redrove the notification: refusals up to it no longer count.
 notifications = Table(
     "notifications",
     metadata,
@@ -43,7 +43,7 @@ notifications = Table(
     Column("status", Text, nullable=False, server_default=INITIAL.value),
     Column("metadata", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
     Column("task_id", Uuid),
-    # The action and the step of it that this message is part of, and the directory's entry it goes to.
+    # The action and the step that it belongs to, and the recipient's channel that it goes to.
     Column("action_id", Uuid),
     Column("step_order", Integer),
     Column("channel_id", BigInteger),
@@ -82,7 +82,7 @@ notification_attempts = Table(
     Index("notification_attempts_notification_idx", "notification_id"),
 )
 
-# Whoever sends the same key again gets the same notification; `digest` tells whether it is the same request.
+# A repeated key returns the same notification; `digest` tells whether it is the same request.
 notification_keys = Table(
     "notification_keys",
     metadata,
@@ -93,7 +93,7 @@ notification_keys = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
 )
 
-# What was given up, with the reason. A letter without a notification is a step that never got so far.
+# What was given up, with the reason. A dead letter without a notification is of a step that created none.
 dead_letters = Table(
     "dead_letters",
     metadata,
@@ -123,7 +123,7 @@ dead_letters = Table(
     Index("dead_letters_action_idx", "action_id", postgresql_where=text("action_id IS NOT NULL")),
 )
 
-# Whether the coordinators know that letters pile up; whoever looks holds the row.
+# Whether the coordinators have been told that dead letters pile up. A process locks the row while it checks.
 delivery_alarms = Table(
     "delivery_alarms",
     metadata,

@@ -1,4 +1,4 @@
-"""What became of notifications, written down. SQL only; who calls it owns the transaction."""
+"""Records the results of attempts. SQL only; the caller owns the transaction."""
 
 import json
 from collections.abc import Sequence
@@ -27,21 +27,23 @@ from app.delivery.messages.values import (
 
 @dataclass(frozen=True)
 class Try:
+    """The result for one address in an attempt. A push has one for each device of the person."""
+
     device: Device | None
     result: Result
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What becomes of a notification after an attempt."""
+    """The status that a notification gets after an attempt."""
 
     status: NotificationStatus
     due_at: datetime | None = None
     error_code: str | None = None
     failed: bool = False
-    """Whether the attempt uses up a retry."""
+    """Whether the attempt counts as one of the retries."""
     retryable: bool = False
-    """Whether what was given up might have succeeded with more patience."""
+    """Whether a notification that is given up might have been sent with more retries."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,12 @@ class Recorded:
     notification_type: NotificationType
 
 
-# `attempts` is the fence: the row of a worker that lost its lease has moved on and is left alone. A retry beyond
-# `expires_at`, which may have been moved to now since the claim, is none; and what failed after it had lost its meaning
-# is no dead letter, because nobody could have it tried anew.
+# `attempts` is the fence: if a worker has lost its lease, the row has a higher number and stays as it is.
+# A notification expires if its retry would come after `expires_at`, which may have been moved to now since the claim.
+# It also expires if it failed after `expires_at`, because its dead letter could not be redriven.
 _RECORD = text(
     """
-    WITH told AS (
+    WITH reported AS (
         SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS row(
                id uuid, attempt int, status text, due_at timestamptz, error_code text, failed int)
     ), tried AS (
@@ -76,22 +78,23 @@ _RECORD = text(
                provider_message_id text)
     )
     UPDATE notifications n
-       SET status = CASE WHEN {late} THEN 'EXPIRED' ELSE told.status END,
-           due_at = CASE WHEN NOT {late} THEN told.due_at END,
-           finished_at = CASE WHEN {late} OR told.due_at IS NULL THEN clock_timestamp() END,
-           error_code = told.error_code,
-           failures = n.failures + told.failed
-      FROM told
-     WHERE n.id = told.id AND {from_state} AND n.attempts = told.attempt
+       SET status = CASE WHEN {late} THEN 'EXPIRED' ELSE reported.status END,
+           due_at = CASE WHEN NOT {late} THEN reported.due_at END,
+           finished_at = CASE WHEN {late} OR reported.due_at IS NULL THEN clock_timestamp() END,
+           error_code = reported.error_code,
+           failures = n.failures + reported.failed
+      FROM reported
+     WHERE n.id = reported.id AND {from_state} AND n.attempts = reported.attempt
     RETURNING n.id, n.status, n.error_code, n.priority, n.action_id, n.step_order, n.failures, n.notification_type,
               n.finished_at IS NOT NULL AS ended,
               extract(epoch FROM clock_timestamp() - n.created_at)::float8 AS latency_s
     """.format(
         from_state=sql_in("n.status", RECORDED_FROM),
-        late="(told.due_at >= n.expires_at OR told.status = 'DEAD' AND n.expires_at <= clock_timestamp()) IS TRUE",
+        late="(reported.due_at >= n.expires_at"
+        " OR reported.status = 'DEAD' AND n.expires_at <= clock_timestamp()) IS TRUE",
     )
 )
-# Only the token that failed: the phone may have registered a new one in the meantime.
+# Only with the token that failed, because the phone may have registered a new one in the meantime.
 _FORGET_DEVICES = text(
     """
     DELETE FROM devices d USING json_to_recordset(CAST(:rows AS json)) AS gone(device_id text, token text)
@@ -106,15 +109,19 @@ _SWITCH_OFF = text(
 
 
 def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Follower]) -> list[Recorded]:
-    """What was tried is kept whoever tried it; the notification moves on only for the worker that still holds it."""
+    """Keeps every try, but changes the status only if the worker still holds the notification.
+
+    The order of the statements is the lock order: notifications, devices and channels, dead letters, then the rows of
+    the followers.
+    """
     for report in reports:
         check_transition(NotificationStatus.SENDING, report.verdict.status)
     verdicts = [_verdict_row(report) for report in reports]
     tries = [_try_row(report, one) for report in reports for one in report.tries]
     rows = conn.execute(_RECORD, {"rows": json.dumps(verdicts), "tries": json.dumps(tries)}).all()
-    _believe_the_gone(conn, reports)
+    _remove_unreachable(conn, reports)
     retryable = {report.claimed.id for report in reports if report.verdict.retryable}
-    dead_letters.write(conn, [_letter(row, row.id in retryable) for row in rows if row.status == "DEAD"])
+    dead_letters.write(conn, [_dead_letter(row, row.id in retryable) for row in rows if row.status == "DEAD"])
     metadata = {report.claimed.id: report.claimed.notification.metadata for report in reports}
     ended = [Ended(row.id, row.action_id, metadata[row.id]) for row in rows if row.ended]
     for follow in followers:
@@ -132,7 +139,7 @@ def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Foll
 
 
 def stands_alone(report: Report) -> bool:
-    """True if one autocommitted statement is enough: nothing else has to change in the same transaction."""
+    """True if one autocommitted statement is enough, because nothing else has to change in the same transaction."""
     claimed = report.claimed
     if claimed.action_id is not None or CHALLENGE in claimed.notification.metadata:
         return False
@@ -140,7 +147,7 @@ def stands_alone(report: Report) -> bool:
     return report.verdict.status is not NotificationStatus.DEAD and not gone
 
 
-def _believe_the_gone(conn: Connection, reports: Sequence[Report]) -> None:
+def _remove_unreachable(conn: Connection, reports: Sequence[Report]) -> None:
     tries = [(report.claimed, one) for report in reports for one in report.tries]
     gone = [
         {"device_id": one.device.device_id, "token": one.device.token}
@@ -158,7 +165,7 @@ def _believe_the_gone(conn: Connection, reports: Sequence[Report]) -> None:
         conn.execute(_SWITCH_OFF, {"ids": off})
 
 
-def _letter(row: Any, retryable: bool) -> NewDeadLetter:
+def _dead_letter(row: Any, retryable: bool) -> NewDeadLetter:
     return NewDeadLetter(
         notification_id=row.id,
         action_id=row.action_id,
@@ -193,7 +200,6 @@ def _try_row(report: Report, one: Try) -> dict[str, Any]:
     }
 
 
-def _storable(told: str | None) -> str | None:
-    """A provider may say anything. What PostgreSQL cannot hold would keep what was sent from being written down, and
-    so have it sent again and again."""
-    return told and told.replace("\0", "").encode("utf-8", "replace").decode()
+def _storable(answered: str | None) -> str | None:
+    """Removes what PostgreSQL cannot store. If the record were refused, the notification would be sent again."""
+    return answered and answered.replace("\0", "").encode("utf-8", "replace").decode()

@@ -1,4 +1,7 @@
-"""When to try again. Pure: it looks at what happened and at the clock it is given, and returns a decision."""
+"""Decides when a notification is tried again. Pure: a result and a time in, a decision out.
+
+The policy of each channel is in the file of the channel.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ Rng = Callable[[], float]
 """A number from 0 to 1, as `random.random` gives it."""
 
 RETRYABLE = frozenset({Outcome.TRANSIENT, Outcome.UNKNOWN})
-# A provider's wish wins over our own backoff, but a nonsensical one must not bury a message.
+# The provider's Retry-After replaces our own backoff, up to this limit.
 LONGEST_WAIT_S = 3600.0
 
 
@@ -20,27 +23,27 @@ class RetryPolicy:
     retries: int
     backoff_s: tuple[float, ...] = (1.0, 5.0, 15.0)
     overloaded_backoff_s: tuple[float, ...] | None = None
-    """Where the provider itself is in trouble (5xx), if that is another."""
+    """After an answer that the provider itself is in trouble (5xx); None: as after any failure."""
     repeatable: bool = True
-    """Whether the receiver knows a message that comes again by its id. Where it does not, a message that may have
-    been taken is not sent again: a person would read it twice."""
+    """Whether the receiver recognises a repeated message by its id. If not, a message that the provider may have
+    taken is not sent again, because a person would read it twice."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a channel says of one try."""
+    """What a channel answers for one message."""
 
     outcome: Outcome
     error_code: str | None = None
     provider_message_id: str | None = None
     retry_after_s: float | None = None
-    """What the provider asked for."""
+    """The pause that the provider asked for."""
     overloaded: bool = False
     at_fault: bool = True
-    """Whether a failure speaks against the provider. A full mailbox or a number that is blocked does not, nor does a
-    provider that asks us to slow down."""
+    """Whether the failure is the provider's fault. It is not for a full mailbox, a blocked number, or a request to send
+    more slowly."""
     disables: bool = False
-    """The recipient wants no more: their entry in the directory is switched off."""
+    """The recipient wants no more messages, so their channel in the directory is disabled."""
 
     @property
     def counts_against_provider(self) -> bool:
@@ -59,7 +62,7 @@ class DeadLetter:
 
 @dataclass(frozen=True)
 class TooLate:
-    """The next try would come after the notification has lost its meaning."""
+    """The next attempt would come at or after `expires_at`."""
 
     error_code: str
 
@@ -70,10 +73,10 @@ RetryDecision = RetryAt | DeadLetter | TooLate
 def decide_retry(
     policy: RetryPolicy, result: Result, attempt: int, now: datetime, rng: Rng, expires_at: datetime | None = None
 ) -> RetryDecision:
-    """`attempt` counts failed tries, this one included."""
+    """`attempt` is the number of failed attempts, including this one."""
     code = result.error_code or result.outcome.value
-    lost_track = result.outcome is Outcome.UNKNOWN and not policy.repeatable
-    if result.outcome not in RETRYABLE or lost_track or attempt > policy.retries:
+    may_be_sent = result.outcome is Outcome.UNKNOWN and not policy.repeatable
+    if result.outcome not in RETRYABLE or may_be_sent or attempt > policy.retries:
         return DeadLetter(code)
     at = now + timedelta(seconds=_wait_s(policy, result, attempt, rng))
     return TooLate(code) if expires_at is not None and at >= expires_at else RetryAt(at)
@@ -81,9 +84,9 @@ def decide_retry(
 
 def _wait_s(policy: RetryPolicy, result: Result, attempt: int, rng: Rng) -> float:
     if result.retry_after_s is not None:
-        # Jitter is only ever added: nobody may come back earlier than they were asked to.
+        # The jitter is added, so that no attempt comes earlier than the provider asked for.
         return min(result.retry_after_s, LONGEST_WAIT_S) + rng()
     overloaded = result.overloaded and policy.overloaded_backoff_s is not None
-    steps = (policy.overloaded_backoff_s if overloaded else None) or policy.backoff_s
-    base = steps[min(attempt, len(steps)) - 1]
+    pauses_s = (policy.overloaded_backoff_s if overloaded else None) or policy.backoff_s
+    base = pauses_s[min(attempt, len(pauses_s)) - 1]
     return base * (1.0 + rng() / 2.0)

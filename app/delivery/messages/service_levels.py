@@ -1,4 +1,4 @@
-"""How well delivery keeps its service levels: what became of the notifications of the last hour."""
+"""Measures the service levels of delivery over the notifications of the last hour."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,22 +9,22 @@ from app.foundation.ids import earliest_id
 
 WINDOW = timedelta(hours=1)
 MOST = 20_000
-"""Of more than this, the newest are looked at: reading them takes milliseconds, and they tell as much."""
+"""At most this many notifications are measured, the newest: that takes milliseconds and is exact enough."""
 
 
 @dataclass(frozen=True)
 class ServiceLevels:
-    """Shares are of the notifications that came to an end; all is well where there were none."""
+    """Shares of the notifications that ended. Without any, the values are those of a healthy service."""
 
     p95_s: float
-    """From the creation of a notification to its being sent."""
+    """From the creation of a notification until it is sent."""
     success_rate: float
     dlq_rate: float
     critical_exhausted_rate: float
-    """Of the urgent ones: given up although more patience might have helped."""
+    """The share of urgent notifications that were given up although more retries might have helped."""
 
 
-# Ids are made in the order of time, so the newest are one end of the primary key.
+# Ids increase with time, so the newest notifications are at one end of the primary key.
 _MEASURE = text(
     """
     WITH ended AS (

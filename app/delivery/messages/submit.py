@@ -1,4 +1,4 @@
-"""Takes in a notification for an address: one statement, so that whoever waits for it waits for one commit."""
+"""Takes in a notification for an address in one statement, so that the caller waits for one commit."""
 
 import hashlib
 import json
@@ -19,23 +19,23 @@ from app.foundation.ids import uuid7
 
 @dataclass(frozen=True)
 class NewSubmission:
-    """A notification for one address of the kind that its type asks for."""
+    """A notification for one address, which has to suit the type."""
 
     notification_type: NotificationType
     recipient: str = field(repr=False)
-    """As `check_address` gives it back."""
+    """As `check_address` returns it."""
     body: str = field(repr=False)
     subject: str = field(default="", repr=False)
     priority: Priority = Priority.NORMAL
     metadata: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
     expires_at: datetime | None = None
     channel_id: int | None = None
-    """The directory's entry it goes to, if it is in there."""
+    """The recipient's channel in the directory, if the address is in the directory."""
 
 
 @dataclass(frozen=True)
 class SubmissionKey:
-    """Whoever sends it again asks for the same notification again."""
+    """The same key from the same caller means the same notification."""
 
     caller_id: int
     text: str
@@ -46,15 +46,15 @@ class Submitted:
     id: UUID
     submitted_at: datetime
     is_new: bool
-    """False where the key had brought it before."""
+    """False if an earlier request with the same key created it."""
 
 
 USER = "user:"
-# Apps tell by the id whether they have shown a message already.
+# Apps get the id of the notification in its data, and recognise by it a message that they have shown.
 _FOR_APPS = frozenset({NotificationType.PUSH, NotificationType.IN_APP})
 
-# Nothing is written for a user who does not exist, for what is too late, and for a key that was used before: the
-# first to write its key decides, and everybody else waits for that commit.
+# Writes nothing if the user does not exist, if `expires_at` has passed, or if the key was used before. Of several
+# requests with one key, the first to insert the key writes the notification, and the others wait for its commit.
 _SUBMIT = text(
     """
     WITH wanted AS MATERIALIZED (
@@ -85,16 +85,16 @@ _FIND_KEY = text(
 
 
 def submit(conn: Connection, new: NewSubmission, key: SubmissionKey | None = None) -> Submitted:
-    """The recipient is one that `check_address` has let through. The same key brings the same notification again."""
+    """The recipient has been checked by `check_address`. The same key returns the same notification."""
     values = _values(new, key)
     row = conn.execute(_SUBMIT, values).one_or_none()
     if row is not None:
         return Submitted(values["id"], row.created_at, is_new=True)
     before = conn.execute(_FIND_KEY, values).one_or_none() if key is not None else None
     if before is None:
-        problems = _of_the_moment(conn, values["user_id"], new.expires_at)
+        problems = _check_database(conn, values["user_id"], new.expires_at)
         if not problems:
-            # The user came into being between the two statements.
+            # The user was created between the two statements.
             return submit(conn, new, key)
         raise InvalidValues(problems)
     if before.digest != values["digest"]:
@@ -126,14 +126,14 @@ def _values(new: NewSubmission, key: SubmissionKey | None) -> dict[str, Any]:
 
 
 def user_in(notification_type: str, recipient: str) -> int | None:
-    """The user whom an address means, as `check_address` writes it."""
+    """The user that a checked address names."""
     is_user = notification_type in _FOR_APPS and recipient.startswith(USER)
     return int(recipient.removeprefix(USER)) if is_user else None
 
 
 def digest(new: NewSubmission) -> bytes:
-    """Tells whether two requests ask for the same, however they were spelled."""
-    said = [
+    """Equal for two requests with the same content, however their JSON is written."""
+    content = [
         new.notification_type,
         new.recipient,
         new.subject,
@@ -143,16 +143,16 @@ def digest(new: NewSubmission) -> bytes:
         new.channel_id,
         new.expires_at.isoformat() if new.expires_at else None,
     ]
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).digest()
 
 
 def check_submission(conn: Connection, new: NewSubmission, country_code: str) -> NewSubmission:
-    """With the recipient in the one form that an address has; or everything that is wrong with it."""
-    recipient, problems = _of_itself(new.notification_type, new.recipient, new.metadata, country_code)
+    """Returns it with the recipient in canonical form; raises `InvalidValues` with everything that is wrong."""
+    recipient, problems = _check_values(new.notification_type, new.recipient, new.metadata, country_code)
     if not problems:
         return replace(new, recipient=recipient)
     user_id = user_in(new.notification_type, recipient)
-    raise InvalidValues(problems | _of_the_moment(conn, user_id, new.expires_at))
+    raise InvalidValues(problems | _check_database(conn, user_id, new.expires_at))
 
 
 def refusals_of_submission(
@@ -163,19 +163,19 @@ def refusals_of_submission(
     expires_at: datetime | None,
     country_code: str,
 ) -> dict[str, str]:
-    """What is wrong with the values that can be read at all, by field; for a request that is refused anyway."""
-    address, problems = _of_itself(notification_type, recipient, metadata, country_code)
+    """The problems of the values that could be read, by field, for a request that is refused anyway."""
+    address, problems = _check_values(notification_type, recipient, metadata, country_code)
     user_id = user_in(notification_type, address) if notification_type else None
-    return problems | _of_the_moment(conn, user_id, expires_at)
+    return problems | _check_database(conn, user_id, expires_at)
 
 
-def _of_itself(
+def _check_values(
     notification_type: NotificationType | None,
     recipient: str | None,
     metadata: dict[str, Any] | None,
     country_code: str,
 ) -> tuple[str, dict[str, str]]:
-    """The address in its one form, or nothing; and what is wrong without asking anybody."""
+    """The address in canonical form, or empty; and the problems that show without the database."""
     problems: dict[str, str] = {}
     address = ""
     if notification_type is not None and recipient is not None:
@@ -189,7 +189,7 @@ def _of_itself(
     return address, problems
 
 
-_OF_THE_MOMENT = text(
+_CHECK_DATABASE = text(
     """
     SELECT (CAST(:user_id AS bigint) IS NOT NULL AND NOT EXISTS (SELECT FROM users WHERE id = :user_id)) AS unknown,
            (CAST(:expires_at AS timestamptz) <= clock_timestamp()) IS TRUE AS late
@@ -197,10 +197,10 @@ _OF_THE_MOMENT = text(
 )
 
 
-def _of_the_moment(conn: Connection, user_id: int | None, expires_at: datetime | None) -> dict[str, str]:
-    """What only the database can tell: who exists, and what time it is."""
+def _check_database(conn: Connection, user_id: int | None, expires_at: datetime | None) -> dict[str, str]:
+    """The problems that only the database can see: which users exist, and what time it is."""
     if user_id is None and expires_at is None:
         return {}
-    row = conn.execute(_OF_THE_MOMENT, {"user_id": user_id, "expires_at": expires_at}).one()
+    row = conn.execute(_CHECK_DATABASE, {"user_id": user_id, "expires_at": expires_at}).one()
     problems = {"recipient": "is not the id of a user"} if row.unknown else {}
     return problems | ({"expiresAt": "has passed already"} if row.late else {})

@@ -1,4 +1,4 @@
-"""The values that all of delivery names: a notification, its kinds and states, and where it goes."""
+"""The values that all of delivery uses: a notification, its types and states, and its addresses."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ ACTION_TOPIC = "action"
 
 
 class NotificationType(StrEnum):
-    """The kind of channel a notification leaves by."""
+    """The kind of channel that sends a notification."""
 
     EMAIL = "EMAIL"
     SMS = "SMS"
@@ -28,7 +28,7 @@ class NotificationType(StrEnum):
 
     @property
     def channel_type(self) -> str:
-        """As the directory, plans and events write it."""
+        """The spelling of the directory, of plans and of published events."""
         return self.value.lower()
 
 
@@ -56,24 +56,24 @@ class DeadLetterStatus(StrEnum):
     OPEN = "OPEN"
     REDRIVEN = "REDRIVEN"
     COVERED = "COVERED"
-    """Another channel, or a later try, brought the message."""
+    """Another channel or a later attempt delivered it."""
     DISCARDED = "DISCARDED"
-    """Somebody has decided that it need not arrive any more."""
+    """Somebody has decided that it need not be delivered any more."""
 
 
 class Outcome(StrEnum):
-    """What became of one try to reach one address."""
+    """The result of sending to one address."""
 
     SENT = "SENT"
     TRANSIENT = "TRANSIENT"
     PERMANENT = "PERMANENT"
     RECIPIENT_GONE = "RECIPIENT_GONE"
     UNKNOWN = "UNKNOWN"
-    """The provider may or may not have taken it."""
+    """The provider may have taken the message."""
 
 
 VERIFICATION = "verification"
-"""In the metadata of a notification whose words prove who reads them: nobody else may see them."""
+"""A key in the metadata of a notification that carries a verification code: its text is shown to nobody else."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Notification:
     id: UUID
     notification_type: str
     recipient: str = field(repr=False)
-    """An address of the kind that the type asks for: a person's mail, phone, token or URL stays out of logs."""
+    """An e-mail address, phone number, token or URL, as the type requires. It is kept out of logs."""
     subject: str = field(repr=False)
     body: str = field(repr=False)
     priority: Priority
@@ -92,7 +92,7 @@ class Notification:
 
     @property
     def data(self) -> dict[str, str]:
-        """What an app or a machine gets besides the words."""
+        """What an app or a machine gets besides the text."""
         return self.metadata.get("data") or {}
 
     @property
@@ -104,27 +104,27 @@ class Notification:
 class Device:
     device_id: str
     token: str = field(repr=False)
-    """Whoever has it can reach the phone: it stays out of logs and errors."""
+    """Anybody who has it can send to the phone, so it is kept out of logs and errors."""
     address_kind: AddressKind
 
 
 @dataclass(frozen=True)
 class RecipientChannel:
-    """What the directory knows about the channel of a recipient."""
+    """A channel of a profile in the directory."""
 
     channel_id: int
     meta: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    """Sign what goes to a webhook; the newest first."""
+    """They sign webhooks; the newest comes first."""
 
 
 CHALLENGE = "challenge"
-"""In the metadata of the notification that verifies a webhook: what must come back."""
+"""A key in the metadata of a notification that verifies a webhook: the text that the webhook has to return."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A notification that has just come to its end."""
+    """A notification that has just got a final status."""
 
     id: UUID
     action_id: UUID | None

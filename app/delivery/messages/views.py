@@ -52,12 +52,12 @@ def list_notifications(
     cursor: str | None = None,
     limit: int = 50,
 ) -> Page[NotificationView]:
-    """Newest first; ids are made in the order of time."""
+    """Newest first: ids increase with time."""
     query = select(notifications).order_by(notifications.c.id.desc()).limit(limit + 1)
     if recipient_user_id is not None:
         query = query.where(notifications.c.recipient_user_id == recipient_user_id)
     if status is not None:
-        # Spelled out, because a partial index is of use only where the planner can see the value.
+        # A literal, because the planner uses a partial index only for a value that it can see.
         query = query.where(notifications.c.status == literal_column(f"'{status.value}'"))
     if notification_type is not None:
         query = query.where(notifications.c.notification_type == notification_type.value)
@@ -81,7 +81,7 @@ def _attempts(conn: Connection, id_: UUID) -> list[AttemptView]:
         ),
         {"id": id_},
     )
-    # A phone that was given by its token alone has no id.
+    # A phone that was addressed by its token alone has no id.
     return [
         AttemptView(
             row.attempt, row.device_id or None, Outcome(row.outcome), row.error_code, row.provider_message_id, row.at
@@ -94,7 +94,7 @@ SHOWN_OF_A_TOKEN = 4
 
 
 def shown_recipient(notification_type: str, recipient: str, user_id: int | None) -> str:
-    """Whoever has a phone's token can reach the phone, so its end is all that is shown of it."""
+    """Anybody who has the token of a phone can send to it, so only the end of the token is shown."""
     if notification_type != NotificationType.PUSH or user_id is not None:
         return recipient
     return "…" + recipient[SHOWN_OF_A_TOKEN:][-SHOWN_OF_A_TOKEN:]
@@ -104,7 +104,7 @@ HIDDEN = "••••••"
 
 
 def _view(row: RowMapping, attempts: list[AttemptView] | None = None) -> NotificationView:
-    # Of a message that is for no entry of the directory, the word is the sender's own, and hides nothing.
+    # Without a channel of the directory, the key in the metadata is the sender's own and hides nothing.
     is_secret = VERIFICATION in row["metadata"] and row["channel_id"] is not None
     return NotificationView(
         id=row["id"],
