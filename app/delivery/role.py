@@ -1,5 +1,5 @@
-"""What one process of the role `delivery` runs: the dispatcher, and beside it the threads that take in actions, advance
-them, publish their results, and watch the dead letters."""
+"""The role `delivery`: the dispatcher, and beside it the threads that take in actions, run them, publish their results
+and watch the number of dead letters."""
 
 import threading
 from collections.abc import Generator
@@ -17,9 +17,9 @@ from app.delivery.sending.dispatcher import Dispatcher
 from app.redis_store.publisher import Publisher
 
 LEAVE_S = 5.0
-"""How long a thread beside the dispatcher may take to end."""
+"""How long a thread beside the dispatcher may take to stop."""
 
-# The order is the lock order: rows of actions before rows of the directory.
+# Followers lock rows in this order: actions before the directory.
 FOLLOWERS: tuple[Follower, ...] = (wake_actions, settle_challenges)
 
 
@@ -42,11 +42,11 @@ class DeliveryRole:
         announcer.on(EVENT_TOPIC, publisher.bell.ring)
 
     def run(self, stop: threading.Event) -> None:
-        with self._beside(stop):
+        with self._with_other_threads(stop):
             self.dispatcher.run(stop)
 
     @contextmanager
-    def _beside(self, stop: threading.Event) -> Generator[None]:
+    def _with_other_threads(self, stop: threading.Event) -> Generator[None]:
         threads = [
             threading.Thread(target=one.run, args=(stop,), name=type(one).__name__.lower(), daemon=True)
             for one in (self._intake, self._publisher, self._conductor, self._alarm)

@@ -138,7 +138,7 @@ def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Foll
     ]
 
 
-def stands_alone(report: Report) -> bool:
+def fits_one_statement(report: Report) -> bool:
     """True if one autocommitted statement is enough, because nothing else has to change in the same transaction."""
     claimed = report.claimed
     if claimed.action_id is not None or CHALLENGE in claimed.notification.metadata:

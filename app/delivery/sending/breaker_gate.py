@@ -1,4 +1,4 @@
-"""What a worker asks before it sends, and tells afterwards: the way to the breakers that all workers share."""
+"""Asks the breakers that all workers share before a message is sent, and tells them its result."""
 
 import threading
 import time
@@ -13,9 +13,9 @@ from app.redis_store.breakers import GO, Breakers, Passage, Permit
 log = structlog.get_logger(__name__)
 
 MOST_KNOWN = 1_000
-"""Anybody who submits webhooks names providers, and so this many are remembered and no more."""
+"""Every host of a webhook is a provider, so the number of those remembered is limited."""
 LOOK_EVERY_S = 0.25
-"""How long a worker believes that a breaker is closed, and how long it keeps its successes to itself."""
+"""How long a breaker counts as closed after it was asked, and how long successes are collected before it is told."""
 
 
 @dataclass
@@ -26,8 +26,8 @@ class _Known:
 
 
 class BreakerGate:
-    """What a worker of this process asks before it sends. It spares the shared state most questions while all is
-    well, and lets everything through while that state cannot be reached: a breaker must never be what fails.
+    """Asks the shared state rarely while a provider works. While the shared state cannot be reached it lets everything
+    through, because a breaker must not be the reason that nothing is sent.
     """
 
     def __init__(self, breakers: Breakers, now: Callable[[], float] = time.monotonic) -> None:
@@ -55,7 +55,7 @@ class BreakerGate:
             known = self._find(name)
             probe = permit.passage is Passage.PROBE
             if not probe:
-                # What succeeded before the breaker opened must not be taken for the success of a probe.
+                # A probe reports its own calls only: earlier successes must not close the breaker.
                 calls += known.calls
             if not probe and not failures and self._now() - known.told_at < LOOK_EVERY_S:
                 known.calls = calls
@@ -71,7 +71,7 @@ class BreakerGate:
     def _find(self, name: str) -> _Known:
         if name not in self._known:
             while len(self._known) >= MOST_KNOWN:
-                # The one that came first. What it kept to itself are successes, and few.
+                # The oldest. Its untold calls are few, and all are successes.
                 del self._known[next(iter(self._known))]
             self._known[name] = _Known(told_at=self._now())
         return self._known[name]

@@ -1,6 +1,6 @@
-"""One channel's way from the table of notifications to its provider: claim, wait in memory, carry, report.
+"""Claims the notifications of one type, keeps them in a queue in memory, sends them and hands on the reports.
 
-Each channel has a lane of its own, with its own queue and its own threads, so that one that hangs delays no other.
+Each type has a worker with its own queue and its own threads, so that a channel that hangs delays no other.
 """
 
 import threading
@@ -25,16 +25,16 @@ from app.foundation.loop import LONGEST_PAUSE_S, DoublingPause
 
 log = structlog.get_logger(__name__)
 
-# How long a loop may be deaf to the order to stop.
+# How long a loop may take to notice that it should stop.
 _SLICE_S = 0.2
-# How much work is taken in hand at once: so much that no thread waits for the next claim, so little that an urgent
-# message does not stand behind a long queue of ours, nor a lease run out in it.
-_HAND_S = 0.25
+# How much work a worker claims ahead: enough that no thread waits for the next claim, but little enough that an urgent
+# notification does not wait behind a long queue in memory and that no lease runs out there.
+_CLAIMED_AHEAD_S = 0.25
 _FIRST_GUESS_S = 0.1
-# When it is back: what workers, of this process and of others, sent meanwhile may have outlived its lease, and would be
-# sent again if it were claimed before they have written it down.
-_RECORDS_FIRST_S = 1.0
-_RECORDS_AT_MOST_S = 5.0
+# After the database was away, the leases of notifications that were sent meanwhile may have run out. A claim would send
+# them again, so it waits until the recorders of this process and of others have recorded them.
+_RECORDERS_FIRST_S = 1.0
+_RECORDER_AT_MOST_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ChannelWorkerOptions:
     threads: int = 2
     poll_s: float = 1.0
     lease_s: float = 30.0
-    """Longer than anything a channel does, or a message would be taken from a worker that is still sending it."""
+    """Longer than any call of a channel. Otherwise another worker would claim a notification that is being sent."""
     claim_limit: int = 200
     max_age_s: float = 86_400.0
 
@@ -54,7 +54,7 @@ class ChannelWorker:
         db: Database,
         type_: NotificationType,
         channel: Channel,
-        courier: Sender,
+        sender: Sender,
         recorder: Recorder,
         metrics: DeliveryMetrics,
         options: ChannelWorkerOptions,
@@ -63,7 +63,7 @@ class ChannelWorker:
         self.type = type_
         self._db = db
         self._channel = channel
-        self._courier = courier
+        self._sender = sender
         self._recorder = recorder
         self._metrics = metrics
         self._options = options
@@ -73,12 +73,12 @@ class ChannelWorker:
         )
         self._announced = threading.Event()
         self._room = threading.Condition()
-        self._in_hand = 0
+        self._held = 0
         self._pause = DoublingPause()
-        self._was_away = False
+        self._database_was_away = False
         self._send_s = _FIRST_GUESS_S
         name = type_.channel_type
-        self._claimer = threading.Thread(target=self._claim_on, name=f"claimer-{name}", daemon=True)
+        self._claimer = threading.Thread(target=self._run_claims, name=f"claimer-{name}", daemon=True)
         self._consumers = [
             threading.Thread(target=self._consume, name=f"notification-consumer-{name}-{number}", daemon=True)
             for number in range(options.threads)
@@ -86,11 +86,11 @@ class ChannelWorker:
         self._stop = threading.Event()
 
     def run_once(self) -> int:
-        """One claim, sent and recorded in the calling thread; says how many notifications were dealt with."""
+        """Claims once, sends and records in the calling thread. Returns the number of notifications claimed."""
         found = self._claim(self._options.claim_limit)
         size = self._channel.batch_size
         for start in range(0, len(found.taken), size):
-            self._recorder.write(self._courier.deliver(found.taken[start : start + size]))
+            self._recorder.write(self._sender.send(found.taken[start : start + size]))
         return found.size
 
     def start(self) -> None:
@@ -101,22 +101,22 @@ class ChannelWorker:
         """There may be something to claim."""
         self._announced.set()
 
-    # ---- the producer --------------------------------------------------------------------------------------
+    # ---- claiming ------------------------------------------------------------------------------------------
 
-    def _claim_on(self) -> None:
+    def _run_claims(self) -> None:
         while not self._stop.is_set():
             limit = self._wait_for_room()
             if limit:
-                self._fill(limit)
+                self._claim_and_queue(limit)
 
-    def _fill(self, limit: int) -> None:
+    def _claim_and_queue(self, limit: int) -> None:
         self._announced.clear()
         try:
-            if self._was_away:
-                self._let_records_go_first()
+            if self._database_was_away:
+                self._wait_for_recorders()
             found = self._claim(limit)
         except Unavailable:
-            self._was_away = True
+            self._database_was_away = True
             pause_s = self._pause.next_s()
             log.warning("delivery_claim_waits", type=self.type, pause_s=pause_s)
             self._stop.wait(pause_s)
@@ -126,15 +126,15 @@ class ChannelWorker:
             self._stop.wait(LONGEST_PAUSE_S)
             return
         self._pause.reset()
-        self._take_in(found.taken)
+        self._queue(found.taken)
         if found.size < limit:
             self._announced.wait(self._options.poll_s)
 
-    def _let_records_go_first(self) -> None:
+    def _wait_for_recorders(self) -> None:
         self._db.now()
-        self._stop.wait(_RECORDS_FIRST_S)
-        self._recorder.wait_until_written(_RECORDS_AT_MOST_S)
-        self._was_away = False
+        self._stop.wait(_RECORDERS_FIRST_S)
+        self._recorder.wait_until_written(_RECORDER_AT_MOST_S)
+        self._database_was_away = False
 
     def _claim(self, limit: int) -> Claim:
         options = self._options
@@ -147,83 +147,83 @@ class ChannelWorker:
             self._metrics.count_expired(self.type, len(found.expired))
         return found
 
-    def _take_in(self, taken: list[Claimed]) -> None:
+    def _queue(self, taken: list[Claimed]) -> None:
         with self._room:
-            self._in_hand += len(taken)
+            self._held += len(taken)
         for number, one in enumerate(taken):
             try:
                 self._buffer.put(one)
             except BufferClosed:
-                self._give_back(taken[number:])
+                self._put_back(taken[number:])
                 break
         self._metrics.count_produced(self.type, len(taken))
         self._show_depth()
 
     def _wait_for_room(self) -> int:
-        """How many may be claimed; nothing for a handful, which would cost a transaction each."""
+        """How many may be claimed; 0 while there is room for a few only, because each claim costs a transaction."""
         capacity = self._capacity()
         worthwhile = max(1, min(capacity // 4, self._options.claim_limit))
         with self._room:
-            self._room.wait_for(lambda: capacity - self._in_hand >= worthwhile, timeout=_SLICE_S)
-            room = capacity - self._in_hand
+            self._room.wait_for(lambda: capacity - self._held >= worthwhile, timeout=_SLICE_S)
+            room = capacity - self._held
         return min(room, self._options.claim_limit) if room >= worthwhile else 0
 
     def _capacity(self) -> int:
-        """At least one batch for every thread and one waiting for it; more where sending goes fast."""
-        hand = self._options.threads * self._channel.batch_size
-        batches = max(2, int(_HAND_S / max(self._send_s, 1e-6)))
-        return min(batches * hand, self._options.capacity)
+        """At least two batches for every thread, one of them waiting; more if sending is fast."""
+        at_once = self._options.threads * self._channel.batch_size
+        batches = max(2, int(_CLAIMED_AHEAD_S / max(self._send_s, 1e-6)))
+        return min(batches * at_once, self._options.capacity)
 
-    # ---- the consumers -------------------------------------------------------------------------------------
+    # ---- sending -------------------------------------------------------------------------------------------
 
     def _consume(self) -> None:
         while taken := self._buffer.take(self._channel.batch_size):
             self._show_depth()
-            self._carry(taken)
+            self._send(taken)
 
-    def _carry(self, taken: list[Claimed]) -> None:
+    def _send(self, taken: list[Claimed]) -> None:
         began = time.monotonic()
         try:
-            reports = self._courier.deliver(taken)
+            reports = self._sender.send(taken)
         except Exception as error:
-            # Their leases run out, and they are tried again.
+            # Their leases run out, and they are claimed again.
             log.error("delivery_batch_failed", type=self.type, count=len(taken), **describe_error(error))
             self._metrics.count_handler_error(self._channel.name)
             self._free(len(taken))
             return
         took_s = time.monotonic() - began
-        # A moving average; that two threads may lose an update of each other does not matter to it.
+        # A moving average. Two threads may overwrite each other's update, which does not matter to an average.
         self._send_s += 0.1 * (took_s - self._send_s)
         self._metrics.observe_handler(self._channel.name, took_s, reports)
         self._recorder.put(reports, self._free)
 
     def _free(self, number: int) -> None:
         with self._room:
-            self._in_hand -= number
+            self._held -= number
             self._room.notify()
 
     def _show_depth(self) -> None:
         self._metrics.set_depth(self.type, len(self._buffer), self._buffer.capacity)
 
-    # ---- the end -------------------------------------------------------------------------------------------
+    # ---- stopping ------------------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """No more is claimed, and what nobody has begun goes back for other workers."""
+        """Claims no more, and puts back what no thread has begun to send."""
         self._stop.set()
         self._announced.set()
-        self._give_back(self._buffer.close())
+        self._put_back(self._buffer.close())
 
     def join(self, until: float) -> bool:
-        """Waits, by the monotonic clock, for what is being sent; False where it is not over by then."""
+        """Waits for what is being sent until `until`, a monotonic time. False if a thread is still sending then."""
         for thread in (self._claimer, *self._consumers):
             thread.join(max(until - time.monotonic(), 0))
         return not any(thread.is_alive() for thread in self._consumers)
 
     def begin_nothing_more(self) -> None:
-        """Of a batch that is being sent, the rest is left to other workers."""
-        self._courier.begin_nothing_more()
+        """Leaves the rest of the batches that are being sent to other workers."""
+        self._sender.begin_nothing_more()
 
-    def _give_back(self, claimed: list[Claimed]) -> None:
+    def _put_back(self, claimed: list[Claimed]) -> None:
         if not claimed:
             return
         self._free(len(claimed))

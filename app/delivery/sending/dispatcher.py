@@ -23,14 +23,14 @@ from app.redis_store.breakers import Breakers, MemoryBreakers
 
 log = structlog.get_logger(__name__)
 
-# To finish what is being sent; then, for what may end early; then, to write down the last results.
+# The phases of draining: finish what is being sent, then stop inside batches, then record the last results.
 DRAIN_S = 30.0
 ABORT_S = 10.0
 RECORD_S = 3.0
 
 
 class Dispatcher:
-    """Several may run side by side, in any number of processes."""
+    """Any number may run side by side, in one process or in several."""
 
     def __init__(
         self,
@@ -88,8 +88,8 @@ class Dispatcher:
         self._drain()
 
     def _drain(self) -> None:
-        """Finishes what is being sent, then only what cannot be left off, writes it down, and gives the rest back to
-        other workers. The leases of what hangs all the same run out by themselves."""
+        """Finishes what is being sent. After `drain_s`, only what a channel has begun is finished and the rest of the
+        batches is left to other workers. What hangs even after `abort_s` is claimed again when its lease ends."""
         for worker in self._workers:
             worker.stop()
         hanging = _join(self._workers, self._drain_s)
@@ -105,7 +105,7 @@ class Dispatcher:
 
 
 def _join(workers: Sequence[ChannelWorker], within_s: float) -> list[ChannelWorker]:
-    """Those that did not end in time."""
+    """The workers that did not end in time."""
     until = time.monotonic() + within_s
     return [worker for worker in workers if not worker.join(until)]
 
@@ -113,6 +113,6 @@ def _join(workers: Sequence[ChannelWorker], within_s: float) -> list[ChannelWork
 def _channel_for(type_: NotificationType, channels: Channels) -> Channel:
     try:
         return channels.find(type_)
-    except NoChannel as nobody:
-        log.warning("delivery_type_unserved", type=type_.value, told=str(nobody))
+    except NoChannel as error:
+        log.warning("delivery_type_unserved", type=type_.value, reason=str(error))
         return UnservedChannel(type_)

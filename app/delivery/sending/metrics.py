@@ -1,4 +1,4 @@
-"""What a dispatcher counts. Where several processes share a directory for metrics, each gauge is the sum of theirs."""
+"""The metrics of a dispatcher. If several processes share a directory for metrics, a gauge is the sum of theirs."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,32 +16,34 @@ _HANDLER_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30
 class DeliveryMetrics:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
-        self._produced = self._counter("produced", "Notifications taken from the table into memory.", "type")
-        self._consumed = self._counter("consumed", "Notifications that were dealt with and written down.", "type")
-        self._sent = self._counter("sent", "Notifications that a channel took.", "type")
-        self._retried = self._counter("retried", "Attempts that failed and will be made again.", "type", "error_code")
+        self._produced = self._counter("produced", "Notifications claimed and put into the queue in memory.", "type")
+        self._consumed = self._counter("consumed", "Notifications whose attempt was recorded.", "type")
+        self._sent = self._counter("sent", "Notifications sent.", "type")
+        self._retried = self._counter("retried", "Attempts that failed and are repeated later.", "type", "error_code")
         self._dead = self._counter("dead", "Notifications given up.", "type", "error_code")
         self._critical_dead = self._counter("critical_dead", "Urgent notifications given up.", "type")
-        self._expired = self._counter("expired", "Notifications too late to be sent.", "type")
-        self._refused = self._counter("refused", "Records of workers that had lost their lease.")
-        self._handler_errors = self._counter("handler_errors", "Tries that failed.", "handler", "outcome")
+        self._expired = self._counter("expired", "Notifications that expired before they were sent.", "type")
+        self._refused = self._counter("refused", "Reports of workers that had lost their lease.")
+        self._handler_errors = self._counter(
+            "handler_errors", "Messages that a channel could not send.", "handler", "outcome"
+        )
         self._latency = Histogram(
             "yaninda_delivery_latency_seconds",
-            "From a notification's creation to the record that it was sent.",
+            "Time from the creation of a notification until it is recorded as sent.",
             ["type"],
             buckets=_LATENCY_S,
             registry=self.registry,
         )
         self._handler_s = Histogram(
             "yaninda_delivery_handler_seconds",
-            "Time a handler took for one batch.",
+            "Time that a channel took for one batch.",
             ["handler"],
             buckets=_HANDLER_S,
             registry=self.registry,
         )
-        self._depth = self._gauge("queue_depth", "Notifications waiting in memory.")
-        self._free = self._gauge("queue_free", "Room left in memory.")
-        self._used = self._gauge("queue_used_ratio", "Share of the room in memory that is in use.")
+        self._depth = self._gauge("queue_depth", "Notifications in the queue in memory.")
+        self._free = self._gauge("queue_free", "Room left in the queue in memory.")
+        self._used = self._gauge("queue_used_ratio", "Share of the queue in memory that is in use.")
 
     def _counter(self, name: str, about: str, *labels: str) -> Counter:
         return Counter(f"yaninda_delivery_{name}", about, labels, registry=self.registry)

@@ -1,4 +1,4 @@
-"""Writes down what became of notifications, many in one transaction."""
+"""Records the results of attempts, many in one transaction."""
 
 import queue
 import threading
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from app.db.database import Database
-from app.delivery.messages.outcomes import Report, record, stands_alone
+from app.delivery.messages.outcomes import Report, fits_one_statement, record
 from app.delivery.messages.values import Follower
 from app.delivery.sending.metrics import DeliveryMetrics
 from app.foundation.errors import Unavailable
@@ -20,15 +20,15 @@ from app.foundation.loop import DoublingPause
 log = structlog.get_logger(__name__)
 
 GROUP_S = 0.010
-"""How long a result may wait for others. Without waiting, each is written by whoever brings it."""
+"""How long a report may wait for others. With 0, `put` records in the thread that calls it."""
 GROUP_SIZE = 500
 FIRST_PAUSE_S = 0.05
-# Short, because lanes wait for it after the database was away.
+# Short, because channel workers wait for the recorder after the database was away.
 LONGEST_PAUSE_S = 0.5
 
 
 @dataclass(frozen=True)
-class _Handed:
+class _Batch:
     reports: list[Report]
     on_recorded: Callable[[int], None]
 
@@ -36,7 +36,7 @@ class _Handed:
 class Recorder:
     """A thread that gathers reports for up to `GROUP_S` and commits them together.
 
-    While the database is away it keeps them: what it holds has been sent, and forgetting it would send it again.
+    It keeps them while the database is away, because their messages have been sent and would be sent again.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Recorder:
         self._group_s = group_s
         self._metrics = metrics
         self._followers = followers
-        self._inbox: queue.SimpleQueue[_Handed | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[_Batch | None] = queue.SimpleQueue()
         self._unwritten = 0
         self._written = threading.Condition()
         self._give_up_at = float("inf")
@@ -56,30 +56,30 @@ class Recorder:
         self._thread.start()
 
     def put(self, reports: list[Report], on_recorded: Callable[[int], None]) -> None:
-        """`on_recorded` is told how many there were, once they are written down or given up."""
-        handed = _Handed(reports, on_recorded)
+        """`on_recorded` is called with the number of reports once they are recorded or given up."""
+        batch = _Batch(reports, on_recorded)
         with self._written:
             self._unwritten += 1
         if self._group_s:
-            self._inbox.put(handed)
+            self._inbox.put(batch)
         else:
-            self._write_all([handed])
+            self._write_all([batch])
 
     def wait_until_written(self, timeout_s: float) -> bool:
-        """Whether all that was put in has been written down, or given up, by then."""
+        """Whether all reports were recorded or given up in time."""
         with self._written:
             return self._written.wait_for(lambda: self._unwritten == 0, timeout_s)
 
     def close(self, timeout_s: float) -> bool:
-        """Writes down what is left; False where the database did not come back in time."""
+        """Records what is left. False if the database did not come back in time."""
         self._give_up_at = time.monotonic() + timeout_s
         self._inbox.put(None)
         self._thread.join(timeout_s + 1)
         return not self._thread.is_alive()
 
     def write(self, reports: list[Report]) -> None:
-        # One statement is a transaction by itself, at a third of the ways to the database and back.
-        alone = all(map(stands_alone, reports))
+        # A single statement is a transaction by itself and needs a third of the round trips.
+        alone = all(map(fits_one_statement, reports))
         with self._db.autocommit() if alone else self._db.transaction() as conn:
             failpoint("delivery.recording")
             recorded = record(conn, reports, self._followers)
@@ -91,35 +91,35 @@ class Recorder:
     def _run(self) -> None:
         going_on = True
         while going_on:
-            handed, going_on = self._gather()
-            if handed:
-                self._write_all(handed)
+            batches, going_on = self._gather()
+            if batches:
+                self._write_all(batches)
 
-    def _write_all(self, handed: list[_Handed]) -> None:
-        self._write_surely([report for one in handed for report in one.reports])
-        for one in handed:
+    def _write_all(self, batches: list[_Batch]) -> None:
+        self._write_with_retries([report for one in batches for report in one.reports])
+        for one in batches:
             one.on_recorded(len(one.reports))
         with self._written:
-            self._unwritten -= len(handed)
+            self._unwritten -= len(batches)
             self._written.notify_all()
 
-    def _gather(self) -> tuple[list[_Handed], bool]:
-        handed: list[_Handed] = []
+    def _gather(self) -> tuple[list[_Batch], bool]:
+        batches: list[_Batch] = []
         one = self._inbox.get()
         until = time.monotonic() + self._group_s
         size = 0
         while one is not None:
-            handed.append(one)
+            batches.append(one)
             size += len(one.reports)
             if size >= GROUP_SIZE:
-                return handed, True
+                return batches, True
             try:
                 one = self._inbox.get(timeout=max(until - time.monotonic(), 0))
             except queue.Empty:
-                return handed, True
-        return handed, False
+                return batches, True
+        return batches, False
 
-    def _write_surely(self, group: list[Report]) -> None:
+    def _write_with_retries(self, group: list[Report]) -> None:
         pause = DoublingPause(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         while True:
             try:
@@ -135,11 +135,11 @@ class Recorder:
             time.sleep(pause_s)
 
     def _write_one_by_one(self, group: list[Report], error: Exception) -> None:
-        """Whatever is wrong with one must not take the others with it: their leases would run out and they would be
+        """One report that cannot be recorded must not stop the others: their leases would run out, and they would be
         sent again."""
         if len(group) == 1:
             log.error("delivery_record_failed", notification_id=str(group[0].claimed.id), **describe_error(error))
             return
         log.error("delivery_record_failed", count=len(group), **describe_error(error))
         for report in group:
-            self._write_surely([report])
+            self._write_with_retries([report])

@@ -1,4 +1,4 @@
-"""Takes claimed notifications to where they go and judges what came of it. Opens no transaction."""
+"""Sends claimed notifications through a channel and decides what status each gets. Opens no transaction."""
 
 import random
 from collections.abc import Sequence
@@ -25,26 +25,28 @@ S = NotificationStatus
 NO_DEVICE = "NO_DEVICE"
 RECIPIENT_RETIRED = "RECIPIENT_RETIRED"
 BREAKER_OPEN = "BREAKER_OPEN"
-# Where one of our own stores failed, nothing was tried, and the notification is not to blame.
+# After a failure of one of our own stores. Nothing was sent, so the attempt does not count as failed.
 STORE_PAUSE_S = 1.0
 
 
 @dataclass
-class _Round:
-    """What becomes of one notification in one round."""
+class _Attempt:
+    """One attempt of one notification: a try for each of its addresses."""
 
     claimed: Claimed
     tries: list[Try] = field(default_factory=list[Try])
     held_s: float | None = None
-    """How long the breaker of its provider wants it to wait."""
+    """How long the breaker of its provider makes it wait."""
 
 
 @dataclass
-class _Stop:
-    round: _Round
+class _Sending:
+    """A message of an attempt, and its result."""
+
+    attempt: _Attempt
     message: OutgoingMessage
     result: Result | None = None
-    """None as long as it was not tried."""
+    """None until it has been tried."""
 
 
 class Sender:
@@ -56,24 +58,26 @@ class Sender:
         self._gate = gate or BreakerGate(MemoryBreakers())
         self._rng = rng
         self._needs = timedelta(seconds=channel.longest_s)
-        self._leaving = False
+        self._begins = True
 
     def begin_nothing_more(self) -> None:
-        """What is under way ends; the rest of it is left to other workers."""
-        self._leaving = True
+        """Messages that are being sent are finished; the rest of the batch is left to other workers."""
+        self._begins = False
 
-    def deliver(self, claimed: Sequence[Claimed]) -> list[Report]:
-        rounds = [_Round(one) for one in claimed]
-        stops = [
-            _Stop(one, OutgoingMessage(one.claimed.notification, device, one.claimed.recipient_channel))
-            for one in rounds
+    def send(self, claimed: Sequence[Claimed]) -> list[Report]:
+        """One report for each notification, in their order."""
+        attempts = [_Attempt(one) for one in claimed]
+        sendings = [
+            _Sending(one, OutgoingMessage(one.claimed.notification, device, one.claimed.recipient_channel))
+            for one in attempts
             for device in self._destinations(one.claimed)
         ]
         size = self._channel.batch_size
-        for start in range(0, len(stops), size):
+        for start in range(0, len(sendings), size):
             now = self._clock.now()
-            self._visit([stop for stop in stops[start : start + size] if self._may_begin(stop.round.claimed, now)])
-        return [Report(one.claimed, self._judge(one), one.tries) for one in rounds]
+            batch = [one for one in sendings[start : start + size] if self._may_begin(one.attempt.claimed, now)]
+            self._send_behind_breakers(batch)
+        return [Report(one.claimed, self._verdict(one), one.tries) for one in attempts]
 
     def _destinations(self, claimed: Claimed) -> list[Device | None]:
         if claimed.is_retired:
@@ -83,38 +87,36 @@ class Sender:
         return [device for device in claimed.devices if device.device_id not in claimed.settled]
 
     def _may_begin(self, claimed: Claimed, now: datetime) -> bool:
-        if self._leaving:
-            return False
         expires_at = claimed.notification.expires_at
-        return (expires_at is None or now < expires_at) and now + self._needs < claimed.lease_until
+        is_late = expires_at is not None and now >= expires_at
+        return self._begins and not is_late and now + self._needs < claimed.lease_until
 
-    def _visit(self, stops: list[_Stop]) -> None:
-        """Whatever goes to one provider stands behind one breaker."""
-        by_provider: dict[str, list[_Stop]] = {}
-        for stop in stops:
-            by_provider.setdefault(self._channel.provider(stop.message), []).append(stop)
+    def _send_behind_breakers(self, sendings: list[_Sending]) -> None:
+        """Each provider has a breaker of its own."""
+        by_provider: dict[str, list[_Sending]] = {}
+        for one in sendings:
+            by_provider.setdefault(self._channel.provider(one.message), []).append(one)
         permits = {name: self._gate.ask(name, self._channel.longest_s) for name in by_provider}
-        going = [stop for name, some in by_provider.items() for stop in _let_through(some, permits[name])]
-        self._send(going)
+        self._hand_to_channel([one for name, some in by_provider.items() for one in _permitted(some, permits[name])])
         for name, permit in permits.items():
             if permit.passage is not Passage.WAIT:
-                self._tell(name, permit, by_provider[name])
+                self._tell_breaker(name, permit, by_provider[name])
 
-    def _tell(self, name: str, permit: Permit, stops: list[_Stop]) -> None:
-        made = [stop.result for stop in stops if stop.result is not None]
+    def _tell_breaker(self, name: str, permit: Permit, sendings: list[_Sending]) -> None:
+        results = [one.result for one in sendings if one.result is not None]
         if permit.passage is Passage.PROBE:
-            # A message that is wrong in itself may have been refused before anybody asked the provider.
-            made = [result for result in made if result.outcome is Outcome.SENT or result.counts_against_provider]
-        failures = sum(result.counts_against_provider for result in made)
-        self._gate.tell(name, permit, calls=len(made), failures=failures)
+            # A message that is wrong in itself may be refused without asking the provider, so it proves nothing.
+            results = [one for one in results if one.outcome is Outcome.SENT or one.counts_against_provider]
+        failures = sum(one.counts_against_provider for one in results)
+        self._gate.tell(name, permit, calls=len(results), failures=failures)
 
-    def _send(self, stops: list[_Stop]) -> None:
-        if not stops:
+    def _hand_to_channel(self, sendings: list[_Sending]) -> None:
+        if not sendings:
             return
-        for stop, result in zip(stops, self._results([stop.message for stop in stops]), strict=True):
-            stop.result = result
+        for one, result in zip(sendings, self._results([one.message for one in sendings]), strict=True):
+            one.result = result
             if result is not None:
-                stop.round.tries.append(Try(stop.message.device, result))
+                one.attempt.tries.append(Try(one.message.device, result))
 
     def _results(self, messages: list[OutgoingMessage]) -> Sequence[Result | None]:
         try:
@@ -127,24 +129,23 @@ class Sender:
             log.error("channel_failed", channel=self._channel.name, **describe_error(error))
             return [Result(Outcome.UNKNOWN, "CHANNEL_ERROR")] * len(messages)
 
-    def _judge(self, one: _Round) -> Verdict:
-        now = self._clock.now()
-        if not one.tries and one.held_s is not None:
-            return _after_pause(
-                one.claimed, _has_arrived(one.claimed), now, one.held_s * (1 + self._rng() / 4), BREAKER_OPEN
-            )
-        wanted = len(self._destinations(one.claimed))
-        return judge(self._channel.policy, one.claimed, one.tries, wanted, now, self._rng)
+    def _verdict(self, attempt: _Attempt) -> Verdict:
+        now, claimed = self._clock.now(), attempt.claimed
+        if not attempt.tries and attempt.held_s is not None:
+            pause_s = attempt.held_s * (1 + self._rng() / 4)
+            return _after_pause(claimed, _has_arrived(claimed), now, pause_s, BREAKER_OPEN)
+        wanted = len(self._destinations(claimed))
+        return judge(self._channel.policy, claimed, attempt.tries, wanted, now, self._rng)
 
 
-def _let_through(stops: list[_Stop], permit: Permit) -> list[_Stop]:
-    """All, one as the probe, or none; the others are held."""
+def _permitted(sendings: list[_Sending], permit: Permit) -> list[_Sending]:
+    """All of them, one as the probe, or none. The others are held."""
     if permit == GO:
-        return stops
-    going = stops[:1] if permit.passage is Passage.PROBE else []
-    for stop in stops[len(going) :]:
-        stop.round.held_s = permit.wait_s or STORE_PAUSE_S
-    return going
+        return sendings
+    permitted = sendings[:1] if permit.passage is Passage.PROBE else []
+    for one in sendings[len(permitted) :]:
+        one.attempt.held_s = permit.wait_s or STORE_PAUSE_S
+    return permitted
 
 
 def _has_arrived(claimed: Claimed) -> bool:
@@ -152,7 +153,8 @@ def _has_arrived(claimed: Claimed) -> bool:
 
 
 def judge(policy: RetryPolicy, claimed: Claimed, tries: Sequence[Try], wanted: int, now: datetime, rng: Rng) -> Verdict:
-    """`wanted` is how many devices were to be tried. One that took it is enough; one that still may is tried again."""
+    """`wanted` is the number of addresses to be tried. The notification is sent if one of them took it, but only once
+    no other is left to be tried again."""
     results = [one.result for one in tries]
     arrived = _has_arrived(claimed) or any(one.outcome is Outcome.SENT for one in results)
     again = [one for one in results if one.outcome in RETRYABLE]
@@ -170,14 +172,13 @@ def judge(policy: RetryPolicy, claimed: Claimed, tries: Sequence[Try], wanted: i
 def _after_failure(
     policy: RetryPolicy, claimed: Claimed, again: list[Result], arrived: bool, now: datetime, rng: Rng
 ) -> Verdict:
-    decisions = [
-        decide_retry(policy, one, claimed.failures + 1, now, rng, claimed.notification.expires_at) for one in again
-    ]
-    waits = [decision.at for decision in decisions if isinstance(decision, RetryAt)]
+    attempt, expires_at = claimed.failures + 1, claimed.notification.expires_at
+    decisions = [decide_retry(policy, one, attempt, now, rng, expires_at) for one in again]
+    retries = [decision.at for decision in decisions if isinstance(decision, RetryAt)]
     code = again[0].error_code
-    if waits:
-        # All are tried again together, when the most patient of them may be.
-        return Verdict(S.RETRYING, due_at=max(waits), error_code=code, failed=True)
+    if retries:
+        # All addresses are tried again together, at the latest of their times.
+        return Verdict(S.RETRYING, due_at=max(retries), error_code=code, failed=True)
     if arrived:
         return Verdict(S.SENT, failed=True)
     given_up = next(decision for decision in decisions if isinstance(decision, DeadLetter | TooLate))
@@ -188,7 +189,7 @@ def _after_failure(
 def _after_pause(
     claimed: Claimed, arrived: bool, now: datetime, pause_s: float = STORE_PAUSE_S, code: str | None = None
 ) -> Verdict:
-    """Something was left untried: because it is too late, the lease too short, or a store or a provider away."""
+    """Some addresses were not tried: it was too late, the lease was too short, or a store or the provider was away."""
     expires_at, due_at = claimed.notification.expires_at, now + timedelta(seconds=pause_s)
     if expires_at is not None and arrived and due_at >= expires_at:
         return Verdict(S.SENT)

@@ -299,7 +299,7 @@ def test_one_hanging_message_holds_up_no_other(db: Database, dispatcher: MakeDis
 
 
 def test_a_channel_that_hangs_delays_no_other(db: Database, settings: Settings) -> None:
-    """Every thread of one lane hangs, and its queue is full; the other lane does not notice."""
+    """Every thread of one worker hangs, and its queue is full; the other worker does not notice."""
     release, user_id = threading.Event(), add_user(db, "phone")
 
     def hang(message: OutgoingMessage) -> Result:

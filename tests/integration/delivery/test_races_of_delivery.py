@@ -190,25 +190,25 @@ def test_after_the_database_was_away_nothing_is_claimed_before_what_was_sent_is_
     channel = MemoryChannel(lambda _: SENT)
     metrics = DeliveryMetrics()
     recorder = Recorder(interrupted, metrics, FOLLOWERS)
-    courier = Sender(channel, DatabaseClock(db.now), rng=lambda: 0.0)
+    sender = Sender(channel, DatabaseClock(db.now), rng=lambda: 0.0)
     options = ChannelWorkerOptions(poll_s=0.05, lease_s=channel.longest_s + 1)
-    lane = ChannelWorker(interrupted, NotificationType.PUSH, channel, courier, recorder, metrics, options, FOLLOWERS)
+    worker = ChannelWorker(interrupted, NotificationType.PUSH, channel, sender, recorder, metrics, options, FOLLOWERS)
     interrupted.is_away_for_records = True
     recorder.start()
-    lane.start()
+    worker.start()
     try:
         wait_until(lambda: interrupted.records_refused > 0)
         interrupted.is_away_for_claims = True
         change(db, id_, "due_at = clock_timestamp()")
         wait_until(lambda: interrupted.records_refused > 4)
         interrupted.is_away_for_claims = False
-        # Longer than the lane goes on waiting for a database that is away.
+        # Longer than the worker goes on waiting for a database that is away.
         time.sleep(2.5)
         interrupted.is_away_for_records = False
         wait_until(lambda: statuses(db) == {"SENT": 1})
     finally:
-        lane.stop()
-        assert lane.join(time.monotonic() + 10)
+        worker.stop()
+        assert worker.join(time.monotonic() + 10)
         assert recorder.close(5)
         interrupted.close()
     assert len(channel.sent) == 1

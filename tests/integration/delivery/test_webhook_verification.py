@@ -96,31 +96,31 @@ def target(server: ProviderServer) -> str:
 
 
 @pytest.fixture
-def courier(db: Database) -> Iterator[Sender]:
+def sender(db: Database) -> Iterator[Sender]:
     clock = DatabaseClock(db.now)
     channel = WebhookChannel(clock, allow_private=True)
     yield Sender(channel, clock)
     channel.close()
 
 
-def deliver(db: Database, courier: Sender) -> list[Report]:
+def deliver(db: Database, sender: Sender) -> list[Report]:
     with db.transaction() as conn:
         taken = claim(conn, NotificationType.WEBHOOK, 100, 30, followers=FOLLOWERS).taken
-    return courier.deliver(taken)
+    return sender.send(taken)
 
 
-def deliver_and_record(db: Database, courier: Sender) -> None:
-    reports = deliver(db, courier)
+def deliver_and_record(db: Database, sender: Sender) -> None:
+    reports = deliver(db, sender)
     with db.transaction() as conn:
         record(conn, reports, FOLLOWERS)
 
 
 def test_a_challenge_that_comes_back_verifies_the_channel(
-    db: Database, directory: Directory, courier: Sender, target: str
+    db: Database, directory: Directory, sender: Sender, target: str
 ) -> None:
     channel_id = directory.add(target)
     id_ = directory.challenge(channel_id, target)
-    deliver_and_record(db, courier)
+    deliver_and_record(db, sender)
     assert row(db, id_).status == "SENT"
     assert directory.state(channel_id) == ("verified", True, 0)
 
@@ -130,12 +130,12 @@ def test_a_challenge_that_comes_back_verifies_the_channel(
     [(Answer(200, {"challenge": "c-2"}), "CHALLENGE_FAILED"), (Answer(404, ""), "HTTP_404")],
 )
 def test_anything_else_fails_it_and_an_operator_may_have_it_tried_anew(
-    db: Database, directory: Directory, courier: Sender, server: ProviderServer, target: str, answer: Answer, code: str
+    db: Database, directory: Directory, sender: Sender, server: ProviderServer, target: str, answer: Answer, code: str
 ) -> None:
     server.answers.append(answer)
     channel_id = directory.add(target)
     id_ = directory.challenge(channel_id, target)
-    deliver_and_record(db, courier)
+    deliver_and_record(db, sender)
     assert (row(db, id_).status, row(db, id_).error_code) == ("DEAD", code)
     assert directory.state(channel_id) == ("failed", True, 1)
     with db.transaction() as conn:
@@ -146,49 +146,49 @@ def test_anything_else_fails_it_and_an_operator_may_have_it_tried_anew(
             ),
             {"id": id_},
         )
-    deliver_and_record(db, courier)
+    deliver_and_record(db, sender)
     assert directory.state(channel_id) == ("verified", True, 0)
 
 
 def test_as_long_as_it_is_tried_again_nothing_is_decided(
-    db: Database, directory: Directory, courier: Sender, server: ProviderServer, target: str
+    db: Database, directory: Directory, sender: Sender, server: ProviderServer, target: str
 ) -> None:
     server.answers.append(Answer(503, ""))
     channel_id = directory.add(target)
     id_ = directory.challenge(channel_id, target)
-    deliver_and_record(db, courier)
+    deliver_and_record(db, sender)
     assert row(db, id_).status == "RETRYING"
     assert directory.state(channel_id) == ("pending", True, 1)
     make_due(db, id_)
-    deliver_and_record(db, courier)
+    deliver_and_record(db, sender)
     assert directory.state(channel_id) == ("verified", True, 0)
 
 
 def test_who_is_gone_is_switched_off(
-    db: Database, directory: Directory, courier: Sender, server: ProviderServer, target: str
+    db: Database, directory: Directory, sender: Sender, server: ProviderServer, target: str
 ) -> None:
     server.answers.append(Answer(410, ""))
     channel_id = directory.add(target)
     id_ = directory.challenge(channel_id, target)
-    deliver_and_record(db, courier)
+    deliver_and_record(db, sender)
     assert row(db, id_).error_code == "HTTP_410"
     assert directory.state(channel_id) == ("failed", False, 1)
 
 
-def test_an_ordinary_message_verifies_nothing(db: Database, directory: Directory, courier: Sender, target: str) -> None:
+def test_an_ordinary_message_verifies_nothing(db: Database, directory: Directory, sender: Sender, target: str) -> None:
     channel_id = directory.add(target)
     id_ = directory.challenge(channel_id, target, metadata={})
-    deliver_and_record(db, courier)
+    deliver_and_record(db, sender)
     assert row(db, id_).status == "SENT"
     assert directory.state(channel_id) == ("pending", True, 1)
 
 
 def test_only_the_last_challenge_counts(
-    db: Database, directory: Directory, courier: Sender, server: ProviderServer, target: str
+    db: Database, directory: Directory, sender: Sender, server: ProviderServer, target: str
 ) -> None:
     channel_id = directory.add(target)
     directory.challenge(channel_id, target)
-    before = deliver(db, courier)
+    before = deliver(db, sender)
     server.answers.append(Answer(500, ""))
     directory.challenge(channel_id, target)
     with db.transaction() as conn:
@@ -198,11 +198,11 @@ def test_only_the_last_challenge_counts(
 
 @pytest.mark.parametrize("change", ["target = 'https://elsewhere.example/'", "retired_at = clock_timestamp()"])
 def test_what_was_changed_meanwhile_has_not_answered(
-    db: Database, directory: Directory, courier: Sender, target: str, change: str
+    db: Database, directory: Directory, sender: Sender, target: str, change: str
 ) -> None:
     channel_id = directory.add(target)
     directory.challenge(channel_id, target)
-    reports = deliver(db, courier)
+    reports = deliver(db, sender)
     directory.change(channel_id, change)
     with db.transaction() as conn:
         record(conn, reports, FOLLOWERS)
@@ -210,32 +210,32 @@ def test_what_was_changed_meanwhile_has_not_answered(
 
 
 def test_a_challenge_that_came_back_too_late_does_not_count(
-    db: Database, directory: Directory, courier: Sender, target: str
+    db: Database, directory: Directory, sender: Sender, target: str
 ) -> None:
     channel_id = directory.add(target)
     directory.challenge(channel_id, target, lives_s=-1)
-    deliver_and_record(db, courier)
+    deliver_and_record(db, sender)
     assert directory.state(channel_id)[0] == "pending"
 
 
 def test_a_challenge_for_another_channel_does_not_count(
-    db: Database, directory: Directory, courier: Sender, target: str
+    db: Database, directory: Directory, sender: Sender, target: str
 ) -> None:
     mine, other = directory.add(target), directory.add(target)
     id_ = directory.challenge(mine, target)
     with db.transaction() as conn:
         conn.execute(text("UPDATE channel_verifications SET channel_id = :id"), {"id": other})
-    deliver_and_record(db, courier)
+    deliver_and_record(db, sender)
     assert row(db, id_).status == "SENT"
     assert directory.state(mine)[0] == directory.state(other)[0] == "pending"
 
 
 def test_if_the_record_is_not_committed_nothing_is_verified(
-    db: Database, directory: Directory, courier: Sender, target: str
+    db: Database, directory: Directory, sender: Sender, target: str
 ) -> None:
     channel_id = directory.add(target)
     directory.challenge(channel_id, target)
-    reports = deliver(db, courier)
+    reports = deliver(db, sender)
     with pytest.raises(ZeroDivisionError), db.transaction() as conn:
         record(conn, reports, FOLLOWERS)
         raise ZeroDivisionError
@@ -243,11 +243,11 @@ def test_if_the_record_is_not_committed_nothing_is_verified(
 
 
 def test_no_secret_is_stored_with_what_was_sent(
-    db: Database, directory: Directory, courier: Sender, target: str
+    db: Database, directory: Directory, sender: Sender, target: str
 ) -> None:
     channel_id = directory.add(target)
     id_ = directory.challenge(channel_id, target)
-    deliver_and_record(db, courier)
+    deliver_and_record(db, sender)
     assert SECRET not in str(row(db, id_))
 
 
@@ -259,10 +259,10 @@ def test_what_a_new_address_is_trusted_with_is_not_told_to_the_old_one(db: Datab
     with db.transaction() as conn:
         [taken] = claim(conn, NotificationType.WEBHOOK, 1, 30, followers=FOLLOWERS).taken
     assert taken.notification.recipient == target
-    assert taken.entry is not None
-    assert taken.entry.meta == {}
+    assert taken.recipient_channel is not None
+    assert taken.recipient_channel.meta == {}
     directory.challenge(channel_id, "https://yeni.org/")
     with db.transaction() as conn:
         [taken] = claim(conn, NotificationType.WEBHOOK, 1, 30, followers=FOLLOWERS).taken
-    assert taken.entry is not None
-    assert taken.entry.meta == {"headers": {"X-Key": "s3cret"}}
+    assert taken.recipient_channel is not None
+    assert taken.recipient_channel.meta == {"headers": {"X-Key": "s3cret"}}

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from app.delivery.messages.claims import Claimed
-from app.delivery.messages.outcomes import Report, Try, Verdict, stands_alone
+from app.delivery.messages.outcomes import Report, Try, Verdict, fits_one_statement
 from app.delivery.messages.retry import Result
 from app.delivery.messages.values import CHALLENGE, Notification, NotificationStatus, Outcome, Priority
 
@@ -32,7 +32,7 @@ SENT = Report(claimed(), Verdict(NotificationStatus.SENT), [Try(None, Result(Out
     ],
 )
 def test_what_nobody_else_waits_for_is_one_statement(report: Report) -> None:
-    assert stands_alone(report)
+    assert fits_one_statement(report)
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_what_nobody_else_waits_for_is_one_statement(report: Report) -> None:
     ],
 )
 def test_what_has_consequences_is_committed_with_them(report: Report) -> None:
-    assert not stands_alone(report)
+    assert not fits_one_statement(report)

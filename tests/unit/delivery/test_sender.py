@@ -35,7 +35,7 @@ def answering(**by_device: Result) -> MemoryChannel:
 
 
 def verdict(channel: MemoryChannel, clock: FakeClock, **changes: object) -> Verdict:
-    [report] = Sender(channel, clock, rng=lambda: 0.0).deliver([claimed(clock, **changes)])
+    [report] = Sender(channel, clock, rng=lambda: 0.0).send([claimed(clock, **changes)])
     return report.verdict
 
 
@@ -145,7 +145,7 @@ def test_a_store_of_ours_that_is_away_uses_up_no_retry(clock: FakeClock) -> None
 
 
 def test_a_channel_that_breaks_leaves_open_whether_the_message_went_out(clock: FakeClock) -> None:
-    [report] = Sender(MemoryChannel(failing(KeyError("x"))), clock, rng=lambda: 0.0).deliver([claimed(clock)])
+    [report] = Sender(MemoryChannel(failing(KeyError("x"))), clock, rng=lambda: 0.0).send([claimed(clock)])
     assert report.tries[0].result == Result(Outcome.UNKNOWN, "CHANNEL_ERROR")
     assert report.verdict.status is S.RETRYING
 
@@ -173,8 +173,8 @@ def gate(seconds: Seconds) -> BreakerGate:
 
 
 def deliver(channel: MemoryChannel, clock: FakeClock, gate: BreakerGate, number: int = 1) -> list[Verdict]:
-    courier = Sender(channel, clock, gate, rng=lambda: 0.0)
-    return [report.verdict for report in courier.deliver([claimed(clock) for _ in range(number)])]
+    sender = Sender(channel, clock, gate, rng=lambda: 0.0)
+    return [report.verdict for report in sender.send([claimed(clock) for _ in range(number)])]
 
 
 def test_a_provider_that_keeps_failing_is_left_alone(clock: FakeClock, gate: BreakerGate) -> None:
@@ -201,7 +201,7 @@ def test_what_one_phone_has_is_sent_when_the_breaker_keeps_the_other_waiting_for
     deliver(answering(phone=DOWN), clock, gate, 3)
     expires_at = clock.now() + timedelta(seconds=10)
     half = claimed(clock, devices=(PHONE, TABLET), settled={TABLET.device_id: Outcome.SENT}, expires_at=expires_at)
-    [report] = Sender(MemoryChannel(), clock, gate, rng=lambda: 0.0).deliver([half])
+    [report] = Sender(MemoryChannel(), clock, gate, rng=lambda: 0.0).send([half])
     assert report.verdict == Verdict(S.SENT)
 
 
@@ -241,9 +241,9 @@ def test_providers_of_one_channel_have_their_own_breakers(clock: FakeClock, gate
             return message.notification.recipient
 
     channel = Hosts(lambda message: DOWN if message.notification.recipient == "down" else SENT, batch_size=10)
-    courier = Sender(channel, clock, gate, rng=lambda: 0.0)
-    courier.deliver([claimed(clock, recipient="down") for _ in range(3)])
-    reports = courier.deliver([claimed(clock, recipient=host) for host in ("up", "down", "up")])
+    sender = Sender(channel, clock, gate, rng=lambda: 0.0)
+    sender.send([claimed(clock, recipient="down") for _ in range(3)])
+    reports = sender.send([claimed(clock, recipient=host) for host in ("up", "down", "up")])
     assert [report.verdict.status for report in reports] == [S.SENT, S.ACCEPTED, S.SENT]
 
 
@@ -269,6 +269,6 @@ def test_a_batch_keeps_results_and_notifications_together(clock: FakeClock) -> N
     channel = MemoryChannel(
         lambda message: REFUSED if message.notification.recipient_user_id == 3 else SENT, batch_size=3
     )
-    reports = Sender(channel, clock).deliver(wanted)
+    reports = Sender(channel, clock).send(wanted)
     assert [report.verdict.status for report in reports] == [S.SENT, S.DEAD, S.DEAD, S.EXPIRED, S.SENT]
     assert [len(report.tries) for report in reports] == [2, 0, 1, 0, 1]
