@@ -13,7 +13,7 @@ from app.api.server import Server
 from app.foundation.ids import uuid7
 from app.foundation.logs import configure_logs
 from app.ops.shared_metrics import shared_metrics
-from app.settings.settings import load_settings
+from app.settings.settings import Settings, load_settings
 from benchmarks.bench import OPTIONS
 
 INSERT = """
@@ -23,36 +23,35 @@ VALUES (%s, %s, %s, %s, %s, %s, '{}') RETURNING created_at, pg_notify('delivery'
 FIELDS = ("notificationType", "recipient", "subject", "body", "priority")
 
 
-class Bare(Server):
-    def load(self) -> Flask:
-        app = Flask("bare")
-        pool = ConnectionPool(
-            self.settings.database_url,
-            min_size=self.settings.api_threads,
-            kwargs={"autocommit": True, "options": OPTIONS, "prepare_threshold": 1},
-            open=True,
-        )
+def bare_app(settings: Settings, _metrics_directory: str) -> Flask:
+    app = Flask("bare")
+    pool = ConnectionPool(
+        settings.database_url,
+        min_size=settings.api_threads,
+        kwargs={"autocommit": True, "options": OPTIONS, "prepare_threshold": 1},
+        open=True,
+    )
 
-        @app.get("/readyz")
-        def ready() -> str:
-            return "ready"
+    @app.get("/readyz")
+    def ready() -> str:
+        return "ready"
 
-        @app.post("/api/notifications")
-        def submit() -> Any:
-            body = json.loads(request.data)
-            id_ = uuid7()
-            with pool.connection() as conn:
-                row: Any = conn.execute(INSERT, [id_, *(body[name] for name in FIELDS)]).fetchone()
-            return {"id": str(id_), "status": "ACCEPTED", "submittedAt": row[0].isoformat()}, 202
+    @app.post("/api/notifications")
+    def submit() -> Any:
+        body = json.loads(request.data)
+        id_ = uuid7()
+        with pool.connection() as conn:
+            row: Any = conn.execute(INSERT, [id_, *(body[name] for name in FIELDS)]).fetchone()
+        return {"id": str(id_), "status": "ACCEPTED", "submittedAt": row[0].isoformat()}, 202
 
-        return app
+    return app
 
 
 def main() -> None:
     settings = load_settings()
     configure_logs("INFO", False)
     with shared_metrics(settings) as directory:
-        Bare(settings, directory).run()
+        Server(settings, directory, bare_app).run()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The pages are true: settings, links, and what becomes of each block. The commands are run by tests/e2e/test_docs.py.
+"""The pages are true: settings, links, and what becomes of each block.
+
+`tests/e2e/test_docs_in_use.py` runs the commands.
 
 `python tests/policy/test_docs.py --write` renews the table of settings.
 """
