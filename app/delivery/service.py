@@ -20,7 +20,7 @@ from app.delivery.messages.dead_letters import (
     list_dead_letters,
 )
 from app.delivery.messages.service_levels import measure_service_levels
-from app.delivery.messages.submit import check_submission, refusals_of_submission, submit
+from app.delivery.messages.submit import refusals_of_submission, submit_notification
 from app.delivery.messages.views import get_notification, list_notifications
 from app.delivery.plans.service import (
     PLANS,
@@ -48,7 +48,6 @@ __all__ = [
     "STEPS",
     "TEMPLATES",
     "cancel_actions",
-    "check_submission",
     "confirm_verification",
     "count_open_dead_letters",
     "create_step",
@@ -79,7 +78,7 @@ __all__ = [
     "retire_step",
     "rotate_secret",
     "start_verification",
-    "submit",
+    "submit_notification",
     "verify_audit_trail",
     "watch_backlog",
     "without_headers",

@@ -60,8 +60,12 @@ def submit_notification(call: Call, body: NewNotificationBody) -> SubmittedJson:
     call.site.backlog.admit()
     key = read_key(call)
     with call.services.db.autocommit() as conn:
-        new = delivery.check_submission(conn, body.to_submission(), call.services.settings.country_code)
-        submitted = delivery.submit(conn, new, SubmissionKey(call.caller.id, key) if key else None)
+        submitted = delivery.submit_notification(
+            conn,
+            body.to_submission(),
+            call.services.settings.country_code,
+            SubmissionKey(call.caller.id, key) if key else None,
+        )
     if submitted.is_new:
         call.site.backlog.note_added()
     return SubmittedJson(id=submitted.id, submitted_at=submitted.submitted_at)
