@@ -1,5 +1,5 @@
-"""Writes to the audit trail. One try within two seconds; only where the database is away it is made again, because
-nothing was written then."""
+"""Appends notifications to the audit trail. There is one try, of two seconds; it is repeated only if the database was
+away, because nothing was written then."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ POLICY = RetryPolicy(timeout_s=2.0, retries=0)
 SETTINGS = ()
 
 
-# The time limit, the lock, the end of the chain and the new entries.
+# Set the time limit, take the lock, read the end of the chain, insert the entries.
 _STATEMENTS = 4
 
 

@@ -1,8 +1,7 @@
-"""The audit trail: entries of which each one's hash covers the one before it.
+"""The audit trail: the hash of each entry covers the entry before it.
 
-Whoever changes an entry, takes one out or puts one in would have to write every later hash anew. What the chain by
-itself cannot tell is that its end was cut off: for that, note down a hash that `audit verify` prints, and give it to a
-later run.
+Changing, removing or inserting an entry would require new hashes for all later entries. The chain alone does not show
+that its end was cut off: to find that, note a hash that `audit verify` prints and give it to a later run.
 """
 
 import hashlib
@@ -31,7 +30,7 @@ class AuditEntry:
     subject: str = field(repr=False)
     body: str = field(repr=False)
     metadata: str = field(repr=False)
-    """JSON, character for character as it was hashed."""
+    """JSON with exactly the characters that were hashed."""
     written_at: datetime
     previous_hash: bytes
     hash: bytes
@@ -40,12 +39,12 @@ class AuditEntry:
 @dataclass(frozen=True)
 class Verified:
     count: int
-    """How many entries follow from each other."""
+    """The number of entries that follow from each other."""
     last_hash: bytes
     broken_id: int | None = None
-    """The first that does not."""
+    """The first entry that does not follow."""
     missing: bytes | None = None
-    """A hash that was noted down earlier and is not there any more."""
+    """A hash that was noted earlier and is no longer in the trail."""
 
     @property
     def is_intact(self) -> bool:
@@ -61,7 +60,7 @@ def link(
     metadata: str,
     written_at: datetime,
 ) -> bytes:
-    """A list of strings in JSON can be read in one way only, so no two entries are encoded alike."""
+    """Hashes a JSON list of strings, because it can be read in one way only: no two entries are encoded alike."""
     fields = [str(notification_id), recipient, subject, body, metadata, _instant(written_at)]
     return hashlib.sha256(previous_hash + json.dumps(fields, separators=(",", ":")).encode()).digest()
 
@@ -70,8 +69,8 @@ def _instant(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-# The lock is a statement of its own: what is read after it is what the one before has committed.
-_MY_TURN = text("SELECT pg_advisory_xact_lock(hashtextextended('audit_entries', 0))")
+# The lock is a statement of its own, so that the next statement sees what the previous holder has committed.
+_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('audit_entries', 0))")
 _END = text(
     """
     SELECT clock_timestamp() AS now,
@@ -93,10 +92,10 @@ _APPEND = text(
 
 
 def append(conn: Connection, notifications: Sequence[Notification]) -> None:
-    """One after another, whoever else appends; what is written already is not written again."""
+    """Appends one caller at a time. A notification that is in the trail already is left out."""
     if not notifications:
         return
-    conn.execute(_MY_TURN)
+    conn.execute(_LOCK)
     end = conn.execute(_END, {"ids": [notification.id for notification in notifications]}).one()
     new = {notification.id: notification for notification in notifications if notification.id not in set(end.written)}
     rows = list(_chained(list(new.values()), end.last_hash or GENESIS, end.now))
@@ -132,7 +131,7 @@ _LIST = text(
 
 
 def verify_audit_trail(db: Database, known: bytes | None = None, *, page: int = PAGE) -> Verified:
-    """Follows the chain from its beginning; `known` is a hash that has to be in it."""
+    """Follows the chain from its beginning. `known` is a hash that has to be in it."""
     count, last_hash, is_known = 0, GENESIS, known is None
     for entry in _all(db, page):
         if not _follows(entry, last_hash):
@@ -156,8 +155,8 @@ def _follows(entry: AuditEntry, last_hash: bytes) -> bool:
 
 
 def _all(db: Database, page: int) -> Iterator[AuditEntry]:
-    """A call of its own for each page: a trail of years takes longer than any call may. Ids are given out under the
-    lock, so nothing appears behind a page that was read."""
+    """Reads each page in a transaction of its own, because a trail of years takes longer than one transaction may. Ids
+    are assigned under the lock, so no entry appears before the end of a page that was read."""
     after = -(2**63)
     while True:
         with db.reading() as conn:

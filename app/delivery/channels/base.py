@@ -1,4 +1,4 @@
-"""The contract between the dispatcher and whatever carries a message to a person."""
+"""The contract between the dispatcher and the channels that send messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from app.delivery.messages.values import Device, Notification, NotificationType,
 
 @dataclass(frozen=True)
 class OutgoingMessage:
-    """One message for one address."""
+    """A notification for one of its addresses."""
 
     notification: Notification
     device: Device | None = None
-    """Where a push goes to; for other types, `notification.recipient` is the address."""
+    """The address of a push; for other types the address is `notification.recipient`."""
     recipient_channel: RecipientChannel | None = None
 
     @property
@@ -24,10 +24,10 @@ class OutgoingMessage:
 
 
 class Channel(Protocol):
-    """Sends, and says what became of it. It never tries again by itself: the one retry policy is the dispatcher's.
+    """Sends messages and returns their results. It never retries: only the dispatcher does, by the channel's policy.
 
-    Expected failures are results; whatever it raises leaves open whether the message went out, except `Unavailable`,
-    which says that nothing was tried because a store of our own does not answer. It is called by several threads.
+    An expected failure is a result. After any exception the message may have been sent, except after `Unavailable`: it
+    means that nothing was sent because one of our own stores does not answer. Several threads call a channel.
     """
 
     @property
@@ -40,34 +40,34 @@ class Channel(Protocol):
 
     @property
     def batch_size(self) -> int:
-        """Most messages in one `handle`."""
+        """The most messages in one call of `handle`."""
         ...
 
     @property
     def needs_device(self) -> bool:
-        """Whether a person without a device cannot be reached at all."""
+        """Whether it sends to devices only, so that it cannot reach a person without one."""
         ...
 
     @property
     def longest_s(self) -> float:
-        """Longest time that one `handle` may take."""
+        """The longest time that one call of `handle` may take."""
         ...
 
     def can_handle(self, notification_type: str) -> bool: ...
 
     def provider(self, message: OutgoingMessage) -> str:
-        """Who would be in trouble together if this one fails: what a breaker is kept for."""
+        """The name of the breaker for this message: messages that fail together share a breaker."""
         ...
 
     def handle(self, messages: Sequence[OutgoingMessage]) -> Sequence[Result | None]:
-        """One result for each message, in their order; None where there was no time left to begin."""
+        """One result for each message, in their order; None if there was no time left to begin it."""
         ...
 
     def close(self) -> None: ...
 
 
 class SingleProvider:
-    """What most channels have in common: one type, one provider, one message at a time."""
+    """The common part of most channels: one type, one provider, one message at a time."""
 
     batch_size = 1
     needs_device = False
@@ -88,4 +88,4 @@ class SingleProvider:
         return self.name
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Closes nothing, because nothing is open."""

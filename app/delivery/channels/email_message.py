@@ -1,7 +1,7 @@
 """A notification as the bytes of an e-mail.
 
-A DKIM signer on the way finds what it signs: each header once, the sender's own domain, lines short enough that nobody
-wraps them, and nothing but ASCII in the text.
+Each header comes once, the domain is the sender's own, lines are too short to be wrapped on the way, and the text is
+ASCII, so that the signature of a DKIM signer stays valid.
 """
 
 import re
@@ -15,15 +15,15 @@ from email.policy import SMTP, SMTPUTF8
 from app.delivery.messages.values import Notification
 from app.settings.mail_server import MailSender
 
-# Control characters, half characters, and the line breaks of Unicode.
+# Control characters, surrogates, and the line breaks of Unicode.
 _NOT_IN_A_HEADER = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,64}[\x21-\x7e])?")
-# So many bytes make an encoded word of the 75 characters that it may have at most.
+# This many bytes become an encoded word of 75 characters, the most that are allowed.
 _WORD_BYTES = 45
 
 
 class InvalidSubject(ValueError):
-    """It cannot stand in a header."""
+    """The subject cannot be a header."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Mail:
 
 
 def compose(notification: Notification, sender: MailSender, recipient: str) -> Mail:
-    """The same notification makes the same bytes at every try, so that a message that comes twice is known by its id.
+    """The same notification makes the same bytes at every try, so that mail programs recognise a repeated one by its id.
 
-    The subject is encoded here: Python's own encoding unpacks encoded words that somebody wrote into the text, and
-    with them line breaks that become headers.
+    The subject is encoded here, because Python's own encoding would decode encoded words in the text, and line breaks
+    in them would become headers.
     """
     subject = encode_subject(notification.subject)
     local_part, _, domain = recipient.rpartition("@")

@@ -1,4 +1,4 @@
-"""What goes over the wire to Firebase Cloud Messaging (HTTP v1) and what its answers mean. No I/O."""
+"""The requests and answers of Firebase Cloud Messaging (HTTP v1). No I/O."""
 
 import json
 from datetime import datetime
@@ -24,7 +24,7 @@ class PayloadTooLarge(Exception):
 
 
 def encode_message(message: OutgoingMessage, now: datetime) -> bytes:
-    assert message.device is not None, "the dispatcher hands over only messages with a device"
+    assert message.device is not None, "the dispatcher gives this channel only messages with a device"
     content = _content(message)
     if len(_dump(content)) > MAX_PAYLOAD_BYTES:
         raise PayloadTooLarge
@@ -48,7 +48,7 @@ def _android(message: OutgoingMessage, now: datetime) -> dict[str, Any]:
         left_s = int((message.notification.expires_at - now).total_seconds())
         android["ttl"] = f"{min(max(left_s, 0), LONGEST_TTL_S)}s"
     if not message.notification.is_data_only:
-        # The same message sent again replaces what is shown instead of standing beside it.
+        # A repeated message replaces the one that is shown, instead of being shown beside it.
         android["notification"] = {"tag": str(message.id)}
     return android
 
@@ -70,13 +70,13 @@ def _dump(value: Any) -> bytes:
 
 
 def read_answer(answer: Answer, now: datetime) -> Result:
-    told = answer.json()
+    content = answer.json()
     if answer.status == 200:
-        name = told.get("name")
+        name = content.get("name")
         if isinstance(name, str):
             return Result(Outcome.SENT, provider_message_id=name[:200])
         return Result(Outcome.UNKNOWN, "INVALID_ANSWER")
-    error = as_object(told.get("error"))
+    error = as_object(content.get("error"))
     details = [as_object(detail) for detail in as_list(error.get("details"))]
     code = _error_code(error, details)
     if code == "UNREGISTERED":
@@ -89,15 +89,15 @@ def read_answer(answer: Answer, now: datetime) -> Result:
 
 
 def _error_code(error: dict[str, Any], details: list[dict[str, Any]]) -> str | None:
-    told = [detail.get("errorCode") for detail in details if detail.get("@type") == _FCM_ERROR]
-    return next(filter(None, map(as_code, (*told, error.get("status")))), None)
+    codes = [detail.get("errorCode") for detail in details if detail.get("@type") == _FCM_ERROR]
+    return next(filter(None, map(as_code, (*codes, error.get("status")))), None)
 
 
 def _token_is_at_fault(error: dict[str, Any], details: list[dict[str, Any]]) -> bool:
-    """INVALID_ARGUMENT is said of a bad token and of a bad payload alike; believing the wrong one deletes good devices.
+    """INVALID_ARGUMENT means a bad token or a bad payload; taking one for the other would delete good devices.
 
-    Firebase names the field in `BadRequest` details for a payload. For a token that is none, it documents an
-    `FcmError` alone with the sentence looked for here.
+    For a payload, Firebase names the field in `BadRequest` details. For an invalid token, it documents an `FcmError`
+    alone with the sentence that is looked for here.
     """
     violations = [
         as_object(violation)

@@ -1,5 +1,5 @@
-"""Messages that wait in the app until their reader opens it. The row is the message; a word on Redis lets an app that
-is open show it at once."""
+"""Messages that wait in the app until the user opens it. The row is the message; a hint on Redis lets an open app show
+it at once."""
 
 import json
 from collections.abc import Sequence
@@ -26,20 +26,20 @@ POLICY = RetryPolicy(timeout_s=2.0, retries=3)
 SETTINGS = ()
 
 
-# A message that comes again is there already. In the order of ids, so that two batches that share some wait for each
-# other and not in a circle.
+# A repeated message is there already. Rows are inserted in the order of their ids, so that two batches with common
+# messages cannot deadlock.
 _WRITE = text(
     """
-    WITH told AS (
+    WITH given AS (
         SELECT row.* FROM json_to_recordset(CAST(:rows AS json)) AS row(
                notification_id uuid, user_id bigint, subject text, body text, data jsonb)
           JOIN users u ON u.id = row.user_id
     ), written AS (
         INSERT INTO in_app_messages (notification_id, user_id, subject, body, data)
-        SELECT notification_id, user_id, subject, body, data FROM told ORDER BY notification_id
+        SELECT notification_id, user_id, subject, body, data FROM given ORDER BY notification_id
             ON CONFLICT (notification_id) DO NOTHING
     )
-    SELECT notification_id FROM told
+    SELECT notification_id FROM given
     """
 )
 
@@ -60,14 +60,14 @@ class InAppChannel(SingleProvider):
         with self._db.transaction() as conn:
             limit_statements(conn, self.policy.timeout_s)
             written = set(conn.execute(_WRITE, {"rows": json.dumps(rows, ensure_ascii=False)}).scalars())
-        self._tell([(keys.in_app(readers[id_]), json.dumps({"notificationId": str(id_)})) for id_ in written])
+        self._publish_hints([(keys.in_app(readers[id_]), json.dumps({"notificationId": str(id_)})) for id_ in written])
         return [_result(message, written, message.id in readers) for message in messages]
 
-    def _tell(self, said: list[tuple[str, str]]) -> None:
+    def _publish_hints(self, hints: list[tuple[str, str]]) -> None:
         try:
-            self._hints.publish(said)
+            self._hints.publish(hints)
         except RedisUnavailable:
-            log.warning("in_app_hint_lost", count=len(said))
+            log.warning("in_app_hint_lost", count=len(hints))
 
     def close(self) -> None:
         self._hints.close()

@@ -1,4 +1,4 @@
-"""What waits in the app for its reader."""
+"""The messages in the app of a user."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,7 +13,7 @@ from app.foundation.pages import Page, page_of, parse_number
 
 
 class MessageNotFound(NotFound):
-    """There is no such message, or it is somebody else's."""
+    """There is no such message, or it belongs to another user."""
 
     code = "message_not_found"
 
@@ -49,6 +49,6 @@ _READ = text(
 
 
 def mark_read(conn: Connection, user_id: int, message_id: int) -> None:
-    """Once read, a message stays read since then."""
+    """A message keeps the time at which it was first read."""
     if not conn.execute(_READ, {"id": message_id, "user_id": user_id}).rowcount:
         raise MessageNotFound("There is no such message.")

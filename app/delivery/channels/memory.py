@@ -1,4 +1,4 @@
-"""A channel for unit tests: it remembers what it was given and answers as told."""
+"""A channel for unit tests: it remembers the messages that it was given and returns the results of a function."""
 
 import threading
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What channels of our own keep: the inbox of the app, and the audit trail."""
+"""The tables of channels that write to our own database: messages in the app, the audit trail, recorded messages."""
 
 from sqlalchemy import BigInteger, Column, DateTime, ForeignKey, Identity, Index, LargeBinary, Table, Text, Uuid, func
 from sqlalchemy.dialects.postgresql import JSON, JSONB
@@ -19,8 +19,8 @@ in_app_messages = Table(
     Index("in_app_messages_user_idx", "user_id", "id"),
 )
 
-# Each entry's hash covers the one before it, so that nothing can be changed, taken out or put in unseen. A trigger
-# refuses changes to what is written. `json` keeps every character of the metadata as it was hashed.
+# The hash of each entry covers the entry before it, so that every change, removal and insertion shows. A trigger
+# refuses changes to entries. The type `json` keeps every character of the metadata as it was hashed.
 audit_entries = Table(
     "audit_entries",
     metadata,
@@ -35,7 +35,7 @@ audit_entries = Table(
     Column("hash", LargeBinary, nullable=False),
 )
 
-# What would have been sent, where `recording` stands in for a provider.
+# Messages that the channel `recording` kept because no provider is set up.
 recorded_pushes = Table(
     "recorded_pushes",
     metadata,

@@ -1,4 +1,4 @@
-"""Stands in for providers that are not set up: it keeps what each recipient would be shown. Not for production."""
+"""Keeps the messages of types without a provider instead of sending them. Not for production."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -14,7 +14,7 @@ from app.delivery.messages.values import NotificationType, Outcome
 
 TYPES = (NotificationType.PUSH, NotificationType.EMAIL, NotificationType.SMS, NotificationType.WHATSAPP)
 POLICY = RetryPolicy(timeout_s=3.0, retries=2)
-# Those by which the settings tell that a provider is set up.
+# They tell for which types a provider is set up.
 SETTINGS = (
     "environment",
     "push",
@@ -24,7 +24,7 @@ SETTINGS = (
     "whatsapp_phone_number_id",
 )
 
-# Like a phone that gets the same message id twice, it shows a message once.
+# A repeated message is kept once, as a phone shows it once.
 _RECORD = text(
     """
     INSERT INTO recorded_pushes (notification_id, notification_type, recipient, user_id, device_id, title, body, data)

@@ -1,4 +1,4 @@
-"""SMS through any gateway that takes a POST: one template says what is sent, another what an answer means."""
+"""SMS through any gateway that takes a POST. One template makes the request, another reads the answer."""
 
 import json
 import re
@@ -27,7 +27,7 @@ SETTINGS = (
 )
 
 
-# Ten messages of a phone put together; no network carries more.
+# Ten SMS joined into one message; networks carry no more.
 LONGEST_TEXT = 1600
 
 _ID = re.compile(r"[\x21-\x7e]{1,200}")
@@ -35,7 +35,7 @@ _ID = re.compile(r"[\x21-\x7e]{1,200}")
 
 @dataclass(frozen=True)
 class Gateway:
-    """How one is spoken to; `request` and `answer` are Jinja templates, None the usual ones."""
+    """Where and how to send. `request` and `answer` are Jinja templates; None means the built-in ones."""
 
     url: str = field(repr=False)
     token: str | None = field(default=None, repr=False)
@@ -65,7 +65,7 @@ class SmsGatewayChannel(HttpChannel):
             body = render(self._request, values).encode()
         except GatewayRenderFailed:
             raise MessageRefused("TEMPLATE_RENDER_FAILED") from None
-        # A gateway that knows the header takes a message that comes again for what it is.
+        # A gateway that supports the header recognises a repeated message by it.
         headers = {"Content-Type": gateway.content_type, "Idempotency-Key": str(notification.id)}
         return ProviderRequest(gateway.url, body, headers, bearer(gateway.token) if gateway.token else None)
 
@@ -73,14 +73,14 @@ class SmsGatewayChannel(HttpChannel):
         usual = _by_status(judge_status(answer, self._clock.now()), answer)
         if self._answer is None:
             return usual
-        told = {
+        values = {
             "status": answer.status,
             "json": _json(answer),
             "text": answer.body.decode(errors="replace"),
             "headers": answer.headers,
         }
         try:
-            verdict, _, rest = render(self._answer, told).strip().partition(" ")
+            verdict, _, rest = render(self._answer, values).strip().partition(" ")
         except GatewayRenderFailed:
             return _unread(usual)
         if not verdict:
@@ -93,12 +93,14 @@ def _by_status(result: Result, answer: Answer) -> Result:
         return Result(Outcome.PERMANENT, "AUTH_REJECTED")
     if result.outcome is not Outcome.SENT:
         return result
-    told = answer.json()
-    return replace(result, provider_message_id=_id(told.get("id") or told.get("messageId") or told.get("message_id")))
+    content = answer.json()
+    return replace(
+        result, provider_message_id=_id(content.get("id") or content.get("messageId") or content.get("message_id"))
+    )
 
 
 def _by_verdict(verdict: str, rest: str, usual: Result, status: int) -> Result:
-    """The template decides the outcome; what the provider asked for besides, and whose fault it is, still counts."""
+    """The template decides the outcome. The pause that the provider asked for, and whether it is at fault, stay."""
     if verdict == Outcome.SENT:
         return Result(Outcome.SENT, provider_message_id=_id(rest))
     code = as_code(rest.upper()) or f"HTTP_{status}"
@@ -115,7 +117,8 @@ def _by_verdict(verdict: str, rest: str, usual: Result, status: int) -> Result:
 
 
 def _unread(usual: Result) -> Result:
-    """A status that says no is believed; one that says yes is not, where the template expected something else."""
+    """For an answer that the template cannot read. A status that means failure is believed. A status that means success
+    is not: the outcome is unknown."""
     return Result(Outcome.UNKNOWN, "INVALID_ANSWER") if usual.outcome is Outcome.SENT else usual
 
 

@@ -27,18 +27,18 @@ SETTINGS = (
 
 LONGEST_TEXT = 1600
 
-# Twilio's numbers, which its documentation explains one by one. What is not listed is judged by the HTTP status.
+# Error codes of Twilio, which its documentation explains. For other codes the HTTP status decides.
 _OPTED_OUT = 21610
-# No number, none that can get SMS, a landline, a short code, ourselves, nobody's.
+# The number is invalid, cannot get SMS, is a landline, is a short code, is our own, or belongs to nobody.
 _NO_SUCH_PHONE = frozenset({21211, 21217, 21265, 21266, 21614, 21635, 30005, 30006})
-# A phone that is off for days, one that blocks us.
-_PHONE_SAYS_NO = frozenset({30003, 30004})
+# The phone is off for days, or blocks us.
+_PHONE_REFUSES = frozenset({30003, 30004})
 _TOO_LONG = frozenset({21617, 21605})
 _NOT_ALLOWED = frozenset({20003, 20008, 20403})
 _BLOCKED = frozenset({20005, 30002, 90010})
-# Too many requests, too many at the same time, a sender or carrier whose queue is full.
-_TOO_MANY = frozenset({20429, 21611, 30001, 30022})
-_IN_TROUBLE = frozenset({20500, 20503, 30017})
+# Too many requests, too many at the same time, or a full queue at the sender or the carrier.
+_THROTTLED = frozenset({20429, 21611, 30001, 30022})
+_OVERLOADED = frozenset({20500, 20503, 30017})
 _NEVER_LEFT = frozenset({"failed", "undelivered", "canceled"})
 
 
@@ -47,7 +47,7 @@ class Account:
     sid: str
     auth_token: str = field(repr=False)
     sender: str
-    """A number, or the `MG…` of a messaging service, which chooses one."""
+    """A number, or the `MG…` of a messaging service that chooses a number."""
     base_url: str = "https://api.twilio.com"
     country_code: str = "90"
 
@@ -70,15 +70,15 @@ class TwilioChannel(HttpChannel):
         return ProviderRequest(self._url, urlencode(form).encode(), headers, basic(account.sid, account.auth_token))
 
     def read(self, answer: Answer) -> Result:
-        told = answer.json()
+        content = answer.json()
         now = self._clock.now()
         if answer.status >= 300:
-            code = _number(told.get("code"))
+            code = _number(content.get("code"))
             return _by_code(code, answer, now) or judge_status(answer, now, _name(code))
-        if told.get("status") in _NEVER_LEFT:
-            code = _number(told.get("error_code"))
+        if content.get("status") in _NEVER_LEFT:
+            code = _number(content.get("error_code"))
             return _by_code(code, answer, now) or Result(Outcome.PERMANENT, _name(code) or "NOT_DELIVERED")
-        sid = told.get("sid")
+        sid = content.get("sid")
         if isinstance(sid, str) and sid:
             return Result(Outcome.SENT, provider_message_id=sid[:200])
         return Result(Outcome.UNKNOWN, "INVALID_ANSWER")
@@ -90,7 +90,7 @@ def _by_code(code: int | None, answer: Answer, now: datetime) -> Result | None:
         return Result(Outcome.RECIPIENT_GONE, name, at_fault=False, disables=True)
     if code in _NO_SUCH_PHONE:
         return Result(Outcome.RECIPIENT_GONE, name, at_fault=False)
-    if code in _PHONE_SAYS_NO:
+    if code in _PHONE_REFUSES:
         return Result(Outcome.PERMANENT, name, at_fault=False)
     if code in _TOO_LONG:
         return Result(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
@@ -98,15 +98,15 @@ def _by_code(code: int | None, answer: Answer, now: datetime) -> Result | None:
         return Result(Outcome.PERMANENT, "AUTH_REJECTED")
     if code in _BLOCKED:
         return Result(Outcome.PERMANENT, "ACCOUNT_BLOCKED")
-    if code in _TOO_MANY:
+    if code in _THROTTLED:
         return throttled(answer, now, f"TWILIO_{code}")
-    if code in _IN_TROUBLE:
+    if code in _OVERLOADED:
         return replace(throttled(answer, now, f"TWILIO_{code}"), overloaded=True, at_fault=True)
     return None
 
 
 def _number(value: Any) -> int | None:
-    """Five digits: anything else is no error of Twilio's, and a longer number might be a phone's."""
+    """None unless it has five digits like all codes of Twilio, because a longer number might be that of a phone."""
     return value if isinstance(value, int) and 10_000 <= value <= 99_999 else None
 
 

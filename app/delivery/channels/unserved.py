@@ -1,4 +1,4 @@
-"""Stands where no channel is set up, so that what is sent that way is given up with the reason and not forgotten."""
+"""Stands in for a type without a channel: its notifications are given up with a reason instead of waiting forever."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,4 @@
-"""What goes over the wire to a webhook, signed as Standard Webhooks asks, and which headers of its own it may have.
-No I/O."""
+"""The requests to webhooks, signed as Standard Webhooks requires, and the headers that receivers may ask for. No I/O."""
 
 import base64
 import hashlib
@@ -21,8 +20,8 @@ MOST_HEADERS = 20
 LONGEST_HEADER = 1024
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
 _VALUE = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
-# They are ours, or belong to the connection and not to the message: with one of them a request could be cut in two,
-# or signed by somebody else.
+# A receiver may not ask for these: we set them, or they control the connection. With one of them, a request could be cut
+# in two or carry a foreign signature.
 _OURS = re.compile(
     r"host|content-.*|webhook-.*|accept-encoding|connection|expect|keep-alive|proxy-.*|te|trailers?|transfer-encoding"
     r"|upgrade|http2-settings|user-agent|cookie",
@@ -31,7 +30,7 @@ _OURS = re.compile(
 
 
 def encode(notification: Notification, challenge: str | None = None) -> bytes:
-    """The same bytes at every try: the time in it is that of the notification."""
+    """The same bytes at every try, because the time in it is that of the notification."""
     type_ = VERIFICATION_TYPE if challenge is not None else notification.data.get("type") or DEFAULT_TYPE
     data = {"challenge": challenge} if challenge is not None else _content(notification)
     message = {"type": type_, "timestamp": _rfc3339(notification.created_at), "data": data}
@@ -53,7 +52,7 @@ def _rfc3339(at: datetime) -> str:
 
 
 def sign(secrets: Sequence[str], message_id: str, timestamp: int, body: bytes) -> str:
-    """One signature for each secret, so that a receiver may know the old one or the new one while they change."""
+    """One signature for each secret, so that a receiver may know the old or the new secret while they change."""
     signed = f"{message_id}.{timestamp}.".encode() + body
     return " ".join(f"v1,{_signature(signing_secrets.decode(secret), signed)}" for secret in secrets)
 
@@ -79,19 +78,19 @@ def headers(
 
 def is_safe_header(name: str, value: Any) -> bool:
     """Whether a webhook may ask for this header."""
-    # Many servers take the one for the other.
+    # Many servers treat `_` and `-` alike.
     if not _NAME.fullmatch(name) or _OURS.fullmatch(name.replace("_", "-")):
         return False
     return isinstance(value, str) and len(value) <= LONGEST_HEADER and _VALUE.fullmatch(value) is not None
 
 
 def extra_headers(meta: Mapping[str, Any]) -> dict[str, str]:
-    """Of the headers that the directory names, those that are safe; the first ones where there are too many."""
+    """The safe headers among those that the directory names, at most `MOST_HEADERS`."""
     asked = as_object(meta.get("headers"))
     safe = [(name, str(value)) for name, value in asked.items() if is_safe_header(name, value)]
     return dict(safe[:MOST_HEADERS])
 
 
 def is_echoed(challenge: str, answer: Mapping[str, Any]) -> bool:
-    told = answer.get("challenge")
-    return isinstance(told, str) and hmac.compare_digest(told.encode(errors="replace"), challenge.encode())
+    echoed = answer.get("challenge")
+    return isinstance(echoed, str) and hmac.compare_digest(echoed.encode(errors="replace"), challenge.encode())

@@ -1,7 +1,7 @@
 """WhatsApp through Meta's Cloud API.
 
-Outside the 24 hours after a person last wrote, WhatsApp takes approved templates only: whoever sends names one in
-`metadata["whatsappTemplate"]`, with its language and what fills it.
+More than 24 hours after a person last wrote, WhatsApp takes approved templates only. `metadata["whatsappTemplate"]`
+names the template, its language and its parameters.
 """
 
 import json
@@ -31,20 +31,20 @@ SETTINGS = (
 
 LONGEST_TEXT = 4096
 
-# Meta's numbers say what happened and its HTTP statuses do not: a missing permission is a 500.
+# The error codes of Meta decide, because its HTTP statuses mislead: a missing permission is a 500.
 _NOT_ALLOWED = frozenset({0, 3, 10, 190, 131005}) | frozenset(range(200, 300))
 _BLOCKED = frozenset({368, 131031, 131042, 131045})
-# Too many calls of the app, of the account, of the number, and too much that people took for spam.
-_TOO_MANY = frozenset({4, 80007, 130429, 131048, 133016})
-# To one person not more than one message in six seconds.
-_TOO_MANY_TO_ONE = 131056
+# Too many calls of the app, the account or the number, or too many messages that people reported as spam.
+_THROTTLED = frozenset({4, 80007, 130429, 131048, 133016})
+# One person gets at most one message in six seconds.
+_THROTTLED_FOR_ONE = 131056
 _PAIR_PAUSE_S = 6.0
-_IN_TROUBLE = frozenset({1, 2, 131000, 131016, 131057, 133004})
-# No WhatsApp behind the number, or one too old; a number that a test account may not write to.
+_OVERLOADED = frozenset({1, 2, 131000, 131016, 131057, 133004})
+# The number has no WhatsApp, or one that is too old, or a test account may not write to it.
 _NOT_REACHABLE = frozenset({131026, 131030})
-# WhatsApp keeps the message from this one person: it is to be sent as a template, the person is part of an experiment,
-# gets too much advertising, or wants none.
-_NOT_TO_THEM = frozenset({131047, 130472, 131049, 131050})
+# WhatsApp refuses the message for this person: it has to be a template, or the person is part of an experiment, gets
+# too much advertising, or wants none.
+_REFUSED_FOR_ONE = frozenset({131047, 130472, 131049, 131050})
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,13 @@ class WhatsAppChannel(HttpChannel):
         )
 
     def read(self, answer: Answer) -> Result:
-        told = answer.json()
+        content = answer.json()
         now = self._clock.now()
-        error = as_object(told.get("error"))
+        error = as_object(content.get("error"))
         code = _number(error.get("code"))
         if answer.status >= 300 or error:
             return _by_code(code, answer, now) or _by_status(answer, now, code)
-        for message in as_list(told.get("messages"))[:1]:
+        for message in as_list(content.get("messages"))[:1]:
             id_ = as_object(message).get("id")
             if isinstance(id_, str) and id_:
                 return Result(Outcome.SENT, provider_message_id=id_[:200])
@@ -105,7 +105,7 @@ def _template(chosen: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parameters(given: Any) -> list[dict[str, Any]]:
-    """By their place, or by their names for templates that have some."""
+    """By position, or by name for templates with named parameters."""
     if isinstance(given, dict):
         filled = [{"type": "text", "parameter_name": name, "text": value} for name, value in as_object(given).items()]
     elif isinstance(given, list):
@@ -123,15 +123,15 @@ def _by_code(code: int | None, answer: Answer, now: datetime) -> Result | None:
         return Result(Outcome.PERMANENT, "AUTH_REJECTED")
     if code in _BLOCKED:
         return Result(Outcome.PERMANENT, "ACCOUNT_BLOCKED")
-    if code in _TOO_MANY:
+    if code in _THROTTLED:
         return throttled(answer, now, name)
-    if code == _TOO_MANY_TO_ONE:
+    if code == _THROTTLED_FOR_ONE:
         return throttled(answer, now, name, _PAIR_PAUSE_S)
-    if code in _IN_TROUBLE:
+    if code in _OVERLOADED:
         return replace(throttled(answer, now, name), overloaded=True, at_fault=True)
     if code in _NOT_REACHABLE:
         return Result(Outcome.RECIPIENT_GONE, name, at_fault=False)
-    if code in _NOT_TO_THEM:
+    if code in _REFUSED_FOR_ONE:
         return Result(Outcome.PERMANENT, name, at_fault=False)
     return None
 
@@ -144,7 +144,7 @@ def _by_status(answer: Answer, now: datetime, code: int | None) -> Result:
 
 
 def _number(value: Any) -> int | None:
-    """A longer number is no code of Meta's and might be a phone's."""
+    """None for a number that is longer than the codes of Meta, because it might be that of a phone."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 9_999_999 else None
 
 
