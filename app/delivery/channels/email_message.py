@@ -41,7 +41,7 @@ class Mail:
 
 
 def compose(notification: Notification, sender: MailSender, recipient: str) -> Mail:
-    """The same notification makes the same bytes at every try, so that mail programs recognise a repeated one by its id.
+    """The same notification makes the same bytes at every try, so that mail programs know a repeated one by its id.
 
     The subject is encoded here, because Python's own encoding would decode encoded words in the text, and line breaks
     in them would become headers.

@@ -1,4 +1,4 @@
-"""The requests to webhooks, signed as Standard Webhooks requires, and the headers that receivers may ask for. No I/O."""
+"""The requests to webhooks, signed as Standard Webhooks requires, and the headers that receivers may want. No I/O."""
 
 import base64
 import hashlib
@@ -20,8 +20,8 @@ MOST_HEADERS = 20
 LONGEST_HEADER = 1024
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
 _VALUE = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
-# A receiver may not ask for these: we set them, or they control the connection. With one of them, a request could be cut
-# in two or carry a foreign signature.
+# A receiver may not ask for these: we set them, or they control the connection. With one of them, a request could be
+# cut in two or carry a foreign signature.
 _OURS = re.compile(
     r"host|content-.*|webhook-.*|accept-encoding|connection|expect|keep-alive|proxy-.*|te|trailers?|transfer-encoding"
     r"|upgrade|http2-settings|user-agent|cookie",

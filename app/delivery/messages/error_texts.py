@@ -1,6 +1,6 @@
-"""What an error code means, in a sentence for whoever has to mend it.
+"""The meaning of each error code, in a sentence for the operator who has to solve the problem.
 
-Providers' own texts are not kept: they repeat addresses and tokens.
+The texts of providers are not kept, because they repeat addresses and tokens.
 """
 
 REASONS = {

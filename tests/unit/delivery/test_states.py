@@ -70,7 +70,7 @@ def test_a_new_notification_has_the_initial_status() -> None:
 
 # ---- statements ----------------------------------------------------------------------------------------------------
 
-# The sources and the targets of every statement that changes the status of a notification. `told` stands for the
+# The sources and the targets of every statement that changes the status of a notification. `reported` stands for the
 # status of a verdict, which `record` checks one by one.
 STATEMENTS: dict[str, tuple[TextClause, set[S], set[S]]] = {
     "claim": (claims.CLAIM, {S.ACCEPTED, S.SENDING, S.RETRYING}, {S.SENDING, S.EXPIRED}),
