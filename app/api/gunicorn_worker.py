@@ -1,5 +1,8 @@
-"""Gunicorn's thread worker, which knows how long a request has waited, lets nobody hold a thread who says nothing, and
-leaves nobody standing when it stops."""
+"""Gunicorn's thread worker with three changes: it measures how long a request has waited, silent or slow callers do not
+hold a thread, and it answers everybody who has connected before it stops.
+
+It overrides methods that gunicorn does not document; `tests/unit/api/test_gunicorn_worker.py` lists them.
+"""
 
 import errno
 import math
@@ -17,10 +20,10 @@ from app.api import load
 _ThreadWorker, _Connection = cast(Any, ThreadWorker), cast(Any, TConn)
 
 
-class Patient(socket.socket):
-    """A connection whose caller is given the time that a request may take, for sending it and for reading the answer;
-    then it counts as closed by them. One who sends a byte now and then, or does not read, would otherwise hold a
-    thread for as long as they like."""
+class TimedSocket(socket.socket):
+    """A connection with one deadline for sending the request and reading the answer. After it, the connection counts as
+    closed by the caller. Without it, a caller who sends a byte now and then, or does not read, could hold a thread for
+    any time."""
 
     until = math.inf
 
@@ -45,9 +48,9 @@ class Patient(socket.socket):
 
 
 class DrainingWorker(_ThreadWorker):
-    """The original stops taking connections but keeps the port open until the last answer is out. Whoever connects
-    meanwhile waits in the kernel's queue, and is thrown out at the end. This one takes everybody who is in the queue
-    along, then closes the port, so that a client hears at once that it must go elsewhere.
+    """To stop, the original accepts no more connections but keeps the port open until the last answer is sent. Clients
+    that connect meanwhile wait in the kernel's queue and are dropped at the end. This worker accepts all connections in
+    the queue, then closes the port, so that later clients are refused at once and try another process.
     """
 
     alive: bool
@@ -59,13 +62,13 @@ class DrainingWorker(_ThreadWorker):
     sockets: list[Any]
 
     def accept(self, listener: Any) -> None:
-        """The original gives a connection to a thread at once, which waits there for the first words. Here it waits
-        among the idle ones, so that a row of silent connections takes no thread from anybody."""
+        """The original gives a connection to a thread at once, and the thread waits for the first byte. Here the poller
+        waits for it, so that silent connections take no threads."""
         try:
             taken, address = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
             return
-        client = Patient(fileno=taken.detach())
+        client = TimedSocket(fileno=taken.detach())
         self.nr_conns += 1
         conn = _Connection(self.cfg, client, address, listener.getsockname())
         if not self.alive:
@@ -91,8 +94,8 @@ class DrainingWorker(_ThreadWorker):
         conn.sock.until = now + self.app.settings.request_timeout_s
         goes_on = _ThreadWorker.handle(self, conn)
         if not goes_on:
-            # What has come is read before the connection is closed. The original waits two seconds for more, in the
-            # one thread that serves all connections.
+            # Before it closes the connection, the original reads for up to two seconds, in the one thread that serves
+            # all connections. With this deadline it reads only what has arrived.
             conn.sock.until = time.monotonic()
         return goes_on
 

@@ -1,6 +1,6 @@
 """Finds the channels: the modules of this package that have what `ChannelModule` describes.
 
-CONTRIBUTING.md lists what a new channel takes, and `tests/policy/test_channels.py` says which part is missing.
+CONTRIBUTING.md lists what a new channel takes; `tests/policy/test_what_a_channel_takes.py` says which part is missing.
 """
 
 from collections.abc import Iterable

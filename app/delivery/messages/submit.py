@@ -150,10 +150,10 @@ def submit_notification(
     conn: Connection, new: NewSubmission, country_code: str, key: SubmissionKey | None = None
 ) -> Submitted:
     """Checks it, then submits it. Raises `InvalidValues` with everything that is wrong."""
-    return submit(conn, check_submission(conn, new, country_code), key)
+    return submit(conn, _checked(conn, new, country_code), key)
 
 
-def check_submission(conn: Connection, new: NewSubmission, country_code: str) -> NewSubmission:
+def _checked(conn: Connection, new: NewSubmission, country_code: str) -> NewSubmission:
     """Returns it with the recipient in canonical form; raises `InvalidValues` with everything that is wrong."""
     recipient, problems = _check_values(new.notification_type, new.recipient, new.metadata, country_code)
     if not problems:
