@@ -1,7 +1,6 @@
 """How an action is asked for by `action.execute.requested.v1`: strict in what it needs, indifferent to the rest."""
 
 import json
-import math
 import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from app.delivery.actions.models import Origin
 from app.delivery.actions.requests import NewAction
 from app.delivery.messages.values import Priority
 from app.foundation.pages import BIGINT_MAX
+from app.foundation.storable import flaw_of_json
 
 LONGEST_KEY = 200
 MOST_PAYLOAD_BYTES = 65_536
@@ -21,30 +21,12 @@ DEEPEST = 8
 
 
 def problem_with_variables(variables: Mapping[str, Any]) -> str | None:
-    """What keeps a JSON object from being an action's variables: PostgreSQL holds no NUL and no infinity, and nobody
-    needs a library in a message."""
-    if not _storable(variables, DEEPEST):
+    """What keeps a JSON object from being an action's variables."""
+    if flaw_of_json(variables, deepest=DEEPEST) is not None:
         return f"must not hold NUL, an infinite number, or anything nested deeper than {DEEPEST}"
     if len(json.dumps(variables, ensure_ascii=False).encode()) > MOST_VARIABLES_BYTES:
         return f"must not be larger than {MOST_VARIABLES_BYTES} bytes"
     return None
-
-
-def _storable(value: Any, depth: int) -> bool:
-    match value:
-        case str():
-            return "\0" not in value
-        case float():
-            return math.isfinite(value)
-        case dict() | list() if depth == 0:
-            return False
-        case dict():
-            entries = cast(dict[str, Any], value)
-            return all("\0" not in key and _storable(entries[key], depth - 1) for key in entries)
-        case list():
-            return all(_storable(item, depth - 1) for item in cast(list[Any], value))
-        case _:
-            return True
 
 
 def new_trace_id() -> str:

@@ -1,20 +1,28 @@
-"""What whoever submits a notification may put beside its words. Pure."""
+"""Checks the metadata that a caller may give beside the words of a notification. Pure."""
 
 import json
 from typing import Any, cast
 
+from app.foundation.storable import Flaw, flaw_of_json
 from app.users.models import AddressKind
 
 LARGEST_BYTES = 8192
 DEEPEST = 10
 LARGEST_WHOLE = 2**63 - 1
 
+_PROBLEMS = {
+    Flaw.NUL: "holds the character NUL, which nobody can store",
+    Flaw.SURROGATE: "holds half of a surrogate pair, which nobody can store",
+    Flaw.NUMBER: f"holds a number beyond {LARGEST_WHOLE}",
+    Flaw.DEPTH: f"is nested deeper than {DEEPEST} levels",
+}
+
 
 def check_metadata(metadata: dict[str, Any]) -> str | None:
-    """What is wrong with it, if anything is. Channels rely on what they read from it being what it should be."""
-    wrong = _unfit(metadata, 1)
-    if wrong is not None:
-        return wrong
+    """The first problem, or None. Channels read some members without checking their types again."""
+    flaw = flaw_of_json(metadata, deepest=DEEPEST, largest=LARGEST_WHOLE)
+    if flaw is not None:
+        return _PROBLEMS[flaw]
     if len(json.dumps(metadata, ensure_ascii=False).encode()) > LARGEST_BYTES:
         return f"is larger than {LARGEST_BYTES} bytes"
     if not _is_text_to_text(metadata.get("data", {})):
@@ -22,31 +30,6 @@ def check_metadata(metadata: dict[str, Any]) -> str | None:
     if metadata.get("addressKind", AddressKind.TOKEN) not in list(AddressKind):
         return f"has an `addressKind` that is not one of {', '.join(AddressKind)}"
     return None
-
-
-def _unfit(value: Any, depth: int) -> str | None:
-    """What the database or a receiver of JSON could not take."""
-    match value:
-        case str() if "\x00" in value:
-            return "holds the character NUL, which nobody can store"
-        case bool() | str() | None:
-            return None
-        # Put this way round, it holds for what is no number too.
-        case int() | float() if not abs(value) <= LARGEST_WHOLE:
-            return f"holds a number beyond {LARGEST_WHOLE}"
-        case dict() | list() if depth > DEEPEST:
-            return f"is nested deeper than {DEEPEST} levels"
-        case dict():
-            known = cast("dict[str, Any]", value)
-            return _first_unfit([*known, *known.values()], depth)
-        case list():
-            return _first_unfit(cast("list[Any]", value), depth)
-        case _:
-            return None
-
-
-def _first_unfit(values: list[Any], depth: int) -> str | None:
-    return next((wrong for one in values if (wrong := _unfit(one, depth + 1)) is not None), None)
 
 
 def _is_text_to_text(value: Any) -> bool:

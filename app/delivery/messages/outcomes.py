@@ -23,6 +23,7 @@ from app.delivery.messages.values import (
     Outcome,
     Priority,
 )
+from app.foundation.storable import made_storable
 
 
 @dataclass(frozen=True)
@@ -190,16 +191,13 @@ def _verdict_row(report: Report) -> dict[str, Any]:
 
 
 def _try_row(report: Report, one: Try) -> dict[str, Any]:
+    provider_message_id = one.result.provider_message_id
     return {
         "notification_id": str(report.claimed.id),
         "attempt": report.claimed.attempt,
         "device_id": one.device.device_id if one.device else None,
         "outcome": one.result.outcome,
         "error_code": one.result.error_code,
-        "provider_message_id": _storable(one.result.provider_message_id),
+        # If PostgreSQL refused the provider's text, nothing would be recorded, and the notification sent again.
+        "provider_message_id": provider_message_id and made_storable(provider_message_id),
     }
-
-
-def _storable(answered: str | None) -> str | None:
-    """Removes what PostgreSQL cannot store. If the record were refused, the notification would be sent again."""
-    return answered and answered.replace("\0", "").encode("utf-8", "replace").decode()

@@ -20,6 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS
 
 from app.foundation.errors import InvalidValue
+from app.foundation.storable import flaw_of_text
 
 LONGEST = 20_000
 """Characters that one template may write."""
@@ -111,16 +112,9 @@ def _storable(written: str) -> str:
 
     PostgreSQL stores neither, and its error would roll back the whole transaction.
     """
-    if not _is_storable(written):
+    if flaw_of_text(written) is not None:
         raise RenderFailed("The text holds a character that nobody can store.")
     return written
-
-
-def _is_storable(text: str) -> bool:
-    try:
-        return b"\0" not in text.encode()
-    except UnicodeEncodeError:
-        return False
 
 
 def _what_is_missing(source: str, variables: Mapping[str, Any]) -> str:
@@ -161,7 +155,7 @@ def _check_nodes(tree: nodes.Template) -> None:
             if not isinstance(node, _ALLOWED):
                 name = type(node).__name__
                 raise TemplateInvalid("body", f"uses {name} in line {node.lineno}, which templates may not")
-            if isinstance(node, nodes.Const) and isinstance(node.value, str) and not _is_storable(node.value):
+            if isinstance(node, nodes.Const) and isinstance(node.value, str) and flaw_of_text(node.value) is not None:
                 raise TemplateInvalid("body", f"spells a character in line {node.lineno} that nobody can store")
         level = [child for node in level for child in node.iter_child_nodes()]
     if level:
