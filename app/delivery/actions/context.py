@@ -15,12 +15,12 @@ from app.delivery.messages.rules import CHANNEL_TYPES, DeliveryRules
 from app.delivery.messages.submit import USER
 from app.delivery.messages.values import NotificationType, Priority
 from app.delivery.words.rendering import RenderFailed, TemplateInvalid, Words, render
+from app.delivery.words.templates import Templates, choose_template
 from app.foundation.ids import uuid7
 
 UNKNOWN_CHANNEL = "UNKNOWN_CHANNEL"
 UNKNOWN_TEMPLATE = "UNKNOWN_TEMPLATE"
 TEMPLATE_RENDER_FAILED = "TEMPLATE_RENDER_FAILED"
-FIRST_LOCALE = "tr"
 _BY_PHONE = frozenset({NotificationType.SMS.channel_type, NotificationType.WHATSAPP.channel_type})
 
 
@@ -49,8 +49,7 @@ class Known:
     """What was read for all actions of a batch together."""
 
     directory: targets.Directory
-    templates: Mapping[tuple[str, str], Words]
-    """By key and locale."""
+    templates: Templates
     rendered: dict[tuple[str, str, int], Words | str] = field(default_factory=dict[tuple[str, str, int], Words | str])
     """Offers of one moment all say the same."""
 
@@ -100,7 +99,7 @@ class ActionContext:
         return self.known.rendered[key]
 
     def _rendered(self, key: str, locale: str) -> Words | str:
-        template = self.known.templates.get((key, locale)) or self.known.templates.get((key, FIRST_LOCALE))
+        template = choose_template(self.known.templates, key, locale)
         if template is None:
             return UNKNOWN_TEMPLATE
         try:

@@ -18,6 +18,7 @@ from app.delivery.actions.targets import Directory, Profile, ProfileChannel, Pro
 from app.delivery.messages.values import NotificationStatus, Priority
 from app.delivery.plans.models import Audience
 from app.delivery.words.rendering import Words
+from app.delivery.words.templates import Templates, read_templates
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class PlanToRun:
     id: int
     is_on: bool
     steps: tuple[StepRun, ...]
-    templates: Mapping[tuple[str, str], Words]
+    templates: Templates
     read_at: datetime
 
 
@@ -67,11 +68,11 @@ def _steps(document: str) -> tuple[StepRun, ...]:
 
 
 @lru_cache(maxsize=256)
-def _templates(document: str) -> Mapping[tuple[str, str], Words]:
+def _templates(document: str) -> Templates:
     return {(key, locale): Words(subject, body) for key, locale, subject, body in json.loads(document)}
 
 
-def known(conn: Connection, actions: Sequence[Action], templates: Mapping[tuple[str, str], Words]) -> Known:
+def known(conn: Connection, actions: Sequence[Action], templates: Templates) -> Known:
     """Whatever their steps may need; nothing is read that none of them asks for."""
     unbegun = [(one, step) for one in actions for step in one.run.steps if step.state is StepState.WAITING]
     routed = [one for one, step in unbegun if step.audience is Audience.ROUTES]
@@ -83,16 +84,10 @@ def known(conn: Connection, actions: Sequence[Action], templates: Mapping[tuple[
     return Known(directory, templates)
 
 
-def words(conn: Connection, actions: Iterable[Action]) -> dict[tuple[str, str], Words]:
-    steps = [step for one in actions for step in one.run.steps]
-    keys = {step.template_key for step in steps if step.state is StepState.WAITING or step.has_next} - {None}
-    if not keys:
-        return {}
-    rows = conn.execute(
-        text("SELECT key, locale, subject, body FROM message_templates WHERE key = ANY(:keys) AND retired_at IS NULL"),
-        {"keys": list(keys)},
-    )
-    return {(row.key, row.locale): Words(row.subject, row.body) for row in rows}
+def words(conn: Connection, actions: Iterable[Action]) -> Templates:
+    """The templates of steps that may still send something."""
+    steps = [step for one in actions for step in one.run.steps if step.state is StepState.WAITING or step.has_next]
+    return read_templates(conn, {step.template_key for step in steps if step.template_key is not None})
 
 
 _PROFILE = """

@@ -22,6 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from app.db.schema import metadata, one_of
+from app.db.tables import IN_USE
 
 
 class VerifyStatus(StrEnum):
@@ -29,8 +30,6 @@ class VerifyStatus(StrEnum):
     VERIFIED = "verified"
     FAILED = "failed"
 
-
-IN_USE = text("retired_at IS NULL")
 
 # Somebody, or a group of people behind one door, that messages go to: an on-call desk, the owner of a device, a user.
 # `key` is the name by which the product itself knows a profile that it ships with.

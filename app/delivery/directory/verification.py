@@ -33,7 +33,7 @@ from app.delivery.messages.submit import NewSubmission, submit
 from app.delivery.messages.values import CHALLENGE, VERIFICATION, NotificationType, Priority
 from app.delivery.words.rendering import RenderFailed, Words, render
 from app.delivery.words.shipped import TEMPLATES, VERIFICATION_CODE
-from app.delivery.words.templates import find_words
+from app.delivery.words.templates import choose_template, read_templates
 from app.foundation.errors import Conflict
 from app.foundation.ids import earliest_id
 
@@ -143,15 +143,15 @@ def _message(conn: Connection, channel: TableRow, expires_at: datetime) -> tuple
 def _words(conn: Connection, channel: TableRow, code: str) -> Words:
     locale = PROFILES.get(conn, channel.profile_id).locale
     variables = {"code": code, "minutes": LIFE_S // 60}
-    words = find_words(conn, VERIFICATION_CODE, locale)
+    template = choose_template(read_templates(conn, [VERIFICATION_CODE]), VERIFICATION_CODE, locale)
     try:
-        written = render(words, variables) if words is not None else None
+        words = render(template, variables) if template is not None else None
     except RenderFailed:
-        written = None
-    # Words that an operator edited until they lost the code verify nobody; ours do.
-    if written is None or code not in written.body:
-        written = render(TEMPLATES[VERIFICATION_CODE][locale], variables)
-    return written
+        words = None
+    # An operator may have edited the template until it lost the code. The shipped one contains it.
+    if words is None or code not in words.body:
+        words = render(TEMPLATES[VERIFICATION_CODE][locale], variables)
+    return words
 
 
 def confirm_verification(conn: Connection, channel_id: int, code: str) -> Conflict | None:

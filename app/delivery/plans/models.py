@@ -20,7 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from app.db.schema import metadata, one_of
-from app.delivery.directory.models import IN_USE
+from app.db.tables import IN_USE
 
 
 class Audience(StrEnum):

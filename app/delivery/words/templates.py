@@ -1,15 +1,27 @@
-"""Templates as they are kept, found by key and language."""
+"""Reads message templates, and chooses the language of a text."""
 
-from sqlalchemy import Connection, select
+from collections.abc import Collection, Mapping
 
-from app.delivery.words.models import message_templates
+from sqlalchemy import Connection, text
+
 from app.delivery.words.rendering import Words
 
+FALLBACK_LOCALE = "tr"
 
-def find_words(conn: Connection, key: str, locale: str) -> Words | None:
-    """A template in the language of whoever will read it, or else in Turkish, or in the only one there is."""
-    templates = message_templates.c
-    query = select(templates.subject, templates.body).where(templates.key == key, templates.retired_at.is_(None))
-    best_first = query.order_by((templates.locale == locale).desc(), (templates.locale == "tr").desc())
-    row = conn.execute(best_first.limit(1)).one_or_none()
-    return None if row is None else Words(row.subject, row.body)
+Templates = Mapping[tuple[str, str], Words]
+"""By key and locale."""
+
+
+_READ = text("SELECT key, locale, subject, body FROM message_templates WHERE key = ANY(:keys) AND retired_at IS NULL")
+
+
+def read_templates(conn: Connection, keys: Collection[str]) -> Templates:
+    if not keys:
+        return {}
+    rows = conn.execute(_READ, {"keys": list(keys)})
+    return {(row.key, row.locale): Words(row.subject, row.body) for row in rows}
+
+
+def choose_template(templates: Templates, key: str, locale: str) -> Words | None:
+    """In the reader's language, or else in Turkish."""
+    return templates.get((key, locale)) or templates.get((key, FALLBACK_LOCALE))
