@@ -1,5 +1,6 @@
 """The metadata that every table is declared in, and what their declarations share."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from sqlalchemy import MetaData
@@ -15,5 +16,5 @@ metadata = MetaData(
 )
 
 
-def one_of(column: str, values: type[StrEnum]) -> str:
+def one_of(column: str, values: Iterable[StrEnum]) -> str:
     return f"{column} IN ({', '.join(repr(value.value) for value in values)})"

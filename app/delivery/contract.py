@@ -19,7 +19,7 @@ from app.delivery.directory.errors import (
     VerificationTriesUsedUp,
     WrongVerificationCode,
 )
-from app.delivery.directory.models import VerifyStatus
+from app.delivery.directory.states import VerifyStatus
 from app.delivery.messages.backlog import Backlog, BacklogFull
 from app.delivery.messages.dead_letters import EVERY, DeadLetterClosed, DeadLetterView, Discarded, Filter
 from app.delivery.messages.rules import DeliveryRules

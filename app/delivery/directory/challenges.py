@@ -1,15 +1,17 @@
-"""A webhook is verified by answering a signed challenge: the notification that carries it decides by how it ends."""
+"""Verifies webhooks: a webhook that answers a signed challenge is verified, and one that does not has failed."""
 
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, text
 
+from app.db.schema import one_of
+from app.delivery.directory.states import FAILABLE, VERIFIABLE
 from app.delivery.messages.values import CHALLENGE, Ended
 
-# Only the challenge that was sent last, and only for the address it went to: what was entered since then has not
-# answered. A challenge that failed is kept, because an operator may have it tried anew.
+# Only the newest challenge counts, and only if the channel still has the address that it went to. The verification of a
+# failed challenge is kept, because an operator may redrive it.
 _SETTLE = text(
-    """
+    f"""
     WITH ended AS (
         SELECT v.channel_id, n.status = 'SENT' AS answered
           FROM channel_verifications v
@@ -23,13 +25,16 @@ _SETTLE = text(
     )
     UPDATE recipient_channels c
        SET verify_status = CASE WHEN ended.answered THEN 'verified' ELSE 'failed' END, updated_at = clock_timestamp()
-      FROM ended WHERE c.id = ended.channel_id
+      FROM ended
+     WHERE c.id = ended.channel_id
+       AND CASE WHEN ended.answered THEN {one_of("c.verify_status", VERIFIABLE)}
+                ELSE {one_of("c.verify_status", FAILABLE)} END
     """
 )
 
 
 def settle_challenges(conn: Connection, ended: Sequence[Ended]) -> None:
-    """A follower: verifies the webhooks whose challenge has been answered."""
+    """A follower: settles the verification of the webhooks whose challenge has ended."""
     ids = [one.id for one in ended if CHALLENGE in one.metadata]
     if ids:
         conn.execute(_SETTLE, {"ids": ids})

@@ -1,6 +1,4 @@
-"""Who can be reached where. What is retired stays, because letters and actions point at it, and is used no more."""
-
-from enum import StrEnum
+"""The tables of the directory. A retired row stays, because dead letters and actions refer to it."""
 
 from sqlalchemy import (
     BigInteger,
@@ -23,16 +21,10 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from app.db.schema import metadata, one_of
 from app.db.tables import IN_USE
+from app.delivery.directory.states import VerifyStatus
 
-
-class VerifyStatus(StrEnum):
-    PENDING = "pending"
-    VERIFIED = "verified"
-    FAILED = "failed"
-
-
-# Somebody, or a group of people behind one door, that messages go to: an on-call desk, the owner of a device, a user.
-# `key` is the name by which the product itself knows a profile that it ships with.
+# A recipient of notifications: a user, the owner of a device, or a group of people, such as those who are on call.
+# `key` is the name by which the product refers to a profile that it ships with.
 recipient_profiles = Table(
     "recipient_profiles",
     metadata,
@@ -55,7 +47,8 @@ recipient_profiles = Table(
     Index("recipient_profiles_user_idx", "user_id", postgresql_where=IN_USE),
 )
 
-# `secrets` sign what goes to a webhook; the newest first, the older ones until they are forgotten. They are in no view.
+# `secrets` sign the requests to a webhook; the newest is first, and the older ones stay until an operator removes them.
+# They are in no view.
 recipient_channels = Table(
     "recipient_channels",
     metadata,
@@ -73,11 +66,11 @@ recipient_channels = Table(
     CheckConstraint(one_of("verify_status", VerifyStatus), name="verify_status"),
     CheckConstraint("length(channel_type) <= 32", name="channel_type"),
     CheckConstraint("length(target) <= 255", name="target"),
-    # Those that are retired too: whether somebody is gone or was never there is told apart.
+    # With retired channels, because a recipient that was retired is told from one that never existed.
     Index("recipient_channels_profile_idx", "profile_id"),
 )
 
-# One running verification for each channel: the digest of what the recipient was sent, and what is left of it.
+# One running verification for each channel: the digest of the code that the recipient was sent, and the tries left.
 channel_verifications = Table(
     "channel_verifications",
     metadata,

@@ -1,4 +1,4 @@
-"""Who can be reached where: profiles, their channels, and the secrets that sign what goes to webhooks."""
+"""The directory: profiles, their channels, and the secrets that sign the requests to webhooks."""
 
 from typing import Any, cast
 
@@ -6,7 +6,8 @@ from sqlalchemy import Connection, delete, func, update
 
 from app.db.tables import EditableTable, TableRow, Values, retire_all
 from app.delivery.directory.errors import NotAWebhook
-from app.delivery.directory.models import VerifyStatus, channel_verifications, recipient_channels, recipient_profiles
+from app.delivery.directory.models import channel_verifications, recipient_channels, recipient_profiles
+from app.delivery.directory.states import VerifyStatus, initial_status, status_at_new_address
 from app.delivery.messages.addresses import InvalidAddress, check_address
 from app.delivery.messages.metadata import check_metadata
 from app.delivery.messages.rules import DeliveryRules
@@ -21,11 +22,9 @@ MOST_OLD_SECRETS = 2
 LONGEST_TARGET = 255
 HIDDEN = "••••••"
 WEBHOOK = NotificationType.WEBHOOK.channel_type
-# We write these ourselves, so there is nobody who could say that they arrive.
-OURS = frozenset({NotificationType.IN_APP.channel_type, NotificationType.AUDIT.channel_type})
 
 
-def _check_profile(conn: Connection, values: Values, _current: TableRow | None, _house: DeliveryRules) -> None:
+def _check_profile(conn: Connection, values: Values, _current: TableRow | None, _rules: DeliveryRules) -> None:
     if values.get("user_id") is not None:
         _check_user(conn, "userId", values["user_id"])
 
@@ -44,23 +43,23 @@ def _check_channel(conn: Connection, values: Values, current: TableRow | None, r
         channel_type = values["channel_type"]
         values["target"] = _target(conn, channel_type, values["target"], rules)
         values["secrets"] = [new_secret()] if channel_type == WEBHOOK else []
-        values["verify_status"] = _unproven(channel_type)
+        values["verify_status"] = initial_status(channel_type).value
         return
     if "target" in values:
         values["target"] = _target(conn, current.channel_type, values["target"], rules)
-    # Nobody changes the address between a look at it and the decision about what goes there.
+    # Locked, so that the address does not change before the decision about it is committed.
     current = CHANNELS.get(conn, current.id, lock=True)
     if values.get("target", current.target) != current.target:
         _check_headers_are_for_the_new_address(values, current)
-        # Whoever answered at the old address says nothing about the new one.
-        values["verify_status"] = _unproven(current.channel_type)
+        status = status_at_new_address(current.channel_type, VerifyStatus(current.verify_status))
+        values["verify_status"] = status.value
         _forget_verification(conn, current.id)
     elif "target_meta" in values:
         values["target_meta"] = _with_known_headers(values["target_meta"], current.target_meta)
 
 
 def _check_headers_are_for_the_new_address(values: Values, current: TableRow) -> None:
-    """What the old address was trusted with, and nobody is shown, would be read at the new one."""
+    """Headers may hold secrets that no view shows. A new address must not receive those of the old one."""
     if "target_meta" in values:
         is_meant_anew = HIDDEN not in _headers(values["target_meta"]).values()
     else:
@@ -72,12 +71,12 @@ def _check_headers_are_for_the_new_address(values: Values, current: TableRow) ->
 
 
 def without_headers(meta: dict[str, Any]) -> dict[str, Any]:
-    """As it may be shown: headers of a webhook may hold the receiver's passwords."""
+    """The metadata as a view shows it. Headers of a webhook may hold the receiver's passwords."""
     return {**meta, "headers": dict.fromkeys(_headers(meta), HIDDEN)} if _headers(meta) else meta
 
 
 def _with_known_headers(meta: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """Whoever sends back what was shown means what was hidden."""
+    """A caller that sends back hidden values, as a view has shown them, means the values that are stored."""
     known = _headers(before)
     headers = {name: known.get(name, value) if value == HIDDEN else value for name, value in _headers(meta).items()}
     return {**meta, "headers": headers} if headers else meta
@@ -109,10 +108,6 @@ def _check_user(conn: Connection, field: str, user_id: int) -> None:
         raise InvalidValue(field, "is not the id of a user") from None
 
 
-def _unproven(channel_type: str) -> str:
-    return VerifyStatus.VERIFIED.value if channel_type in OURS else VerifyStatus.PENDING.value
-
-
 def _retire_channel(conn: Connection, channel: TableRow) -> None:
     _forget_verification(conn, channel.id)
 
@@ -126,7 +121,7 @@ CHANNELS = EditableTable(recipient_channels, "recipient channel", _check_channel
 
 
 def rotate_secret(conn: Connection, channel_id: int) -> str:
-    """A new one to sign with; the last ones go on signing beside it until they are forgotten."""
+    """Makes a new secret to sign with. The last ones sign too, until `forget_old_secrets`."""
     channel = _webhook(conn, channel_id)
     secret = new_secret()
     _keep_secrets(conn, channel_id, [secret, *channel.secrets[:MOST_OLD_SECRETS]])

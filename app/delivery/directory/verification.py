@@ -1,9 +1,9 @@
-"""Proves that a channel reaches whom it is meant to reach.
+"""Verifies that a channel reaches its recipient.
 
-People get a code by the channel itself and give it back; a webhook answers a challenge, and how its notification ends
-decides (see `challenges`). What was sent is kept as a digest only, one running verification for each channel, and
-whoever changes it holds the channel's row. How often somebody is sent a code counts by the address: it may be in the
-directory any number of times, and be taken out and put in again.
+A person gets a code by the channel and gives it back. A webhook answers a challenge, and the end of the notification
+that carries it decides (see `challenges`). A channel has at most one running verification, which keeps only a digest of
+the code; a transaction that changes it locks the channel's row. The pause between two codes is kept by address, because
+an address may be in the directory several times, and may be removed and added again.
 """
 
 import hashlib
@@ -27,8 +27,8 @@ from app.delivery.directory.errors import (
     VerificationTriesUsedUp,
     WrongVerificationCode,
 )
-from app.delivery.directory.models import VerifyStatus
 from app.delivery.directory.service import CHANNELS, PROFILES, WEBHOOK
+from app.delivery.directory.states import VERIFY_TRANSITIONS, VerifyStatus
 from app.delivery.messages.submit import NewSubmission, submit
 from app.delivery.messages.values import CHALLENGE, VERIFICATION, NotificationType, Priority
 from app.delivery.words.rendering import RenderFailed, Words, render
@@ -36,6 +36,7 @@ from app.delivery.words.shipped import TEMPLATES, VERIFICATION_CODE
 from app.delivery.words.templates import choose_template, read_templates
 from app.foundation.errors import Conflict
 from app.foundation.ids import earliest_id
+from app.foundation.state_machine import sources
 
 LIFE_S = 600
 PAUSE_S = 60
@@ -55,8 +56,8 @@ _RUNNING = text(
       FROM channel_verifications WHERE channel_id = :channel_id
     """
 )
-_MY_TURN = text("SELECT pg_advisory_xact_lock(hashtextextended('verification ' || :target, 0))")
-# Ids are made in the order of time, so the newest are one end of the primary key.
+_LOCK_ADDRESS = text("SELECT pg_advisory_xact_lock(hashtextextended('verification ' || :target, 0))")
+# Ids are in the order of time, so the newest notifications are at one end of the primary key.
 _PAUSE_LEFT_S = text(
     """
     SELECT ceil(:pause_s - extract(epoch FROM clock_timestamp() - max(created_at)))::int
@@ -76,7 +77,7 @@ _BEGIN = text(
 )
 _SET_STATUS = text(
     "UPDATE recipient_channels SET verify_status = :status, updated_at = clock_timestamp()"
-    " WHERE id = :channel_id AND verify_status <> :status"
+    " WHERE id = :channel_id AND verify_status <> :status AND verify_status = ANY(:sources)"
 )
 _EXPIRES_AT = text("SELECT clock_timestamp() + make_interval(secs => :life_s)")
 
@@ -106,7 +107,7 @@ def start_verification(conn: Connection, channel_id: int) -> Started:
 
 
 def _pause_left_s(conn: Connection, channel: TableRow) -> int:
-    conn.execute(_MY_TURN, {"target": channel.target})
+    conn.execute(_LOCK_ADDRESS, {"target": channel.target})
     now: datetime = conn.execute(text("SELECT clock_timestamp()")).scalar_one()
     values = {
         "since": earliest_id(now - 2 * timedelta(seconds=PAUSE_S)),
@@ -155,9 +156,9 @@ def _words(conn: Connection, channel: TableRow, code: str) -> Words:
 
 
 def confirm_verification(conn: Connection, channel_id: int, code: str) -> Conflict | None:
-    """What is wrong, if anything is: returned and not raised, because a wrong try has to be committed.
+    """Returns the refusal instead of raising it, because a wrong try has to be committed.
 
-    Verified once is verified: a repeat is harmless.
+    Confirming a verified channel again has no effect.
     """
     channel = CHANNELS.get(conn, channel_id, lock=True)
     if channel.verify_status == VerifyStatus.VERIFIED:
@@ -199,7 +200,8 @@ def _end(conn: Connection, channel_id: int, status: VerifyStatus) -> None:
 
 
 def _set_status(conn: Connection, channel_id: int, status: VerifyStatus) -> None:
-    conn.execute(_SET_STATUS, {"channel_id": channel_id, "status": status.value})
+    values = {"channel_id": channel_id, "status": status.value, "sources": list(sources(VERIFY_TRANSITIONS, status))}
+    conn.execute(_SET_STATUS, values)
 
 
 def _digest(notification_id: UUID, secret: str) -> bytes:

@@ -1,0 +1,39 @@
+"""The state machine of a recipient channel's verification. Pure."""
+
+from enum import StrEnum
+
+from app.delivery.messages.values import NotificationType
+from app.foundation.state_machine import TransitionTable, check_transition, sources
+
+
+class VerifyStatus(StrEnum):
+    PENDING = "pending"
+    VERIFIED = "verified"
+    FAILED = "failed"
+
+
+# VERIFIED to PENDING: the address was changed. FAILED to PENDING: the address was changed, or a new verification was
+# started. FAILED to VERIFIED: an operator redrove the challenge of a webhook, and the webhook answered it. FAILED to
+# FAILED: the redriven challenge failed again.
+VERIFY_TRANSITIONS: TransitionTable[VerifyStatus] = {
+    VerifyStatus.PENDING: frozenset({VerifyStatus.VERIFIED, VerifyStatus.FAILED}),
+    VerifyStatus.VERIFIED: frozenset({VerifyStatus.PENDING}),
+    VerifyStatus.FAILED: frozenset({VerifyStatus.PENDING, VerifyStatus.VERIFIED, VerifyStatus.FAILED}),
+}
+
+VERIFIABLE = sources(VERIFY_TRANSITIONS, VerifyStatus.VERIFIED)
+FAILABLE = sources(VERIFY_TRANSITIONS, VerifyStatus.FAILED)
+
+# We deliver to these ourselves, so there is no other party that could confirm an address.
+_NEVER_VERIFIED = frozenset({NotificationType.IN_APP.channel_type, NotificationType.AUDIT.channel_type})
+
+
+def initial_status(channel_type: str) -> VerifyStatus:
+    return VerifyStatus.VERIFIED if channel_type in _NEVER_VERIFIED else VerifyStatus.PENDING
+
+
+def status_at_new_address(channel_type: str, current: VerifyStatus) -> VerifyStatus:
+    """An answer from the old address says nothing about the new one."""
+    status = initial_status(channel_type)
+    check_transition(VERIFY_TRANSITIONS, current, status)
+    return status
