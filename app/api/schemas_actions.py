@@ -21,8 +21,8 @@ from app.delivery.contract import (
     LONGEST_KEY,
     MOST_VARIABLES_BYTES,
     ActionStatus,
+    DeadLetterCriteria,
     DeadLetterStatus,
-    Filter,
     NewAction,
     NotificationStatus,
     NotificationType,
@@ -139,8 +139,8 @@ class DeadLetterFilter(Request):
     since: Moment | None = Field(None, description="Failed at this time or later.")
     until: Moment | None = Field(None, description="Failed before this time.")
 
-    def to_filter(self) -> Filter:
-        return Filter(self.channel_type, self.error_code, self.action_plan_id, self.since, self.until)
+    def to_filter(self) -> DeadLetterCriteria:
+        return DeadLetterCriteria(self.channel_type, self.error_code, self.action_plan_id, self.since, self.until)
 
 
 class DeadLettersQuery(PageQuery):
@@ -151,8 +151,8 @@ class DeadLettersQuery(PageQuery):
     since: Moment | None = Field(None, description="Failed at this time or later.")
     until: Moment | None = Field(None, description="Failed before this time.")
 
-    def to_filter(self) -> Filter:
-        return Filter(self.channel_type, self.error_code, self.action_plan_id, self.since, self.until)
+    def to_filter(self) -> DeadLetterCriteria:
+        return DeadLetterCriteria(self.channel_type, self.error_code, self.action_plan_id, self.since, self.until)
 
 
 class MeantBody(DeadLetterFilter):

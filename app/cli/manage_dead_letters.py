@@ -8,7 +8,7 @@ from uuid import UUID
 from app.cli.command import CommandFailed, command_database, fail, print_table
 from app.db.database import Database
 from app.delivery import service as delivery
-from app.delivery.contract import EVERY, DeadLetterStatus, DeadLetterView, Filter
+from app.delivery.contract import EVERY, DeadLetterCriteria, DeadLetterStatus, DeadLetterView
 from app.delivery.service import discard_dead_letter, discard_dead_letters, redrive_dead_letter, redrive_dead_letters
 from app.settings.settings import Settings
 
@@ -73,8 +73,8 @@ def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone()
 
 
-def _filter(options: argparse.Namespace) -> Filter:
-    return Filter(options.channel, options.code, options.plan, options.since, options.until)
+def _filter(options: argparse.Namespace) -> DeadLetterCriteria:
+    return DeadLetterCriteria(options.channel, options.code, options.plan, options.since, options.until)
 
 
 def _list(db: Database, options: argparse.Namespace) -> int:
@@ -151,7 +151,7 @@ def _redrive(db: Database, options: argparse.Namespace, max_age_s: float) -> int
     return 0
 
 
-def _meant(options: argparse.Namespace) -> Filter | None:
+def _meant(options: argparse.Namespace) -> DeadLetterCriteria | None:
     """The filter for several dead letters; None if one id is given."""
     which = _filter(options)
     if options.id is not None and (options.all or which != EVERY):
@@ -162,7 +162,7 @@ def _meant(options: argparse.Namespace) -> Filter | None:
     return None if options.id is not None else which
 
 
-def _redrive_all(db: Database, which: Filter, max_age_s: float) -> int:
+def _redrive_all(db: Database, which: DeadLetterCriteria, max_age_s: float) -> int:
     done = 0
     while True:
         with db.transaction() as conn:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 from app.db.database import Database
 from app.delivery.actions import service as actions
 from app.delivery.actions.requests import NewAction
-from app.delivery.messages.dead_letters import count_open_dead_letters
+from app.delivery.messages.dead_letter_views import count_open_dead_letters
 from app.delivery.plans.shipped import DEAD_LETTERS
 from app.foundation.errors import NotFound
 from app.foundation.loop import run_loop

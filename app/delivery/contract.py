@@ -1,11 +1,11 @@
 """The values and errors that cross delivery's front door."""
 
 from app.delivery.actions.errors import EvaluationKeyReused, PlanNotFound
-from app.delivery.actions.models import ActionStatus, Origin
+from app.delivery.actions.models import Origin
 from app.delivery.actions.redrive import DeadLetterTooLate, NothingToRedrive, Redriven
 from app.delivery.actions.request_format import LONGEST_KEY, MOST_VARIABLES_BYTES
 from app.delivery.actions.requests import NewAction, Requested
-from app.delivery.actions.steps import StepState
+from app.delivery.actions.states import ActionStatus, StepState
 from app.delivery.channels.audit_trail import GENESIS
 from app.delivery.channels.inbox import InAppMessage, MessageNotFound
 from app.delivery.directory.errors import (
@@ -21,11 +21,13 @@ from app.delivery.directory.errors import (
 )
 from app.delivery.directory.states import VerifyStatus
 from app.delivery.messages.backlog import Backlog, BacklogFull
-from app.delivery.messages.dead_letters import EVERY, DeadLetterClosed, DeadLetterView, Discarded, Filter
+from app.delivery.messages.dead_letter_states import DeadLetterStatus
+from app.delivery.messages.dead_letter_views import EVERY, DeadLetterCriteria, DeadLetterView
+from app.delivery.messages.dead_letters import DeadLetterClosed, Discarded
 from app.delivery.messages.rules import DeliveryRules
 from app.delivery.messages.service_levels import ServiceLevels
 from app.delivery.messages.submit import NewSubmission, SubmissionKey, Submitted
-from app.delivery.messages.values import DeadLetterStatus, NotificationStatus, NotificationType, Outcome, Priority
+from app.delivery.messages.values import NotificationStatus, NotificationType, Outcome, Priority
 from app.delivery.messages.views import NotificationView
 from app.delivery.plans.errors import ShippedPlan, ShippedTemplate, StepOrderTaken, TemplateInUse, TemplateTaken
 from app.delivery.plans.models import Audience, OnFailure
@@ -44,13 +46,13 @@ __all__ = [
     "BacklogFull",
     "ChannelDisabled",
     "DeadLetterClosed",
+    "DeadLetterCriteria",
     "DeadLetterStatus",
     "DeadLetterTooLate",
     "DeadLetterView",
     "DeliveryRules",
     "Discarded",
     "EvaluationKeyReused",
-    "Filter",
     "InAppMessage",
     "MessageNotFound",
     "NewAction",

@@ -12,13 +12,8 @@ from app.delivery.directory import service as directory
 from app.delivery.directory.service import CHANNELS, forget_old_secrets, rotate_secret, without_headers
 from app.delivery.directory.verification import confirm_verification, start_verification
 from app.delivery.messages.backlog import watch_backlog
-from app.delivery.messages.dead_letters import (
-    count_open_dead_letters,
-    discard_dead_letter,
-    discard_dead_letters,
-    get_dead_letter,
-    list_dead_letters,
-)
+from app.delivery.messages.dead_letter_views import count_open_dead_letters, get_dead_letter, list_dead_letters
+from app.delivery.messages.dead_letters import discard_dead_letter, discard_dead_letters
 from app.delivery.messages.service_levels import measure_service_levels
 from app.delivery.messages.submit import refusals_of_submission, submit_notification
 from app.delivery.messages.views import get_notification, list_notifications

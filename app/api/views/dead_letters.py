@@ -7,7 +7,7 @@ from app.api.routing import Call, Routes
 from app.api.schemas import PageJson
 from app.api.schemas_actions import DeadLetterJson, DeadLettersQuery, DiscardedJson, MeantBody, RedrivenJson
 from app.delivery import service as delivery
-from app.delivery.contract import EVERY, DeadLetterClosed, DeadLetterTooLate, Filter, NothingToRedrive
+from app.delivery.contract import EVERY, DeadLetterClosed, DeadLetterCriteria, DeadLetterTooLate, NothingToRedrive
 from app.foundation.errors import InvalidValue, NotFound
 
 routes = Routes("Dead letters")
@@ -104,7 +104,7 @@ def discard_dead_letters(call: Call, body: MeantBody) -> DiscardedJson:
         )
 
 
-def _meant(body: MeantBody) -> Filter:
+def _meant(body: MeantBody) -> DeadLetterCriteria:
     which = body.to_filter()
     if which == EVERY and body.all is not True:
         raise InvalidValue("all", "must be true if no filter is given")

@@ -1,23 +1,24 @@
-"""Brings actions to their next step: after a message of theirs has ended, or when one should have arrived by now.
+"""Advances actions: after one of their notifications has ended, or at the time that their last transition named.
 
-Any number of conductors may run side by side: each action is in the hands of one at a time. What is claimed is read,
-decided and written in one transaction, so whoever dies in the middle has done nothing.
+Any number of conductors may run side by side, because a conductor locks the actions that it claims. Claiming, reading,
+deciding and writing are one transaction, so a conductor that dies in the middle has changed nothing.
 """
 
 import threading
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
 import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
 from app.db.database import Database
-from app.delivery.actions import effects, queries
+from app.delivery.actions import queries
 from app.delivery.actions.context import ActionContext, DeliveryRules
-from app.delivery.actions.effects import ActionTransition
+from app.delivery.actions.directory_reads import read_directory
 from app.delivery.actions.run import advance
+from app.delivery.actions.transitions import ActionTransition, postpone, write
+from app.delivery.words.templates import BatchRenderer
 from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint
 from app.foundation.logs import describe_error
@@ -27,8 +28,8 @@ log = structlog.get_logger(__name__)
 
 BATCH = 200
 POLL_S = 1.0
-PUT_OFF = timedelta(seconds=60)
-"""An action that nobody can advance must not come up again and again before all others."""
+POSTPONED = timedelta(seconds=60)
+"""An action that cannot be advanced must not be claimed again and again before all others."""
 
 
 class Conductor:
@@ -47,13 +48,13 @@ class Conductor:
         return self._poll_s if self.run_once() < self._batch else 0.0
 
     def run_once(self) -> int:
-        """Advances what is due, as much as fits into one batch; says how many actions that was."""
+        """Advances one batch of the actions that are due; returns their number."""
         try:
             return self._advance_some(self._batch)
         except Unavailable:
             raise
         except Exception as error:
-            # Whatever is wrong with one of them must not hold up the others.
+            # A fault of one action must not hold up the others.
             log.error("actions_advance_singly", **describe_error(error))
             return sum(self._advance_some(1, is_single=True) for _ in range(self._batch))
 
@@ -62,23 +63,23 @@ class Conductor:
             claimed = queries.claim(conn, most)
             failpoint("conductor.claimed")
             if claimed and is_single:
-                self._advance_or_put_off(conn, claimed[0])
+                self._advance_or_postpone(conn, claimed[0])
             elif claimed:
                 self._advance(conn, claimed)
             failpoint("conductor.written")
         failpoint("conductor.committed")
         return len(claimed)
 
-    def _advance(self, conn: Connection, claimed: Sequence[Any]) -> None:
-        now, actions = claimed[0].read_at, [queries.action(row) for row in claimed]
-        known = queries.known(conn, actions, queries.words(conn, actions))
-        seen = queries.messages(conn, [id_ for action in actions for id_ in action.run.messages])
-        desks = [ActionContext(action, known, self._rules) for action in actions]
-        moves = [ActionTransition(desk, advance(desk.action.run, desk, seen, now), now) for desk in desks]
-        effects.carry_out(conn, moves)
-        effects.update(conn, moves)
+    def _advance(self, conn: Connection, claimed: Sequence[queries.ActionRow]) -> None:
+        now, actions = claimed[0].read_at, [queries.action_of(row) for row in claimed]
+        renderer = BatchRenderer(queries.templates(conn, actions))
+        directory = read_directory(conn, actions)
+        notifications = queries.notifications(conn, [id_ for action in actions for id_ in action.run.awaited_ids])
+        contexts = [ActionContext(action, directory, renderer, self._rules) for action in actions]
+        decisions = [advance(context.action.run, context, notifications, now) for context in contexts]
+        write(conn, [ActionTransition(*pair, now) for pair in zip(actions, decisions, strict=True)])
 
-    def _advance_or_put_off(self, conn: Connection, row: Any) -> None:
+    def _advance_or_postpone(self, conn: Connection, row: queries.ActionRow) -> None:
         try:
             with conn.begin_nested():
                 self._advance(conn, [row])
@@ -86,4 +87,4 @@ class Conductor:
             raise
         except Exception as error:
             log.error("action_put_off", action_id=str(row.id), **describe_error(error))
-            effects.put_off(conn, row.id, row.read_at + PUT_OFF)
+            postpone(conn, row.id, row.read_at + POSTPONED)

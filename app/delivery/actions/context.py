@@ -1,27 +1,25 @@
-"""An action with all that was read for it: who can be reached, what is to be said, and what settings ask for."""
+"""An action with everything that was read for it: its recipients, its templates, and the settings if they are known."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from app.delivery.actions import targets
+from app.delivery.actions.error_codes import INVALID_ADDRESS, UNKNOWN_CHANNEL
 from app.delivery.actions.models import Origin
-from app.delivery.actions.run import INVALID_ADDRESS
-from app.delivery.actions.steps import Nobody, Resolution, Run, Special, StepRun, Target
+from app.delivery.actions.steps import Draft, Fault, Resolution, Run, StepRun, Target, Unresolved
 from app.delivery.messages.addresses import InvalidAddress, check_address
 from app.delivery.messages.rules import CHANNEL_TYPES, DeliveryRules
 from app.delivery.messages.submit import USER
 from app.delivery.messages.values import NotificationType, Priority
-from app.delivery.words.rendering import RenderFailed, TemplateInvalid, Words, render
-from app.delivery.words.templates import Templates, choose_template
+from app.delivery.words.rendering import Words
+from app.delivery.words.templates import BatchRenderer, TemplateFault
 from app.foundation.ids import uuid7
 
-UNKNOWN_CHANNEL = "UNKNOWN_CHANNEL"
-UNKNOWN_TEMPLATE = "UNKNOWN_TEMPLATE"
-TEMPLATE_RENDER_FAILED = "TEMPLATE_RENDER_FAILED"
-_BY_PHONE = frozenset({NotificationType.SMS.channel_type, NotificationType.WHATSAPP.channel_type})
+NO_WORDS = Words("", "")
+_PHONE_CHANNELS = frozenset({NotificationType.SMS.channel_type, NotificationType.WHATSAPP.channel_type})
 
 
 @dataclass(frozen=True)
@@ -45,64 +43,44 @@ class Action:
 
 
 @dataclass(frozen=True)
-class Known:
-    """What was read for all actions of a batch together."""
-
-    directory: targets.Directory
-    templates: Templates
-    rendered: dict[tuple[str, str, int], Words | str] = field(default_factory=dict[tuple[str, str, int], Words | str])
-    """Offers of one moment all say the same."""
-
-
-@dataclass(frozen=True)
 class ActionContext:
     action: Action
-    known: Known
+    directory: targets.Directory
+    renderer: BatchRenderer
     rules: DeliveryRules | None
-    """None where an action is asked for: what takes the settings is left to the conductor, who knows them."""
+    """None where an action is requested: steps that need the settings are left to the conductor, which has them."""
 
     def resolve(self, step: StepRun) -> Resolution:
         if step.channel_type in CHANNEL_TYPES:
-            return targets.resolve(step, self.action.about, self.known.directory)
+            return targets.resolve(step, self.action.about, self.directory)
         if self.rules is None:
-            return Special.LATER
-        return Special.ELSEWHERE if step.channel_type in self.rules.handover_types else Nobody(UNKNOWN_CHANNEL)
+            return Unresolved.NEEDS_SETTINGS
+        return Unresolved.ELSEWHERE if step.channel_type in self.rules.handover_types else Fault(UNKNOWN_CHANNEL)
 
-    def fault(self, step: StepRun, target: Target) -> str | None:
+    def draft(self, step: StepRun, target: Target) -> Draft | Fault | Unresolved:
         try:
-            if self.addressed(target) is None:
-                return Special.LATER
+            recipient = self._recipient(target)
         except InvalidAddress:
-            return INVALID_ADDRESS
-        words = self.words(step, target)
-        return words if isinstance(words, str) else None
+            return Fault(INVALID_ADDRESS)
+        if recipient is None:
+            return Unresolved.NEEDS_SETTINGS
+        words = self._words(step, target)
+        return Fault(words.value) if isinstance(words, TemplateFault) else Draft(recipient, words)
 
     def new_id(self) -> UUID:
         return uuid7()
 
-    def addressed(self, target: Target) -> Target | None:
-        """The target with its address in the one form that channels rely on."""
+    def _recipient(self, target: Target) -> str | None:
+        """The address in the one form that channels rely on; None if that depends on the settings."""
         if target.user_id is not None and target.recipient == f"{USER}{target.user_id}":
-            return target
-        if self.rules is None and target.channel_type in _BY_PHONE:
+            return target.recipient
+        if self.rules is None and target.channel_type in _PHONE_CHANNELS:
             return None
         country_code = self.rules.country_code if self.rules is not None else ""
-        return replace(target, recipient=check_address(target.channel_type.upper(), target.recipient, country_code))
+        return check_address(target.channel_type.upper(), target.recipient, country_code)
 
-    def words(self, step: StepRun, target: Target) -> Words | str:
-        """Or the code of what is wrong with them. A step without a template carries data and no words."""
+    def _words(self, step: StepRun, target: Target) -> Words | TemplateFault:
+        """A step without a template sends data and no words."""
         if step.template_key is None:
-            return Words("", "")
-        key = step.template_key, target.locale, id(self.action.variables)
-        if key not in self.known.rendered:
-            self.known.rendered[key] = self._rendered(step.template_key, target.locale)
-        return self.known.rendered[key]
-
-    def _rendered(self, key: str, locale: str) -> Words | str:
-        template = choose_template(self.known.templates, key, locale)
-        if template is None:
-            return UNKNOWN_TEMPLATE
-        try:
-            return render(template, self.action.variables)
-        except (RenderFailed, TemplateInvalid):
-            return TEMPLATE_RENDER_FAILED
+            return NO_WORDS
+        return self.renderer.render(step.template_key, target.locale, self.action.variables)

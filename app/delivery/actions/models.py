@@ -1,4 +1,4 @@
-"""Plans under way, and what is to be told of them."""
+"""The table of actions."""
 
 from enum import StrEnum
 
@@ -18,33 +18,26 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.db.schema import metadata, one_of
+from app.delivery.actions.states import ActionStatus
 from app.delivery.messages.values import Priority
-
-
-class ActionStatus(StrEnum):
-    RUNNING = "RUNNING"
-    DONE = "DONE"
-    """Every step ended, and none failed."""
-    FAILED = "FAILED"
-    CANCELLED = "CANCELLED"
 
 
 class Origin(StrEnum):
     INTERNAL = "INTERNAL"
-    """Asked for by a feature of ours: nobody waits for an event about it."""
+    """Requested by a feature of this product, which reads no events about it."""
     HTTP = "HTTP"
     STREAM = "STREAM"
 
 
-# One run of one plan. `steps` is a copy of the plan's steps as they were when the run began, with what has become of
-# each (see `run.py`); the row is read and written whole, under its lock. `due_at` is when somebody has to look at it
-# again: at once after a message of it came to an end, or when a message should have arrived by then.
+# An action runs a plan once. `steps` is a copy of the plan's steps as they were when the action was requested, with the
+# state of each (see `run.py`); a transition reads and writes it whole, under the row's lock. `due_at` is when a
+# conductor has to look at the action: at once after one of its notifications ended, or when one has had its time.
 actions = Table(
     "actions",
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("evaluation_key", Text),
-    # Of a plan that is never deleted. A foreign key would have every offer lock the one row of its plan.
+    # Plans are never deleted. A foreign key would make every offer lock the one row of its plan.
     Column("action_plan_id", BigInteger, nullable=False),
     Column("status", Text, nullable=False, server_default="RUNNING"),
     Column("origin", Text, nullable=False),
@@ -63,7 +56,7 @@ actions = Table(
     CheckConstraint(one_of("origin", Origin), name="origin"),
     CheckConstraint(one_of("priority", Priority), name="priority"),
     CheckConstraint("(status = 'RUNNING') = (finished_at IS NULL)", name="running_is_unfinished"),
-    # Delivered once, however often it is requested.
+    # An evaluation key is carried out once, however often it is requested.
     Index("actions_evaluation_key", "evaluation_key", unique=True, postgresql_where=text("evaluation_key IS NOT NULL")),
     Index("actions_due_idx", "due_at", postgresql_where=text("due_at IS NOT NULL")),
     Index("actions_task_idx", "task_id", postgresql_where=text("task_id IS NOT NULL")),

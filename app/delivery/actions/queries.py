@@ -1,22 +1,22 @@
-"""What is read for actions: plans, people, profiles, words, and what has become of messages. SQL only."""
+"""Reads actions, their plans and templates, and the state of their notifications. SQL only."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Row, text
 
-from app.delivery.actions.context import Action, Known
-from app.delivery.actions.models import ActionStatus, Origin
+from app.delivery.actions.context import Action
+from app.delivery.actions.models import Origin
+from app.delivery.actions.states import ActionStatus, StepState
 from app.delivery.actions.step_codec import decode
-from app.delivery.actions.steps import Run, Seen, StepRun, StepState
-from app.delivery.actions.targets import Directory, Profile, ProfileChannel, ProfileRoute, Recipient
+from app.delivery.actions.steps import NotificationState, Run, StepRun
+from app.delivery.messages.states import LIVE, sql_in
 from app.delivery.messages.values import NotificationStatus, Priority
-from app.delivery.plans.models import Audience
 from app.delivery.words.rendering import Words
 from app.delivery.words.templates import Templates, read_templates
 
@@ -49,7 +49,7 @@ _PLANS = text(
 
 
 def plans(conn: Connection, wanted: Collection[int | str]) -> dict[int | str, PlanToRun]:
-    """By whatever they were asked for: id or key."""
+    """By id and by key, as the caller named each of them."""
     ids = [one for one in wanted if isinstance(one, int)]
     keys = [one for one in wanted if isinstance(one, str)]
     found: dict[int | str, PlanToRun] = {}
@@ -61,7 +61,7 @@ def plans(conn: Connection, wanted: Collection[int | str]) -> dict[int | str, Pl
     return found
 
 
-# Plans are asked for again and again and hardly ever edited: what was read before is not taken apart anew.
+# The same plans are read again and again and are hardly ever edited, so their JSON is not parsed every time.
 @lru_cache(maxsize=256)
 def _steps(document: str) -> tuple[StepRun, ...]:
     return decode(json.loads(document))
@@ -72,100 +72,14 @@ def _templates(document: str) -> Templates:
     return {(key, locale): Words(subject, body) for key, locale, subject, body in json.loads(document)}
 
 
-def known(conn: Connection, actions: Sequence[Action], templates: Templates) -> Known:
-    """Whatever their steps may need; nothing is read that none of them asks for."""
-    unbegun = [(one, step) for one in actions for step in one.run.steps if step.state is StepState.WAITING]
-    routed = [one for one, step in unbegun if step.audience is Audience.ROUTES]
-    directory = Directory(
-        people(conn, {one.person_id for one, _ in unbegun if one.person_id is not None}),
-        routes(conn, {one.plan_id for one in routed}),
-        devices(conn, {one.about.device_id for one in routed if one.about.device_id is not None}),
-    )
-    return Known(directory, templates)
-
-
-def words(conn: Connection, actions: Iterable[Action]) -> Templates:
+def templates(conn: Connection, actions: Iterable[Action]) -> Templates:
     """The templates of steps that may still send something."""
     steps = [step for one in actions for step in one.run.steps if step.state is StepState.WAITING or step.has_next]
     return read_templates(conn, {step.template_key for step in steps if step.template_key is not None})
 
 
-_PROFILE = """
-    json_build_object('id', p.id, 'priority', p.priority, 'status', p.status, 'locale', p.locale,
-        'user_id', p.user_id, 'retired', p.retired_at IS NOT NULL, 'channels',
-        (SELECT json_agg(json_build_object('id', c.id, 'channel_type', c.channel_type, 'target', c.target,
-                         'usable', c.enabled AND c.verify_status = 'verified', 'retired', c.retired_at IS NOT NULL,
-                         'address_kind', c.target_meta ->> 'addressKind') ORDER BY c.id)
-           FROM recipient_channels c WHERE c.profile_id = p.id))
-"""
-_PEOPLE = text(
-    f"""
-    SELECT u.id, u.locale, u.phone,
-           (SELECT json_agg({_PROFILE}) FROM recipient_profiles p
-             WHERE p.user_id = u.id AND p.retired_at IS NULL AND p.status) AS profiles
-      FROM users u WHERE u.id = ANY(:ids)
-    """
-)
-_ROUTES = text(
-    f"""
-    SELECT r.action_plan_id, r.step_order, r.channel_type, {_PROFILE} AS profile
-      FROM action_routes r JOIN recipient_profiles p ON p.id = r.recipient_profile_id
-     WHERE r.action_plan_id = ANY(:plan_ids) AND r.enabled AND r.retired_at IS NULL
-     ORDER BY r.id
-    """
-)
-_DEVICES = text(
-    f"""
-    SELECT p.device_id, {_PROFILE} AS profile
-      FROM recipient_profiles p WHERE p.device_id = ANY(:device_ids) AND p.retired_at IS NULL
-    """
-)
-
-
-def people(conn: Connection, ids: Collection[int]) -> dict[int, Recipient]:
-    if not ids:
-        return {}
-    return {
-        row.id: Recipient(row.id, row.locale, row.phone, tuple(_profile(one) for one in row.profiles or ()))
-        for row in conn.execute(_PEOPLE, {"ids": list(ids)})
-    }
-
-
-def routes(conn: Connection, plan_ids: Collection[int]) -> dict[tuple[int, int], list[ProfileRoute]]:
-    found: dict[tuple[int, int], list[ProfileRoute]] = {}
-    for row in conn.execute(_ROUTES, {"plan_ids": list(plan_ids)}) if plan_ids else ():
-        found.setdefault((row.action_plan_id, row.step_order), []).append(
-            ProfileRoute(_profile(row.profile), row.channel_type)
-        )
-    return found
-
-
-def devices(conn: Connection, device_ids: Collection[str]) -> dict[str, list[Profile]]:
-    found: dict[str, list[Profile]] = {}
-    for row in conn.execute(_DEVICES, {"device_ids": list(device_ids)}) if device_ids else ():
-        found.setdefault(row.device_id, []).append(_profile(row.profile))
-    return found
-
-
-def _profile(row: Mapping[str, Any]) -> Profile:
-    return Profile(
-        id=row["id"],
-        entries=tuple(_entry(one) for one in row["channels"] or ()),
-        priority=row["priority"],
-        is_on=row["status"],
-        is_retired=row["retired"],
-        locale=row["locale"],
-        user_id=row["user_id"],
-    )
-
-
-def _entry(row: Mapping[str, Any]) -> ProfileChannel:
-    return ProfileChannel(
-        row["id"], row["channel_type"], row["target"], row["usable"], row["retired"], row["address_kind"]
-    )
-
-
-# Each action is in one conductor's hands at a time; the others take what is left.
+ActionRow = Row[Any]
+"""The columns of `ACTION_COLUMNS`, and `read_at`."""
 ACTION_COLUMNS = """
     id, action_plan_id, steps, status, origin, evaluation_key, person_id, task_id, context, variables, data, priority,
     created_at, expires_at
@@ -179,12 +93,12 @@ _CLAIM = text(
 )
 
 
-def claim(conn: Connection, limit: int) -> Sequence[Any]:
-    """Rows of what is due."""
+def claim(conn: Connection, limit: int) -> Sequence[ActionRow]:
+    """Locks actions that are due. Other conductors skip them."""
     return conn.execute(_CLAIM, {"limit": limit}).all()
 
 
-def action(row: Any) -> Action:
+def action_of(row: ActionRow) -> Action:
     return Action(
         id=row.id,
         plan_id=row.action_plan_id,
@@ -201,44 +115,45 @@ def action(row: Any) -> Action:
     )
 
 
-# A message that is still on its way is held for the moment it takes to decide about it. Whoever holds one already is
-# about to write down what became of it, and will have the action looked at again.
-_HOLD = text(
-    """
-    SELECT id FROM notifications WHERE id = ANY(:ids) AND status IN ('ACCEPTED', 'SENDING', 'RETRYING')
+# A live notification is locked until the decision about it is committed. A transaction that holds one already is about
+# to record its end, and will make the action due again.
+_LOCK_LIVE = text(
+    f"""
+    SELECT id FROM notifications WHERE id = ANY(:ids) AND {sql_in("status", LIVE)}
        FOR NO KEY UPDATE SKIP LOCKED
     """
 )
-# A later refusal does not undo an earlier try that may have arrived, nor a phone that is still to be reached one that
-# was.
-_SEEN = text(
+# A later refusal does not undo an earlier attempt that may have arrived, and a phone that is still to be reached does
+# not undo one that was reached.
+_STATES = text(
     """
-    SELECT n.id, n.status, n.error_code, n.failures, coalesce(tries.arrived, false) AS arrived,
-           coalesce(tries.again, false) AS again, tries.provider_message_id
+    SELECT n.id, n.status, n.error_code, n.failures, coalesce(attempt.arrived, false) AS arrived,
+           coalesce(attempt.again, false) AS again, attempt.provider_message_id
       FROM notifications n
       LEFT JOIN LATERAL (
            SELECT bool_or(a.outcome = 'SENT' OR a.outcome = 'UNKNOWN' AND a.attempt > n.fresh_from) AS arrived,
                   bool_or(a.outcome IN ('TRANSIENT', 'UNKNOWN') AND a.attempt = n.attempts) AS again,
                   max(a.provider_message_id) FILTER (WHERE a.outcome = 'SENT') AS provider_message_id
-             FROM notification_attempts a WHERE a.notification_id = n.id) AS tries ON true
+             FROM notification_attempts a WHERE a.notification_id = n.id) AS attempt ON true
      WHERE n.id = ANY(:ids)
     """
 )
 
 
-def messages(conn: Connection, ids: Sequence[UUID]) -> dict[UUID, Seen]:
+def notifications(conn: Connection, ids: Sequence[UUID]) -> dict[UUID, NotificationState]:
+    """Locks the live ones that no other transaction holds, then reads all of them."""
     if not ids:
         return {}
-    held = {row.id for row in conn.execute(_HOLD, {"ids": ids})}
+    locked = {row.id for row in conn.execute(_LOCK_LIVE, {"ids": ids})}
     return {
-        row.id: Seen(
+        row.id: NotificationState(
             NotificationStatus(row.status),
             may_have_arrived=row.arrived,
             error_code=row.error_code,
             retry_count=max(row.failures - 1, 0),
             retryable=row.again,
             provider_message_id=row.provider_message_id,
-            is_elsewhere=row.id not in held,
+            is_locked_elsewhere=row.id not in locked,
         )
-        for row in conn.execute(_SEEN, {"ids": ids})
+        for row in conn.execute(_STATES, {"ids": ids})
     }

@@ -1,4 +1,4 @@
-"""Gives what was given up another try: the same message under the same id, or the step that never became one."""
+"""Redrives dead letters: the same notification under the same id, or the step that never got a notification."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,14 +7,17 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from app.db.wake import WAKE_CHANNEL
+from app.db.schema import one_of
 from app.delivery.actions import service as actions
-from app.delivery.messages.dead_letters import MEANT, MOST_AT_ONCE, DeadLetterClosed, Filter
-from app.delivery.messages.states import REDRIVABLE, check_transition, sql_in
-from app.delivery.messages.values import DeadLetterStatus, NotificationStatus
+from app.delivery.messages import dead_letters
+from app.delivery.messages.dead_letter_states import REDRIVABLE as REDRIVABLE_DEAD_LETTERS
+from app.delivery.messages.dead_letter_states import DeadLetterStatus
+from app.delivery.messages.dead_letter_views import MATCHES, DeadLetterCriteria
+from app.delivery.messages.dead_letters import MOST_AT_ONCE, DeadLetterClosed
+from app.delivery.messages.states import REDRIVABLE, sql_in
+from app.delivery.messages.values import NotificationStatus
 from app.foundation.errors import AppError, Conflict, NotFound
 
-S = NotificationStatus
 MAX_AGE_S = 86_400.0
 
 
@@ -34,62 +37,64 @@ class NothingToRedrive(Conflict):
 class Redriven:
     redriven: int
     skipped: int
-    """Open letters among those meant that another try is of no use to."""
+    """Open dead letters that match, but that a redrive cannot help."""
     remaining: int
-    """Those that wait for another call."""
+    """Dead letters that are left for the next call."""
 
 
 _JOINED = """
-    dead_letters l LEFT JOIN notifications n ON n.id = l.notification_id LEFT JOIN actions a ON a.id = l.action_id
+    dead_letters d LEFT JOIN notifications n ON n.id = d.notification_id LEFT JOIN actions a ON a.id = d.action_id
 """
+_OPEN = one_of("d.status", REDRIVABLE_DEAD_LETTERS)
 _LATE = """
     (coalesce(n.expires_at <= statement_timestamp(), false)
      OR coalesce(n.created_at <= statement_timestamp() - make_interval(secs => :max_age_s), false)
      OR coalesce(a.expires_at <= statement_timestamp(), false)
      OR coalesce(a.status = 'CANCELLED', false))
 """
-_WORTH_A_TRY = f"""
-    (NOT {_LATE} AND CASE WHEN n.id IS NULL THEN a.id IS NOT NULL ELSE n.status = 'DEAD' END)
+_WORTH_A_REDRIVE = f"""
+    (NOT {_LATE} AND CASE WHEN n.id IS NULL THEN a.id IS NOT NULL ELSE {sql_in("n.status", REDRIVABLE)} END)
 """
 _NEXT = text(
     f"""
-    SELECT l.id FROM {_JOINED} WHERE l.status = 'OPEN' AND {MEANT} AND {_WORTH_A_TRY}
-     ORDER BY l.id LIMIT :limit
+    SELECT d.id FROM {_JOINED} WHERE {_OPEN} AND {MATCHES} AND {_WORTH_A_REDRIVE}
+     ORDER BY d.id LIMIT :limit
     """
 )
 _LEFT = text(
     f"""
-    SELECT count(*) FILTER (WHERE {_WORTH_A_TRY}) AS remaining, count(*) FILTER (WHERE NOT {_WORTH_A_TRY}) AS skipped
-      FROM {_JOINED} WHERE l.status = 'OPEN' AND {MEANT}
+    SELECT count(*) FILTER (WHERE {_WORTH_A_REDRIVE}) AS remaining,
+           count(*) FILTER (WHERE NOT {_WORTH_A_REDRIVE}) AS skipped
+      FROM {_JOINED} WHERE {_OPEN} AND {MATCHES}
     """
 )
 
-# Whoever carries out an action holds its row and closes letters of it then, so here too actions are held first.
-_HOLD_ACTIONS = text(
+# A transition of an action locks the action's row and then closes its dead letters, so actions are locked first here.
+_LOCK_ACTIONS = text(
     """
     SELECT FROM actions
      WHERE id IN (SELECT action_id FROM dead_letters WHERE id = ANY(:ids) AND action_id IS NOT NULL)
      ORDER BY id FOR NO KEY UPDATE
     """
 )
-# With the others of their steps, which may be closed with them: whoever closes several holds them by id.
-_HOLD_LETTERS = text(
-    """
+# With the other dead letters of the same steps, which may be closed too, in the order of their ids as everywhere.
+_LOCK_DEAD_LETTERS = text(
+    f"""
     SELECT FROM dead_letters
      WHERE id IN (SELECT unnest(CAST(:ids AS uuid[]))
                    UNION
-                  SELECT other.id FROM dead_letters l
-                    JOIN dead_letters other ON other.action_id = l.action_id AND other.step_order = l.step_order
-                   WHERE l.id = ANY(:ids) AND other.status = 'OPEN')
+                  SELECT other.id FROM dead_letters d
+                    JOIN dead_letters other ON other.action_id = d.action_id AND other.step_order = d.step_order
+                   WHERE d.id = ANY(:ids) AND {one_of("other.status", REDRIVABLE_DEAD_LETTERS)})
      ORDER BY id FOR NO KEY UPDATE
     """
 )
-# In a statement of its own, because only that sees what others have done who held them before.
-_LOOK = text(
+# A statement of its own, because only a statement after the locks sees what their former holders have committed.
+_READ = text(
     f"""
-    SELECT l.id, l.status, l.action_id, l.step_order, l.notification_id, n.status AS notification_status,
+    SELECT d.id, d.status, d.action_id, d.step_order, d.notification_id, n.status AS notification_status,
            {_LATE} AS late
-      FROM {_JOINED} WHERE l.id = ANY(:ids) ORDER BY l.id
+      FROM {_JOINED} WHERE d.id = ANY(:ids) ORDER BY d.id
     """
 )
 _TRY_ANEW = text(
@@ -100,26 +105,10 @@ _TRY_ANEW = text(
      WHERE id = ANY(:ids) AND {sql_in("status", REDRIVABLE)}
     """
 )
-_CLOSE = text(
-    """
-    WITH closed AS (
-        UPDATE dead_letters SET status = 'REDRIVEN', closed_at = clock_timestamp(), closed_by = :by
-         WHERE id = ANY(:ids)
-    )
-    SELECT pg_notify(:channel, '')
-    """
-)
-# A step that begins anew makes new messages for everybody, so that the old ones must not be sent besides.
-_CLOSE_WITH_STEP = text(
-    """
-    UPDATE dead_letters SET status = 'REDRIVEN', closed_at = clock_timestamp(), closed_by = :by
-     WHERE action_id = :action_id AND step_order = :step_order AND status = 'OPEN'
-    """
-)
 
 
 def redrive_dead_letter(conn: Connection, id_: UUID, by: int | None, max_age_s: float = MAX_AGE_S) -> None:
-    """Of two who do it at the same time, one is told that the letter is closed."""
+    """Of two callers that redrive the same dead letter, the second one gets `DeadLetterClosed`."""
     refusals = _redrive(conn, [id_], by, max_age_s)
     if id_ not in refusals:
         raise NotFound("There is no such dead letter.")
@@ -129,9 +118,9 @@ def redrive_dead_letter(conn: Connection, id_: UUID, by: int | None, max_age_s: 
 
 
 def redrive_dead_letters(
-    conn: Connection, which: Filter, by: int | None, limit: int = MOST_AT_ONCE, max_age_s: float = MAX_AGE_S
+    conn: Connection, which: DeadLetterCriteria, by: int | None, limit: int = MOST_AT_ONCE, max_age_s: float = MAX_AGE_S
 ) -> Redriven:
-    """The oldest first, no more than `limit`: whoever wants them all calls again while some remain."""
+    """The oldest first, no more than `limit`. To redrive all of them, the caller repeats this while some remain."""
     values = which.values | {"max_age_s": max_age_s}
     ids = conn.execute(_NEXT, values | {"limit": limit}).scalars().all()
     refusals = _redrive(conn, ids, by, max_age_s)
@@ -140,42 +129,42 @@ def redrive_dead_letters(
 
 
 def _redrive(conn: Connection, ids: Sequence[UUID], by: int | None, max_age_s: float) -> dict[UUID, AppError | None]:
-    """What keeps each letter from being redriven; None where nothing did."""
+    """For each dead letter, the reason why it was not redriven, or None if it was."""
     if not ids:
         return {}
-    conn.execute(_HOLD_ACTIONS, {"ids": ids})
-    conn.execute(_HOLD_LETTERS, {"ids": ids})
-    rows = conn.execute(_LOOK, {"ids": ids, "max_age_s": max_age_s}).all()
+    conn.execute(_LOCK_ACTIONS, {"ids": ids})
+    conn.execute(_LOCK_DEAD_LETTERS, {"ids": ids})
+    rows = conn.execute(_READ, {"ids": ids, "max_age_s": max_age_s}).all()
     refusals = {row.id: _refusal(row) for row in rows}
     chosen = [row for row in rows if refusals[row.id] is None]
     conn.execute(_TRY_ANEW, {"ids": [row.notification_id for row in chosen if row.notification_id is not None]})
     for row in chosen:
         if row.action_id is not None and row.step_order is not None:
             refusals[row.id] = _reopen(conn, row, by)
-    closed = [row.id for row in chosen if refusals[row.id] is None]
-    conn.execute(_CLOSE, {"ids": closed, "by": by, "channel": WAKE_CHANNEL})
+    dead_letters.close_redriven(conn, [row.id for row in chosen if refusals[row.id] is None], by)
     return refusals
 
 
 def _refusal(row: Any) -> AppError | None:
-    is_message = row.notification_id is not None
-    if row.status != DeadLetterStatus.OPEN or (is_message and row.notification_status != S.DEAD):
+    has_notification = row.notification_id is not None
+    if DeadLetterStatus(row.status) not in REDRIVABLE_DEAD_LETTERS or (
+        has_notification and NotificationStatus(row.notification_status) not in REDRIVABLE
+    ):
         return DeadLetterClosed("This dead letter is closed already.", status=row.status)
     if row.late:
         return DeadLetterTooLate("What was to be told has lost its meaning meanwhile, and would not be sent.")
-    if is_message:
-        check_transition(S(row.notification_status), S.ACCEPTED)
-    elif row.action_id is None:
+    if not has_notification and row.action_id is None:
         return NothingToRedrive("There is neither a message nor an action that could be tried again.")
     return None
 
 
 def _reopen(conn: Connection, row: Any, by: int | None) -> AppError | None:
-    """A message is sent whatever its step has come to meanwhile; without one, it is for the step to begin anew."""
+    """Reopens the step of a dead letter. A notification is sent whatever the state of its step is; without one, the
+    step has to begin anew."""
     is_reopened = actions.reopen(conn, row.action_id, row.step_order)
     if row.notification_id is not None:
         return None
     if not is_reopened:
         return NothingToRedrive("The step of this letter is not one that failed: it goes on by itself.")
-    conn.execute(_CLOSE_WITH_STEP, {"by": by, "action_id": row.action_id, "step_order": row.step_order})
+    dead_letters.close_redriven_step(conn, row.action_id, row.step_order, by)
     return None

@@ -1,11 +1,12 @@
-"""The steps of a run as the row of the action keeps them. What is as usual is left out: there are many rows."""
+"""The steps of an action as its row keeps them. Default values are left out, because there are many rows."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from app.delivery.actions.steps import StepRun, StepState, Target
+from app.delivery.actions.states import StepState
+from app.delivery.actions.steps import StepRun, Target
 from app.delivery.plans.models import Audience, OnFailure
 
 
@@ -18,14 +19,14 @@ def decode(document: Sequence[Mapping[str, Any]]) -> tuple[StepRun, ...]:
 
 
 def _step(step: StepRun) -> dict[str, Any]:
-    known = {
+    given = {
         "step_order": step.order,
         "channel_type": step.channel_type,
         "audience": step.audience.value,
         "on_failure": step.on_failure.value,
         "state": step.state.value,
     }
-    return known | _given(
+    return given | _non_default(
         template_key=step.template_key,
         fallback=list(step.fallback),
         within_s=step.within_s,
@@ -37,8 +38,8 @@ def _step(step: StepRun) -> dict[str, Any]:
 
 
 def _target(target: Target) -> dict[str, Any]:
-    known = {"channel_type": target.channel_type, "recipient": target.recipient, "locale": target.locale}
-    return known | _given(
+    given = {"channel_type": target.channel_type, "recipient": target.recipient, "locale": target.locale}
+    return given | _non_default(
         user_id=target.user_id,
         channel_id=target.channel_id,
         address_kind=target.address_kind,
@@ -47,7 +48,7 @@ def _target(target: Target) -> dict[str, Any]:
     )
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def _non_default(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
@@ -60,7 +61,7 @@ def _read_step(step: Mapping[str, Any]) -> StepRun:
         on_failure=OnFailure(step["on_failure"]),
         fallback=tuple(step.get("fallback") or ()),
         within_s=step.get("within_s"),
-        # A step of a plan, as it was read, has no state yet.
+        # A step that was read from a plan has no state yet.
         state=StepState(step.get("state", StepState.WAITING)),
         targets=tuple(_read_target(target) for target in step.get("targets", ())),
         tried=step.get("tried", 0),

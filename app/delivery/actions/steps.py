@@ -1,29 +1,17 @@
-"""What a run of a plan is made of, what is known of it, and what it may ask for. Values only; `run.py` decides."""
+"""The values that a decision about an action is made of: its steps, what was read about them, and the effects."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
-from app.delivery.actions.models import ActionStatus
+from app.delivery.actions.states import STEP_TRANSITIONS, ActionStatus, StepState
 from app.delivery.messages.states import LIVE
 from app.delivery.messages.values import NotificationStatus
 from app.delivery.plans.models import Audience, OnFailure
-
-
-class StepState(StrEnum):
-    WAITING = "WAITING"
-    RUNNING = "RUNNING"
-    SENT = "SENT"
-    FAILED = "FAILED"
-    SKIPPED = "SKIPPED"
-    """Everybody it would have gone to is switched off."""
-    HANDED_OVER = "HANDED_OVER"
-    CANCELLED = "CANCELLED"
-
-
-UNENDED = frozenset({StepState.WAITING, StepState.RUNNING})
+from app.delivery.words.rendering import Words
+from app.foundation.state_machine import check_transition
 
 
 @dataclass(frozen=True)
@@ -35,15 +23,17 @@ class Target:
     locale: str = "tr"
     user_id: int | None = None
     channel_id: int | None = None
-    """The directory's entry."""
+    """The recipient channel in the directory."""
     address_kind: str | None = None
     notification_id: UUID | None = None
-    """The message to it, once there is one."""
+    """The notification to this target, after it was written."""
     withdrawn: bool = False
 
 
 @dataclass(frozen=True)
 class StepRun:
+    """A step of a plan, and how far one action has come with it."""
+
     order: int
     channel_type: str
     audience: Audience = Audience.ROUTES
@@ -54,9 +44,9 @@ class StepRun:
     state: StepState = StepState.WAITING
     targets: tuple[Target, ...] = ()
     tried: int = 0
-    """How many of the targets had their turn."""
+    """The number of targets that had their turn."""
     asked_at: datetime | None = None
-    """When the last of them was sent its message."""
+    """When the newest notification of the step was written."""
     error_code: str | None = None
 
     @property
@@ -64,49 +54,56 @@ class StepRun:
         return self.tried < len(self.targets)
 
     @property
-    def messages(self) -> list[UUID]:
+    def notification_ids(self) -> list[UUID]:
         return [target.notification_id for target in self.targets if target.notification_id is not None]
+
+    def moved_to(self, state: StepState, **changes: Any) -> "StepRun":
+        check_transition(STEP_TRANSITIONS, self.state, state)
+        return replace(self, state=state, **changes)
 
 
 @dataclass(frozen=True)
 class Run:
+    """The part of an action that its transitions change."""
+
     steps: tuple[StepRun, ...]
     expires_at: datetime | None = None
     status: ActionStatus = ActionStatus.RUNNING
 
     @property
-    def messages(self) -> list[UUID]:
-        """Those that somebody still waits for."""
-        return [id_ for step in self.steps if step.state is StepState.RUNNING for id_ in step.messages]
+    def awaited_ids(self) -> list[UUID]:
+        """The notifications whose end decides how the running step goes on."""
+        return [id_ for step in self.steps if step.state is StepState.RUNNING for id_ in step.notification_ids]
 
     def is_over(self, now: datetime) -> bool:
         return self.expires_at is not None and self.expires_at <= now
 
 
-# ---- what is known ----
+# What was read
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A message as it was read."""
+class NotificationState:
+    """A notification as it was read."""
 
     status: NotificationStatus
     may_have_arrived: bool = False
-    """One of its tries ended without an answer that can be trusted, or reached one phone of several."""
+    """An attempt ended without a trustworthy answer, or reached one phone of several."""
     error_code: str | None = None
     retry_count: int = 0
     retryable: bool = False
-    """More patience might have helped."""
+    """Further attempts might have succeeded."""
     provider_message_id: str | None = None
-    is_elsewhere: bool = False
-    """Somebody holds its row at this moment, so this may be history already."""
+    is_locked_elsewhere: bool = False
+    """Another transaction holds the row and may be changing it at this moment."""
 
     @property
     def is_live(self) -> bool:
         return self.status in LIVE
 
 
-GONE = Seen(NotificationStatus.CANCELLED)
+MISSING = NotificationState(NotificationStatus.CANCELLED)
+"""Stands for a notification that has no row."""
 
 
 @dataclass(frozen=True)
@@ -115,43 +112,51 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Nobody:
-    """There is nobody to send to, or no way to."""
+class Fault:
+    """Why a step has no target, or why no notification can be written for a target."""
 
     error_code: str
 
 
-class Special(StrEnum):
+class Unresolved(StrEnum):
     ALL_OFF = "ALL_OFF"
     """There are recipients, and each of them is switched off."""
     ELSEWHERE = "ELSEWHERE"
-    """Another service carries out steps of this type."""
-    LATER = "LATER"
-    """Whoever asks here does not know the settings it takes."""
+    """Another service carries out steps of this channel type."""
+    NEEDS_SETTINGS = "NEEDS_SETTINGS"
+    """Needs settings that the caller's transaction does not have; the conductor decides."""
 
 
-Resolution = Found | Nobody | Special
+Resolution = Found | Fault | Unresolved
 
 
-class Desk(Protocol):
-    """Knows the directory and the words, as they were read for this run."""
+@dataclass(frozen=True)
+class Draft:
+    """The address and the words of a notification that can be written."""
+
+    recipient: str = field(repr=False)
+    """The address in the one form that channels rely on."""
+    words: Words
+
+
+class Context(Protocol):
+    """The directory and the templates, as they were read for one action."""
 
     def resolve(self, step: StepRun) -> Resolution: ...
 
-    def fault(self, step: StepRun, target: Target) -> str | None:
-        """Why no message can be made for this target; None when one can, and `LATER` when that is not known here."""
-        ...
+    def draft(self, step: StepRun, target: Target) -> Draft | Fault | Unresolved: ...
 
     def new_id(self) -> UUID: ...
 
 
-# ---- what is to be done ----
+# Effects
 
 
 @dataclass(frozen=True)
-class SendTo:
+class Send:
     step: StepRun
     target: Target
+    draft: Draft
 
 
 @dataclass(frozen=True)
@@ -161,7 +166,7 @@ class Withdraw:
 
 @dataclass(frozen=True)
 class GiveUp:
-    """A dead letter for what never became a message."""
+    """A dead letter for a target that got no notification."""
 
     step: StepRun
     channel_type: str
@@ -170,7 +175,7 @@ class GiveUp:
 
 @dataclass(frozen=True)
 class Cover:
-    """What the step gave up before has arrived another way."""
+    """Closes the dead letters of a step that has reached its recipient by another channel."""
 
     step: StepRun
 
@@ -186,7 +191,7 @@ class Executed:
 class Failed:
     step: StepRun
     error_code: str
-    seen: Seen | None = None
+    notification: NotificationState | None = None
 
 
 @dataclass(frozen=True)
@@ -194,4 +199,4 @@ class HandOver:
     step: StepRun
 
 
-Effect = SendTo | Withdraw | GiveUp | Cover | Executed | Failed | HandOver
+Effect = Send | Withdraw | GiveUp | Cover | Executed | Failed | HandOver

@@ -1,24 +1,24 @@
-"""Who a step goes to, and in which order they are tried. Pure: it looks at the directory as it was read.
+"""Resolves the targets of a step, in the order in which they are tried. Pure: it looks at the directory as it was read.
 
-A step for ROUTES goes to the profiles it is routed to, or else to those of the device, the lowest `priority` first. Of
-each profile the channels of the wanted type are tried, in the order in which they were entered, then those of each
-type in the step's fallback. The next profile has its turn only if the step has a fallback or several routes: a single
-route names who is meant, and the profiles of a device are alternatives, of which the first that can be reached is it.
+A step for ROUTES goes to the profiles that it is routed to, or else to the profiles of the device; the lowest
+`priority` is first. Of each profile, the channels of the wanted type are tried in the order of their ids, then those of
+each type in the step's fallback. The next profile has its turn only if the step has a fallback or several routes: a
+single route names the recipient, and the profiles of a device are alternatives, of which the first reachable one is
+taken.
 
-A step for PERSON goes to what the directory has verified for this user, type by type. For types that a user can be
-reached by without an entry (the app, the phone number on file), that is tried where there is none.
+A step for PERSON goes to the channels that the directory has verified for this user, type by type. A type that can
+reach a user without a channel in the directory (the app, the phone number of the user) is tried if there is none.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from app.delivery.actions.run import NO_RECIPIENT
-from app.delivery.actions.steps import Found, Nobody, Resolution, Special, StepRun, Target
+from app.delivery.actions.error_codes import NO_RECIPIENT, RECIPIENT_RETIRED
+from app.delivery.actions.steps import Fault, Found, Resolution, StepRun, Target, Unresolved
 from app.delivery.messages.submit import USER, user_in
 from app.delivery.messages.values import NotificationType
 from app.delivery.plans.models import Audience
 
-RETIRED = "RECIPIENT_RETIRED"
 PUSH, IN_APP, SMS, AUDIT = (
     type_.channel_type
     for type_ in (NotificationType.PUSH, NotificationType.IN_APP, NotificationType.SMS, NotificationType.AUDIT)
@@ -27,7 +27,7 @@ PUSH, IN_APP, SMS, AUDIT = (
 
 @dataclass(frozen=True)
 class ProfileChannel:
-    """A channel of a profile."""
+    """A channel of a profile, with what decides whether it can be a target."""
 
     id: int
     channel_type: str
@@ -41,7 +41,7 @@ class ProfileChannel:
 @dataclass(frozen=True)
 class Profile:
     id: int
-    entries: tuple[ProfileChannel, ...] = ()
+    channels: tuple[ProfileChannel, ...] = ()
     priority: int = 0
     is_on: bool = True
     is_retired: bool = False
@@ -53,11 +53,13 @@ class Profile:
 class ProfileRoute:
     profile: Profile
     channel_type: str | None = None
-    """Instead of the step's."""
+    """Overrides the step's."""
 
 
 @dataclass(frozen=True)
 class Recipient:
+    """A user."""
+
     id: int
     locale: str = "tr"
     phone: str | None = field(default=None, repr=False)
@@ -76,7 +78,7 @@ class Directory:
 
 @dataclass(frozen=True)
 class About:
-    """Whom an action is about."""
+    """The plan of an action, and the person or device that the action is about."""
 
     plan_id: int
     person_id: int | None = None
@@ -88,19 +90,21 @@ def resolve(step: StepRun, about: About, directory: Directory) -> Resolution:
         return Found((Target(AUDIT, f"plan:{about.plan_id}"),))
     if step.audience is Audience.PERSON:
         person = directory.people.get(about.person_id or 0)
-        return _found(_of_person(step, person) if person is not None else ())
+        return _found(_person_targets(step, person) if person is not None else ())
     routes = directory.routes.get((about.plan_id, step.order), ())
     if not routes:
         routes = [ProfileRoute(profile) for profile in directory.devices.get(about.device_id or "", ())]
-        return _of_routes(step, routes, is_routed=False)
-    return _of_routes(step, routes, is_routed=True)
+        return _route_targets(step, routes, is_routed=False)
+    return _route_targets(step, routes, is_routed=True)
 
 
-def _of_person(step: StepRun, person: Recipient) -> Iterator[Target]:
+def _person_targets(step: StepRun, person: Recipient) -> Iterator[Target]:
     profiles = [profile for profile in _in_order(person.profiles) if profile.is_on and not profile.is_retired]
     for channel_type in (step.channel_type, *step.fallback):
         explicit = [
-            _target(entry, person.locale, person.id) for profile in profiles for entry in _usable(profile, channel_type)
+            _target(channel, person.locale, person.id)
+            for profile in profiles
+            for channel in _usable(profile, channel_type)
         ]
         yield from explicit or _implicit(channel_type, person)
 
@@ -113,33 +117,33 @@ def _implicit(channel_type: str, person: Recipient) -> list[Target]:
     return []
 
 
-def _of_routes(step: StepRun, routes: Sequence[ProfileRoute], *, is_routed: bool) -> Resolution:
-    there = [route for route in routes if not route.profile.is_retired]
-    if routes and not there:
-        return Nobody(RETIRED)
-    on = [route for route in there if route.profile.is_on]
-    if there and not on:
-        return Special.ALL_OFF
+def _route_targets(step: StepRun, routes: Sequence[ProfileRoute], *, is_routed: bool) -> Resolution:
+    in_use = [route for route in routes if not route.profile.is_retired]
+    if routes and not in_use:
+        return Fault(RECIPIENT_RETIRED)
+    on = [route for route in in_use if route.profile.is_on]
+    if in_use and not on:
+        return Unresolved.ALL_OFF
     on.sort(key=lambda route: (route.profile.priority, route.profile.id))
-    groups = [group for group in ([*_of_route(step, route)] for route in on) if group]
+    groups = [group for group in ([*_targets_of(step, route)] for route in on) if group]
     if not groups:
-        return Nobody(RETIRED if _had_one(step, on) else NO_RECIPIENT)
-    goes_on = step.fallback or (is_routed and len(routes) > 1)
-    return _found(target for group in (groups if goes_on else groups[:1]) for target in group)
+        return Fault(RECIPIENT_RETIRED if _has_retired_channel(step, on) else NO_RECIPIENT)
+    tries_next_profile = step.fallback or (is_routed and len(routes) > 1)
+    return _found(target for group in (groups if tries_next_profile else groups[:1]) for target in group)
 
 
-def _of_route(step: StepRun, route: ProfileRoute) -> Iterator[Target]:
+def _targets_of(step: StepRun, route: ProfileRoute) -> Iterator[Target]:
     for channel_type in (route.channel_type or step.channel_type, *step.fallback):
-        for entry in _usable(route.profile, channel_type):
-            yield _target(entry, route.profile.locale)
+        for channel in _usable(route.profile, channel_type):
+            yield _target(channel, route.profile.locale)
 
 
-def _had_one(step: StepRun, routes: Iterable[ProfileRoute]) -> bool:
-    """Whether somebody took away the only address there was."""
+def _has_retired_channel(step: StepRun, routes: Iterable[ProfileRoute]) -> bool:
+    """True if there was a channel of a wanted type, and it was retired."""
     return any(
-        entry.is_retired and entry.channel_type in (route.channel_type or step.channel_type, *step.fallback)
+        channel.is_retired and channel.channel_type in (route.channel_type or step.channel_type, *step.fallback)
         for route in routes
-        for entry in route.profile.entries
+        for channel in route.profile.channels
     )
 
 
@@ -149,22 +153,22 @@ def _in_order(profiles: Iterable[Profile]) -> list[Profile]:
 
 def _usable(profile: Profile, channel_type: str) -> Iterator[ProfileChannel]:
     return (
-        entry
-        for entry in profile.entries
-        if entry.channel_type == channel_type and entry.is_usable and not entry.is_retired
+        channel
+        for channel in profile.channels
+        if channel.channel_type == channel_type and channel.is_usable and not channel.is_retired
     )
 
 
-def _target(entry: ProfileChannel, locale: str, person_id: int | None = None) -> Target:
-    """A token is a phone's and not a person's: with a user beside it, it would go to all of their phones."""
-    named = user_in(entry.channel_type.upper(), entry.target)
-    user_id = person_id if named is None and entry.channel_type != PUSH else named
-    return Target(entry.channel_type, entry.target, locale, user_id, entry.id, entry.address_kind)
+def _target(channel: ProfileChannel, locale: str, person_id: int | None = None) -> Target:
+    """A push token belongs to a phone. With a user beside it, the push would go to all phones of that user."""
+    named = user_in(channel.channel_type.upper(), channel.target)
+    user_id = person_id if named is None and channel.channel_type != PUSH else named
+    return Target(channel.channel_type, channel.target, locale, user_id, channel.id, channel.address_kind)
 
 
-def _found(targets: Iterable[Target]) -> Resolution:
-    """The same address by two ways is one target."""
+def _found(targets: Iterable[Target]) -> Found | Fault:
+    """An address that is found in two ways is one target."""
     distinct: dict[tuple[str, str], Target] = {}
     for target in targets:
         distinct.setdefault((target.channel_type, target.recipient), target)
-    return Found(tuple(distinct.values())) if distinct else Nobody(NO_RECIPIENT)
+    return Found(tuple(distinct.values())) if distinct else Fault(NO_RECIPIENT)

@@ -1,4 +1,4 @@
-"""Actions as coordinators see them: what was asked for, how far each step has come, and its messages."""
+"""Actions as coordinators see them: the request, the state of each step, and its notifications."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -7,9 +7,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping, text
 
-from app.delivery.actions.models import ActionStatus, Origin
+from app.delivery.actions.models import Origin
+from app.delivery.actions.states import ActionStatus, StepState
 from app.delivery.actions.step_codec import decode
-from app.delivery.actions.steps import StepRun, StepState
+from app.delivery.actions.steps import StepRun
 from app.delivery.messages.values import NotificationStatus, NotificationType, Priority
 from app.delivery.messages.views import shown_recipient
 from app.foundation.errors import NotFound
@@ -17,7 +18,7 @@ from app.foundation.pages import Page, page_of, parse_uuid
 
 
 @dataclass(frozen=True)
-class MessageView:
+class ActionNotificationView:
     id: UUID
     notification_type: NotificationType
     recipient: str = field(repr=False)
@@ -35,7 +36,7 @@ class StepView:
     state: StepState
     error_code: str | None
     asked_at: datetime | None
-    notifications: list[MessageView]
+    notifications: list[ActionNotificationView]
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,8 @@ _LIST = text(
      ORDER BY a.id DESC LIMIT :limit
     """
 )
-# Besides those its steps wait for, those that were given up before a step began anew.
-_MESSAGES = text(
+# A step that began anew has other notifications than before. Those of before are found by their dead letters.
+_NOTIFICATIONS = text(
     """
     SELECT id, notification_type, recipient, recipient_user_id, status, created_at, finished_at, error_code, step_order
       FROM notifications
@@ -108,14 +109,14 @@ def get_action(conn: Connection, id_: UUID) -> ActionView:
     if row is None:
         raise NotFound("There is no such action.")
     steps = decode(row["steps"])
-    messages = _messages(conn, id_, [message for step in steps for message in step.messages])
-    return _view(row, [_step(step, messages.get(step.order, [])) for step in steps])
+    notifications = _notifications(conn, id_, [one for step in steps for one in step.notification_ids])
+    return _view(row, [_step(step, notifications.get(step.order, [])) for step in steps])
 
 
-def _messages(conn: Connection, action_id: UUID, ids: list[UUID]) -> dict[int, list[MessageView]]:
-    found: dict[int, list[MessageView]] = {}
-    for row in conn.execute(_MESSAGES, {"ids": ids, "action_id": action_id}):
-        view = MessageView(
+def _notifications(conn: Connection, action_id: UUID, ids: list[UUID]) -> dict[int, list[ActionNotificationView]]:
+    found: dict[int, list[ActionNotificationView]] = {}
+    for row in conn.execute(_NOTIFICATIONS, {"ids": ids, "action_id": action_id}):
+        view = ActionNotificationView(
             row.id,
             NotificationType(row.notification_type),
             shown_recipient(row.notification_type, row.recipient, row.recipient_user_id),
@@ -129,8 +130,8 @@ def _messages(conn: Connection, action_id: UUID, ids: list[UUID]) -> dict[int, l
     return found
 
 
-def _step(step: StepRun, messages: list[MessageView]) -> StepView:
-    return StepView(step.order, step.channel_type, step.state, step.error_code, step.asked_at, messages)
+def _step(step: StepRun, notifications: list[ActionNotificationView]) -> StepView:
+    return StepView(step.order, step.channel_type, step.state, step.error_code, step.asked_at, notifications)
 
 
 def _view(row: RowMapping, steps: list[StepView]) -> ActionView:

@@ -1,4 +1,4 @@
-"""Makes actions due when a notification of theirs has ended. Wired to `record` and to claims as a follower."""
+"""Makes actions due, and wakes the conductors."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 from app.db.wake import WAKE_CHANNEL
 from app.delivery.messages.values import ACTION_TOPIC, Ended
 
-# A row of an action is held for a moment only, and never by somebody who waits for a notification.
+# The row of an action is locked for a moment only, and never by a transaction that waits for a notification.
 _WAKE = text(
     """
     WITH held AS (
@@ -20,7 +20,15 @@ _WAKE = text(
 )
 
 
+_NOTIFY = text("SELECT pg_notify(:channel, :topic)")
+
+
 def wake_actions(conn: Connection, ended: Sequence[Ended]) -> None:
+    """A follower: makes the actions due whose notifications have ended."""
     ids = {one.action_id for one in ended if one.action_id is not None}
     if ids:
         conn.execute(_WAKE, {"ids": list(ids), "channel": WAKE_CHANNEL, "topic": ACTION_TOPIC})
+
+
+def wake_conductors(conn: Connection) -> None:
+    conn.execute(_NOTIFY, {"channel": WAKE_CHANNEL, "topic": ACTION_TOPIC})

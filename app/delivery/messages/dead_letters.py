@@ -1,21 +1,22 @@
-"""What was given up, and why."""
+"""Writes dead letters, and closes them: by a redrive, because another channel covered them, or by an operator."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from datetime import datetime
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, RowMapping, text
+from sqlalchemy import Connection, Row, text
 
 from app.db.outbox import Event, put
+from app.db.schema import one_of
+from app.db.wake import WAKE_CHANNEL
+from app.delivery.messages.dead_letter_states import COVERABLE, DISCARDABLE, REDRIVABLE
+from app.delivery.messages.dead_letter_views import MATCHES, DeadLetterCriteria, get_dead_letter
 from app.delivery.messages.error_texts import explain
-from app.delivery.messages.values import DeadLetterStatus
 from app.foundation.clock import utc_milliseconds
-from app.foundation.errors import Conflict, NotFound
+from app.foundation.errors import Conflict
 from app.foundation.ids import uuid7
-from app.foundation.pages import Page, page_of, parse_uuid
 
 TOPIC = "dlq.action"
 """The stream, after the prefix of the settings, that tells other services of dead letters."""
@@ -39,9 +40,9 @@ class NewDeadLetter:
     action_id: UUID | None = None
     step_order: int | None = None
     id: UUID = field(default_factory=uuid7)
-    """Whoever may come twice with the same letter gives it the same id: it is written once."""
+    """A caller that may write the same dead letter twice gives it the same id, and it is written once."""
     action_plan_id: int | None = None
-    """Of a request that never became an action; otherwise the action's is taken."""
+    """The plan of a request that never became an action; otherwise the plan of the action is taken."""
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -64,28 +65,28 @@ _WRITE = text(
 )
 
 
-def write(conn: Connection, letters: Sequence[NewDeadLetter]) -> set[UUID]:
-    """The letter, and word of it to other services; says which of them are new."""
-    if not letters:
+def write(conn: Connection, new: Sequence[NewDeadLetter]) -> set[UUID]:
+    """Writes the dead letters, and an event about each; returns the ids of those that were not there yet."""
+    if not new:
         return set()
-    rows = conn.execute(_WRITE, {"rows": json.dumps([_row(letter) for letter in letters])}).all()
-    contexts = {letter.id: letter.context for letter in letters}
+    rows = conn.execute(_WRITE, {"rows": json.dumps([_row(one) for one in new])}).all()
+    contexts = {one.id: one.context for one in new}
     put(conn, [dead_letter_event(row, row.context or contexts[row.id]) for row in rows])
     return {row.id for row in rows}
 
 
-def _row(letter: NewDeadLetter) -> dict[str, Any]:
+def _row(new: NewDeadLetter) -> dict[str, Any]:
     return {
-        "id": str(letter.id),
-        "notification_id": str(letter.notification_id) if letter.notification_id else None,
-        "action_id": str(letter.action_id) if letter.action_id else None,
-        "action_plan_id": letter.action_plan_id,
-        "step_order": letter.step_order,
-        "channel_type": letter.channel_type,
-        "error_code": letter.error_code,
-        "error_message": explain(letter.error_code),
-        "retryable": letter.retryable,
-        "retry_count": letter.retry_count,
+        "id": str(new.id),
+        "notification_id": str(new.notification_id) if new.notification_id else None,
+        "action_id": str(new.action_id) if new.action_id else None,
+        "action_plan_id": new.action_plan_id,
+        "step_order": new.step_order,
+        "channel_type": new.channel_type,
+        "error_code": new.error_code,
+        "error_message": explain(new.error_code),
+        "retryable": new.retryable,
+        "retry_count": new.retry_count,
     }
 
 
@@ -106,112 +107,52 @@ def dead_letter_event(row: Row[Any], context: Mapping[str, Any]) -> Event:
     return Event(TOPIC, payload)
 
 
-@dataclass(frozen=True)
-class Filter:
-    """Which letters are meant. What is absent does not matter."""
-
-    channel_type: str | None = None
-    error_code: str | None = None
-    action_plan_id: int | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-
-    @property
-    def values(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in fields(self)}
-
-
-EVERY = Filter()
-MEANT = """
-    (CAST(:channel_type AS text) IS NULL OR l.channel_type = :channel_type)
-    AND (CAST(:error_code AS text) IS NULL OR l.error_code = :error_code)
-    AND (CAST(:action_plan_id AS bigint) IS NULL OR l.action_plan_id = :action_plan_id)
-    AND (CAST(:since AS timestamptz) IS NULL OR l.failed_at >= :since)
-    AND (CAST(:until AS timestamptz) IS NULL OR l.failed_at < :until)
-"""
-
-
-@dataclass(frozen=True)
-class DeadLetterView:
-    id: UUID
-    status: DeadLetterStatus
-    action_plan_id: int | None
-    step_order: int | None
-    channel_type: str
-    error_code: str
-    error_message: str
-    retryable: bool
-    retry_count: int
-    failed_at: datetime
-    notification_id: UUID | None
-    action_id: UUID | None
-    trace_id: str | None
-    closed_at: datetime | None
-    closed_by: int | None
-
-
-_SHOW = """
-    SELECT l.*, a.context ->> 'trace_id' AS trace_id
-      FROM dead_letters l LEFT JOIN actions a ON a.id = l.action_id
-     WHERE {which}
-"""
-_GET = text(_SHOW.format(which="l.id = :id"))
-_LIST = _SHOW.format(which=f"{MEANT} AND {{status}} AND {{cursor}}") + " ORDER BY l.id DESC LIMIT :limit"
-
-
-def list_dead_letters(
-    conn: Connection,
-    *,
-    status: DeadLetterStatus | None = None,
-    which: Filter = EVERY,
-    cursor: str | None = None,
-    limit: int = 50,
-) -> Page[DeadLetterView]:
-    """Newest first."""
-    values: dict[str, Any] = which.values | {"limit": limit + 1}
-    if cursor is not None:
-        values["cursor"] = parse_uuid(cursor)
-    # The status is spelled out, because a partial index is of use only where the planner can see the value.
-    query = _LIST.format(
-        status="true" if status is None else f"l.status = '{status.value}'",
-        cursor="true" if cursor is None else "l.id < :cursor",
+# Every statement that closes several dead letters locks them in the order of their ids.
+_COVER = text(
+    f"""
+    WITH held AS (
+        SELECT d.id FROM dead_letters d
+          JOIN json_to_recordset(CAST(:rows AS json)) AS row(action_id uuid, step_order int)
+            ON d.action_id = row.action_id AND d.step_order = row.step_order
+         WHERE {one_of("d.status", COVERABLE)} ORDER BY d.id FOR NO KEY UPDATE OF d
     )
-    return page_of(conn.execute(text(query), values).mappings().all(), limit, _view)
-
-
-def get_dead_letter(conn: Connection, id_: UUID) -> DeadLetterView:
-    row = conn.execute(_GET, {"id": id_}).mappings().one_or_none()
-    if row is None:
-        raise NotFound("There is no such dead letter.")
-    return _view(row)
-
-
-def _view(row: RowMapping) -> DeadLetterView:
-    return DeadLetterView(
-        id=row["id"],
-        status=DeadLetterStatus(row["status"]),
-        action_plan_id=row["action_plan_id"],
-        step_order=row["step_order"],
-        channel_type=row["channel_type"],
-        error_code=row["error_code"],
-        error_message=row["error_message"],
-        retryable=row["retryable"],
-        retry_count=row["retry_count"],
-        failed_at=row["failed_at"],
-        notification_id=row["notification_id"],
-        action_id=row["action_id"],
-        trace_id=row["trace_id"],
-        closed_at=row["closed_at"],
-        closed_by=row["closed_by"],
+    UPDATE dead_letters d SET status = 'COVERED', closed_at = clock_timestamp()
+      FROM held WHERE d.id = held.id AND {one_of("d.status", COVERABLE)}
+    """
+)
+# The caller of these two has locked the dead letters.
+_CLOSE_REDRIVEN = text(
+    f"""
+    WITH closed AS (
+        UPDATE dead_letters SET status = 'REDRIVEN', closed_at = clock_timestamp(), closed_by = :by
+         WHERE id = ANY(:ids) AND {one_of("status", REDRIVABLE)}
     )
+    SELECT pg_notify(:channel, '')
+    """
+)
+_CLOSE_REDRIVEN_STEP = text(
+    f"""
+    UPDATE dead_letters SET status = 'REDRIVEN', closed_at = clock_timestamp(), closed_by = :by
+     WHERE action_id = :action_id AND step_order = :step_order AND {one_of("status", REDRIVABLE)}
+    """
+)
 
 
-_COUNT_OPEN = text("SELECT count(*) FROM (SELECT FROM dead_letters WHERE status = 'OPEN' LIMIT :most) AS counted")
+def cover(conn: Connection, steps: Sequence[tuple[UUID, int]]) -> None:
+    """Closes the dead letters of steps, given as action and order, whose recipient was reached another way."""
+    if steps:
+        rows = [{"action_id": str(action_id), "step_order": step_order} for action_id, step_order in steps]
+        conn.execute(_COVER, {"rows": json.dumps(rows)})
 
 
-def count_open_dead_letters(conn: Connection, most: int) -> int:
-    """No further than anybody wants to know."""
-    return conn.execute(_COUNT_OPEN, {"most": most}).scalar_one()
+def close_redriven(conn: Connection, ids: Sequence[UUID], by: int | None) -> None:
+    """Closes them, and wakes the workers that may take up their notifications and actions again."""
+    conn.execute(_CLOSE_REDRIVEN, {"ids": ids, "by": by, "channel": WAKE_CHANNEL})
+
+
+def close_redriven_step(conn: Connection, action_id: UUID, step_order: int, by: int | None) -> None:
+    """Closes all of a step that begins anew: it writes new notifications, and the old ones must not be sent besides."""
+    conn.execute(_CLOSE_REDRIVEN_STEP, {"by": by, "action_id": action_id, "step_order": step_order})
 
 
 @dataclass(frozen=True)
@@ -221,26 +162,27 @@ class Discarded:
     """Dead letters that match and are left for the next call."""
 
 
-# Dead letters are locked in the order of their ids, as everywhere.
-_DISCARD = """
+_DISCARD = f"""
     UPDATE dead_letters SET status = 'DISCARDED', closed_at = clock_timestamp(), closed_by = :by
-     WHERE status = 'OPEN' AND id IN (
-           SELECT l.id FROM dead_letters l WHERE l.status = 'OPEN' AND {which}
-            ORDER BY l.id LIMIT :limit FOR NO KEY UPDATE)
+     WHERE {one_of("status", DISCARDABLE)} AND id IN (
+           SELECT d.id FROM dead_letters d WHERE {one_of("d.status", DISCARDABLE)} AND {{which}}
+            ORDER BY d.id LIMIT :limit FOR NO KEY UPDATE)
 """
-_ONE = text(_DISCARD.format(which="l.id = :id"))
-_MATCHING = text(_DISCARD.format(which=MEANT))
-_LEFT = text(f"SELECT count(*) FROM dead_letters l WHERE l.status = 'OPEN' AND {MEANT}")
+_DISCARD_ONE = text(_DISCARD.format(which="d.id = :id"))
+_DISCARD_MATCHING = text(_DISCARD.format(which=MATCHES))
+_REMAINING = text(f"SELECT count(*) FROM dead_letters d WHERE {one_of('d.status', DISCARDABLE)} AND {MATCHES}")
 
 
 def discard_dead_letter(conn: Connection, id_: UUID, by: int | None) -> None:
-    """Of two who close a letter at the same time, one is told that it is closed."""
-    if conn.execute(_ONE, {"id": id_, "by": by, "limit": 1}).rowcount:
+    """Of two callers that close the same dead letter, the second one gets an error."""
+    if conn.execute(_DISCARD_ONE, {"id": id_, "by": by, "limit": 1}).rowcount:
         return
     raise DeadLetterClosed("This dead letter is closed already.", status=get_dead_letter(conn, id_).status.value)
 
 
-def discard_dead_letters(conn: Connection, which: Filter, by: int | None, limit: int = MOST_AT_ONCE) -> Discarded:
+def discard_dead_letters(
+    conn: Connection, which: DeadLetterCriteria, by: int | None, limit: int = MOST_AT_ONCE
+) -> Discarded:
     """The oldest first, no more than `limit`."""
-    discarded = conn.execute(_MATCHING, which.values | {"by": by, "limit": limit}).rowcount
-    return Discarded(discarded, conn.execute(_LEFT, which.values).scalar_one())
+    discarded = conn.execute(_DISCARD_MATCHING, which.values | {"by": by, "limit": limit}).rowcount
+    return Discarded(discarded, conn.execute(_REMAINING, which.values).scalar_one())

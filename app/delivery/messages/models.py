@@ -20,8 +20,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.db.schema import metadata, one_of
+from app.delivery.messages.dead_letter_states import DeadLetterStatus
 from app.delivery.messages.states import INITIAL
-from app.delivery.messages.values import DeadLetterStatus, NotificationStatus, Outcome, Priority
+from app.delivery.messages.values import NotificationStatus, Outcome, Priority
 
 LIVE = "status IN ('ACCEPTED', 'SENDING', 'RETRYING')"
 FAILED = "status IN ('DEAD', 'EXPIRED', 'CANCELLED')"

@@ -52,15 +52,6 @@ class NotificationStatus(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-class DeadLetterStatus(StrEnum):
-    OPEN = "OPEN"
-    REDRIVEN = "REDRIVEN"
-    COVERED = "COVERED"
-    """Another channel or a later attempt delivered it."""
-    DISCARDED = "DISCARDED"
-    """Somebody has decided that it need not be delivered any more."""
-
-
 class Outcome(StrEnum):
     """The result of sending to one address."""
 

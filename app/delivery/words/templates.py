@@ -1,16 +1,18 @@
-"""Reads message templates, and chooses the language of a text."""
+"""Reads message templates, chooses the language of a text, and renders each text once."""
 
+import json
 from collections.abc import Collection, Mapping
+from enum import StrEnum
+from typing import Any
 
 from sqlalchemy import Connection, text
 
-from app.delivery.words.rendering import Words
+from app.delivery.words.rendering import RenderFailed, TemplateInvalid, Words, render
 
 FALLBACK_LOCALE = "tr"
 
 Templates = Mapping[tuple[str, str], Words]
 """By key and locale."""
-
 
 _READ = text("SELECT key, locale, subject, body FROM message_templates WHERE key = ANY(:keys) AND retired_at IS NULL")
 
@@ -25,3 +27,38 @@ def read_templates(conn: Connection, keys: Collection[str]) -> Templates:
 def choose_template(templates: Templates, key: str, locale: str) -> Words | None:
     """In the reader's language, or else in Turkish."""
     return templates.get((key, locale)) or templates.get((key, FALLBACK_LOCALE))
+
+
+class TemplateFault(StrEnum):
+    """Error codes of a template that gives no text."""
+
+    UNKNOWN_TEMPLATE = "UNKNOWN_TEMPLATE"
+    TEMPLATE_RENDER_FAILED = "TEMPLATE_RENDER_FAILED"
+
+
+class BatchRenderer:
+    """Renders a template once for all actions of a batch that have the same variables, as a batch of offers has.
+
+    Variables are the same if their JSON is, because JSON is what an action keeps of them. Python's `==` would take
+    1, 1.0 and True for the same, and they are written differently.
+    """
+
+    def __init__(self, templates: Templates) -> None:
+        self._templates = templates
+        self._rendered: dict[tuple[str, str, str], Words | TemplateFault] = {}
+
+    def render(self, key: str, locale: str, variables: Mapping[str, Any]) -> Words | TemplateFault:
+        cache_key = key, locale, json.dumps(variables)
+        found = self._rendered.get(cache_key)
+        if found is None:
+            found = self._rendered[cache_key] = self._render(key, locale, variables)
+        return found
+
+    def _render(self, key: str, locale: str, variables: Mapping[str, Any]) -> Words | TemplateFault:
+        template = choose_template(self._templates, key, locale)
+        if template is None:
+            return TemplateFault.UNKNOWN_TEMPLATE
+        try:
+            return render(template, variables)
+        except (RenderFailed, TemplateInvalid):
+            return TemplateFault.TEMPLATE_RENDER_FAILED

@@ -19,17 +19,16 @@ from app.delivery.actions.redrive import (
 from app.delivery.actions.result_format import Topic
 from app.delivery.messages import dead_letters
 from app.delivery.messages.claims import claim
+from app.delivery.messages.dead_letter_states import DeadLetterStatus
+from app.delivery.messages.dead_letter_views import EVERY, DeadLetterCriteria, DeadLetterView, list_dead_letters
 from app.delivery.messages.dead_letters import (
-    EVERY,
     DeadLetterClosed,
-    DeadLetterView,
-    Filter,
     NewDeadLetter,
     discard_dead_letter,
 )
 from app.delivery.messages.outcomes import Report, Try, Verdict, record
 from app.delivery.messages.retry import Result
-from app.delivery.messages.values import DeadLetterStatus, NotificationStatus, NotificationType, Outcome
+from app.delivery.messages.values import NotificationStatus, NotificationType, Outcome
 from app.delivery.role import FOLLOWERS
 from app.foundation.errors import AppError, NotFound
 from app.foundation.ids import uuid7
@@ -55,7 +54,7 @@ def fail_again(db: Database) -> None:
 
 def letters(db: Database, **filters: Any) -> list[DeadLetterView]:
     with db.transaction() as conn:
-        return dead_letters.list_dead_letters(conn, which=Filter(**filters)).items
+        return list_dead_letters(conn, which=DeadLetterCriteria(**filters)).items
 
 
 def write(db: Database, **changes: Any) -> UUID:
@@ -70,7 +69,7 @@ def again(db: Database, id_: UUID, by: int | None = None) -> None:
         redrive_dead_letter(conn, id_, by)
 
 
-def again_all(db: Database, which: Filter = EVERY, limit: int = 200) -> Redriven:
+def again_all(db: Database, which: DeadLetterCriteria = EVERY, limit: int = 200) -> Redriven:
     with db.transaction() as conn:
         return redrive_dead_letters(conn, which, None, limit)
 
@@ -124,7 +123,7 @@ def test_a_list_is_turned_page_by_page(db: Database):
     cursor = None
     with db.transaction() as conn:
         while True:
-            page = dead_letters.list_dead_letters(conn, status=DeadLetterStatus.OPEN, cursor=cursor, limit=2)
+            page = list_dead_letters(conn, status=DeadLetterStatus.OPEN, cursor=cursor, limit=2)
             found += [one.id for one in page.items]
             cursor = page.next_cursor
             if cursor is None:
@@ -241,7 +240,7 @@ def test_all_that_match_are_redriven_in_batches_the_oldest_first(db: Database):
     write(db)
     late, *_ = give_up(db, 1)
     change(db, late, "expires_at = clock_timestamp()")
-    meant = Filter(error_code="UNREACHABLE")
+    meant = DeadLetterCriteria(error_code="UNREACHABLE")
     assert again_all(db, meant, limit=2) == Redriven(2, skipped=1, remaining=3)
     assert [row(db, id_).status for id_ in ids] == ["ACCEPTED", "ACCEPTED", "DEAD", "DEAD", "DEAD"]
     assert again_all(db, meant, limit=2) == Redriven(2, skipped=1, remaining=1)
@@ -252,10 +251,10 @@ def test_all_that_match_are_redriven_in_batches_the_oldest_first(db: Database):
 
 def test_only_what_is_meant_is_redriven(db: Database):
     (id_,) = give_up(db)
-    assert again_all(db, Filter(channel_type="email")) == Redriven(0, 0, 0)
-    assert again_all(db, Filter(error_code="TIMEOUT")) == Redriven(0, 0, 0)
+    assert again_all(db, DeadLetterCriteria(channel_type="email")) == Redriven(0, 0, 0)
+    assert again_all(db, DeadLetterCriteria(error_code="TIMEOUT")) == Redriven(0, 0, 0)
     assert row(db, id_).status == "DEAD"
-    assert again_all(db, Filter(channel_type="push")) == Redriven(1, 0, 0)
+    assert again_all(db, DeadLetterCriteria(channel_type="push")) == Redriven(1, 0, 0)
 
 
 def test_several_who_redrive_everything_share_it_among_them(db: Database):

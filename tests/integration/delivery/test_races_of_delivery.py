@@ -15,7 +15,8 @@ from app.db.database import Database
 from app.delivery.actions import service
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.messages.claims import Claimed, claim, put_back
-from app.delivery.messages.dead_letters import EVERY, discard_dead_letters
+from app.delivery.messages.dead_letter_views import EVERY
+from app.delivery.messages.dead_letters import discard_dead_letters
 from app.delivery.messages.outcomes import Report, Try, Verdict, record
 from app.delivery.messages.retry import Result
 from app.delivery.messages.values import Device, NotificationType, Outcome

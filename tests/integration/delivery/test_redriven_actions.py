@@ -14,7 +14,8 @@ from app.delivery.actions.redrive import (
     redrive_dead_letter,
     redrive_dead_letters,
 )
-from app.delivery.messages.dead_letters import EVERY, DeadLetterClosed
+from app.delivery.messages.dead_letter_views import EVERY
+from app.delivery.messages.dead_letters import DeadLetterClosed
 from app.delivery.messages.values import NotificationStatus, Outcome
 from app.foundation.errors import AppError
 from tests.support.actions import Office

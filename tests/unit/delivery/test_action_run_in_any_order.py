@@ -10,29 +10,29 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from app.delivery.actions.models import ActionStatus
 from app.delivery.actions.run import advance, cancel, reopen, stops_the_plan
+from app.delivery.actions.states import UNENDED, ActionStatus, StepState
 from app.delivery.actions.step_codec import decode, encode
 from app.delivery.actions.steps import (
-    UNENDED,
     Cover,
+    Draft,
+    Fault,
     Found,
     GiveUp,
     HandOver,
-    Nobody,
+    NotificationState,
     Resolution,
     Run,
-    Seen,
-    SendTo,
-    Special,
+    Send,
     StepRun,
-    StepState,
     Target,
+    Unresolved,
     Withdraw,
 )
 from app.delivery.messages.states import FINAL, LIVE, TRANSITIONS
 from app.delivery.messages.values import NotificationStatus
 from app.delivery.plans.models import OnFailure
+from app.delivery.words.rendering import Words
 from tests.support.depth import size
 
 N = NotificationStatus
@@ -45,9 +45,9 @@ RESOLUTIONS = st.one_of(
     FOUND,
     FOUND,
     FOUND,
-    st.sampled_from([Nobody("NO_RECIPIENT"), Nobody("UNKNOWN_CHANNEL"), Special.ALL_OFF, Special.ELSEWHERE]),
+    st.sampled_from([Fault("NO_RECIPIENT"), Fault("UNKNOWN_CHANNEL"), Unresolved.ALL_OFF, Unresolved.ELSEWHERE]),
 )
-TRANSITIONS_OF_PLANS = st.builds(
+STEPS_OF_PLANS = st.builds(
     lambda on_failure, within_s: StepRun(0, "push", on_failure=on_failure, within_s=within_s),
     st.sampled_from(OnFailure),
     st.sampled_from([None, 30, 60]),
@@ -61,7 +61,7 @@ Which = st.integers(0, 10**6)
 
 
 @dataclass
-class Desk:
+class FakeContext:
     answers: Mapping[int, Resolution]
     faults: Mapping[tuple[int, str], str]
     knows_the_settings: bool = True
@@ -69,10 +69,13 @@ class Desk:
     asked: list[int] = field(default_factory=list[int])
 
     def resolve(self, step: StepRun) -> Resolution:
-        return self.answers[step.order] if self.knows_the_settings else Special.LATER
+        return self.answers[step.order] if self.knows_the_settings else Unresolved.NEEDS_SETTINGS
 
-    def fault(self, step: StepRun, target: Target) -> str | None:
-        return self.faults.get((step.order, target.channel_type)) if self.knows_the_settings else Special.LATER
+    def draft(self, step: StepRun, target: Target) -> Draft | Fault | Unresolved:
+        if not self.knows_the_settings:
+            return Unresolved.NEEDS_SETTINGS
+        fault = self.faults.get((step.order, target.channel_type))
+        return Draft(target.recipient, Words("", "")) if fault is None else Fault(fault)
 
     def new_id(self) -> UUID:
         self.made += 1
@@ -81,7 +84,7 @@ class Desk:
 
 class RunMachine(RuleBasedStateMachine):
     @initialize(
-        plan=st.lists(st.tuples(TRANSITIONS_OF_PLANS, RESOLUTIONS), min_size=1, max_size=4),
+        plan=st.lists(st.tuples(STEPS_OF_PLANS, RESOLUTIONS), min_size=1, max_size=4),
         faults=FAULTS,
         lives_s=st.sampled_from([None, None, 100]),
     )
@@ -91,10 +94,10 @@ class RunMachine(RuleBasedStateMachine):
         steps = tuple(replace(step, order=order) for order, (step, _) in enumerate(plan, 1))
         expires_at = None if lives_s is None else START + timedelta(seconds=lives_s)
         self.run = Run(steps, expires_at)
-        self.desk = Desk({order: answer for order, (_, answer) in enumerate(plan, 1)}, faults)
+        self.context = FakeContext({order: answer for order, (_, answer) in enumerate(plan, 1)}, faults)
         self.now = START
         self.due_at: datetime | None = START
-        self.messages: dict[UUID, Seen] = {}
+        self.messages: dict[UUID, NotificationState] = {}
         self.step_of: dict[UUID, int] = {}
         self.recipients: Counter[tuple[int, str]] = Counter()
         self.letters: Counter[int] = Counter()
@@ -105,13 +108,13 @@ class RunMachine(RuleBasedStateMachine):
 
     @rule(knows=st.sampled_from([True, True, False]))
     def somebody_looks(self, knows: bool) -> None:
-        self.desk.knows_the_settings = knows
+        self.context.knows_the_settings = knows
         before = self.run
-        told = advance(self.run, self.desk, self.messages, self.now)
-        self.desk.knows_the_settings = True
-        for effect in told.effects:
+        decision = advance(self.run, self.context, self.messages, self.now)
+        self.context.knows_the_settings = True
+        for effect in decision.effects:
             match effect:
-                case SendTo(step, target):
+                case Send(step, target):
                     self._sent(before, step, target)
                 case Withdraw(id_):
                     self._withdrawn(id_)
@@ -120,11 +123,11 @@ class RunMachine(RuleBasedStateMachine):
                 case Cover(step):
                     assert step.state is StepState.SENT
                 case HandOver(step):
-                    assert self.desk.answers[step.order] is Special.ELSEWHERE
+                    assert self.context.answers[step.order] is Unresolved.ELSEWHERE
                 case _:
                     pass
-        assert decode(encode(told.run.steps)) == told.run.steps
-        self.run, self.due_at = told.run, told.due_at
+        assert decode(encode(decision.run.steps)) == decision.run.steps
+        self.run, self.due_at = decision.run, decision.due_at
 
     def _sent(self, before: Run, step: StepRun, target: Target) -> None:
         assert target.notification_id is not None
@@ -139,7 +142,7 @@ class RunMachine(RuleBasedStateMachine):
             assert self.recipients[step.order, target.recipient] == 1, "nothing is sent twice to the same target"
             earlier = [one for one in before.steps if one.order < step.order and one.state is StepState.FAILED]
             assert not any(stops_the_plan(one, one.error_code or "") for one in earlier)
-        self.messages[target.notification_id] = Seen(N.ACCEPTED)
+        self.messages[target.notification_id] = NotificationState(N.ACCEPTED)
         self.step_of[target.notification_id] = step.order
 
     def _withdrawn(self, id_: UUID) -> None:
@@ -160,7 +163,7 @@ class RunMachine(RuleBasedStateMachine):
         status = to if to in TRANSITIONS[seen.status] | TRANSITIONS[N.SENDING] else seen.status
         lost = seen.may_have_arrived or (unknown and status in (N.RETRYING, N.DEAD))
         code = "HTTP_500" if status is N.DEAD else None
-        self.messages[id_] = Seen(status, lost, code, is_elsewhere=elsewhere and status in LIVE)
+        self.messages[id_] = NotificationState(status, lost, code, is_locked_elsewhere=elsewhere and status in LIVE)
         if status in FINAL:
             self.due_at = self.now
 
@@ -172,9 +175,11 @@ class RunMachine(RuleBasedStateMachine):
     def it_is_called_back(self, really: bool) -> None:
         if self.run.status is not ActionStatus.RUNNING or not really:
             return
-        self.run, withdrawals = cancel(self.run)
-        for one in withdrawals:
-            self._withdrawn(one.notification_id)
+        decision = cancel(self.run)
+        self.run = decision.run
+        for effect in decision.effects:
+            assert isinstance(effect, Withdraw)
+            self._withdrawn(effect.notification_id)
         self.due_at = None
 
     @precondition(lambda self: self.run.status is ActionStatus.FAILED)
@@ -182,17 +187,17 @@ class RunMachine(RuleBasedStateMachine):
     def an_operator_has_it_tried_again(self, order: int, by_letter: bool) -> None:
         step = next((one for one in self.run.steps if one.order == order), None)
         if step is None or step.state is not StepState.FAILED:
-            assert reopen(self.run, order, []) is None
+            assert reopen(self.run, order, [], self.now) is None
             return
-        dead = [id_ for id_ in step.messages if self.messages[id_].status is N.DEAD]
+        dead = [id_ for id_ in step.notification_ids if self.messages[id_].status is N.DEAD]
         again = dead[:1] if by_letter else []
-        run = reopen(self.run, order, again)
-        if run is None:
+        decision = reopen(self.run, order, again, self.now)
+        if decision is None:
             assert self.run.status is ActionStatus.CANCELLED
             return
         for id_ in again:
-            self.messages[id_] = Seen(N.ACCEPTED)
-        self.run, self.due_at, self.reopened = run, self.now, True
+            self.messages[id_] = NotificationState(N.ACCEPTED)
+        self.run, self.due_at, self.reopened = decision.run, decision.due_at, True
 
     def _live(self) -> list[UUID]:
         return [id_ for id_, seen in self.messages.items() if seen.is_live]
@@ -215,7 +220,7 @@ class RunMachine(RuleBasedStateMachine):
         if not hasattr(self, "run") or self.run.status is not ActionStatus.RUNNING or self.due_at is not None:
             return
         step = next(step for step in self.run.steps if step.state in UNENDED)
-        assert any(self.messages[id_].is_live for id_ in step.messages), "nobody would ever look at it again"
+        assert any(self.messages[id_].is_live for id_ in step.notification_ids), "nobody would ever look at it again"
 
     def teardown(self) -> None:
         """Left alone, with every message coming to an end, every step does."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import TextClause
 
-from app.delivery.actions import effects, redrive
+from app.delivery.actions import redrive, transitions
 from app.delivery.messages import claims, models, outcomes
 from app.delivery.messages.states import (
     FINAL,
@@ -76,7 +76,7 @@ STATEMENTS: dict[str, tuple[TextClause, set[S], set[S]]] = {
     "claim": (claims.CLAIM, {S.ACCEPTED, S.SENDING, S.RETRYING}, {S.SENDING, S.EXPIRED}),
     "put back": (claims._PUT_BACK, {S.SENDING}, {S.ACCEPTED, S.RETRYING}),
     "record": (outcomes._RECORD, {S.SENDING}, {S.EXPIRED}),
-    "withdraw": (effects._WITHDRAW, {S.ACCEPTED, S.RETRYING}, {S.CANCELLED}),
+    "withdraw": (transitions._WITHDRAW, {S.ACCEPTED, S.RETRYING}, {S.CANCELLED}),
     "redrive": (redrive._TRY_ANEW, {S.DEAD}, {S.ACCEPTED}),
 }
 _UPDATE = re.compile(r"UPDATE notifications\b(?:\s+n)?\s+SET\s+status\b")
@@ -106,4 +106,4 @@ def test_a_statement_changes_the_status_as_the_table_allows(name: str) -> None:
 
 def test_no_other_statement_changes_the_status_of_a_notification() -> None:
     found = [path.name for path in APP.rglob("*.py") for _ in _UPDATE.findall(path.read_text())]
-    assert sorted(found) == ["claims.py", "claims.py", "effects.py", "outcomes.py", "redrive.py"]
+    assert sorted(found) == ["claims.py", "claims.py", "outcomes.py", "redrive.py", "transitions.py"]

@@ -1,0 +1,50 @@
+"""The state machines of an action and of a step in it. Pure."""
+
+from enum import StrEnum
+
+from app.foundation.state_machine import TransitionTable
+
+
+class ActionStatus(StrEnum):
+    RUNNING = "RUNNING"
+    DONE = "DONE"
+    """Every step ended, and none failed."""
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+# FAILED to RUNNING: an operator redrives a dead letter of the action.
+ACTION_TRANSITIONS: TransitionTable[ActionStatus] = {
+    ActionStatus.RUNNING: frozenset({ActionStatus.DONE, ActionStatus.FAILED, ActionStatus.CANCELLED}),
+    ActionStatus.DONE: frozenset(),
+    ActionStatus.FAILED: frozenset({ActionStatus.RUNNING}),
+    ActionStatus.CANCELLED: frozenset(),
+}
+
+
+class StepState(StrEnum):
+    WAITING = "WAITING"
+    RUNNING = "RUNNING"
+    SENT = "SENT"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+    """All of its recipients are switched off."""
+    HANDED_OVER = "HANDED_OVER"
+    CANCELLED = "CANCELLED"
+
+
+UNENDED = frozenset({StepState.WAITING, StepState.RUNNING})
+
+# FAILED to RUNNING or WAITING, and CANCELLED to WAITING: an operator redrives a dead letter of the step, or of the step
+# whose failure cancelled this one.
+STEP_TRANSITIONS: TransitionTable[StepState] = {
+    StepState.WAITING: frozenset(
+        {StepState.RUNNING, StepState.FAILED, StepState.SKIPPED, StepState.HANDED_OVER, StepState.CANCELLED}
+    ),
+    StepState.RUNNING: frozenset({StepState.SENT, StepState.FAILED, StepState.CANCELLED}),
+    StepState.SENT: frozenset(),
+    StepState.FAILED: frozenset({StepState.RUNNING, StepState.WAITING}),
+    StepState.SKIPPED: frozenset(),
+    StepState.HANDED_OVER: frozenset(),
+    StepState.CANCELLED: frozenset({StepState.WAITING}),
+}

@@ -1,0 +1,184 @@
+"""Decides how one step of an action goes on: which target is next, which notifications are withdrawn, and its end."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from app.delivery.actions.error_codes import INVALID_ADDRESS, NO_RECIPIENT, TOO_LATE
+from app.delivery.actions.states import StepState
+from app.delivery.actions.steps import (
+    MISSING,
+    Context,
+    Cover,
+    Draft,
+    Effect,
+    Executed,
+    Failed,
+    Fault,
+    Found,
+    GiveUp,
+    HandOver,
+    NotificationState,
+    Send,
+    StepRun,
+    Target,
+    Unresolved,
+    Withdraw,
+)
+from app.delivery.messages.values import NotificationStatus
+
+LOOK_AGAIN_S = 1.0
+"""The pause before another look at a notification that should give way while a worker holds its row."""
+
+
+@dataclass(frozen=True)
+class AdvancedStep:
+    step: StepRun
+    effects: tuple[Effect, ...]
+    due_at: datetime | None
+
+
+def advance_step(
+    step: StepRun,
+    context: Context,
+    notifications: Mapping[UUID, NotificationState],
+    now: datetime,
+    *,
+    is_over: bool,
+) -> AdvancedStep:
+    """`is_over`: the action has expired, so nothing new is sent."""
+    advance = _StepAdvance(step, context, notifications, now, is_over)
+    if step.state is StepState.WAITING:
+        advance.begin()
+    else:
+        advance.go_on()
+    return AdvancedStep(advance.step, tuple(advance.effects), advance.due_at)
+
+
+@dataclass
+class _StepAdvance:
+    step: StepRun
+    context: Context
+    notifications: Mapping[UUID, NotificationState]
+    now: datetime
+    is_over: bool
+    effects: list[Effect] = field(default_factory=list[Effect])
+    due_at: datetime | None = None
+
+    def begin(self) -> None:
+        if self.is_over:
+            self._fail(TOO_LATE)
+        else:
+            self._resolve()
+
+    def _resolve(self) -> None:
+        match self.context.resolve(self.step):
+            case Found(targets):
+                self.step = self.step.moved_to(StepState.RUNNING, targets=targets)
+                self._send_next()
+            case Fault(error_code):
+                self.effects.append(GiveUp(self.step, self.step.channel_type, error_code))
+                self._fail(error_code)
+            case Unresolved.ALL_OFF:
+                self.step = self.step.moved_to(StepState.SKIPPED)
+            case Unresolved.ELSEWHERE:
+                self.effects.append(HandOver(self.step))
+                self.step = self.step.moved_to(StepState.HANDED_OVER)
+            case Unresolved.NEEDS_SETTINGS:
+                self.due_at = self.now
+
+    def go_on(self) -> None:
+        asked = self._asked()
+        arrived = next((pair for pair in asked if pair[1].status is NotificationStatus.SENT), None)
+        live = [(target, state) for target, state in asked if state.is_live]
+        if arrived is not None:
+            self._arrive(*arrived, [target for target, _ in live])
+        elif not asked:
+            self._send_next()
+        elif self._may_escalate(asked):
+            self._escalate([(target, state) for target, state in live if not target.withdrawn])
+        elif not live:
+            self._fail_after([state for _, state in asked])
+
+    def _asked(self) -> list[tuple[Target, NotificationState]]:
+        """The targets that have a notification, and its state."""
+        return [
+            (target, self.notifications.get(target.notification_id, MISSING))
+            for target in self.step.targets
+            if target.notification_id is not None
+        ]
+
+    def _may_escalate(self, asked: Sequence[tuple[Target, NotificationState]]) -> bool:
+        return self.step.has_next and not self.is_over and not any(state.may_have_arrived for _, state in asked)
+
+    def _escalate(self, awaited: Sequence[tuple[Target, NotificationState]]) -> None:
+        """Goes to the next target, at once or when the awaited notifications have had their time."""
+        if not awaited:
+            self._send_next()
+        elif self.step.within_s is not None:
+            assert self.step.asked_at is not None, "the step has written a notification"
+            at = self.step.asked_at + timedelta(seconds=self.step.within_s)
+            if self.now < at:
+                self.due_at = at
+            elif any(state.is_locked_elsewhere for _, state in awaited):
+                self.due_at = self.now + timedelta(seconds=LOOK_AGAIN_S)
+            else:
+                self._send_next([target for target, _ in awaited])
+
+    def _send_next(self, give_way: Sequence[Target] = ()) -> None:
+        """The notifications of `give_way` are withdrawn only if another one follows."""
+        while self.step.has_next:
+            target = self.step.targets[self.step.tried]
+            match self.context.draft(self.step, target):
+                case Draft() as draft:
+                    self._withdraw(give_way)
+                    self._send(target, draft)
+                    return
+                case Fault(error_code):
+                    self._pass_over(target, error_code)
+                case Unresolved():
+                    self.due_at = self.now
+                    return
+        states = [state for _, state in self._asked()]
+        if not states:
+            self._fail(self.step.error_code or NO_RECIPIENT)
+        elif not any(state.is_live for state in states):
+            self._fail_after(states)
+
+    def _pass_over(self, target: Target, error_code: str) -> None:
+        """A fault of the template ends the step, because all targets have the same template."""
+        tried = self.step.tried + 1 if error_code == INVALID_ADDRESS else len(self.step.targets)
+        self.step = replace(self.step, tried=tried, error_code=error_code)
+        self.effects.append(GiveUp(self.step, target.channel_type, error_code))
+
+    def _send(self, target: Target, draft: Draft) -> None:
+        sent = replace(target, notification_id=self.context.new_id())
+        targets = tuple(sent if place == self.step.tried else one for place, one in enumerate(self.step.targets))
+        self.step = replace(self.step, targets=targets, tried=self.step.tried + 1, asked_at=self.now)
+        self.effects.append(Send(self.step, sent, draft))
+        if self.step.within_s is not None and self.step.has_next:
+            self.due_at = self.now + timedelta(seconds=self.step.within_s)
+
+    def _withdraw(self, meant: Sequence[Target]) -> None:
+        ids = {target.notification_id for target in meant if target.notification_id is not None}
+        self.effects += [Withdraw(id_) for id_ in sorted(ids)]
+        targets = (replace(one, withdrawn=True) if one.notification_id in ids else one for one in self.step.targets)
+        self.step = replace(self.step, targets=tuple(targets))
+
+    def _arrive(self, target: Target, state: NotificationState, live: Sequence[Target]) -> None:
+        self._withdraw(live)
+        self.step = self.step.moved_to(StepState.SENT, error_code=None)
+        if self.step.tried > 1:
+            self.effects.append(Cover(self.step))
+        self.effects.append(Executed(self.step, target, state.provider_message_id))
+
+    def _fail_after(self, states: Sequence[NotificationState]) -> None:
+        """The reason is that of a notification that may have arrived, or else that of the last one."""
+        reason = next((state for state in states if state.may_have_arrived), states[-1])
+        is_late = reason.status is NotificationStatus.EXPIRED
+        self._fail(reason.error_code or (TOO_LATE if is_late else reason.status.value), reason)
+
+    def _fail(self, error_code: str, notification: NotificationState | None = None) -> None:
+        self.step = self.step.moved_to(StepState.FAILED, error_code=error_code)
+        self.effects.append(Failed(self.step, error_code, notification))
