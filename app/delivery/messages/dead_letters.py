@@ -162,11 +162,12 @@ class Discarded:
     """Dead letters that match and are left for the next call."""
 
 
+# ARRAY runs the subquery once. After IN, a nested loop could run it for every row, and its LIMIT would count anew.
 _DISCARD = f"""
     UPDATE dead_letters SET status = 'DISCARDED', closed_at = clock_timestamp(), closed_by = :by
-     WHERE {one_of("status", DISCARDABLE)} AND id IN (
+     WHERE {one_of("status", DISCARDABLE)} AND id = ANY(ARRAY(
            SELECT d.id FROM dead_letters d WHERE {one_of("d.status", DISCARDABLE)} AND {{which}}
-            ORDER BY d.id LIMIT :limit FOR NO KEY UPDATE)
+            ORDER BY d.id LIMIT :limit FOR NO KEY UPDATE))
 """
 _DISCARD_ONE = text(_DISCARD.format(which="d.id = :id"))
 _DISCARD_MATCHING = text(_DISCARD.format(which=MATCHES))

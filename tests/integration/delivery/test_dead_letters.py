@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy import text
 
 from app.db.database import Database
 from app.delivery.actions.redrive import (
@@ -23,8 +24,10 @@ from app.delivery.messages.dead_letter_states import DeadLetterStatus
 from app.delivery.messages.dead_letter_views import EVERY, DeadLetterCriteria, DeadLetterView, list_dead_letters
 from app.delivery.messages.dead_letters import (
     DeadLetterClosed,
+    Discarded,
     NewDeadLetter,
     discard_dead_letter,
+    discard_dead_letters,
 )
 from app.delivery.messages.outcomes import Report, Try, Verdict, record
 from app.delivery.messages.retry import Result
@@ -255,6 +258,16 @@ def test_only_what_is_meant_is_redriven(db: Database):
     assert again_all(db, DeadLetterCriteria(error_code="TIMEOUT")) == Redriven(0, 0, 0)
     assert row(db, id_).status == "DEAD"
     assert again_all(db, DeadLetterCriteria(channel_type="push")) == Redriven(1, 0, 0)
+
+
+def test_a_batch_of_discarded_dead_letters_keeps_to_its_limit_in_every_plan(db: Database):
+    """A nested loop may run a subquery again for every row, and its LIMIT counts anew each time."""
+    for _ in range(5):
+        write(db)
+    with db.transaction() as conn:
+        for other in ("hashjoin", "mergejoin", "hashagg", "material", "memoize", "indexscan", "bitmapscan", "sort"):
+            conn.execute(text(f"SET LOCAL enable_{other} = off"))
+        assert discard_dead_letters(conn, EVERY, None, limit=2) == Discarded(2, remaining=3)
 
 
 def test_several_who_redrive_everything_share_it_among_them(db: Database):
