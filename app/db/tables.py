@@ -33,8 +33,8 @@ class EditableTable(Generic[Rules]):
     table: Table
     name: str
     check: Check[Rules] = _accept
-    retired: tuple[Callable[[Connection, TableRow], None], ...] = ()
-    """Run after a row was retired, in the same transaction and in this order. They may refuse by raising."""
+    after_retire: tuple[Callable[[Connection, TableRow], None], ...] = ()
+    """Run after a row was retired, in the same transaction and in this order. Each may refuse by raising an error."""
     conflicts: Mapping[str, Callable[[], Conflict]] = field(default_factory=dict[str, Callable[[], Conflict]])
     """The error that a violated unique index means, by the name of the index."""
 
@@ -83,7 +83,7 @@ class EditableTable(Generic[Rules]):
     def retire(self, conn: Connection, id_: int) -> None:
         row = self.get(conn, id_, lock=True)
         retire_all(conn, self.table, id=id_)
-        for follow in self.retired:
+        for follow in self.after_retire:
             follow(conn, row)
 
     def _in_use(self, id_: int) -> Any:

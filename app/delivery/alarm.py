@@ -1,4 +1,4 @@
-"""Tells the coordinators when messages that did not arrive pile up: once, until somebody has dealt with them."""
+"""Notifies the coordinators when there are too many open dead letters: once, until half of the threshold is reached."""
 
 import threading
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ log = structlog.get_logger(__name__)
 
 EVERY_S = 5.0
 QUIET_S = 3600.0
-"""Between two alarms, however often the depth rises and falls."""
+"""The shortest time between two alarms, however often the number rises and falls."""
 
-# Held by the one process that looks; the others leave it to them.
-_MINE = text(
+# Only one process checks at a time; the others skip the locked row.
+_LOCK = text(
     "SELECT raised, raised_at > clock_timestamp() - make_interval(secs => :quiet_s) AS is_recent"
     " FROM delivery_alarms WHERE name = 'dead_letters' FOR UPDATE SKIP LOCKED"
 )
@@ -29,8 +29,8 @@ _BEGIN = text("INSERT INTO delivery_alarms (name) VALUES ('dead_letters') ON CON
 _RAISE = text("UPDATE delivery_alarms SET raised = true, raised_at = clock_timestamp() WHERE name = 'dead_letters'")
 _LOWER = text("UPDATE delivery_alarms SET raised = false WHERE name = 'dead_letters'")
 _COORDINATORS = text("SELECT id FROM users WHERE role IN ('COORDINATOR', 'ADMIN') AND active ORDER BY id")
-_MOST_TOLD = 1_000_000
-"""Nobody can picture more, and counting them would take its time."""
+_MOST_COUNTED = 1_000_000
+"""Counting further would take long, and would not help anybody."""
 
 
 class Alarm:
@@ -41,10 +41,10 @@ class Alarm:
         self._quiet_s = quiet_s
 
     def run_once(self) -> bool:
-        """Whether it was raised just now, by this call."""
+        """True if this call raised the alarm."""
         with self._db.transaction() as conn:
             conn.execute(_BEGIN)
-            state = conn.execute(_MINE, {"quiet_s": self._quiet_s}).one_or_none()
+            state = conn.execute(_LOCK, {"quiet_s": self._quiet_s}).one_or_none()
             if state is None:
                 return False
             depth = count_open_dead_letters(conn, self._threshold)
@@ -55,10 +55,10 @@ class Alarm:
             if depth < self._threshold or state.is_recent:
                 return False
             conn.execute(_RAISE)
-            return self._tell(conn, conn.execute(_COORDINATORS).scalars().all())
+            return self._notify(conn, conn.execute(_COORDINATORS).scalars().all())
 
-    def _tell(self, conn: Connection, people: Sequence[int]) -> bool:
-        depth = count_open_dead_letters(conn, _MOST_TOLD)
+    def _notify(self, conn: Connection, people: Sequence[int]) -> bool:
+        depth = count_open_dead_letters(conn, _MOST_COUNTED)
         log.warning("dead_letters_alarm", depth=depth, coordinators=len(people))
         new = [
             NewAction(DEAD_LETTERS, person_id=id_, variables={"depth": depth}, data={"type": "dead_letters"})
@@ -67,7 +67,7 @@ class Alarm:
         try:
             actions.request_actions(conn, new)
         except NotFound as error:
-            # Somebody switched the plan off, and is not to read so in the log every few seconds.
+            # The plan is retired. The alarm stays raised, so that the log does not say so every few seconds.
             log.error("dead_letters_alarm_untold", code=error.code)
         return True
 

@@ -32,7 +32,7 @@ from app.delivery.plans.service import (
 )
 from app.delivery.plans.shipped import install_shipped
 
-PROFILES = replace(directory.PROFILES, retired=(*directory.PROFILES.retired, retire_routes_to))
+PROFILES = replace(directory.PROFILES, after_retire=(*directory.PROFILES.after_retire, retire_routes_to))
 """Plans stand above the directory, so the routes to a retired profile are retired here."""
 
 __all__ = [

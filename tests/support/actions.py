@@ -1,4 +1,4 @@
-"""Short ways to put plans and recipients into a test, to let their messages meet with something, and to look."""
+"""Short ways to add plans and recipients to a test, to end their notifications, and to read what was written."""
 
 import json
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ STEP = {"channel_type": "push", "audience": PERSON, "on_failure": "STOP", "templ
 
 
 @dataclass(frozen=True)
-class Message:
+class WrittenNotification:
     id: UUID
     type: str
     recipient: str
@@ -35,22 +35,22 @@ class Message:
     step_order: int
 
 
-class Office:
-    """Everything an action needs, on the real database."""
+class ActionHarness:
+    """Plans, recipients, conductors and workers on the real database."""
 
     def __init__(self, db: Database) -> None:
         self.db = db
         self.conductor = Conductor(db, RULES)
 
-    # ---- what is there ----
+    # Rows that a test needs
 
-    def run(self, statement: str, **values: Any) -> list[Any]:
+    def sql(self, statement: str, **values: Any) -> list[Any]:
         with self.db.transaction() as conn:
             found = conn.execute(text(statement), values)
             return list(found) if found.returns_rows else []
 
     def user(self, phone: str | None = "+905550000001", locale: str = "tr") -> int:
-        return self.run(
+        return self.sql(
             "INSERT INTO users (role, name, phone, locale)"
             " VALUES ('ELDER', 'Ayşe Yılmaz', :phone, :locale) RETURNING id",
             phone=phone,
@@ -58,10 +58,10 @@ class Office:
         )[0].id
 
     def plan(self, *steps: dict[str, Any], key: str | None = None) -> int:
-        plan_id = self.run("INSERT INTO action_plans (name, key) VALUES ('P', :key) RETURNING id", key=key)[0].id
+        plan_id = self.sql("INSERT INTO action_plans (name, key) VALUES ('P', :key) RETURNING id", key=key)[0].id
         for order, step in enumerate(steps, 1):
             values = STEP | {"fallback": []} | step
-            self.run(
+            self.sql(
                 "INSERT INTO action_plan_steps (action_plan_id, step_order, channel_type, audience, on_failure,"
                 " template_key, within_s, fallback) VALUES (:plan_id, :order, :channel_type, :audience, :on_failure,"
                 " :template_key, :within_s, :fallback)",
@@ -72,7 +72,7 @@ class Office:
         return plan_id
 
     def template(self, key: str, body: str, locale: str = "tr", subject: str = "") -> None:
-        self.run(
+        self.sql(
             "INSERT INTO message_templates (key, locale, subject, body) VALUES (:key, :locale, :subject, :body)",
             key=key,
             locale=locale,
@@ -82,7 +82,7 @@ class Office:
 
     def profile(self, *channels: tuple[str, str], **columns: Any) -> int:
         names, marks = "".join(f", {name}" for name in columns), "".join(f", :{name}" for name in columns)
-        id_ = self.run(f"INSERT INTO recipient_profiles (name{names}) VALUES ('P'{marks}) RETURNING id", **columns)[
+        id_ = self.sql(f"INSERT INTO recipient_profiles (name{names}) VALUES ('P'{marks}) RETURNING id", **columns)[
             0
         ].id
         for channel_type, target in channels:
@@ -90,7 +90,7 @@ class Office:
         return id_
 
     def channel(self, profile_id: int, channel_type: str, target: str, verify_status: str = "verified") -> int:
-        return self.run(
+        return self.sql(
             "INSERT INTO recipient_channels (profile_id, channel_type, target, verify_status)"
             " VALUES (:profile_id, :channel_type, :target, :verify_status) RETURNING id",
             profile_id=profile_id,
@@ -100,7 +100,7 @@ class Office:
         )[0].id
 
     def route(self, plan_id: int, step_order: int, profile_id: int, channel_type: str | None = None) -> None:
-        self.run(
+        self.sql(
             "INSERT INTO action_routes (action_plan_id, step_order, recipient_profile_id, channel_type)"
             " VALUES (:plan_id, :step_order, :profile_id, :channel_type)",
             plan_id=plan_id,
@@ -109,7 +109,7 @@ class Office:
             channel_type=channel_type,
         )
 
-    # ---- steps ----
+    # What features, conductors and workers do
 
     def request(self, *new: NewAction) -> list[UUID]:
         with self.db.transaction() as conn:
@@ -119,7 +119,7 @@ class Office:
         return self.request(NewAction(plan, person_id, **more))[0]
 
     def settle(self) -> None:
-        """Conductors, until there is nothing left to do."""
+        """Runs the conductor until no action is due."""
         while self.conductor.run_once():
             pass
 
@@ -150,20 +150,20 @@ class Office:
         return len(claimed)
 
     def pass_time(self, action_id: UUID, seconds: float) -> None:
-        """As if everything about this action had happened so much earlier."""
-        [row] = self.run("SELECT steps FROM actions WHERE id = :id", id=action_id)
+        """Moves all times of this action into the past."""
+        [row] = self.sql("SELECT steps FROM actions WHERE id = :id", id=action_id)
         statement = (
             "UPDATE actions SET due_at = due_at - make_interval(secs => :seconds),"
             " expires_at = expires_at - make_interval(secs => :seconds), steps = CAST(:steps AS jsonb) WHERE id = :id"
         )
-        [now] = self.run("SELECT clock_timestamp() - make_interval(secs => :seconds) AS then", seconds=seconds)
+        [now] = self.sql("SELECT clock_timestamp() - make_interval(secs => :seconds) AS then", seconds=seconds)
         steps = [step | ({"asked_at": now.then.isoformat()} if "asked_at" in step else {}) for step in row.steps]
-        self.run(statement, id=action_id, seconds=seconds, steps=json.dumps(steps))
+        self.sql(statement, id=action_id, seconds=seconds, steps=json.dumps(steps))
 
-    # ---- what became of it ----
+    # Reading
 
     def action(self, action_id: UUID) -> Any:
-        return self.run("SELECT * FROM actions WHERE id = :id", id=action_id)[0]
+        return self.sql("SELECT * FROM actions WHERE id = :id", id=action_id)[0]
 
     def states(self, action_id: UUID) -> list[str]:
         return [step["state"] for step in self.action(action_id).steps]
@@ -171,17 +171,20 @@ class Office:
     def status(self, action_id: UUID) -> str:
         return self.action(action_id).status
 
-    def messages(self, action_id: UUID | None = None) -> list[Message]:
+    def notifications(self, action_id: UUID | None = None) -> list[WrittenNotification]:
         where = "" if action_id is None else "WHERE action_id = :id"
-        rows = self.run(f"SELECT * FROM notifications {where} ORDER BY id", **({"id": action_id} if action_id else {}))
-        return [Message(row.id, row.notification_type, row.recipient, row.status, row.step_order) for row in rows]
+        rows = self.sql(f"SELECT * FROM notifications {where} ORDER BY id", **({"id": action_id} if action_id else {}))
+        return [
+            WrittenNotification(row.id, row.notification_type, row.recipient, row.status, row.step_order)
+            for row in rows
+        ]
 
     def sent_to(self, action_id: UUID | None = None) -> list[tuple[str, str]]:
-        return [(message.type, message.status) for message in self.messages(action_id)]
+        return [(one.type, one.status) for one in self.notifications(action_id)]
 
-    def letters(self, action_id: UUID | None = None) -> list[tuple[str, str]]:
-        rows = self.run("SELECT * FROM dead_letters ORDER BY id")
+    def dead_letters(self, action_id: UUID | None = None) -> list[tuple[str, str]]:
+        rows = self.sql("SELECT * FROM dead_letters ORDER BY id")
         return [(row.error_code, row.status) for row in rows if action_id in (None, row.action_id)]
 
-    def told(self) -> list[Any]:
-        return self.run("SELECT topic, payload FROM action_events ORDER BY id")
+    def events(self) -> list[Any]:
+        return self.sql("SELECT topic, payload FROM action_events ORDER BY id")

@@ -1,7 +1,8 @@
-"""Takes in what other services ask for by stream, once each, and answers for what cannot be taken.
+"""Takes in the requests for actions that other services put on a Redis stream, once each, and refuses unfit ones.
 
-A message is answered (XACK) only after its action is committed. A consumer that dies before that leaves it to the
-others, who find the action there already, by its evaluation key; a message that is refused is known by its letter.
+An entry of the stream is acknowledged (XACK) only after its action is committed. If a consumer dies before that,
+another one claims the entry and finds the action by its evaluation key. An entry that was refused is found by its dead
+letter.
 """
 
 import hashlib
@@ -36,29 +37,29 @@ log = structlog.get_logger(__name__)
 GROUP = "action-executor"
 MOST_AT_ONCE = 100
 BLOCK_S = 1.0
-"""How long it listens at a time; so long it may be deaf to the order to stop."""
+"""The longest wait for new entries, and so the longest delay of a stop."""
 IDLE_S = 30.0
-LOOK_EVERY_S = 5.0
+CLAIM_EVERY_S = 5.0
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 CHANNEL_TYPE = "action"
-"""What a letter says that is about a whole request and none of its steps."""
+"""The channel type of a dead letter that is about a whole request and not about a step."""
 
 Request = Callable[[Connection, Sequence[NewAction]], object]
 
 
 @dataclass(frozen=True)
 class RefusedRequest:
-    message: StreamEntry
+    entry: StreamEntry
     error_code: str
     action_plan_id: int | None
     context: dict[str, Any]
 
     @property
     def id(self) -> UUID:
-        """The same for the same message, however often it comes, and in the order of time like all of our ids."""
-        milliseconds, _, number = self.message.id.partition("-")
-        digest = hashlib.sha256(f"{self.message.id} ".encode() + self.message.payload).digest()
+        """The id of its dead letter: the same whenever the entry is read again, and in the order of time as all ids."""
+        milliseconds, _, number = self.entry.id.partition("-")
+        digest = hashlib.sha256(f"{self.entry.id} ".encode() + self.entry.payload).digest()
         head = (int(milliseconds) & ((1 << 48) - 1)) << 80 | 0x7 << 76 | (int(number or 0) & 0xFFF) << 64
         return UUID(int=head | 0b10 << 62 | int.from_bytes(digest[:8], "big") >> 2)
 
@@ -71,25 +72,24 @@ class Intake:
         self._inlet = inlet
         self._request = request
         self._idle_s = idle_s
-        self._look_at = 0.0
-        self._in_hand: list[StreamEntry] = []
+        self._claim_at = 0.0
+        self._unanswered: list[StreamEntry] = []
 
     def run_once(self) -> int:
-        """Reads and takes in one batch; says how many messages it held. Where that fails, the next call tries the
-        same batch again."""
-        messages = self._in_hand = self._in_hand or self._next()
-        if messages:
-            self._take(messages)
+        """Reads one batch and takes it in; returns its size. After a failure, the next call tries the same batch."""
+        entries = self._unanswered = self._unanswered or self._next()
+        if entries:
+            self._take(entries)
             failpoint("intake.committed")
-            self._inlet.answer(messages)
-            self._in_hand = []
-        return len(messages)
+            self._inlet.answer(entries)
+            self._unanswered = []
+        return len(entries)
 
     def run(self, stop: threading.Event) -> None:
         run_loop("intake", self._turn, stop, first_pause_s=FIRST_PAUSE_S, longest_pause_s=LONGEST_PAUSE_S)
 
     def _turn(self) -> float:
-        """Reading waits by itself, so there is no sleep between two turns."""
+        """No sleep between two turns, because reading waits for new entries."""
         self.run_once()
         return 0.0
 
@@ -97,63 +97,64 @@ class Intake:
         self._inlet.close()
 
     def _next(self) -> list[StreamEntry]:
-        """What others left behind comes first, and what is new when there is no more of it."""
-        if time.monotonic() >= self._look_at:
+        """Entries that a dead consumer left come first, then new ones."""
+        if time.monotonic() >= self._claim_at:
             left_behind = self._inlet.claim(MOST_AT_ONCE, self._idle_s)
             if left_behind:
                 log.info("intake_claims", count=len(left_behind))
                 return left_behind
-            self._look_at = time.monotonic() + min(LOOK_EVERY_S, self._idle_s)
+            self._claim_at = time.monotonic() + min(CLAIM_EVERY_S, self._idle_s)
         return self._inlet.read(MOST_AT_ONCE)
 
-    def _take(self, messages: Sequence[StreamEntry]) -> None:
-        readings = [_reading(message) for message in messages]
+    def _take(self, entries: Sequence[StreamEntry]) -> None:
+        requests = [_read(entry) for entry in entries]
         try:
-            self._write(readings)
+            self._write(requests)
         except Unavailable:
             raise
         except Exception:
-            # One of them cannot be taken. By itself it hurts none of the others.
-            for message, reading in zip(messages, readings, strict=True):
-                self._take_alone(message, reading)
+            # One of them cannot be taken in. One transaction each keeps it from failing the others.
+            for entry, request in zip(entries, requests, strict=True):
+                self._take_alone(entry, request)
 
-    def _take_alone(self, message: StreamEntry, reading: NewAction | RefusedRequest) -> None:
+    def _take_alone(self, entry: StreamEntry, request: NewAction | RefusedRequest) -> None:
         try:
-            self._write([reading])
+            self._write([request])
         except Unavailable:
             raise
         except Exception as error:
-            if isinstance(reading, RefusedRequest):
+            if isinstance(request, RefusedRequest):
                 raise
-            self._write([_refused(message, reading, error)])
+            self._write([_refused(entry, request, error)])
 
-    def _write(self, readings: Sequence[NewAction | RefusedRequest]) -> None:
+    def _write(self, requests: Sequence[NewAction | RefusedRequest]) -> None:
         with self._db.transaction() as conn:
-            asked = [reading for reading in readings if isinstance(reading, NewAction)]
-            if asked:
-                self._request(conn, asked)
-            refuse(conn, [reading for reading in readings if isinstance(reading, RefusedRequest)])
+            new = [request for request in requests if isinstance(request, NewAction)]
+            if new:
+                self._request(conn, new)
+            refuse(conn, [request for request in requests if isinstance(request, RefusedRequest)])
 
 
-def _reading(message: StreamEntry) -> NewAction | RefusedRequest:
+def _read(entry: StreamEntry) -> NewAction | RefusedRequest:
     try:
-        return read(message.payload)
+        return read(entry.payload)
     except Unreadable as error:
-        return RefusedRequest(message, "INVALID_REQUEST", error.action_plan_id, error.context)
+        return RefusedRequest(entry, "INVALID_REQUEST", error.action_plan_id, error.context)
 
 
-def _refused(message: StreamEntry, new: NewAction, error: Exception) -> RefusedRequest:
+def _refused(entry: StreamEntry, new: NewAction, error: Exception) -> RefusedRequest:
     plan_id = new.plan if isinstance(new.plan, int) else None
     if isinstance(error, InvalidValue):
-        return RefusedRequest(message, "INVALID_REQUEST", plan_id, new.context)
+        return RefusedRequest(entry, "INVALID_REQUEST", plan_id, new.context)
     if isinstance(error, AppError):
-        return RefusedRequest(message, error.code.upper(), plan_id, new.context)
-    log.error("intake_refuses", message_id=message.id, **describe_error(error))
-    return RefusedRequest(message, "REQUEST_FAILED", plan_id, new.context)
+        return RefusedRequest(entry, error.code.upper(), plan_id, new.context)
+    log.error("intake_refuses", message_id=entry.id, **describe_error(error))
+    return RefusedRequest(entry, "REQUEST_FAILED", plan_id, new.context)
 
 
 def refuse(conn: Connection, refused: Sequence[RefusedRequest]) -> None:
-    letters = [
+    """Writes a dead letter for each request, and an event for each that was not refused before."""
+    new = [
         NewDeadLetter(
             channel_type=CHANNEL_TYPE,
             error_code=one.error_code,
@@ -164,17 +165,17 @@ def refuse(conn: Connection, refused: Sequence[RefusedRequest]) -> None:
         )
         for one in refused
     ]
-    new = dead_letters.write(conn, letters)
-    if new:
+    written = dead_letters.write(conn, new)
+    if written:
         now = conn.execute(text("SELECT clock_timestamp()")).scalar_one()
-        outbox.put(conn, [_failed(one, now) for one in refused if one.id in new])
+        outbox.put(conn, [_failed(one, now) for one in refused if one.id in written])
 
 
 def _failed(one: RefusedRequest, now: datetime) -> outbox.Event:
     return result_format.failed(
         result_format.StepResult(one.action_plan_id, None, CHANNEL_TYPE, one.context),
         produced_at=now,
-        process_ms=_since(one.message, now),
+        process_ms=_process_ms(one.entry, now),
         error_code=one.error_code,
         error_message=explain(one.error_code),
         retryable=False,
@@ -182,10 +183,10 @@ def _failed(one: RefusedRequest, now: datetime) -> outbox.Event:
     )
 
 
-def _since(message: StreamEntry, now: datetime) -> int:
-    """From when it was put on the stream, as Redis says, which is another clock."""
+def _process_ms(entry: StreamEntry, now: datetime) -> int:
+    """Since the entry was put on the stream, by the clock of Redis, which may differ from the database's."""
     try:
-        put_at = datetime.fromtimestamp(int(message.id.partition("-")[0]) / 1000, UTC)
+        put_at = datetime.fromtimestamp(int(entry.id.partition("-")[0]) / 1000, UTC)
         return max(0, int((now - put_at).total_seconds() * 1000))
     except (ValueError, OverflowError, OSError):
         return 0

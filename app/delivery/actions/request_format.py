@@ -1,4 +1,4 @@
-"""How an action is asked for by `action.execute.requested.v1`: strict in what it needs, indifferent to the rest."""
+"""Reads `action.execute.requested.v1`, by which other services request an action. Unknown fields are ignored."""
 
 import json
 import secrets
@@ -85,7 +85,7 @@ class _Requested(_Part):
 
 
 class Unreadable(Exception):
-    """Not a request; `origin` is what could be made out of where it came from."""
+    """The payload is no request for an action. The parts of it that could be read go into our answer."""
 
     def __init__(self, action_plan_id: int | None, context: dict[str, Any]) -> None:
         super().__init__("A message is not a request for an action.")
@@ -97,34 +97,34 @@ def read(payload: bytes) -> NewAction:
     if len(payload) > MOST_PAYLOAD_BYTES:
         raise Unreadable(None, {"trace_id": new_trace_id()})
     try:
-        asked = _Requested.model_validate_json(payload)
+        event = _Requested.model_validate_json(payload)
     except ValidationError:
-        raise _made_out(payload) from None
+        raise _unreadable(payload) from None
     return NewAction(
-        plan=asked.data.action_plan_id,
-        person_id=asked.data.person_id,
-        variables=asked.data.variables,
-        priority=asked.data.priority,
-        expires_at=asked.data.expires_at,
-        evaluation_key=asked.data.evaluation_key,
+        plan=event.data.action_plan_id,
+        person_id=event.data.person_id,
+        variables=event.data.variables,
+        priority=event.data.priority,
+        expires_at=event.data.expires_at,
+        evaluation_key=event.data.evaluation_key,
         origin=Origin.STREAM,
         context={
-            "trace_id": asked.meta.trace_id or new_trace_id(),
-            "device_id": asked.context.device_id,
-            "stream_id": asked.context.stream_id,
-            "group_id": asked.data.group_id,
-            "rule_id": asked.data.rule_id,
+            "trace_id": event.meta.trace_id or new_trace_id(),
+            "device_id": event.context.device_id,
+            "stream_id": event.context.stream_id,
+            "group_id": event.data.group_id,
+            "rule_id": event.data.rule_id,
         },
     )
 
 
-def _made_out(payload: bytes) -> Unreadable:
-    """Whoever sent it should recognise it in what we say of it, so each part that can be read is handed back."""
+def _unreadable(payload: bytes) -> Unreadable:
+    """Hands back each part that can be read, so that the sender recognises its request in our events."""
     try:
-        told: object = json.loads(payload)
+        event: object = json.loads(payload)
     except (ValueError, RecursionError):
-        told = None
-    meta, context, data = (_part(told, name) for name in ("meta", "context", "data"))
+        event = None
+    meta, context, data = (_part(event, name) for name in ("meta", "context", "data"))
     known = {
         "trace_id": _one(_Meta, meta, "trace_id") or new_trace_id(),
         "device_id": _one(_Context, context, "device_id"),
@@ -135,19 +135,20 @@ def _made_out(payload: bytes) -> Unreadable:
     return Unreadable(_one(_Data, data, "action_plan_id"), known)
 
 
-def _part(told: object, name: str) -> dict[str, Any]:
-    part = cast(dict[str, Any], told).get(name) if isinstance(told, dict) else None
+def _part(event: object, name: str) -> dict[str, Any]:
+    part = cast(dict[str, Any], event).get(name) if isinstance(event, dict) else None
     return cast(dict[str, Any], part) if isinstance(part, dict) else {}
 
 
-_LEFT_OUT: dict[str, Any] = {"action_plan_id": 1, "evaluation_key": "-"}
+# The fields that a part must have, to validate one field of it by itself.
+_REQUIRED: dict[str, Any] = {"action_plan_id": 1, "evaluation_key": "-"}
 
 
 def _one(model: type[_Part], part: dict[str, Any], name: str) -> Any:
-    """One field by itself, or None where that one is not what it should be."""
+    """One field by itself, or None if it is missing or invalid."""
     if name not in part:
         return None
     try:
-        return getattr(model.model_validate((_LEFT_OUT if model is _Data else {}) | {name: part[name]}), name)
+        return getattr(model.model_validate((_REQUIRED if model is _Data else {}) | {name: part[name]}), name)
     except ValidationError:
         return None

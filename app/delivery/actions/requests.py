@@ -1,4 +1,4 @@
-"""What is asked for when a plan is to be carried out. Plain values."""
+"""The request for an action, and the answer to it. Plain values."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,28 +11,28 @@ from app.delivery.messages.values import Priority
 
 @dataclass(frozen=True)
 class NewAction:
-    """A plan to be carried out, written in the caller's own transaction."""
+    """Requests that a plan is carried out once."""
 
     plan: int | str
     """Its id, or the key of a plan that the product ships with, such as `matching.offer`."""
     person_id: int | None = None
-    """Whom steps for PERSON go to."""
+    """The user that steps for PERSON go to."""
     variables: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
-    """What templates may say."""
+    """The variables of the plan's templates."""
     data: dict[str, str] = field(default_factory=dict[str, str])
-    """What an app gets besides the words."""
+    """What an app gets besides the text."""
     priority: Priority = Priority.NORMAL
     expires_at: datetime | None = None
     task_id: UUID | None = None
     evaluation_key: str | None = None
-    """The same key is carried out once; none is always carried out."""
+    """The same key is carried out once. A request without a key is always carried out."""
     origin: Origin = Origin.INTERNAL
     context: dict[str, Any] = field(default_factory=dict[str, Any])
-    """`device_id`, `stream_id`, `group_id`, `rule_id`, `trace_id`: handed back with the results."""
+    """`device_id`, `stream_id`, `group_id`, `rule_id`, `trace_id`: repeated in the events about the action."""
 
 
 @dataclass(frozen=True)
 class Requested:
     id: UUID
     is_new: bool
-    """False where the evaluation key had brought it before."""
+    """False if the evaluation key was used before; `id` is the action of that time."""

@@ -1,4 +1,4 @@
-"""What other services read of us: the events of the action executor, in the form that they rely on."""
+"""The events about actions that other services read, in the form that they rely on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ FAILED_STAGE = "action_execute"
 
 @dataclass(frozen=True)
 class StepResult:
-    """The step of an action that an event is about."""
+    """The step that an event is about."""
 
     action_plan_id: int | None
     step_order: int | None
@@ -79,7 +79,7 @@ def handover(
     variables: Mapping[str, Any],
     expires_at: datetime | None = None,
 ) -> Event:
-    """A step that somebody else carries out, with all that they need to."""
+    """Requests that another service carries out a step, with everything that it needs."""
     data = _data(step) | {
         "evaluation_key": evaluation_key,
         "variables": dict(variables),

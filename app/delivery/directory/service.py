@@ -108,7 +108,7 @@ def _check_user(conn: Connection, field: str, user_id: int) -> None:
         raise InvalidValue(field, "is not the id of a user") from None
 
 
-def _retire_channel(conn: Connection, channel: TableRow) -> None:
+def _forget_verification_of(conn: Connection, channel: TableRow) -> None:
     _forget_verification(conn, channel.id)
 
 
@@ -116,8 +116,12 @@ def _forget_verification(conn: Connection, channel_id: int) -> None:
     conn.execute(delete(channel_verifications).where(channel_verifications.c.channel_id == channel_id))
 
 
-PROFILES = EditableTable[DeliveryRules](recipient_profiles, "recipient profile", _check_profile, (_retire_channels_of,))
-CHANNELS = EditableTable(recipient_channels, "recipient channel", _check_channel, (_retire_channel,))
+PROFILES = EditableTable[DeliveryRules](
+    recipient_profiles, "recipient profile", _check_profile, after_retire=(_retire_channels_of,)
+)
+CHANNELS = EditableTable(
+    recipient_channels, "recipient channel", _check_channel, after_retire=(_forget_verification_of,)
+)
 
 
 def rotate_secret(conn: Connection, channel_id: int) -> str:

@@ -1,4 +1,4 @@
-"""What is done, in which order, when something is to be told: plans of steps, routes of steps, and the words."""
+"""The tables of plans, their steps, and the routes of steps."""
 
 from enum import StrEnum
 
@@ -29,7 +29,7 @@ class Audience(StrEnum):
     PERSON = "PERSON"
     """The user the action is about."""
     ROUTES = "ROUTES"
-    """Profiles: those the step is routed to, else those of the device."""
+    """The profiles that the step is routed to, or else those of the device."""
 
 
 class OnFailure(StrEnum):
@@ -37,7 +37,7 @@ class OnFailure(StrEnum):
     CONTINUE = "CONTINUE"
 
 
-# `key` is the name by which the product itself asks for a plan; such plans can be edited, but not retired.
+# `key` is the name by which the product requests a plan that it ships with. Such a plan can be edited, but not retired.
 action_plans = Table(
     "action_plans",
     metadata,
@@ -52,8 +52,8 @@ action_plans = Table(
     Index("action_plans_key", "key", unique=True, postgresql_where=text("key IS NOT NULL")),
 )
 
-# `fallback` are the channels of the same recipient that are tried next, in their order, where this one fails or has
-# not delivered `within_s` seconds after it was asked to. Without `template_key` the message carries data and no words.
+# `fallback` holds the channel types of the same recipient that are tried next, in this order, if this one fails or has
+# not delivered after `within_s` seconds. Without `template_key` the notification carries data and no text.
 action_plan_steps = Table(
     "action_plan_steps",
     metadata,
@@ -76,7 +76,7 @@ action_plan_steps = Table(
     Index("action_plan_steps_once_per_order", "action_plan_id", "step_order", unique=True, postgresql_where=IN_USE),
 )
 
-# Which profiles a step goes to. `channel_type` overrides the step's.
+# The profiles that a step goes to. `channel_type` overrides the step's.
 action_routes = Table(
     "action_routes",
     metadata,

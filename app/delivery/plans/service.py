@@ -1,4 +1,4 @@
-"""What is done when something is to be told, and in which words: plans, their steps, routes and templates."""
+"""The tables that operators edit: plans, their steps, routes and templates."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,23 +17,23 @@ from app.foundation.errors import InvalidValue, NotFound
 from app.foundation.pages import Page
 
 HIGHEST_ORDER = 100
-"""So many steps a plan may have; a list of them is one page."""
+"""The number of steps that a plan may have; a list of them is one page."""
 
 
 # Plans
 
 
-def _retire_plan(conn: Connection, plan: TableRow) -> None:
+def _retire_parts(conn: Connection, plan: TableRow) -> None:
     if plan.key is not None:
         raise ShippedPlan("The product itself asks for this plan. Switch it off instead.")
     retire_all(conn, action_routes, action_plan_id=plan.id)
     retire_all(conn, action_plan_steps, action_plan_id=plan.id)
 
 
-PLANS = EditableTable[DeliveryRules](action_plans, "action plan", retired=(_retire_plan,))
+PLANS = EditableTable[DeliveryRules](action_plans, "action plan", after_retire=(_retire_parts,))
 
 
-# Steps: whoever changes one holds its plan, so that nobody counts or moves them meanwhile.
+# Steps: a transaction that changes one locks its plan, so that no other one counts or moves them meanwhile.
 
 
 def _check_step(conn: Connection, values: Values, _current: TableRow | None, rules: DeliveryRules) -> None:
@@ -81,7 +81,7 @@ def create_step(conn: Connection, plan_id: int, values: Values, rules: DeliveryR
 
 
 def edit_step(conn: Connection, plan_id: int, step_id: int, changes: Values, rules: DeliveryRules) -> TableRow:
-    """Routes go where their step goes."""
+    """A step that gets another order takes its routes with it."""
     PLANS.get(conn, plan_id, lock=True)
     before = get_step(conn, plan_id, step_id)
     step = STEPS.edit(conn, step_id, changes, rules)
@@ -135,20 +135,20 @@ ROUTES = EditableTable(action_routes, "route", _check_route)
 # Templates
 
 
-def _check_words(_conn: Connection, values: Values, current: TableRow | None, _house: DeliveryRules) -> None:
-    given = {"subject": "", "body": ""} if current is None else {"subject": current.subject, "body": current.body}
-    given |= {name: values[name] for name in given if name in values}
-    check(Words(**given))
+def _check_words(_conn: Connection, values: Values, current: TableRow | None, _rules: DeliveryRules) -> None:
+    words = {"subject": "", "body": ""} if current is None else {"subject": current.subject, "body": current.body}
+    words |= {name: values[name] for name in words if name in values}
+    check(Words(**words))
 
 
-def _retire_template(conn: Connection, template: TableRow) -> None:
+def _refuse_template_in_use(conn: Connection, template: TableRow) -> None:
     if template.key in SHIPPED_TEMPLATES:
         raise ShippedTemplate("The product itself says these words. Edit them instead.")
     templates, steps = message_templates.c, action_plan_steps.c
     others = select(templates.id).where(templates.key == template.key, templates.retired_at.is_(None))
     others = others.with_for_update(read=True)
-    saying = select(steps.id).where(steps.template_key == template.key, steps.retired_at.is_(None))
-    if conn.execute(others).first() is None and conn.execute(saying).first() is not None:
+    using = select(steps.id).where(steps.template_key == template.key, steps.retired_at.is_(None))
+    if conn.execute(others).first() is None and conn.execute(using).first() is not None:
         raise TemplateInUse("A step of a plan says these words. Give the step others first.")
 
 
@@ -156,7 +156,7 @@ TEMPLATES = EditableTable(
     message_templates,
     "template",
     _check_words,
-    (_retire_template,),
+    after_retire=(_refuse_template_in_use,),
     conflicts={"message_templates_once": TemplateTaken},
 )
 

@@ -1,7 +1,7 @@
-"""The plans, words and profiles that the product comes with.
+"""The plans, templates and profiles that the product ships with.
 
-They are put in by key where they are missing. Once there, they are the operator's: what was edited or switched off
-is never overwritten.
+Those that are missing are inserted by key. After that they belong to the operator: an edit is never overwritten, and
+nothing is switched on again.
 """
 
 import json
@@ -15,7 +15,7 @@ from app.delivery.plans.models import Audience, OnFailure
 from app.delivery.words.shipped import DEAD_LETTERS, TEMPLATES
 
 ON_CALL = "coordinator.on_call"
-"""The profile of whoever is on call. It is off until somebody gives it a channel and switches it on."""
+"""The profile of the coordinators on call. It is off until an operator gives it a channel and switches it on."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def _plan(key: str, name: str, description: str, *steps: ShippedStep) -> PlanAsS
     return PlanAsShipped(key, name, description, steps)
 
 
-# Told by hand and not made from the keys, because each may grow steps of its own.
+# Written out one by one and not made from the keys, because each may get steps of its own.
 PLANS = (
     _plan("matching.offer", "Teklif", "Sıradaki öğrenciye sorulur.", _push("matching.offer")),
     _plan("matching.offer_withdrawn", "Teklif geri alındı", "Telefondaki pencere sessizce kapanır.", _push(None)),
@@ -103,7 +103,7 @@ PLANS = (
 
 PROFILES = {ON_CALL: "Nöbetçi koordinatör"}
 
-# Steps and routes come with their plan only: one that is there already may have lost or changed them on purpose.
+# Steps and routes are inserted only with their plan. An operator may have removed those of an older plan on purpose.
 _INSTALL = text(
     """
     WITH profiles AS (

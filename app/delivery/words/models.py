@@ -1,11 +1,11 @@
-"""The words that people read: templates that operators edit."""
+"""The table of message templates, which operators edit."""
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, DateTime, Identity, Index, Table, Text, func
 
 from app.db.schema import metadata
 from app.db.tables import IN_USE
 
-# Jinja templates. A person reads the locale they chose, or Turkish where it is missing.
+# Jinja templates, one for each key and locale (see `templates.choose_template`).
 message_templates = Table(
     "message_templates",
     metadata,

@@ -1,11 +1,11 @@
-"""The words that the product comes with."""
+"""The templates that the product ships with."""
 
 from app.delivery.words.rendering import Words
 
 VERIFICATION_CODE = "directory.verification_code"
 DEAD_LETTERS = "delivery.dead_letters"
 
-# Variables: `student` and `elder` are names, `phone` may be none, `minutes` is 0 where `seconds` has to say it.
+# Variables: `student` and `elder` are names, `phone` may be null, and `minutes` is 0 if the time is given by `seconds`.
 TEMPLATES: dict[str, dict[str, Words]] = {
     "matching.offer": {
         "tr": Words(

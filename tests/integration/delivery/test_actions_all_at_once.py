@@ -14,7 +14,7 @@ from app.delivery.actions.conductor import Conductor
 from app.delivery.actions.requests import NewAction
 from app.delivery.messages.values import Outcome
 from app.foundation.ids import uuid7
-from tests.support.actions import RULES, Office, S
+from tests.support.actions import RULES, ActionHarness, S
 from tests.support.matching import at_once, eventually
 
 ENDS = [
@@ -36,9 +36,9 @@ def deadlocks(db: Database) -> int:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nobody_gets_in_anybodys_way(db: Database, seed: int) -> None:
-    office = Office(db)
+    harness = ActionHarness(db)
     before = deadlocks(db)
-    plan, people = office.plan(STEP, STEP), [office.user() for _ in range(4)]
+    plan, people = harness.plan(STEP, STEP), [harness.user() for _ in range(4)]
     tasks = [uuid7() for _ in range(6)]
     stop = threading.Event()
 
@@ -56,7 +56,7 @@ def test_nobody_gets_in_anybodys_way(db: Database, seed: int) -> None:
                 )
                 for index in rng.sample(range(BATCH), BATCH)
             ]
-            ids += office.request(*new)
+            ids += harness.request(*new)
             if turn % 3 == 0:
                 with db.transaction() as conn:
                     service.cancel_actions(conn, rng.choice(tasks), people, "OFFER")
@@ -71,10 +71,10 @@ def test_nobody_gets_in_anybodys_way(db: Database, seed: int) -> None:
     def send(number: int) -> None:
         rng = random.Random(seed * 1000 + number)
         while not stop.is_set():
-            claimed = office.claim(rng.choice(["push", "sms"]))
+            claimed = harness.claim(rng.choice(["push", "sms"]))
             rng.shuffle(claimed)
             for start in range(0, len(claimed), 7):
-                office.record(claimed[start : start + 7], *rng.choice(ENDS))
+                harness.record(claimed[start : start + 7], *rng.choice(ENDS))
             nap(stop)
 
     helpers = [threading.Thread(target=conduct) for _ in range(2)]
@@ -83,7 +83,7 @@ def test_nobody_gets_in_anybodys_way(db: Database, seed: int) -> None:
         helper.start()
     try:
         asked = at_once(*[lambda number=number: ask(number) for number in range(3)])
-        eventually(lambda: not office.run("SELECT FROM actions WHERE status = 'RUNNING'"), "every plan ends", 30)
+        eventually(lambda: not harness.sql("SELECT FROM actions WHERE status = 'RUNNING'"), "every plan ends", 30)
     finally:
         stop.set()
         for helper in helpers:
@@ -91,8 +91,8 @@ def test_nobody_gets_in_anybodys_way(db: Database, seed: int) -> None:
     assert not any(helper.is_alive() for helper in helpers)
     assert len({id_ for ids in asked for id_ in ids}) == 3 * ROUNDS * BATCH // 2 + ROUNDS * BATCH // 2
     twice = "SELECT action_id, step_order, recipient, notification_type FROM notifications GROUP BY 1, 2, 3, 4"
-    assert office.run(f"{twice} HAVING count(*) > 1") == []
-    assert office.run('SELECT FROM actions WHERE steps @> \'[{"state": "RUNNING"}]\'') == []
+    assert harness.sql(f"{twice} HAVING count(*) > 1") == []
+    assert harness.sql('SELECT FROM actions WHERE steps @> \'[{"state": "RUNNING"}]\'') == []
     assert deadlocks(db) == before
 
 

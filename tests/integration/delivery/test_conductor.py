@@ -12,7 +12,7 @@ from app.delivery.actions.conductor import Conductor
 from app.delivery.messages.values import Outcome
 from app.users.models import Caller, Role
 from tests.support import mishaps
-from tests.support.actions import RULES, SOMEBODY_WAITS, Office, S
+from tests.support.actions import RULES, SOMEBODY_WAITS, ActionHarness, S
 from tests.support.depth import passages
 from tests.support.matching import at_once, eventually
 
@@ -30,55 +30,55 @@ WHAT = ("conduct", Caller(0, Role.ADMIN, "", "tr", None), None, "")
 
 
 @pytest.fixture
-def office(db: Database) -> Office:
-    return Office(db)
+def harness(db: Database) -> ActionHarness:
+    return ActionHarness(db)
 
 
-def all_arrive(office: Office) -> None:
-    claimed = office.claim("push")
+def all_arrive(harness: ActionHarness) -> None:
+    claimed = harness.claim("push")
     if claimed:
-        office.record(claimed, S.SENT, Outcome.SENT, None)
+        harness.record(claimed, S.SENT, Outcome.SENT, None)
 
 
-def per_step(office: Office) -> Counter[tuple[object, int]]:
-    rows = office.run("SELECT action_id, step_order, count(*) AS many FROM notifications GROUP BY 1, 2")
+def per_step(harness: ActionHarness) -> Counter[tuple[object, int]]:
+    rows = harness.sql("SELECT action_id, step_order, count(*) AS many FROM notifications GROUP BY 1, 2")
     return Counter({(row.action_id, row.step_order): row.many for row in rows})
 
 
-def nothing_is_due(office: Office) -> bool:
-    office.settle()
-    return not office.run("SELECT FROM actions WHERE due_at <= clock_timestamp()")
+def nothing_is_due(harness: ActionHarness) -> bool:
+    harness.settle()
+    return not harness.sql("SELECT FROM actions WHERE due_at <= clock_timestamp()")
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_death_between_any_two_statements_neither_loses_a_step_nor_takes_it_twice(
     services: Services, place: str
 ) -> None:
-    office = Office(services.db)
-    plan, person = office.plan(PUSH, PUSH | {"template_key": "missing"}, PUSH), office.user()
+    harness = ActionHarness(services.db)
+    plan, person = harness.plan(PUSH, PUSH | {"template_key": "missing"}, PUSH), harness.user()
     for passage in passages(MOST):
-        ids = [office.ask(plan, person) for _ in range(3)]
-        all_arrive(office)
+        ids = [harness.ask(plan, person) for _ in range(3)]
+        all_arrive(harness)
         died = mishaps.Step(services.settings, f"{place}=kill@{passage}", *WHAT).end().died
-        eventually(lambda: nothing_is_due(office), "the locks of the dead are gone, and the next one takes over")
+        eventually(lambda: nothing_is_due(harness), "the locks of the dead are gone, and the next one takes over")
         for id_ in ids:
-            assert office.states(id_) == ["SENT", "FAILED", "RUNNING"]
-            assert [per_step(office)[id_, order] for order in (1, 2, 3)] == [1, 0, 1]
-            assert office.letters(id_) == [("UNKNOWN_TEMPLATE", "OPEN")]
-        all_arrive(office)
-        office.settle()
-        assert {office.status(id_) for id_ in ids} == {"FAILED"}
+            assert harness.states(id_) == ["SENT", "FAILED", "RUNNING"]
+            assert [per_step(harness)[id_, order] for order in (1, 2, 3)] == [1, 0, 1]
+            assert harness.dead_letters(id_) == [("UNKNOWN_TEMPLATE", "OPEN")]
+        all_arrive(harness)
+        harness.settle()
+        assert {harness.status(id_) for id_ in ids} == {"FAILED"}
         if not died:
             assert passage > 1, f"a conductor never passes {place}"
             return
     raise AssertionError("a conductor has fewer statements than that")
 
 
-def test_conductors_side_by_side_take_each_step_once(office: Office) -> None:
-    plan, person = office.plan(PUSH, PUSH), office.user()
-    ids = [office.ask(plan, person) for _ in range(60)]
-    all_arrive(office)
-    conductors = [Conductor(office.db, RULES, batch=7) for _ in range(4)]
+def test_conductors_side_by_side_take_each_step_once(harness: ActionHarness) -> None:
+    plan, person = harness.plan(PUSH, PUSH), harness.user()
+    ids = [harness.ask(plan, person) for _ in range(60)]
+    all_arrive(harness)
+    conductors = [Conductor(harness.db, RULES, batch=7) for _ in range(4)]
 
     def work(conductor: Conductor) -> int:
         done = 0
@@ -87,49 +87,49 @@ def test_conductors_side_by_side_take_each_step_once(office: Office) -> None:
         return done
 
     assert sum(at_once(*[lambda one=one: work(one) for one in conductors])) == 60
-    assert all(office.states(id_) == ["SENT", "RUNNING"] for id_ in ids)
-    assert set(per_step(office).values()) == {1}
+    assert all(harness.states(id_) == ["SENT", "RUNNING"] for id_ in ids)
+    assert set(per_step(harness).values()) == {1}
 
 
-def test_what_ends_while_a_conductor_decides_is_looked_at_again(office: Office) -> None:
+def test_what_ends_while_a_conductor_decides_is_looked_at_again(harness: ActionHarness) -> None:
     """The conductor has read the message before its end was committed; the end then waits for the action's row."""
-    id_ = office.ask(office.plan(PUSH, PUSH), office.user())
-    claimed = office.claim("push")
-    office.run("UPDATE actions SET due_at = clock_timestamp()")
-    with office.db.transaction() as conductor:
+    id_ = harness.ask(harness.plan(PUSH, PUSH), harness.user())
+    claimed = harness.claim("push")
+    harness.sql("UPDATE actions SET due_at = clock_timestamp()")
+    with harness.db.transaction() as conductor:
         conductor.execute(text("SELECT FROM actions FOR NO KEY UPDATE"))
-        recorder = threading.Thread(target=office.record, args=(claimed, S.SENT, Outcome.SENT, None))
+        recorder = threading.Thread(target=harness.record, args=(claimed, S.SENT, Outcome.SENT, None))
         recorder.start()
-        eventually(lambda: office.run(SOMEBODY_WAITS), "the recorder waits for the action")
+        eventually(lambda: harness.sql(SOMEBODY_WAITS), "the recorder waits for the action")
         conductor.execute(text("UPDATE actions SET due_at = NULL"))
     recorder.join(timeout=10)
-    assert office.action(id_).due_at is not None
-    office.settle()
-    assert office.states(id_) == ["SENT", "RUNNING"]
+    assert harness.action(id_).due_at is not None
+    harness.settle()
+    assert harness.states(id_) == ["SENT", "RUNNING"]
 
 
-def test_an_action_that_nobody_can_advance_holds_up_no_other(office: Office) -> None:
-    plan, person = office.plan(PUSH, PUSH), office.user()
-    bad, good = office.ask(plan, person), office.ask(plan, person)
-    all_arrive(office)
-    office.run("UPDATE actions SET steps = steps #- '{1,on_failure}' WHERE id = :id", id=bad)
-    office.settle()
-    assert office.states(good) == ["SENT", "RUNNING"]
-    assert office.states(bad) == ["RUNNING", "WAITING"]
-    assert office.action(bad).due_at > office.db.now(), "it is tried again after a while"
+def test_an_action_that_nobody_can_advance_holds_up_no_other(harness: ActionHarness) -> None:
+    plan, person = harness.plan(PUSH, PUSH), harness.user()
+    bad, good = harness.ask(plan, person), harness.ask(plan, person)
+    all_arrive(harness)
+    harness.sql("UPDATE actions SET steps = steps #- '{1,on_failure}' WHERE id = :id", id=bad)
+    harness.settle()
+    assert harness.states(good) == ["SENT", "RUNNING"]
+    assert harness.states(bad) == ["RUNNING", "WAITING"]
+    assert harness.action(bad).due_at > harness.db.now(), "it is tried again after a while"
 
 
 @pytest.mark.parametrize(("poll_s", "rings"), [(30.0, True), (0.05, False)], ids=["is called", "polls"])
-def test_it_sleeps_until_it_is_called_or_the_time_is_up(office: Office, poll_s: float, rings: bool) -> None:
+def test_it_sleeps_until_it_is_called_or_the_time_is_up(harness: ActionHarness, poll_s: float, rings: bool) -> None:
     stop = threading.Event()
-    id_ = office.ask(office.plan(PUSH), office.user())
-    conductor = Conductor(office.db, RULES, poll_s=poll_s)
+    id_ = harness.ask(harness.plan(PUSH), harness.user())
+    conductor = Conductor(harness.db, RULES, poll_s=poll_s)
     thread = threading.Thread(target=conductor.run, args=(stop,))
     thread.start()
-    all_arrive(office)
+    all_arrive(harness)
     if rings:
         conductor.bell.ring()
-    eventually(lambda: office.status(id_) == "DONE", "the conductor finishes the plan")
+    eventually(lambda: harness.status(id_) == "DONE", "the conductor finishes the plan")
     stop.set()
     conductor.bell.ring()
     thread.join(timeout=10)

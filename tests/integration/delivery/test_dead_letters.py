@@ -55,7 +55,7 @@ def fail_again(db: Database) -> None:
         record(conn, [Report(one, DEAD, [Try(one.devices[0], refused)]) for one in taken], FOLLOWERS)
 
 
-def letters(db: Database, **filters: Any) -> list[DeadLetterView]:
+def listed(db: Database, **filters: Any) -> list[DeadLetterView]:
     with db.transaction() as conn:
         return list_dead_letters(conn, which=DeadLetterCriteria(**filters)).items
 
@@ -79,7 +79,7 @@ def again_all(db: Database, which: DeadLetterCriteria = EVERY, limit: int = 200)
 
 def test_a_letter_is_told_to_other_services_in_the_same_transaction(db: Database):
     (id_,) = give_up(db)
-    (letter,) = letters(db)
+    (letter,) = listed(db)
     (told,) = event_payloads(db, Topic.DEAD_LETTER)
     assert told == {
         "dead_letter_id": str(letter.id),
@@ -100,7 +100,7 @@ def test_a_letter_with_the_same_id_is_written_and_told_once(db: Database):
     id_ = uuid7()
     write(db, id=id_)
     write(db, id=id_)
-    assert [letter.id for letter in letters(db)] == [id_]
+    assert [letter.id for letter in listed(db)] == [id_]
     assert len(event_payloads(db, Topic.DEAD_LETTER)) == 1
 
 
@@ -110,14 +110,14 @@ def test_letters_are_found_by_what_they_are_about(db: Database):
         write(db, error_code="INVALID_ADDRESS"),
         write(db, channel_type="sms", action_plan_id=21),
     )
-    assert [one.id for one in letters(db)] == [sms, other, mail]
-    assert [one.id for one in letters(db, channel_type="email")] == [other, mail]
-    assert [one.id for one in letters(db, error_code="INVALID_ADDRESS")] == [other]
-    assert [one.id for one in letters(db, action_plan_id=21, channel_type="sms")] == [sms]
-    moment = letters(db)[1].failed_at
-    assert [one.id for one in letters(db, since=moment)] == [sms, other]
-    assert [one.id for one in letters(db, until=moment)] == [mail]
-    assert letters(db, since=moment + timedelta(hours=1)) == []
+    assert [one.id for one in listed(db)] == [sms, other, mail]
+    assert [one.id for one in listed(db, channel_type="email")] == [other, mail]
+    assert [one.id for one in listed(db, error_code="INVALID_ADDRESS")] == [other]
+    assert [one.id for one in listed(db, action_plan_id=21, channel_type="sms")] == [sms]
+    moment = listed(db)[1].failed_at
+    assert [one.id for one in listed(db, since=moment)] == [sms, other]
+    assert [one.id for one in listed(db, until=moment)] == [mail]
+    assert listed(db, since=moment + timedelta(hours=1)) == []
 
 
 def test_a_list_is_turned_page_by_page(db: Database):
@@ -137,11 +137,11 @@ def test_a_list_is_turned_page_by_page(db: Database):
 def test_a_message_is_tried_anew_under_its_own_id_with_all_of_its_tries(db: Database):
     (id_,) = give_up(db)
     operator = add_user(db)
-    again(db, letters(db)[0].id, operator)
+    again(db, listed(db)[0].id, operator)
     revived = row(db, id_)
     assert (revived.status, revived.failures, revived.fresh_from, revived.attempts) == ("ACCEPTED", 0, 1, 1)
     assert (revived.error_code, revived.finished_at) == (None, None)
-    (letter,) = letters(db)
+    (letter,) = listed(db)
     assert (letter.status, letter.closed_by) == (DeadLetterStatus.REDRIVEN, operator)
     assert letter.closed_at is not None
     with db.transaction() as conn:
@@ -152,15 +152,15 @@ def test_a_message_is_tried_anew_under_its_own_id_with_all_of_its_tries(db: Data
 def test_what_fails_again_is_a_letter_again(db: Database):
     (id_,) = give_up(db)
     for failed in range(1, 4):
-        assert [one.notification_id for one in letters(db)] == [id_] * failed
-        again(db, letters(db)[0].id)
+        assert [one.notification_id for one in listed(db)] == [id_] * failed
+        again(db, listed(db)[0].id)
         fail_again(db)
-    assert [one.status for one in letters(db)] == ["OPEN", "REDRIVEN", "REDRIVEN", "REDRIVEN"]
+    assert [one.status for one in listed(db)] == ["OPEN", "REDRIVEN", "REDRIVEN", "REDRIVEN"]
 
 
 def test_a_letter_is_redriven_once(db: Database):
     give_up(db)
-    (letter,) = letters(db)
+    (letter,) = listed(db)
     again(db, letter.id)
     with pytest.raises(DeadLetterClosed):
         again(db, letter.id)
@@ -176,9 +176,9 @@ def test_what_has_lost_its_meaning_is_not_tried_again(db: Database, assignment: 
     (id_,) = give_up(db)
     change(db, id_, assignment)
     with pytest.raises(DeadLetterTooLate):
-        again(db, letters(db)[0].id)
+        again(db, listed(db)[0].id)
     assert row(db, id_).status == "DEAD"
-    assert [one.status for one in letters(db)] == ["OPEN"]
+    assert [one.status for one in listed(db)] == ["OPEN"]
 
 
 def test_what_never_was_a_message_or_an_action_cannot_be_tried_again(db: Database):
@@ -193,7 +193,7 @@ def test_what_never_was_a_message_or_an_action_cannot_be_tried_again(db: Databas
 def test_of_several_who_redrive_at_the_same_time_one_does(db: Database, together: int):
     for _ in range(5):
         (id_,) = give_up(db)
-        letter_id = letters(db)[0].id
+        letter_id = listed(db)[0].id
         line = threading.Barrier(together)
 
         def attempt(_: int, id_: UUID = letter_id, line: threading.Barrier = line) -> type[AppError] | None:
@@ -218,7 +218,7 @@ def test_of_several_who_redrive_at_the_same_time_one_does(db: Database, together
 def test_a_letter_is_redriven_or_discarded_and_never_both(db: Database):
     for _ in range(10):
         (id_,) = give_up(db)
-        letter_id = letters(db)[0].id
+        letter_id = listed(db)[0].id
         line = threading.Barrier(2)
 
         def close(how: Any, id_: UUID = letter_id, line: threading.Barrier = line) -> bool:
@@ -290,6 +290,6 @@ def test_the_dispatchers_are_woken(db: Database):
         driver: Any = ear.connection.driver_connection
         driver.autocommit = True
         driver.execute("LISTEN delivery")
-        again(db, letters(db)[0].id)
+        again(db, listed(db)[0].id)
         assert [one.channel for one in driver.notifies(timeout=2, stop_after=1)] == ["delivery"]
         driver.execute("UNLISTEN *")

@@ -18,7 +18,7 @@ from tests.support.delivery import shown
 from tests.support.world import World, authorization, settle_world
 
 
-class Office:
+class ActionHarness:
     def __init__(self, services: Services) -> None:
         self.services = services
         self.world: World = settle_world(services)
@@ -48,33 +48,33 @@ class Office:
 
 
 @pytest.fixture
-def office(services: Services) -> Iterator[Office]:
-    office = Office(services)
-    yield office
-    office.channels.close()
+def harness(services: Services) -> Iterator[ActionHarness]:
+    harness = ActionHarness(services)
+    yield harness
+    harness.channels.close()
 
 
-def test_what_was_handed_in_is_there_for_its_reader(office: Office) -> None:
-    elder = office.world.ids["elder"]
-    message = office.hand_in("IN_APP", str(elder), subject="Yanında", metadata={"data": {"type": "hello"}})
-    entry = office.hand_in("AUDIT", "door 7", metadata={"who": "Zeynep"})
-    office.work()
+def test_what_was_handed_in_is_there_for_its_reader(harness: ActionHarness) -> None:
+    elder = harness.world.ids["elder"]
+    message = harness.hand_in("IN_APP", str(elder), subject="Yanında", metadata={"data": {"type": "hello"}})
+    entry = harness.hand_in("AUDIT", "door 7", metadata={"who": "Zeynep"})
+    harness.work()
     for id_ in (message, entry):
-        followed = office.follow(id_)
+        followed = harness.follow(id_)
         assert (followed["status"], [one["outcome"] for one in followed["attempts"]]) == ("SENT", ["SENT"])
         assert [one["deviceId"] for one in followed["attempts"]] == [None]
-    newest = office.call("GET", "/me/messages", who="elder").json["items"][0]
+    newest = harness.call("GET", "/me/messages", who="elder").json["items"][0]
     assert (newest["notificationId"], newest["subject"]) == (str(message), "Yanında")
     assert newest["data"] == {"type": "hello", "notificationId": str(message)}
-    assert audit_trail.verify_audit_trail(office.services.db).count == 1
-    with office.services.db.reading() as conn:
+    assert audit_trail.verify_audit_trail(harness.services.db).count == 1
+    with harness.services.db.reading() as conn:
         assert audit_trail.list_audit_entries(conn).items[0].notification_id == entry
 
 
-def test_a_push_goes_to_each_phone_of_a_person_or_to_the_one_whose_token_was_given(office: Office) -> None:
-    person = office.hand_in("PUSH", f"user:{office.world.ids['elder']}")
-    token = office.hand_in("PUSH", "fid-of-a-phone", metadata={"addressKind": "FID"})
-    office.work()
-    assert [one["deviceId"] for one in office.follow(person)["attempts"]] == ["phone"]
-    assert [(one["deviceId"], one["outcome"]) for one in office.follow(token)["attempts"]] == [(None, "SENT")]
-    assert {person, token} <= {one.notification_id for one in shown(office.services.db)}
+def test_a_push_goes_to_each_phone_of_a_person_or_to_the_one_whose_token_was_given(harness: ActionHarness) -> None:
+    person = harness.hand_in("PUSH", f"user:{harness.world.ids['elder']}")
+    token = harness.hand_in("PUSH", "fid-of-a-phone", metadata={"addressKind": "FID"})
+    harness.work()
+    assert [one["deviceId"] for one in harness.follow(person)["attempts"]] == ["phone"]
+    assert [(one["deviceId"], one["outcome"]) for one in harness.follow(token)["attempts"]] == [(None, "SENT")]
+    assert {person, token} <= {one.notification_id for one in shown(harness.services.db)}

@@ -23,7 +23,7 @@ from tests.support.streams import PREFIX, add_plan, ask, bare, event_payloads, r
 
 STREAM = f"{PREFIX}.{Topic.REQUESTED}"
 KEYS = "SELECT evaluation_key FROM actions ORDER BY id"
-LETTERS = "SELECT * FROM dead_letters ORDER BY id"
+DEAD_LETTERS = "SELECT * FROM dead_letters ORDER BY id"
 
 NOBODY = Caller(0, Role.ADMIN, "", "tr", None)
 Open = Callable[..., Intake]
@@ -88,7 +88,7 @@ def test_the_same_key_again_is_carried_out_once(db: Database, client: Any, open_
     ask(client, requested("twice", plan))
     intake.run_once()
     assert keys(db) == ["twice"]
-    assert (unanswered(client), rows(db, LETTERS)) == (0, [])
+    assert (unanswered(client), rows(db, DEAD_LETTERS)) == (0, [])
 
 
 def test_two_executors_and_fifty_equal_requests_make_one_action(db: Database, client: Any, open_intake: Open):
@@ -107,7 +107,7 @@ def test_two_executors_and_fifty_equal_requests_make_one_action(db: Database, cl
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(work, intakes))
     assert sorted(keys(db)) == ["other-0", "other-1", "other-2", "other-3", "other-4", "same"]
-    assert (unanswered(client), rows(db, LETTERS)) == (0, [])
+    assert (unanswered(client), rows(db, DEAD_LETTERS)) == (0, [])
 
 
 def test_who_dies_between_commit_and_answer_leaves_a_message_that_changes_nothing(
@@ -117,11 +117,11 @@ def test_who_dies_between_commit_and_answer_leaves_a_message_that_changes_nothin
     ask(client, requested("once", plan))
     ask(client, "no request at all")
     assert mishaps.Step(services.settings, "intake.committed=kill@1", "take_in", NOBODY, None, "").end().died
-    assert (keys(db), len(rows(db, LETTERS)), unanswered(client)) == (["once"], 1, 2)
+    assert (keys(db), len(rows(db, DEAD_LETTERS)), unanswered(client)) == (["once"], 1, 2)
     patient, eager = open_intake(idle_s=30.0), open_intake(idle_s=0.0)
     assert patient.run_once() == 0, "somebody who is only slow must not lose their messages"
     assert eager.run_once() == 2
-    assert (keys(db), len(rows(db, LETTERS)), unanswered(client)) == (["once"], 1, 0)
+    assert (keys(db), len(rows(db, DEAD_LETTERS)), unanswered(client)) == (["once"], 1, 0)
     assert [len(event_payloads(db, topic)) for topic in (Topic.DEAD_LETTER, Topic.FAILED)] == [1, 1]
 
 
@@ -149,7 +149,7 @@ def test_a_death_between_any_two_steps_loses_nothing_and_doubles_nothing(
         died = step.end().died
         open_intake(idle_s=0.0).run_once()
         assert keys(db) == [f"k-{number}" for number in range(1, turn + 1)]
-        assert len(rows(db, LETTERS)) == turn == len(event_payloads(db, Topic.FAILED))
+        assert len(rows(db, DEAD_LETTERS)) == turn == len(event_payloads(db, Topic.FAILED))
         assert unanswered(client) == 0
         if not died:
             assert passage > 1, f"taking in never passes {place}"
@@ -157,7 +157,7 @@ def test_a_death_between_any_two_steps_loses_nothing_and_doubles_nothing(
     raise AssertionError("taking in has fewer statements than that")
 
 
-def test_what_is_no_request_is_one_letter_and_one_event(db: Database, client: Any, open_intake: Open):
+def test_what_is_no_request_is_one_dead_letter_and_one_event(db: Database, client: Any, open_intake: Open):
     plan = add_plan(db)
     ask(client, requested("before", plan))
     ask(client, requested("no-such-plan", plan + 1))
@@ -170,15 +170,15 @@ def test_what_is_no_request_is_one_letter_and_one_event(db: Database, client: An
     assert intake.run_once() == 0
     assert keys(db) == ["before", "after"]
     assert unanswered(client) == 0
-    letters = rows(db, LETTERS)
-    assert [(one.channel_type, one.error_code, one.action_plan_id, one.retryable) for one in letters] == [
+    dead_letters = rows(db, DEAD_LETTERS)
+    assert [(one.channel_type, one.error_code, one.action_plan_id, one.retryable) for one in dead_letters] == [
         ("action", "PLAN_NOT_FOUND", plan + 1, False),
         ("action", "INVALID_REQUEST", plan, False),
         ("action", "INVALID_REQUEST", None, False),
         ("action", "INVALID_REQUEST", None, False),
     ]
     told = event_payloads(db, Topic.DEAD_LETTER)
-    assert [one["dead_letter_id"] for one in told] == [str(one.id) for one in letters]
+    assert [one["dead_letter_id"] for one in told] == [str(one.id) for one in dead_letters]
     assert told[0]["trace_id"] == "act-no-such-plan"
     failed = event_payloads(db, Topic.FAILED)
     assert failed[0]["context"] == {"device_id": "400000011D081B70", "stream_id": 9823412}
@@ -208,8 +208,8 @@ def test_one_key_cannot_ask_for_two_plans(db: Database, client: Any, open_intake
     intake = open_intake()
     assert (intake.run_once(), intake.run_once()) == (4, 0)
     assert [row.action_plan_id for row in rows(db, "SELECT * FROM actions ORDER BY id")] == [plan, other]
-    (letter,) = rows(db, "SELECT * FROM dead_letters WHERE channel_type = 'action'")
-    assert (letter.error_code, letter.action_plan_id) == ("EVALUATION_KEY_REUSED", other)
+    (dead_letter,) = rows(db, "SELECT * FROM dead_letters WHERE channel_type = 'action'")
+    assert (dead_letter.error_code, dead_letter.action_plan_id) == ("EVALUATION_KEY_REUSED", other)
 
 
 def test_a_person_who_does_not_exist_is_no_reason_to_stop(db: Database, client: Any, open_intake: Open):
@@ -218,8 +218,8 @@ def test_a_person_who_does_not_exist_is_no_reason_to_stop(db: Database, client: 
     ask(client, requested("after", plan))
     assert open_intake().run_once() == 2
     assert keys(db) == ["after"]
-    (letter,) = rows(db, "SELECT * FROM dead_letters WHERE channel_type = 'action'")
-    assert letter.error_code == "INVALID_REQUEST"
+    (dead_letter,) = rows(db, "SELECT * FROM dead_letters WHERE channel_type = 'action'")
+    assert dead_letter.error_code == "INVALID_REQUEST"
 
 
 def test_a_fault_of_ours_refuses_one_message_and_not_the_others(db: Database, client: Any, open_intake: Open):
@@ -235,8 +235,8 @@ def test_a_fault_of_ours_refuses_one_message_and_not_the_others(db: Database, cl
     intake = open_intake(stumble)
     assert (intake.run_once(), intake.run_once()) == (3, 0)
     assert keys(db) == ["before", "after"]
-    (letter,) = rows(db, LETTERS)
-    assert letter.error_code == "REQUEST_FAILED"
+    (dead_letter,) = rows(db, DEAD_LETTERS)
+    assert dead_letter.error_code == "REQUEST_FAILED"
 
 
 def test_a_redis_that_was_emptied_is_read_again_from_its_beginning(db: Database, client: Any, open_intake: Open):
@@ -285,7 +285,7 @@ def test_a_batch_stays_in_hand_while_the_database_is_away(db: Database, client: 
     for _ in range(3):
         with pytest.raises(DatabaseUnavailable):
             intake.run_once()
-    assert (keys(db), rows(db, LETTERS), unanswered(client)) == ([], [], 1)
+    assert (keys(db), rows(db, DEAD_LETTERS), unanswered(client)) == ([], [], 1)
     away[0] = False
     assert intake.run_once() == 1
     assert (keys(db), unanswered(client)) == (["patience"], 0)

@@ -29,7 +29,7 @@ from app.foundation.clock import DatabaseClock
 from app.foundation.errors import Unavailable
 from app.foundation.ids import uuid7
 from app.users.models import AddressKind
-from tests.support.actions import SOMEBODY_WAITS, Office, S
+from tests.support.actions import SOMEBODY_WAITS, ActionHarness, S
 from tests.support.delivery import add_user, change, post, statuses
 
 PUSH = {"channel_type": "push"}
@@ -40,77 +40,79 @@ DOWN = Result(Outcome.TRANSIENT, "UNREACHABLE")
 
 
 @pytest.fixture
-def office(db: Database) -> Office:
-    return Office(db)
+def harness(db: Database) -> ActionHarness:
+    return ActionHarness(db)
 
 
-def later(office: Office, seconds: float) -> Any:
-    return office.run("SELECT clock_timestamp() + make_interval(secs => :seconds) AS at", seconds=seconds)[0].at
+def later(harness: ActionHarness, seconds: float) -> Any:
+    return harness.sql("SELECT clock_timestamp() + make_interval(secs => :seconds) AS at", seconds=seconds)[0].at
 
 
-def retrying(office: Office, claimed: Claimed, *tries: Try, seconds: float = 0.0) -> Report:
-    return Report(claimed, Verdict(S.RETRYING, later(office, seconds), "UNREACHABLE", failed=True), list(tries))
+def retrying(harness: ActionHarness, claimed: Claimed, *tries: Try, seconds: float = 0.0) -> Report:
+    return Report(claimed, Verdict(S.RETRYING, later(harness, seconds), "UNREACHABLE", failed=True), list(tries))
 
 
-def test_who_has_it_on_one_phone_gets_no_sms_because_the_other_phone_is_not_reached(office: Office) -> None:
-    id_ = office.ask(office.plan(PUSH_THEN_SMS), office.user())
-    [claimed] = office.claim("push")
-    with office.db.transaction() as conn:
-        record(conn, [retrying(office, claimed, Try(PHONE, SENT), Try(TABLET, DOWN), seconds=90)], FOLLOWERS)
-    office.pass_time(id_, 61)
-    office.settle()
-    assert office.sent_to(id_) == [("PUSH", "RETRYING")]
-    office.run("UPDATE notifications SET due_at = clock_timestamp()")
-    office.deliver("push")
-    assert (office.sent_to(id_), office.status(id_)) == ([("PUSH", "SENT")], "DONE")
+def test_who_has_it_on_one_phone_gets_no_sms_because_the_other_phone_is_not_reached(harness: ActionHarness) -> None:
+    id_ = harness.ask(harness.plan(PUSH_THEN_SMS), harness.user())
+    [claimed] = harness.claim("push")
+    with harness.db.transaction() as conn:
+        record(conn, [retrying(harness, claimed, Try(PHONE, SENT), Try(TABLET, DOWN), seconds=90)], FOLLOWERS)
+    harness.pass_time(id_, 61)
+    harness.settle()
+    assert harness.sent_to(id_) == [("PUSH", "RETRYING")]
+    harness.sql("UPDATE notifications SET due_at = clock_timestamp()")
+    harness.deliver("push")
+    assert (harness.sent_to(id_), harness.status(id_)) == ([("PUSH", "SENT")], "DONE")
 
 
-def test_an_attempt_that_a_late_worker_notes_down_keeps_no_message_from_being_withdrawn(office: Office) -> None:
-    id_ = office.ask(office.plan(PUSH_THEN_SMS), office.user())
-    [late] = office.claim("push")
-    office.run("UPDATE notifications SET due_at = clock_timestamp()")
-    [claimed] = office.claim("push")
-    with office.db.transaction() as conn:
-        record(conn, [retrying(office, claimed, Try(None, DOWN), seconds=90)], FOLLOWERS)
-    office.pass_time(id_, 61)
-    with office.db.transaction() as conn:
-        record(conn, [retrying(office, late, Try(None, DOWN))], FOLLOWERS)
-        assert office.conductor.run_once() == 1
-    office.settle()
-    assert office.sent_to(id_) == [("PUSH", "CANCELLED"), ("SMS", "ACCEPTED")]
+def test_an_attempt_that_a_late_worker_notes_down_keeps_no_message_from_being_withdrawn(harness: ActionHarness) -> None:
+    id_ = harness.ask(harness.plan(PUSH_THEN_SMS), harness.user())
+    [late] = harness.claim("push")
+    harness.sql("UPDATE notifications SET due_at = clock_timestamp()")
+    [claimed] = harness.claim("push")
+    with harness.db.transaction() as conn:
+        record(conn, [retrying(harness, claimed, Try(None, DOWN), seconds=90)], FOLLOWERS)
+    harness.pass_time(id_, 61)
+    with harness.db.transaction() as conn:
+        record(conn, [retrying(harness, late, Try(None, DOWN))], FOLLOWERS)
+        assert harness.conductor.run_once() == 1
+    harness.settle()
+    assert harness.sent_to(id_) == [("PUSH", "CANCELLED"), ("SMS", "ACCEPTED")]
 
 
-def test_what_fails_after_it_gave_way_leaves_no_letter_that_nobody_can_redrive(office: Office) -> None:
-    id_ = office.ask(office.plan(PUSH_THEN_SMS), office.user())
-    hanging = office.claim("push")
-    office.pass_time(id_, 61)
-    office.settle()
-    office.deliver("sms")
-    office.record(hanging, S.DEAD, Outcome.TRANSIENT, "UNREACHABLE")
-    office.settle()
-    assert (office.status(id_), office.letters()) == ("DONE", [])
-    assert office.sent_to(id_) == [("PUSH", "EXPIRED"), ("SMS", "SENT")]
+def test_what_fails_after_it_gave_way_leaves_no_dead_letter_that_nobody_can_redrive(harness: ActionHarness) -> None:
+    id_ = harness.ask(harness.plan(PUSH_THEN_SMS), harness.user())
+    hanging = harness.claim("push")
+    harness.pass_time(id_, 61)
+    harness.settle()
+    harness.deliver("sms")
+    harness.record(hanging, S.DEAD, Outcome.TRANSIENT, "UNREACHABLE")
+    harness.settle()
+    assert (harness.status(id_), harness.dead_letters()) == ("DONE", [])
+    assert harness.sent_to(id_) == [("PUSH", "EXPIRED"), ("SMS", "SENT")]
 
 
 @pytest.mark.parametrize("hand", ["records a failure", "claims", "puts back"])
-def test_what_was_in_a_workers_hands_when_it_was_called_back_is_not_tried_again(office: Office, hand: str) -> None:
-    task_id, person = uuid7(), office.user()
-    office.ask(office.plan(PUSH), person, task_id=task_id, data={"type": "OFFER"})
-    claimed = office.claim("push") if hand != "claims" else []
-    with office.db.transaction() as worker, office.db.transaction() as matcher:
+def test_what_was_in_a_workers_hands_when_it_was_called_back_is_not_tried_again(
+    harness: ActionHarness, hand: str
+) -> None:
+    task_id, person = uuid7(), harness.user()
+    harness.ask(harness.plan(PUSH), person, task_id=task_id, data={"type": "OFFER"})
+    claimed = harness.claim("push") if hand != "claims" else []
+    with harness.db.transaction() as worker, harness.db.transaction() as matcher:
         match hand:
             case "claims":
                 claimed = claim(worker, NotificationType.PUSH, 10, 30, followers=FOLLOWERS).taken
             case "puts back":
                 put_back(worker, claimed)
             case _:
-                record(worker, [retrying(office, claimed[0], Try(None, DOWN))], FOLLOWERS)
+                record(worker, [retrying(harness, claimed[0], Try(None, DOWN))], FOLLOWERS)
         assert service.cancel_actions(matcher, task_id, [person], "OFFER") == 1
     if hand == "claims":
-        with office.db.transaction() as conn:
-            record(conn, [retrying(office, claimed[0], Try(None, DOWN))], FOLLOWERS)
-    assert office.claim("push") == []
-    assert [status for _, status in office.sent_to()] == ["EXPIRED"]
+        with harness.db.transaction() as conn:
+            record(conn, [retrying(harness, claimed[0], Try(None, DOWN))], FOLLOWERS)
+    assert harness.claim("push") == []
+    assert [status for _, status in harness.sent_to()] == ["EXPIRED"]
 
 
 def sent(db: Database, number: int) -> list[Claimed]:
@@ -215,26 +217,26 @@ def test_after_the_database_was_away_nothing_is_claimed_before_what_was_sent_is_
     assert len(channel.sent) == 1
 
 
-def test_covering_letters_and_putting_them_aside_do_not_lock_each_other_out(office: Office) -> None:
-    plan = office.plan({"channel_type": "push", "fallback": ["sms"]})
-    first, second = (office.ask(plan, office.user()) for _ in range(2))
-    office.fail("push")
-    [early, _late] = office.run("SELECT id, action_id FROM dead_letters ORDER BY id")
-    office.record(office.claim("sms"), S.SENT, Outcome.SENT, None)
-    # The conductor comes to the one with the later letter first.
+def test_covering_dead_letters_and_putting_them_aside_do_not_lock_each_other_out(harness: ActionHarness) -> None:
+    plan = harness.plan({"channel_type": "push", "fallback": ["sms"]})
+    first, second = (harness.ask(plan, harness.user()) for _ in range(2))
+    harness.fail("push")
+    [early, _late] = harness.sql("SELECT id, action_id FROM dead_letters ORDER BY id")
+    harness.record(harness.claim("sms"), S.SENT, Outcome.SENT, None)
+    # The conductor comes to the one with the later dead letter first.
     earlier = "UPDATE actions SET due_at = due_at - interval '1 minute' WHERE id = :id"
-    office.run(earlier, id=second if early.action_id == first else first)
+    harness.sql(earlier, id=second if early.action_id == first else first)
 
     def put_aside() -> None:
-        with office.db.transaction() as conn:
+        with harness.db.transaction() as conn:
             discard_dead_letters(conn, EVERY, None)
 
     def somebody_waits(number: int) -> bool:
-        return len(office.run(SOMEBODY_WAITS)) == number
+        return len(harness.sql(SOMEBODY_WAITS)) == number
 
-    aside, conductor = threading.Thread(target=put_aside), threading.Thread(target=office.conductor.run_once)
+    aside, conductor = threading.Thread(target=put_aside), threading.Thread(target=harness.conductor.run_once)
     with capture_logs() as logs:
-        with office.db.transaction() as other:
+        with harness.db.transaction() as other:
             other.execute(text("SELECT FROM dead_letters WHERE id = :id FOR UPDATE"), {"id": early.id})
             aside.start()
             wait_until(lambda: somebody_waits(1))
@@ -242,4 +244,4 @@ def test_covering_letters_and_putting_them_aside_do_not_lock_each_other_out(offi
             wait_until(lambda: somebody_waits(2))
         aside.join(10)
         conductor.join(10)
-    assert [office.status(one) for one in (first, second)] == ["DONE", "DONE"], logs
+    assert [harness.status(one) for one in (first, second)] == ["DONE", "DONE"], logs

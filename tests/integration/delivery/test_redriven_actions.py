@@ -18,151 +18,151 @@ from app.delivery.messages.dead_letter_views import EVERY
 from app.delivery.messages.dead_letters import DeadLetterClosed
 from app.delivery.messages.values import NotificationStatus, Outcome
 from app.foundation.errors import AppError
-from tests.support.actions import Office
+from tests.support.actions import ActionHarness
 
 SENT = (NotificationStatus.SENT, Outcome.SENT, None)
 PUSH, SMS = {"channel_type": "push"}, {"channel_type": "sms"}
 
 
 @pytest.fixture
-def office(db: Database) -> Office:
-    return Office(db)
+def harness(db: Database) -> ActionHarness:
+    return ActionHarness(db)
 
 
-def open_letters(office: Office) -> list[UUID]:
-    return [row.id for row in office.run("SELECT id FROM dead_letters WHERE status = 'OPEN' ORDER BY id")]
+def open_dead_letters(harness: ActionHarness) -> list[UUID]:
+    return [row.id for row in harness.sql("SELECT id FROM dead_letters WHERE status = 'OPEN' ORDER BY id")]
 
 
-def again(office: Office, id_: UUID) -> None:
-    with office.db.transaction() as conn:
+def again(harness: ActionHarness, id_: UUID) -> None:
+    with harness.db.transaction() as conn:
         redrive_dead_letter(conn, id_, None)
 
 
-def all_again(office: Office) -> Redriven:
-    with office.db.transaction() as conn:
+def all_again(harness: ActionHarness) -> Redriven:
+    with harness.db.transaction() as conn:
         return redrive_dead_letters(conn, EVERY, None)
 
 
-def test_a_message_that_is_redriven_takes_its_plan_on(office: Office):
-    id_ = office.ask(office.plan(PUSH, SMS), office.user())
-    office.fail()
-    assert (office.status(id_), office.states(id_)) == ("FAILED", ["FAILED", "CANCELLED"])
-    again(office, open_letters(office)[0])
-    assert (office.status(id_), office.states(id_)) == ("RUNNING", ["RUNNING", "WAITING"])
-    office.deliver()
-    office.deliver("sms")
-    assert (office.status(id_), office.states(id_)) == ("DONE", ["SENT", "SENT"])
-    assert office.sent_to(id_) == [("PUSH", "SENT"), ("SMS", "SENT")]
-    assert office.letters(id_) == [("HTTP_500", "REDRIVEN")]
+def test_a_message_that_is_redriven_takes_its_plan_on(harness: ActionHarness):
+    id_ = harness.ask(harness.plan(PUSH, SMS), harness.user())
+    harness.fail()
+    assert (harness.status(id_), harness.states(id_)) == ("FAILED", ["FAILED", "CANCELLED"])
+    again(harness, open_dead_letters(harness)[0])
+    assert (harness.status(id_), harness.states(id_)) == ("RUNNING", ["RUNNING", "WAITING"])
+    harness.deliver()
+    harness.deliver("sms")
+    assert (harness.status(id_), harness.states(id_)) == ("DONE", ["SENT", "SENT"])
+    assert harness.sent_to(id_) == [("PUSH", "SENT"), ("SMS", "SENT")]
+    assert harness.dead_letters(id_) == [("HTTP_500", "REDRIVEN")]
 
 
-def test_a_step_that_had_nobody_to_go_to_finds_them_later(office: Office):
-    plan = office.plan({"channel_type": "email", "audience": "ROUTES"})
-    profile = office.profile()
-    office.route(plan, 1, profile)
-    id_ = office.ask(plan)
-    assert office.letters(id_) == [("NO_RECIPIENT", "OPEN")]
-    office.channel(profile, "email", "nobet@ornek.org")
-    again(office, open_letters(office)[0])
-    office.settle()
-    assert office.sent_to(id_) == [("EMAIL", "ACCEPTED")]
-    office.deliver("email")
-    assert (office.status(id_), office.letters(id_)) == ("DONE", [("NO_RECIPIENT", "REDRIVEN")])
+def test_a_step_that_had_nobody_to_go_to_finds_them_later(harness: ActionHarness):
+    plan = harness.plan({"channel_type": "email", "audience": "ROUTES"})
+    profile = harness.profile()
+    harness.route(plan, 1, profile)
+    id_ = harness.ask(plan)
+    assert harness.dead_letters(id_) == [("NO_RECIPIENT", "OPEN")]
+    harness.channel(profile, "email", "nobet@ornek.org")
+    again(harness, open_dead_letters(harness)[0])
+    harness.settle()
+    assert harness.sent_to(id_) == [("EMAIL", "ACCEPTED")]
+    harness.deliver("email")
+    assert (harness.status(id_), harness.dead_letters(id_)) == ("DONE", [("NO_RECIPIENT", "REDRIVEN")])
 
 
-def test_it_is_a_letter_again_where_there_still_is_nobody(office: Office):
-    id_ = office.ask(office.plan({"channel_type": "email", "audience": "ROUTES"}))
-    again(office, open_letters(office)[0])
-    office.settle()
-    assert office.letters(id_) == [("NO_RECIPIENT", "REDRIVEN"), ("NO_RECIPIENT", "OPEN")]
+def test_it_is_a_dead_letter_again_where_there_still_is_nobody(harness: ActionHarness):
+    id_ = harness.ask(harness.plan({"channel_type": "email", "audience": "ROUTES"}))
+    again(harness, open_dead_letters(harness)[0])
+    harness.settle()
+    assert harness.dead_letters(id_) == [("NO_RECIPIENT", "REDRIVEN"), ("NO_RECIPIENT", "OPEN")]
 
 
-def test_of_a_step_with_two_letters_one_arrives_and_covers_the_other(office: Office):
-    id_ = office.ask(office.plan(PUSH | {"fallback": ["sms"]}), office.user())
-    office.fail()
-    office.fail("sms")
-    assert len(open_letters(office)) == 2
-    again(office, open_letters(office)[0])
-    office.deliver()
-    assert (office.status(id_), office.sent_to(id_)) == ("DONE", [("PUSH", "SENT"), ("SMS", "DEAD")])
-    assert office.letters(id_) == [("HTTP_500", "REDRIVEN"), ("HTTP_500", "COVERED")]
+def test_of_a_step_with_two_dead_letters_one_arrives_and_covers_the_other(harness: ActionHarness):
+    id_ = harness.ask(harness.plan(PUSH | {"fallback": ["sms"]}), harness.user())
+    harness.fail()
+    harness.fail("sms")
+    assert len(open_dead_letters(harness)) == 2
+    again(harness, open_dead_letters(harness)[0])
+    harness.deliver()
+    assert (harness.status(id_), harness.sent_to(id_)) == ("DONE", [("PUSH", "SENT"), ("SMS", "DEAD")])
+    assert harness.dead_letters(id_) == [("HTTP_500", "REDRIVEN"), ("HTTP_500", "COVERED")]
 
 
-def test_a_step_that_begins_anew_closes_its_other_letters(office: Office):
+def test_a_step_that_begins_anew_closes_its_other_dead_letters(harness: ActionHarness):
     """Their messages are made anew with it, and would come twice."""
-    user = office.user(phone="12")
-    id_ = office.ask(office.plan(PUSH | {"fallback": ["sms"]}), user)
-    office.fail()
-    assert sorted(office.letters(id_)) == [("HTTP_500", "OPEN"), ("INVALID_ADDRESS", "OPEN")]
-    office.run("UPDATE users SET phone = '+905550000001' WHERE id = :id", id=user)
-    (anew,) = [row.id for row in office.run("SELECT id FROM dead_letters WHERE notification_id IS NULL")]
-    again(office, anew)
-    office.settle()
-    assert sorted(office.letters(id_)) == [("HTTP_500", "REDRIVEN"), ("INVALID_ADDRESS", "REDRIVEN")]
-    office.deliver()
-    assert office.sent_to(id_) == [("PUSH", "DEAD"), ("PUSH", "SENT")]
+    user = harness.user(phone="12")
+    id_ = harness.ask(harness.plan(PUSH | {"fallback": ["sms"]}), user)
+    harness.fail()
+    assert sorted(harness.dead_letters(id_)) == [("HTTP_500", "OPEN"), ("INVALID_ADDRESS", "OPEN")]
+    harness.sql("UPDATE users SET phone = '+905550000001' WHERE id = :id", id=user)
+    (anew,) = [row.id for row in harness.sql("SELECT id FROM dead_letters WHERE notification_id IS NULL")]
+    again(harness, anew)
+    harness.settle()
+    assert sorted(harness.dead_letters(id_)) == [("HTTP_500", "REDRIVEN"), ("INVALID_ADDRESS", "REDRIVEN")]
+    harness.deliver()
+    assert harness.sent_to(id_) == [("PUSH", "DEAD"), ("PUSH", "SENT")]
 
 
-def test_what_was_called_back_or_is_too_late_stays_where_it_is(office: Office):
-    id_ = office.ask(office.plan({"channel_type": "email", "audience": "ROUTES"}))
-    (letter,) = open_letters(office)
-    office.run("UPDATE actions SET expires_at = clock_timestamp()")
+def test_what_was_called_back_or_is_too_late_stays_where_it_is(harness: ActionHarness):
+    id_ = harness.ask(harness.plan({"channel_type": "email", "audience": "ROUTES"}))
+    (dead_letter,) = open_dead_letters(harness)
+    harness.sql("UPDATE actions SET expires_at = clock_timestamp()")
     with pytest.raises(DeadLetterTooLate):
-        again(office, letter)
-    office.run("UPDATE actions SET expires_at = NULL, status = 'CANCELLED'")
+        again(harness, dead_letter)
+    harness.sql("UPDATE actions SET expires_at = NULL, status = 'CANCELLED'")
     with pytest.raises(DeadLetterTooLate):
-        again(office, letter)
-    assert all_again(office) == Redriven(0, skipped=1, remaining=0)
-    assert (office.letters(id_), office.status(id_)) == ([("NO_RECIPIENT", "OPEN")], "CANCELLED")
+        again(harness, dead_letter)
+    assert all_again(harness) == Redriven(0, skipped=1, remaining=0)
+    assert (harness.dead_letters(id_), harness.status(id_)) == ([("NO_RECIPIENT", "OPEN")], "CANCELLED")
 
 
-def test_a_step_that_goes_on_by_itself_is_let_be(office: Office):
+def test_a_step_that_goes_on_by_itself_is_let_be(harness: ActionHarness):
     """Its SMS had no number to go to, and its push is still on the way."""
-    office.ask(office.plan(SMS | {"fallback": ["push"]}), office.user(phone="12"))
-    office.settle()
-    (letter,) = open_letters(office)
+    harness.ask(harness.plan(SMS | {"fallback": ["push"]}), harness.user(phone="12"))
+    harness.settle()
+    (dead_letter,) = open_dead_letters(harness)
     with pytest.raises(NothingToRedrive):
-        again(office, letter)
-    assert all_again(office) == Redriven(0, skipped=0, remaining=1)
+        again(harness, dead_letter)
+    assert all_again(harness) == Redriven(0, skipped=0, remaining=1)
 
 
-def test_all_at_once_sends_each_message_once(office: Office):
-    plan = office.plan(PUSH, PUSH)
-    ids = [office.ask(plan, office.user()) for _ in range(20)]
-    office.fail()
-    assert all_again(office) == Redriven(20, 0, 0)
-    office.deliver()
-    office.deliver()
-    assert {office.status(id_) for id_ in ids} == {"DONE"}
-    assert {tuple(office.sent_to(id_)) for id_ in ids} == {(("PUSH", "SENT"), ("PUSH", "SENT"))}
+def test_all_at_once_sends_each_message_once(harness: ActionHarness):
+    plan = harness.plan(PUSH, PUSH)
+    ids = [harness.ask(plan, harness.user()) for _ in range(20)]
+    harness.fail()
+    assert all_again(harness) == Redriven(20, 0, 0)
+    harness.deliver()
+    harness.deliver()
+    assert {harness.status(id_) for id_ in ids} == {"DONE"}
+    assert {tuple(harness.sent_to(id_)) for id_ in ids} == {(("PUSH", "SENT"), ("PUSH", "SENT"))}
 
 
-def test_redriving_and_conducting_at_the_same_time_do_not_lock_each_other_out(office: Office):
-    """One covers a letter while another gives it a new try: either may win, and neither waits for ever."""
+def test_redriving_and_conducting_at_the_same_time_do_not_lock_each_other_out(harness: ActionHarness):
+    """One covers a dead letter while another redrives it: either may win, and neither waits for ever."""
     for _ in range(10):
-        id_ = office.ask(
-            office.plan(PUSH | {"fallback": ["sms"]}),
-            office.user(),
-            expires_at=office.db.now() + timedelta(hours=1),
+        id_ = harness.ask(
+            harness.plan(PUSH | {"fallback": ["sms"]}),
+            harness.user(),
+            expires_at=harness.db.now() + timedelta(hours=1),
         )
-        office.fail()
-        (letter,) = open_letters(office)
-        sms = office.claim("sms")
-        office.record(sms, *SENT)
+        harness.fail()
+        (dead_letter,) = open_dead_letters(harness)
+        sms = harness.claim("sms")
+        harness.record(sms, *SENT)
 
-        def try_again(letter: UUID = letter) -> str:
+        def try_again(dead_letter: UUID = dead_letter) -> str:
             try:
-                again(office, letter)
+                again(harness, dead_letter)
             except AppError as error:
                 return error.code
             return "redriven"
 
         with ThreadPoolExecutor(2) as pool:
             told = pool.submit(try_again)
-            pool.submit(office.settle).result(20)
+            pool.submit(harness.settle).result(20)
             outcome = told.result(20)
-        office.settle()
+        harness.settle()
         assert outcome in ("redriven", DeadLetterClosed.code)
-        assert office.status(id_) == "DONE"
-        for message in office.messages(id_):
+        assert harness.status(id_) == "DONE"
+        for message in harness.notifications(id_):
             assert message.status in ("SENT", "DEAD", "CANCELLED")

@@ -10,15 +10,15 @@ from app.api.services import Services
 from app.bootstrap.delivery import build_intake, build_publisher
 from app.delivery.actions.result_format import Topic
 from app.delivery.messages.values import Outcome
-from tests.support.actions import ROUTES, Office
+from tests.support.actions import ROUTES, ActionHarness
 from tests.support.streams import ask, bare, requested, told
 
 DOWNLINK = {"channel_type": "device_downlink", "audience": ROUTES}
 
 
 @pytest.fixture
-def office(services: Services) -> Office:
-    return Office(services.db)
+def harness(services: Services) -> ActionHarness:
+    return ActionHarness(services.db)
 
 
 @pytest.fixture
@@ -43,14 +43,14 @@ def carry(services: Services) -> None:
 
 
 def test_a_plan_with_a_step_that_arrives_one_that_does_not_and_one_for_somebody_else(
-    services: Services, office: Office, client: Any
+    services: Services, harness: ActionHarness, client: Any
 ):
     steps = ({"channel_type": "push"}, {"channel_type": "sms", "on_failure": "CONTINUE"}, DOWNLINK)
-    plan = office.plan(*steps)
-    ask(client, requested("rule-114:1", plan, person_id=office.user(), variables={"degrees": 41}))
+    plan = harness.plan(*steps)
+    ask(client, requested("rule-114:1", plan, person_id=harness.user(), variables={"degrees": 41}))
     carry(services)
-    office.deliver()
-    office.fail("sms", Outcome.PERMANENT, "INVALID_TOKEN")
+    harness.deliver()
+    harness.fail("sms", Outcome.PERMANENT, "INVALID_TOKEN")
     carry(services)
     meta = {
         "schema_version": 1,
@@ -101,10 +101,10 @@ def test_a_plan_with_a_step_that_arrives_one_that_does_not_and_one_for_somebody_
     assert isinstance(failed["meta"]["process_ms"], int)
 
 
-def test_no_event_holds_an_address(services: Services, office: Office, client: Any):
-    plan = office.plan({"channel_type": "sms"})
-    ask(client, requested("secret", plan, person_id=office.user(phone="+905551112233")))
+def test_no_event_holds_an_address(services: Services, harness: ActionHarness, client: Any):
+    plan = harness.plan({"channel_type": "sms"})
+    ask(client, requested("secret", plan, person_id=harness.user(phone="+905551112233")))
     carry(services)
-    office.fail("sms")
+    harness.fail("sms")
     carry(services)
     assert "5551112233" not in str([told(client, topic) for topic in Topic if topic is not Topic.REQUESTED])
