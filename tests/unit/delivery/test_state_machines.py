@@ -47,6 +47,18 @@ def test_only_unended_steps_can_be_cancelled() -> None:
     assert set(sources(STEP_TRANSITIONS, StepState.CANCELLED)) == UNENDED
 
 
+def test_a_closed_dead_letter_stays_closed() -> None:
+    assert {state for state, targets in DEAD_LETTER_TRANSITIONS.items() if targets} == {DeadLetterStatus.OPEN}
+
+
+def test_only_a_failed_action_runs_again() -> None:
+    assert sources(ACTION_TRANSITIONS, ActionStatus.RUNNING) == (ActionStatus.FAILED,)
+
+
+def test_a_verified_channel_loses_its_status_only_to_a_new_address() -> None:
+    assert VERIFY_TRANSITIONS[VerifyStatus.VERIFIED] == {VerifyStatus.PENDING}
+
+
 def test_a_new_action_runs_and_a_new_dead_letter_is_open() -> None:
     assert Run(()).status is ActionStatus.RUNNING
     default = dead_letters_table.c.status.server_default
@@ -61,7 +73,7 @@ def test_a_new_address_has_to_be_verified_unless_we_deliver_to_it_ourselves(chan
     assert {status_at_new_address(channel_type, current) for current in VerifyStatus} == {status}
 
 
-# The name of the statement's target in its SQL, and the condition that must stand beside it.
+# Each statement that closes dead letters, with the status that it writes.
 STATEMENTS: dict[str, tuple[TextClause, DeadLetterStatus]] = {
     "cover": (dead_letters._COVER, DeadLetterStatus.COVERED),
     "redrive": (dead_letters._CLOSE_REDRIVEN, DeadLetterStatus.REDRIVEN),
