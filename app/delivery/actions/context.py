@@ -9,7 +9,7 @@ from uuid import UUID
 from app.delivery.actions import targets
 from app.delivery.actions.error_codes import INVALID_ADDRESS, UNKNOWN_CHANNEL
 from app.delivery.actions.models import Origin
-from app.delivery.actions.steps import Draft, Fault, Resolution, Run, StepRun, Target, Unresolved
+from app.delivery.actions.steps import Draft, Resolution, Run, StepRun, Target, TargetFault, Unresolved
 from app.delivery.messages.addresses import InvalidAddress, check_address
 from app.delivery.messages.rules import CHANNEL_TYPES, DeliveryRules
 from app.delivery.messages.submit import USER
@@ -55,17 +55,17 @@ class ActionContext:
             return targets.resolve(step, self.action.about, self.directory)
         if self.rules is None:
             return Unresolved.NEEDS_SETTINGS
-        return Unresolved.ELSEWHERE if step.channel_type in self.rules.handover_types else Fault(UNKNOWN_CHANNEL)
+        return Unresolved.ELSEWHERE if step.channel_type in self.rules.handover_types else TargetFault(UNKNOWN_CHANNEL)
 
-    def draft(self, step: StepRun, target: Target) -> Draft | Fault | Unresolved:
+    def draft(self, step: StepRun, target: Target) -> Draft | TargetFault | Unresolved:
         try:
             recipient = self._recipient(target)
         except InvalidAddress:
-            return Fault(INVALID_ADDRESS)
+            return TargetFault(INVALID_ADDRESS)
         if recipient is None:
             return Unresolved.NEEDS_SETTINGS
         words = self._words(step, target)
-        return Fault(words.value) if isinstance(words, TemplateFault) else Draft(recipient, words)
+        return TargetFault(words.value) if isinstance(words, TemplateFault) else Draft(recipient, words)
 
     def new_id(self) -> UUID:
         return uuid7()

@@ -15,7 +15,6 @@ from app.delivery.actions.steps import (
     Effect,
     Executed,
     Failed,
-    Fault,
     Found,
     GiveUp,
     HandOver,
@@ -23,6 +22,7 @@ from app.delivery.actions.steps import (
     Send,
     StepRun,
     Target,
+    TargetFault,
     Unresolved,
     Withdraw,
 )
@@ -77,7 +77,7 @@ class _StepAdvance:
             case Found(targets):
                 self.step = self.step.moved_to(StepState.RUNNING, targets=targets)
                 self._send_next()
-            case Fault(error_code):
+            case TargetFault(error_code):
                 self.effects.append(GiveUp(self.step, self.step.channel_type, error_code))
                 self._fail(error_code)
             case Unresolved.ALL_OFF:
@@ -135,7 +135,7 @@ class _StepAdvance:
                     self._withdraw(give_way)
                     self._send(target, draft)
                     return
-                case Fault(error_code):
+                case TargetFault(error_code):
                     self._pass_over(target, error_code)
                 case Unresolved():
                     self.due_at = self.now

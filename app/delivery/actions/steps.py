@@ -112,7 +112,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Fault:
+class TargetFault:
     """Why a step has no target, or why no notification can be written for a target."""
 
     error_code: str
@@ -127,7 +127,7 @@ class Unresolved(StrEnum):
     """Needs settings that the caller's transaction does not have; the conductor decides."""
 
 
-Resolution = Found | Fault | Unresolved
+Resolution = Found | TargetFault | Unresolved
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Context(Protocol):
 
     def resolve(self, step: StepRun) -> Resolution: ...
 
-    def draft(self, step: StepRun, target: Target) -> Draft | Fault | Unresolved: ...
+    def draft(self, step: StepRun, target: Target) -> Draft | TargetFault | Unresolved: ...
 
     def new_id(self) -> UUID: ...
 

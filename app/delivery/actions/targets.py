@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.delivery.actions.error_codes import NO_RECIPIENT, RECIPIENT_RETIRED
-from app.delivery.actions.steps import Fault, Found, Resolution, StepRun, Target, Unresolved
+from app.delivery.actions.steps import Found, Resolution, StepRun, Target, TargetFault, Unresolved
 from app.delivery.messages.submit import USER, user_in
 from app.delivery.messages.values import NotificationType
 from app.delivery.plans.models import Audience
@@ -120,14 +120,14 @@ def _implicit(channel_type: str, person: Recipient) -> list[Target]:
 def _route_targets(step: StepRun, routes: Sequence[ProfileRoute], *, is_routed: bool) -> Resolution:
     in_use = [route for route in routes if not route.profile.is_retired]
     if routes and not in_use:
-        return Fault(RECIPIENT_RETIRED)
+        return TargetFault(RECIPIENT_RETIRED)
     on = [route for route in in_use if route.profile.is_on]
     if in_use and not on:
         return Unresolved.ALL_OFF
     on.sort(key=lambda route: (route.profile.priority, route.profile.id))
     groups = [group for group in ([*_targets_of(step, route)] for route in on) if group]
     if not groups:
-        return Fault(RECIPIENT_RETIRED if _has_retired_channel(step, on) else NO_RECIPIENT)
+        return TargetFault(RECIPIENT_RETIRED if _has_retired_channel(step, on) else NO_RECIPIENT)
     tries_next_profile = step.fallback or (is_routed and len(routes) > 1)
     return _found(target for group in (groups if tries_next_profile else groups[:1]) for target in group)
 
@@ -166,9 +166,9 @@ def _target(channel: ProfileChannel, locale: str, person_id: int | None = None) 
     return Target(channel.channel_type, channel.target, locale, user_id, channel.id, channel.address_kind)
 
 
-def _found(targets: Iterable[Target]) -> Found | Fault:
+def _found(targets: Iterable[Target]) -> Found | TargetFault:
     """An address that is found in two ways is one target."""
     distinct: dict[tuple[str, str], Target] = {}
     for target in targets:
         distinct.setdefault((target.channel_type, target.recipient), target)
-    return Found(tuple(distinct.values())) if distinct else Fault(NO_RECIPIENT)
+    return Found(tuple(distinct.values())) if distinct else TargetFault(NO_RECIPIENT)

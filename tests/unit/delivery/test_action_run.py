@@ -16,7 +16,6 @@ from app.delivery.actions.steps import (
     Draft,
     Executed,
     Failed,
-    Fault,
     Found,
     GiveUp,
     HandOver,
@@ -26,6 +25,7 @@ from app.delivery.actions.steps import (
     Send,
     StepRun,
     Target,
+    TargetFault,
     Unresolved,
     Withdraw,
 )
@@ -55,11 +55,11 @@ class FakeContext:
     def resolve(self, step: StepRun) -> Resolution:
         return self.answers.get(step.order, Found((PUSH,)))
 
-    def draft(self, step: StepRun, target: Target) -> Draft | Fault | Unresolved:
+    def draft(self, step: StepRun, target: Target) -> Draft | TargetFault | Unresolved:
         fault = self.faults.get(target.channel_type)
         if fault is None:
             return Draft(target.recipient, Words("", ""))
-        return fault if isinstance(fault, Unresolved) else Fault(fault)
+        return fault if isinstance(fault, Unresolved) else TargetFault(fault)
 
     def new_id(self) -> UUID:
         self.made += 1
@@ -261,7 +261,7 @@ def test_without_another_target_a_slow_message_is_waited_for() -> None:
 
 @pytest.mark.parametrize("code", ["NO_RECIPIENT", "UNKNOWN_CHANNEL", "RECIPIENT_RETIRED"])
 def test_a_step_with_nobody_to_reach_is_one_dead_letter(code: str) -> None:
-    decision = begin(step(), context=FakeContext({1: Fault(code)}))
+    decision = begin(step(), context=FakeContext({1: TargetFault(code)}))
     assert [type(effect) for effect in decision.effects] == [GiveUp, Failed]
     assert (states(decision), decision.run.steps[0].error_code) == ([S.FAILED], code)
 

@@ -16,7 +16,6 @@ from app.delivery.actions.step_codec import decode, encode
 from app.delivery.actions.steps import (
     Cover,
     Draft,
-    Fault,
     Found,
     GiveUp,
     HandOver,
@@ -26,6 +25,7 @@ from app.delivery.actions.steps import (
     Send,
     StepRun,
     Target,
+    TargetFault,
     Unresolved,
     Withdraw,
 )
@@ -45,7 +45,9 @@ RESOLUTIONS = st.one_of(
     FOUND,
     FOUND,
     FOUND,
-    st.sampled_from([Fault("NO_RECIPIENT"), Fault("UNKNOWN_CHANNEL"), Unresolved.ALL_OFF, Unresolved.ELSEWHERE]),
+    st.sampled_from(
+        [TargetFault("NO_RECIPIENT"), TargetFault("UNKNOWN_CHANNEL"), Unresolved.ALL_OFF, Unresolved.ELSEWHERE]
+    ),
 )
 STEPS_OF_PLANS = st.builds(
     lambda on_failure, within_s: StepRun(0, "push", on_failure=on_failure, within_s=within_s),
@@ -71,11 +73,11 @@ class FakeContext:
     def resolve(self, step: StepRun) -> Resolution:
         return self.answers[step.order] if self.knows_the_settings else Unresolved.NEEDS_SETTINGS
 
-    def draft(self, step: StepRun, target: Target) -> Draft | Fault | Unresolved:
+    def draft(self, step: StepRun, target: Target) -> Draft | TargetFault | Unresolved:
         if not self.knows_the_settings:
             return Unresolved.NEEDS_SETTINGS
         fault = self.faults.get((step.order, target.channel_type))
-        return Draft(target.recipient, Words("", "")) if fault is None else Fault(fault)
+        return Draft(target.recipient, Words("", "")) if fault is None else TargetFault(fault)
 
     def new_id(self) -> UUID:
         self.made += 1

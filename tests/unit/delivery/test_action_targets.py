@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.delivery.actions.steps import Fault, Found, Resolution, StepRun, Unresolved
+from app.delivery.actions.steps import Found, Resolution, StepRun, TargetFault, Unresolved
 from app.delivery.actions.targets import About, Directory, Profile, ProfileChannel, ProfileRoute, Recipient, resolve
 from app.delivery.plans.models import Audience
 
@@ -66,7 +66,7 @@ def test_a_route_may_ask_for_another_channel_than_the_step() -> None:
 
 @pytest.mark.parametrize("entry", [ProfileChannel(1, "sms", "x", is_usable=False), ProfileChannel(1, "email", "x")])
 def test_a_channel_that_is_off_unverified_or_of_another_type_is_none(entry: ProfileChannel) -> None:
-    assert routed(StepRun(1, "sms"), ProfileRoute(Profile(1, (entry,)))) == Fault("NO_RECIPIENT")
+    assert routed(StepRun(1, "sms"), ProfileRoute(Profile(1, (entry,)))) == TargetFault("NO_RECIPIENT")
 
 
 def test_recipients_who_are_all_switched_off_are_passed_over() -> None:
@@ -77,20 +77,20 @@ def test_recipients_who_are_all_switched_off_are_passed_over() -> None:
 
 
 def test_recipients_who_are_gone_are_told_apart_from_none() -> None:
-    assert routed(StepRun(1, "sms"), ProfileRoute(Profile(1, entries("sms"), is_retired=True))) == Fault(
+    assert routed(StepRun(1, "sms"), ProfileRoute(Profile(1, entries("sms"), is_retired=True))) == TargetFault(
         "RECIPIENT_RETIRED"
     )
     gone = Profile(1, (ProfileChannel(1, "sms", "x", is_retired=True),))
-    assert routed(StepRun(1, "sms"), ProfileRoute(gone)) == Fault("RECIPIENT_RETIRED")
-    assert routed(StepRun(1, "email"), ProfileRoute(gone)) == Fault("NO_RECIPIENT")
+    assert routed(StepRun(1, "sms"), ProfileRoute(gone)) == TargetFault("RECIPIENT_RETIRED")
+    assert routed(StepRun(1, "email"), ProfileRoute(gone)) == TargetFault("NO_RECIPIENT")
 
 
 def test_without_a_route_the_profiles_of_the_device_are_asked() -> None:
     one, two = Profile(1, entries("sms"), priority=5), Profile(2, entries("sms", "email", first=2), priority=1)
     assert addresses(by_device(StepRun(1, "sms"), one, two)) == ["sms-2"], "the first that can be reached"
     assert addresses(by_device(StepRun(1, "sms", fallback=("email",)), one, two)) == ["sms-2", "email-3", "sms-1"]
-    assert by_device(StepRun(1, "sms")) == Fault("NO_RECIPIENT")
-    assert resolve(StepRun(1, "sms"), About(21), Directory()) == Fault("NO_RECIPIENT")
+    assert by_device(StepRun(1, "sms")) == TargetFault("NO_RECIPIENT")
+    assert resolve(StepRun(1, "sms"), About(21), Directory()) == TargetFault("NO_RECIPIENT")
 
 
 def test_a_profile_that_cannot_be_reached_does_not_hide_the_next() -> None:
@@ -135,9 +135,9 @@ def test_what_the_directory_has_verified_goes_before_what_is_on_file() -> None:
 
 
 def test_a_person_without_any_way_is_nobody() -> None:
-    assert to_person(StepRun(1, "sms", PERSON), Recipient(7)) == Fault("NO_RECIPIENT")
-    assert to_person(StepRun(1, "email", PERSON), Recipient(7, phone="+905550000001")) == Fault("NO_RECIPIENT")
-    assert resolve(StepRun(1, "push", PERSON), About(21, 7), Directory()) == Fault("NO_RECIPIENT")
+    assert to_person(StepRun(1, "sms", PERSON), Recipient(7)) == TargetFault("NO_RECIPIENT")
+    assert to_person(StepRun(1, "email", PERSON), Recipient(7, phone="+905550000001")) == TargetFault("NO_RECIPIENT")
+    assert resolve(StepRun(1, "push", PERSON), About(21, 7), Directory()) == TargetFault("NO_RECIPIENT")
 
 
 @pytest.mark.parametrize("audience", Audience)
