@@ -6,7 +6,7 @@ from app.foundation.clock import DatabaseClock
 from app.foundation.logs import configure_logs
 from app.matching.rules import MatchingRules
 from app.matching.service import Matching
-from app.matching.store.postgres.stores import PostgresStores
+from app.matching.store.stores import Stores
 from app.redis_store.breakers import RedisBreakers
 from app.redis_store.client import open_client
 from app.redis_store.limits import PerUserLimit
@@ -29,7 +29,7 @@ def build_services(
     )
     clock = DatabaseClock(db.now)
     clockwork = connect(settings.redis_url, pool_size=pool_size)
-    matching = Matching(PostgresStores(db), clockwork, clock, MatchingRules.from_settings(settings))
+    matching = Matching(Stores(db), clockwork, clock, MatchingRules.from_settings(settings))
     # The API only reads the state of the breakers, for its metrics.
     breakers = RedisBreakers(open_client(settings.redis_url, pool_size=1))
     location_limit = PerUserLimit("location", settings.locations_per_minute, settings.redis_url)

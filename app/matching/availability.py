@@ -13,8 +13,8 @@ from app.matching.cascade import Settled
 from app.matching.errors import Overtaken
 from app.matching.rules import MatchingRules
 from app.matching.states import HELD, TaskStatus
-from app.matching.store.port import Store
 from app.matching.store.records import Task
+from app.matching.store.stores import Store
 from app.users.models import LatLon, Role
 
 

@@ -14,8 +14,8 @@ from app.matching import notices
 from app.matching.choice import Walk, by_age, walk, walk_ranking
 from app.matching.rules import MatchingRules
 from app.matching.states import OPEN, TaskStatus
-from app.matching.store.port import Store
 from app.matching.store.records import Fact, Pick, Progress, Ranking, Task
+from app.matching.store.stores import Store
 from app.redis_store.contract import ListChange, TaskKeys
 
 Facts = dict[tuple[UUID, int], Fact]

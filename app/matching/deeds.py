@@ -17,8 +17,8 @@ from app.matching.contract import NewTask
 from app.matching.errors import NotAssigned, Overtaken, StudentUnavailable, TaskNotFound, too_late
 from app.matching.rules import MatchingRules
 from app.matching.states import OfferState, TaskStatus, check_task_step
-from app.matching.store.port import Store
 from app.matching.store.records import NOW, FromNow, Moved, Offer, Task
+from app.matching.store.stores import Store
 from app.matching.words import NoticeKind
 from app.users.models import Caller, LatLon, Role
 

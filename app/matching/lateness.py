@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
-from app.matching.store.postgres.sweep import DUE
+from app.matching.store.sweep import DUE
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from app.foundation.clock import Clock
 from app.matching.due import DueTasks
-from app.matching.store.port import Stores
+from app.matching.store.stores import Stores
 from app.redis_store.contract import Clockwork, RedisUnavailable
 
 TOLD_AFTER = timedelta(seconds=1)

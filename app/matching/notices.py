@@ -8,8 +8,8 @@ from uuid import UUID
 
 from app.delivery.contract import NewAction, Priority
 from app.matching.rules import MatchingRules
-from app.matching.store.port import Store
 from app.matching.store.records import Fact, Reader, Task
+from app.matching.store.stores import Store
 from app.matching.words import NoticeKind, first_name
 
 

@@ -9,7 +9,7 @@ from app.matching.due import DueTasks
 from app.matching.metrics import MatcherMetrics
 from app.matching.missed_deadlines import MissedDeadlines
 from app.matching.redis_sync import RedisSync
-from app.matching.store.port import Stores
+from app.matching.store.stores import Stores
 
 log = structlog.get_logger(__name__)
 

@@ -13,8 +13,8 @@ from app.foundation.failpoints import failpoint
 from app.matching.cascade import rank
 from app.matching.rules import MatchingRules
 from app.matching.states import TaskStatus
-from app.matching.store.port import Store, Stores
 from app.matching.store.records import Standing, Task
+from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork, ListChange, TaskKeys
 
 log = structlog.get_logger(__name__)

@@ -15,7 +15,7 @@ from app.foundation.clock import Clock
 from app.foundation.failpoints import failpoint
 from app.matching.cascade import Settled, settle
 from app.matching.rules import MatchingRules
-from app.matching.store.port import Store, Stores
+from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork, ListChange, RedisUnavailable
 
 log = structlog.get_logger(__name__)

@@ -17,7 +17,7 @@ from app.matching.errors import Overtaken
 from app.matching.rules import MatchingRules
 from app.matching.runner import CascadeRunner
 from app.matching.states import TaskStatus
-from app.matching.store.port import Store, Stores
+from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork
 from app.users.models import Caller, LatLon
 

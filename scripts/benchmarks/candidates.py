@@ -6,8 +6,8 @@ from typing import Any
 
 from app.foundation.ids import uuid7
 from app.matching.map_distance import SearchCircle
-from app.matching.store.postgres.stores import PostgresStore
 from app.matching.store.records import Ranking
+from app.matching.store.stores import Store
 from app.users.models import LatLon
 from benchmarks import city
 from benchmarks.bench import TIME_ZONE, Bench, Connection, fetch, say
@@ -77,7 +77,7 @@ def _measure_city(bench: Bench, database: str, built: City, state: str, *, goal:
         spots = city.spots(plain, built, bench.size(40, 10))
 
         def ours(spot: LatLon) -> Ranking:
-            return PostgresStore(conn).rank(uuid7(), spot, radius_m=city.RADIUS_M, cap=CAP, time_zone=TIME_ZONE)
+            return Store(conn).rank(uuid7(), spot, radius_m=city.RADIUS_M, cap=CAP, time_zone=TIME_ZONE)
 
         in_circle = _same_answers(spots, ours, lambda spot: rival(plain, spot))
         name = f"{built.students:,} students, {in_circle:,} in the circle{state}"

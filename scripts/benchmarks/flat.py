@@ -14,7 +14,7 @@ from app.delivery.role import FOLLOWERS
 from app.foundation.ids import uuid7
 from app.matching import cascade
 from app.matching.rules import MatchingRules
-from app.matching.store.postgres.stores import PostgresStore
+from app.matching.store.stores import Store
 from app.users.models import LatLon
 from benchmarks import city, history
 from benchmarks.bench import TIME_ZONE, Bench, fetch, run, say
@@ -40,8 +40,8 @@ class Place:
     students: Sequence[int]
 
     @property
-    def store(self) -> PostgresStore:
-        return PostgresStore(self.conn)
+    def store(self) -> Store:
+        return Store(self.conn)
 
 
 def measure(bench: Bench) -> Section:
@@ -156,9 +156,7 @@ def _place(conn: AppConnection, due: Sequence[tuple[UUID, LatLon]]) -> Place:
     lists = {
         task_id: [
             item.student_id
-            for item in PostgresStore(conn)
-            .rank(task_id, spot, radius_m=city.RADIUS_M, cap=50, time_zone=TIME_ZONE)
-            .candidates
+            for item in Store(conn).rank(task_id, spot, radius_m=city.RADIUS_M, cap=50, time_zone=TIME_ZONE).candidates
         ]
         for task_id, spot in due
     }

@@ -1,4 +1,4 @@
-"""What matching may expect of the clockwork, of the one in Redis and of the one in memory."""
+"""What matching may expect of the clockwork: over a real Redis, and over fakeredis for tests that need no server."""
 
 import threading
 from collections.abc import Iterator

@@ -14,7 +14,7 @@ from app.matching import availability, deeds
 from app.matching.cascade import Settled, settle
 from app.matching.contract import NewTask
 from app.matching.rules import MatchingRules
-from app.matching.store.port import Store
+from app.matching.store.stores import Store
 from app.redis_store.contract import RedisUnavailable
 from app.users.models import Caller
 from tests.model.reference import HELD, OPEN, Order, Reference, Student, Task
@@ -33,13 +33,10 @@ Sides = st.sampled_from([1, -1])
 class MatchingMachine(RuleBasedStateMachine):
     """A subclass says in which world it is played."""
 
-    slack = timedelta(milliseconds=5)
+    slack = timedelta(seconds=3)
 
     def make_world(self, rules: MatchingRules) -> World:
         raise NotImplementedError
-
-    def count(self, statuses: Counter[str]) -> None:
-        """For a subclass that wants to know how far it came."""
 
     @initialize(
         elders=st.lists(Homes, min_size=ELDERS, max_size=ELDERS),
@@ -526,7 +523,6 @@ class MatchingMachine(RuleBasedStateMachine):
             self.redis_knows_all = False
             self.hints_were_lost = True
         self.ref.month = self.world.month()
-        self.count(Counter("WAITING" if task.seeks else task.status for task in self.ref.tasks.values()))
         seen = self.world.look()
         known = {task_id: dict(task.offers) for task_id, task in self.ref.tasks.items()}
         self.judge_expired(seen)

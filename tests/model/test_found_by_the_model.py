@@ -6,9 +6,9 @@ import pytest
 
 from app.matching.contract import NewTask
 from app.users.models import Caller
-from tests.model.worlds import BOTH, World, one_of_both
+from tests.model.worlds import World, open_world
 
-world = pytest.fixture(params=BOTH)(one_of_both)
+world = pytest.fixture(open_world)
 
 
 def press(world: World, elder: Caller) -> UUID:

@@ -1,4 +1,4 @@
-"""The rules of matching against a reference of a few dozen lines, in memory and on the real stores.
+"""The rules of matching against a reference of a few dozen lines.
 
 The same days are played on every run. `MODEL_EXAMPLES` plays so many others, by chance or by `--hypothesis-seed`, and
 `MODEL_STEPS` makes them longer.
@@ -6,10 +6,7 @@ The same days are played on every run. `MODEL_EXAMPLES` plays so many others, by
 
 import logging
 import os
-from collections import Counter
 from collections.abc import Iterator
-from datetime import timedelta
-from typing import ClassVar
 
 import pytest
 import structlog
@@ -19,7 +16,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from app.api.services import Services
 from app.matching.rules import MatchingRules
 from tests.model.machine import MatchingMachine
-from tests.model.worlds import MemoryWorld, RealWorld, World
+from tests.model.worlds import World
 
 
 @pytest.fixture(autouse=True)
@@ -45,30 +42,12 @@ def profile(examples: int, steps: int) -> settings:
     )
 
 
-class InMemory(MatchingMachine):
-    steps = 0
-    statuses: ClassVar[Counter[str]] = Counter()
-
-    def count(self, statuses: Counter[str]) -> None:
-        InMemory.steps += 1
-        InMemory.statuses += statuses
-
-    def make_world(self, rules: MatchingRules) -> World:
-        return MemoryWorld(rules)
-
-
-def test_the_rules_hold_in_memory() -> None:
-    run_state_machine_as_test(InMemory, settings=profile(300, 40))
-
-
-def test_the_rules_hold_on_the_real_stores(services: Services) -> None:
-    worlds: list[RealWorld] = []
+def test_the_rules_hold(services: Services) -> None:
+    worlds: list[World] = []
 
     class OnRealStores(MatchingMachine):
-        slack = timedelta(seconds=3)
-
         def make_world(self, rules: MatchingRules) -> World:
-            worlds.append(RealWorld(rules, services))
+            worlds.append(World(rules, services))
             worlds[-1].clear()
             return worlds[-1]
 

@@ -1,39 +1,34 @@
-"""Two worlds in which the same rules are played: one in memory with a clock that is moved by hand, and one in real
-stores, where time passes by moving everything that has happened into the past."""
+"""The world in which the rules are played: real stores, where time passes because everything that has happened is moved
+into the past."""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, Protocol, cast
+from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-import pytest
 import redis
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from app.api.services import Services
-from app.foundation.clock import Clock, FakeClock
+from app.db.database import Database
+from app.foundation.clock import Clock
 from app.matching.cascade import Settled
 from app.matching.redis_sync import CHECK_AFTER, RedisSync
 from app.matching.rules import MatchingRules
 from app.matching.service import Matching
-from app.matching.store.memory.stores import MemoryStores
-from app.matching.store.memory.tables import StudentRow, UserRow
-from app.matching.store.port import Store, Stores
+from app.matching.store.stores import Store, Stores
 from app.redis_store import keys
-from app.redis_store.contract import Clockwork, from_ms
-from app.redis_store.memory import MemoryClockwork, Shown
+from app.redis_store.contract import from_ms
 from app.redis_store.store import RedisClockwork
 from app.users import service as users
 from app.users.models import Caller, LatLon, Role
 
 PLACE = LatLon(40.9870, 29.0280)
-METRES_PER_DEGREE = 111_195.0801
-"""Of latitude, on the sphere that the store in memory measures on."""
 
 
 @dataclass(frozen=True)
@@ -79,71 +74,49 @@ class Seen:
     """Offers that will not be pushed any more."""
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What Redis holds for one task."""
+
+    candidates: list[int]
+    asked: int | None
+    next_step_at: datetime | None
+
+
 Interlude = Callable[[Store], Settled]
 
 
-class Interrupted:
+class InterruptedStores(Stores):
     """Stores in which another process commits something just before a transaction locks its students: after it has
     read who may be asked, and before it reads that again."""
 
-    def __init__(self, stores: Stores) -> None:
-        self._stores = stores
+    def __init__(self, db: Database) -> None:
+        super().__init__(db)
+        self._others = Stores(db)
         self.interlude: Interlude | None = None
         self.follows: Settled | None = None
         """What the other process would have to do after its commit."""
 
     @contextmanager
-    def transaction(self) -> Iterator[Store]:
-        with self._stores.transaction() as store:
-            yield cast(Store, _Locking(store, self.interrupt))
-
-    @contextmanager
-    def reading(self) -> Iterator[Store]:
-        with self._stores.reading() as store:
-            yield store
+    def transaction(self) -> Generator[Store]:
+        with self._db.transaction() as conn:
+            yield _InterruptedStore(conn, self.interrupt)
 
     def interrupt(self) -> None:
         interlude, self.interlude = self.interlude, None
         if interlude is not None:
-            with self._stores.transaction() as store:
+            with self._others.transaction() as store:
                 self.follows = interlude(store)
 
 
-class _Locking:
-    def __init__(self, store: Store, first: Callable[[], None]) -> None:
-        self._store = store
-        self._first = first
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+class _InterruptedStore(Store):
+    def __init__(self, conn: Connection, interrupt: Callable[[], None]) -> None:
+        super().__init__(conn)
+        self._interrupt = interrupt
 
     def lock_students(self, ids: Iterable[int], *, skip_locked: bool = False) -> dict[int, int]:
-        self._first()
-        return self._store.lock_students(ids, skip_locked=skip_locked)
-
-
-class World(Protocol):
-    rules: MatchingRules
-    stores: Interrupted
-    clockwork: Clockwork
-    matching: Matching
-    mirror: RedisSync
-
-    def now(self) -> datetime: ...
-    def month(self) -> date: ...
-    def pass_time(self, seconds: float) -> None: ...
-    def claim(self, most: int) -> list[UUID]: ...
-    def turn_the_month(self) -> None: ...
-    def elder(self, metres: float) -> Caller: ...
-    def student(self, metres: float) -> Caller: ...
-    def coordinator(self) -> Caller: ...
-    def spot(self, metres: float) -> LatLon: ...
-    def hide(self, student_id: int) -> None: ...
-    def look(self) -> Seen: ...
-    def shown(self, task_id: UUID) -> Shown: ...
-    def lose_redis(self) -> None: ...
-    def lose_lists(self) -> None: ...
-    def set_redis_down(self, down: bool) -> None: ...
+        self._interrupt()
+        return super().lock_students(ids, skip_locked=skip_locked)
 
 
 class Ahead:
@@ -158,109 +131,6 @@ class Ahead:
 
 def _month(now: datetime, rules: MatchingRules) -> date:
     return now.astimezone(ZoneInfo(rules.time_zone)).date().replace(day=1)
-
-
-class MemoryWorld:
-    def __init__(self, rules: MatchingRules, start: datetime | None = None) -> None:
-        self.rules = rules
-        self.clock = FakeClock(start)
-        self._memory = MemoryStores(self.clock)
-        self.stores = Interrupted(self._memory)
-        self.clockwork = MemoryClockwork(self.clock)
-        self.matching = Matching(self.stores, self.clockwork, self._memory, rules)
-        self.mirror = RedisSync(self.stores, self.clockwork, Ahead(self._memory), rules)
-
-    def now(self) -> datetime:
-        return self._memory.now()
-
-    def month(self) -> date:
-        return _month(self.now(), self.rules)
-
-    def pass_time(self, seconds: float) -> None:
-        self.clock.advance(seconds)
-
-    def claim(self, most: int) -> list[UUID]:
-        return self.clockwork.claim_due(self.now(), most).task_ids
-
-    def turn_the_month(self) -> None:
-        """As if everybody's counts were a month older."""
-        students = self._memory.tables.students
-        for id_, row in students.items():
-            if row.month != date.min:
-                self._memory.tables.change_student(id_, month=(row.month - timedelta(days=1)).replace(day=1))
-
-    def elder(self, metres: float) -> Caller:
-        return self._person(Role.ELDER, home=self.spot(metres))
-
-    def student(self, metres: float) -> Caller:
-        return self._person(Role.STUDENT, location=self.spot(metres))
-
-    def coordinator(self) -> Caller:
-        return self._person(Role.COORDINATOR)
-
-    def _person(self, role: Role, *, home: LatLon | None = None, location: LatLon | None = None) -> Caller:
-        id_ = len(self._memory.tables.users) + 1
-        student = StudentRow(id_, location) if role is Role.STUDENT else None
-        self._memory.add_user(UserRow(id_, role, f"N{id_}", home=home), student)
-        return Caller(id_, role, f"N{id_}", "tr", None)
-
-    def spot(self, metres: float) -> LatLon:
-        return LatLon(PLACE.lat + metres / METRES_PER_DEGREE, PLACE.lon)
-
-    def hide(self, student_id: int) -> None:
-        self._memory.tables.change_student(student_id, location=None)
-
-    def look(self) -> Seen:
-        rows = self._memory.tables
-        tasks = {
-            row.id: TaskSeen(
-                row.id,
-                row.status.value,
-                row.student_id,
-                row.asked,
-                row.skipped,
-                row.listed,
-                row.waiting,
-                row.next_step_at,
-                row.ended_at is not None,
-            )
-            for row in rows.tasks.values()
-        }
-        offers = [
-            OfferSeen(
-                row.id,
-                row.task_id,
-                row.student_id,
-                row.state.value,
-                row.reason,
-                row.rank,
-                row.completed,
-                row.distance_m,
-                row.offered_at,
-                row.deadline,
-            )
-            for row in rows.offers.values()
-        ]
-        told: Told = Counter()
-        cancelled: set[tuple[int, UUID]] = set()
-        for note in rows.notifications:
-            assert note.new.task_id is not None and note.new.person_id is not None
-            told[note.new.person_id, note.message, note.new.task_id] += 1
-            if note.cancelled:
-                cancelled.add((note.new.person_id, note.new.task_id))
-        return Seen(self.now(), tasks, offers, told, cancelled)
-
-    def shown(self, task_id: UUID) -> Shown:
-        return self.clockwork.shown(task_id)
-
-    def lose_redis(self) -> None:
-        self.clockwork.lose_everything()
-
-    def lose_lists(self) -> None:
-        self.clockwork.lose_lists()
-
-    def set_redis_down(self, down: bool) -> None:
-        self.clockwork.is_down = down
 
 
 class Breakable(redis.ConnectionPool):
@@ -281,11 +151,11 @@ SHIFTS = (
 )
 
 
-class RealWorld:
+class World:
     def __init__(self, rules: MatchingRules, services: Services) -> None:
         self.rules = rules
         self.db = services.db
-        self.stores = Interrupted(services.matching.stores)
+        self.stores = InterruptedStores(services.db)
         self._pool = Breakable.from_url(services.settings.redis_url, decode_responses=True)
         self._redis: Any = redis.Redis.from_url(services.settings.redis_url, decode_responses=True)
         self.clockwork = RedisClockwork(redis.Redis(connection_pool=self._pool), down_pause_s=0)
@@ -430,14 +300,8 @@ class RealWorld:
             return list(conn.execute(text(statement), values))
 
 
-BOTH = ("memory", "real")
-
-
-def one_of_both(request: pytest.FixtureRequest) -> Iterator[World]:
-    """A fixture, once it is given `BOTH` to choose from."""
-    if request.param == "memory":
-        yield MemoryWorld(MatchingRules())
-    else:
-        real = RealWorld(MatchingRules(), request.getfixturevalue("services"))
-        yield real
-        real.close()
+def open_world(services: Services) -> Iterator[World]:
+    """A fixture for modules that play in it."""
+    world = World(MatchingRules(), services)
+    yield world
+    world.close()

@@ -12,9 +12,9 @@ from sqlalchemy import Connection, text
 from app.db.database import Database
 from app.foundation.ids import uuid7
 from app.matching.map_distance import SearchCircle
-from app.matching.store.postgres.candidates import THIS_MONTH
-from app.matching.store.postgres.stores import PostgresStore
+from app.matching.store.candidates import THIS_MONTH
 from app.matching.store.records import Ranking
+from app.matching.store.stores import Store
 from app.users.models import LatLon
 from tests.support.matching import SPOT, Neighbourhood
 
@@ -23,7 +23,7 @@ ISTANBUL = "Europe/Istanbul"
 
 def ranked(town: Neighbourhood, *, radius_m: float = 1000.0, cap: int = 50, exact: bool = False) -> Ranking:
     with town.db.transaction() as conn:
-        return PostgresStore(conn).rank(uuid7(), SPOT, radius_m=radius_m, cap=cap, time_zone=ISTANBUL, exact=exact)
+        return Store(conn).rank(uuid7(), SPOT, radius_m=radius_m, cap=cap, time_zone=ISTANBUL, exact=exact)
 
 
 def ids(ranking: Ranking) -> list[int]:
@@ -145,7 +145,7 @@ def test_who_was_asked_or_skipped_before_is_not_ranked_again(town: Neighbourhood
     asked, other = town.students(10, 20)
     task_id = town.press()
     with town.db.transaction() as conn:
-        found = PostgresStore(conn).rank(task_id, SPOT, radius_m=1000, cap=50, time_zone=ISTANBUL)
+        found = Store(conn).rank(task_id, SPOT, radius_m=1000, cap=50, time_zone=ISTANBUL)
     assert (ids(found), town.asked(task_id)) == ([other.id], asked.id)
 
 
@@ -222,7 +222,7 @@ def fast_and_exact(
     with scratch.engine.connect() as conn, conn.begin() as transaction:
         build_city(conn, spot, radius_m, size, random.Random(seed))
         answers = [
-            PostgresStore(conn).rank(uuid7(), spot, radius_m=radius_m, cap=cap, time_zone=ISTANBUL, exact=exact)
+            Store(conn).rank(uuid7(), spot, radius_m=radius_m, cap=cap, time_zone=ISTANBUL, exact=exact)
             for exact in (False, True)
         ]
         transaction.rollback()

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.matching.states import TaskStatus
-from app.matching.store.postgres.connected import Connected
+from app.matching.store.connected import Connected
 from app.matching.store.records import Standing
 
 STANDINGS = """
@@ -25,7 +25,7 @@ WHERE next_step_at <= (SELECT clock_timestamp()) AND next_step_at IS NOT NULL
   AND status IN ('PENDING', 'ASSIGNED', 'STARTED')"""
 
 
-class PostgresSweep(Connected):
+class SweepStatements(Connected):
     def due_tasks(self, most: int) -> list[UUID]:
         """Whose next step is due, the longest overdue first."""
         statement = f"SELECT id {DUE} ORDER BY next_step_at LIMIT :most"

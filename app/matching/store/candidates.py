@@ -12,7 +12,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from app.matching.map_distance import SearchCircle
-from app.matching.store.postgres.connected import Connected
+from app.matching.store.connected import Connected
 from app.matching.store.records import Candidate, Ranking
 from app.users.models import LatLon
 
@@ -66,7 +66,7 @@ def _in_doubt(rows: Sequence[Row], doubt_m: float) -> bool:
     )
 
 
-class PostgresCandidates(Connected):
+class CandidateStatements(Connected):
     def rank(
         self, task_id: UUID, spot: LatLon, *, radius_m: float, cap: int, time_zone: str, exact: bool = False
     ) -> Ranking:

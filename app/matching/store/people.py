@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from app.delivery import service as delivery
 from app.delivery.contract import NewAction
-from app.matching.store.postgres.connected import Connected
+from app.matching.store.connected import Connected
 from app.matching.store.records import Elder, Reader
 from app.users.models import LatLon, Role
 
@@ -25,7 +25,7 @@ SELECT id FROM staff WHERE circle = (SELECT min(circle) FROM staff) ORDER BY id
 """)
 
 
-class PostgresPeople(Connected):
+class PeopleStatements(Connected):
     def hold_elder(self, elder_id: int) -> Elder | None:
         """Whoever changes this person waits until the transaction is over."""
         statement = """

@@ -8,11 +8,11 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.matching.states import OfferState
-from app.matching.store.postgres.candidates import THIS_MONTH
-from app.matching.store.postgres.connected import Connected
-from app.matching.store.postgres.students import VERSION
-from app.matching.store.postgres.tasks import COUNTED
+from app.matching.store.candidates import THIS_MONTH
+from app.matching.store.connected import Connected
 from app.matching.store.records import Expired, Fact, Offer, Pick, Skip
+from app.matching.store.students import VERSION
+from app.matching.store.tasks import COUNTED
 
 MONTH = THIS_MONTH.format(zone=":time_zone")
 
@@ -83,7 +83,7 @@ RETURNING task_id
 """)
 
 
-class PostgresOffers(Connected):
+class OfferStatements(Connected):
     def offer_of(self, task_id: UUID, student_id: int) -> Offer | None:
         statement = f"SELECT {OFFER_COLUMNS} FROM offers WHERE task_id = :task_id AND student_id = :student_id"
         row = self.conn.execute(text(statement), {"task_id": task_id, "student_id": student_id}).one_or_none()

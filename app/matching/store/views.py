@@ -7,7 +7,7 @@ from sqlalchemy import text
 from app.matching.contract import MyOffer, OfferView, Page, TaskView
 from app.matching.errors import TaskNotFound
 from app.matching.states import HELD, OPEN, OfferState, TaskStatus
-from app.matching.store.postgres.connected import Connected
+from app.matching.store.connected import Connected
 from app.matching.visibility import parse_cursor, seen_by
 from app.matching.words import first_name
 from app.users.models import Caller, Role
@@ -35,7 +35,7 @@ def _concerns(caller: Caller) -> str:
     return "t.elder_id = :me" if caller.role is Role.ELDER else ASKED_ME
 
 
-class PostgresViews(Connected):
+class ViewStatements(Connected):
     def task_view(self, caller: Caller, task_id: UUID) -> TaskView:
         statement = f"{VIEW} WHERE t.id = :id AND {_concerns(caller)}"
         row = self.conn.execute(text(statement), {"id": task_id, "me": caller.id}).one_or_none()

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.matching.store.postgres.candidates import THIS_MONTH
-from app.matching.store.postgres.connected import Connected
+from app.matching.store.candidates import THIS_MONTH
+from app.matching.store.connected import Connected
 from app.users.models import LatLon
 
 # The index holds only tasks that wait, so this costs next to nothing while nobody does.
@@ -28,7 +28,7 @@ WHERE s.id = ANY(:student_ids) AND s.available
 VERSION = "s.xmin::text::bigint AS version"
 
 
-class PostgresStudents(Connected):
+class StudentStatements(Connected):
     def lock_students(self, ids: Iterable[int], *, skip_locked: bool = False) -> dict[int, int]:
         """Those that are locked now, with the versions of their rows. One call in a transaction: two goes could meet
         another transaction's two goes."""

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from app.matching.errors import Overtaken
 from app.matching.states import TaskStatus
-from app.matching.store.postgres.connected import Connected
+from app.matching.store.connected import Connected
 from app.matching.store.records import NOW, FromNow, Moved, Progress, Task
 from app.users.models import LatLon
 
@@ -67,7 +67,7 @@ RETURNING id
 """)
 
 
-class PostgresTasks(Connected):
+class TaskStatements(Connected):
     def lock_tasks(self, ids: Iterable[UUID], *, skip_locked: bool = False) -> list[Task]:
         statement = text(LOCK_TASKS + (" SKIP LOCKED" if skip_locked else ""))
         return [_task(row) for row in self.conn.execute(statement, {"ids": sorted(ids)})]

@@ -1,0 +1,46 @@
+"""What the rules of matching read and write. PostgreSQL is the truth.
+
+A transaction holds what it has locked until it ends: first tasks by id, then students by id in one call. Whatever was
+decided before the locks is read again under them, and a write that decides something is conditional: the rows it
+returns are what happened.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from app.db.database import Database
+from app.matching.store.candidates import CandidateStatements
+from app.matching.store.offers import OfferStatements
+from app.matching.store.people import PeopleStatements
+from app.matching.store.students import StudentStatements
+from app.matching.store.sweep import SweepStatements
+from app.matching.store.tasks import TaskStatements
+from app.matching.store.views import ViewStatements
+
+
+class Store(
+    TaskStatements,
+    OfferStatements,
+    StudentStatements,
+    CandidateStatements,
+    PeopleStatements,
+    SweepStatements,
+    ViewStatements,
+):
+    """All statements, on the connection of one transaction."""
+
+
+class Stores:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    @contextmanager
+    def transaction(self) -> Generator[Store]:
+        with self._db.transaction() as conn:
+            yield Store(conn)
+
+    @contextmanager
+    def reading(self) -> Generator[Store]:
+        """For reads that need no common snapshot."""
+        with self._db.reading() as conn:
+            yield Store(conn)
