@@ -16,7 +16,7 @@ from app.matching.cascade import Settled, settle
 from app.matching.contract import NewTask
 from app.matching.errors import NotAssigned, Overtaken, StudentUnavailable, TaskNotFound, too_late
 from app.matching.rules import MatchingRules
-from app.matching.states import OfferState, TaskStatus, check_task_step
+from app.matching.states import OfferState, TaskStatus, check_task_transition
 from app.matching.store.records import NOW, FromNow, Moved, Offer, Task
 from app.matching.store.stores import Store
 from app.matching.words import NoticeKind
@@ -130,7 +130,7 @@ def complete(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) 
     if caller.is_coordinator and task.status is TaskStatus.ASSIGNED:
         _start(store, task, rules)
         task = _locked(store, task_id)
-    check_task_step(task.status, TaskStatus.COMPLETED)
+    check_task_transition(task.status, TaskStatus.COMPLETED)
     student_id = _holder(task)
     store.lock_students([student_id])
     moved = store.move_task(task, TaskStatus.COMPLETED, ended_at=NOW, next_step_at=None)
@@ -149,7 +149,7 @@ def withdraw(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) 
             if offer.state is not OfferState.PENDING
             else NotAssigned("You have not accepted this task; reject it instead.")
         )
-    check_task_step(task.status, TaskStatus.PENDING)
+    check_task_transition(task.status, TaskStatus.PENDING)
     return give_back(store, task, rules)
 
 
@@ -166,7 +166,7 @@ def cancel(store: Store, caller: Caller, task_id: UUID) -> Settled:
 
 
 def end_by_cancel(store: Store, task: Task, *, tell_elder: bool) -> Settled:
-    check_task_step(task.status, TaskStatus.CANCELLED)
+    check_task_transition(task.status, TaskStatus.CANCELLED)
     freed = take_back_live_offer(store, task, "CANCELLED")
     moved = store.move_task(task, TaskStatus.CANCELLED, ended_at=NOW, next_step_at=None)
     if task.student_id is not None:
@@ -191,7 +191,7 @@ def move_on(store: Store, task_id: UUID, lists: Lists, rules: MatchingRules) -> 
 
 def release(store: Store, task_id: UUID, rules: MatchingRules) -> Settled:
     task = _locked(store, task_id)
-    check_task_step(task.status, TaskStatus.PENDING)
+    check_task_transition(task.status, TaskStatus.PENDING)
     settled = give_back(store, task, rules)
     notices.to_student(store, task, NoticeKind.RELEASED, _holder(task))
     return settled
@@ -208,7 +208,7 @@ def assign(store: Store, task_id: UUID, student_id: int, rules: MatchingRules) -
         raise TaskNotFound
     if task.is_held and task.student_id == student_id:
         return Settled()
-    check_task_step(task.status, TaskStatus.ASSIGNED)
+    check_task_transition(task.status, TaskStatus.ASSIGNED)
     store.lock_students([student_id])
     if not store.is_active_student(student_id):
         raise InvalidValue("studentId", "is not the id of an active student")
@@ -288,7 +288,7 @@ def _assign(store: Store, task: Task, student_id: int, rules: MatchingRules) -> 
 
 
 def _start(store: Store, task: Task, rules: MatchingRules) -> Settled:
-    check_task_step(task.status, TaskStatus.STARTED)
+    check_task_transition(task.status, TaskStatus.STARTED)
     assert task.assigned_at is not None, "a held task was assigned"
     # Where no step is left, it was reported as not completed before it even started; once is enough.
     complete_by = None if task.next_step_at is None else task.assigned_at + rules.complete_limit

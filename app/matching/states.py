@@ -1,5 +1,7 @@
-"""The two state machines of matching, and nothing else."""
+"""The states of tasks and offers, and the transitions between them. Every statement that changes a state goes by these
+tables: it checks the transition here, or takes the states it may start from."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from app.foundation.errors import Conflict
@@ -24,12 +26,14 @@ class OfferState(StrEnum):
     SKIPPED = "SKIPPED"
 
 
-T = TaskStatus
+T, O = TaskStatus, OfferState  # noqa: E741
 
 OPEN = frozenset({T.PENDING, T.ASSIGNED, T.STARTED})
 HELD = frozenset({T.ASSIGNED, T.STARTED})
 
-TASK_STEPS: dict[TaskStatus, frozenset[TaskStatus]] = {
+# None is the state of a row that does not exist yet.
+TASK_TRANSITIONS: Mapping[TaskStatus | None, frozenset[TaskStatus]] = {
+    None: frozenset({T.PENDING}),
     T.PENDING: frozenset({T.ASSIGNED, T.TIMED_OUT, T.CANCELLED}),
     T.ASSIGNED: frozenset({T.STARTED, T.PENDING, T.CANCELLED}),
     T.STARTED: frozenset({T.COMPLETED, T.PENDING, T.CANCELLED}),
@@ -38,30 +42,41 @@ TASK_STEPS: dict[TaskStatus, frozenset[TaskStatus]] = {
     T.CANCELLED: frozenset(),
 }
 
-# A coordinator who has talked to a student may assign the task to them whatever became of an earlier offer, so
-# everything but a live or accepted offer can still become ACCEPTED by hand.
-OFFER_STEPS: dict[OfferState, frozenset[OfferState]] = {
-    OfferState.PENDING: frozenset({OfferState.ACCEPTED, OfferState.REJECTED, OfferState.EXPIRED, OfferState.WITHDRAWN}),
-    OfferState.ACCEPTED: frozenset({OfferState.RELEASED}),
-    OfferState.REJECTED: frozenset({OfferState.ACCEPTED}),
-    OfferState.EXPIRED: frozenset({OfferState.ACCEPTED}),
-    OfferState.WITHDRAWN: frozenset({OfferState.ACCEPTED}),
-    OfferState.RELEASED: frozenset({OfferState.ACCEPTED}),
-    OfferState.SKIPPED: frozenset({OfferState.ACCEPTED}),
+# A coordinator who has talked to a student may assign the task to them whatever became of an earlier offer, or without
+# one. So a row can begin as ACCEPTED, and every closed offer but an accepted one can still become ACCEPTED.
+OFFER_TRANSITIONS: Mapping[OfferState | None, frozenset[OfferState]] = {
+    None: frozenset({O.PENDING, O.SKIPPED, O.ACCEPTED}),
+    O.PENDING: frozenset({O.ACCEPTED, O.REJECTED, O.EXPIRED, O.WITHDRAWN}),
+    O.ACCEPTED: frozenset({O.RELEASED}),
+    O.REJECTED: frozenset({O.ACCEPTED}),
+    O.EXPIRED: frozenset({O.ACCEPTED}),
+    O.WITHDRAWN: frozenset({O.ACCEPTED}),
+    O.RELEASED: frozenset({O.ACCEPTED}),
+    O.SKIPPED: frozenset({O.ACCEPTED}),
 }
 
 
-class IllegalStep(Conflict):
-    """The task is not in a state from which this step leads on."""
+class IllegalTransition(Conflict):
+    """The task is not in a state that allows this."""
 
     code = "illegal_step"
 
 
-def check_task_step(current: TaskStatus, target: TaskStatus) -> None:
-    if target not in TASK_STEPS[current]:
-        raise IllegalStep(f"A task that is {current} cannot become {target}.", status=current.value)
+def check_task_transition(current: TaskStatus | None, target: TaskStatus) -> None:
+    if target not in TASK_TRANSITIONS[current]:
+        raise IllegalTransition(f"A task that is {current} cannot become {target}.", status=current)
 
 
-def check_offer_step(current: OfferState, target: OfferState) -> None:
-    if target not in OFFER_STEPS[current]:
-        raise IllegalStep(f"An offer that is {current} cannot become {target}.", state=current.value)
+def check_offer_transition(current: OfferState | None, target: OfferState) -> None:
+    if target not in OFFER_TRANSITIONS[current]:
+        raise IllegalTransition(f"An offer that is {current} cannot become {target}.", state=current)
+
+
+def task_sources(target: TaskStatus) -> frozenset[TaskStatus]:
+    """The states of existing tasks that may become `target`."""
+    return frozenset(state for state, targets in TASK_TRANSITIONS.items() if state and target in targets)
+
+
+def offer_sources(target: OfferState) -> frozenset[OfferState]:
+    """The states of existing offers that may become `target`."""
+    return frozenset(state for state, targets in OFFER_TRANSITIONS.items() if state and target in targets)

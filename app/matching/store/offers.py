@@ -7,12 +7,14 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.matching.states import OfferState
+from app.matching.errors import Overtaken
+from app.matching.states import OfferState, check_offer_transition
 from app.matching.store.candidates import THIS_MONTH
 from app.matching.store.connected import Connected
 from app.matching.store.records import Expired, Fact, Offer, Pick, Skip
 from app.matching.store.students import VERSION
 from app.matching.store.tasks import COUNTED
+from app.matching.store.transitions import may_become_offer, new_offer
 
 MONTH = THIS_MONTH.format(zone=":time_zone")
 
@@ -27,10 +29,10 @@ def _offer(row: Any) -> Offer:
 
 
 # Both halves go by one reading of the clock, so that no offer falls between them.
-EXPIRE_OFFERS = text("""
+EXPIRE_OFFERS = text(f"""
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now), expired AS (
     UPDATE offers SET state = 'EXPIRED', closed_at = clock_timestamp()
-    WHERE task_id = ANY(:ids) AND state = 'PENDING' AND deadline <= (SELECT now FROM clock)
+    WHERE task_id = ANY(:ids) AND {may_become_offer(OfferState.EXPIRED)} AND deadline <= (SELECT now FROM clock)
     RETURNING id, task_id, student_id, state, deadline
 )
 SELECT id, task_id, student_id, state, deadline, true AS overdue,
@@ -58,10 +60,11 @@ LEFT JOIN offers live ON live.student_id = c.student_id AND live.state = 'PENDIN
 CROSS JOIN LATERAL (SELECT ST_Distance(s.location, t.location) AS distance_m) spot
 """)
 
-INSERT_OFFERS = text("""
+INSERT_OFFERS = text(f"""
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
 INSERT INTO offers (task_id, student_id, state, rank, completed_this_month, distance_m, offered_at, deadline)
-SELECT p.task_id, p.student_id, 'PENDING', p.rank, p.completed, p.distance_m, clock.now, clock.now + :ttl
+SELECT p.task_id, p.student_id, {new_offer(OfferState.PENDING)}, p.rank, p.completed, p.distance_m, clock.now,
+       clock.now + :ttl
 FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[]), CAST(:ranks AS int[]),
             CAST(:completed AS int[]), CAST(:distances AS float8[]))
      AS p (task_id, student_id, rank, completed, distance_m), clock
@@ -70,9 +73,9 @@ ON CONFLICT DO NOTHING
 RETURNING task_id, deadline
 """)
 
-INSERT_SKIPS = text("""
+INSERT_SKIPS = text(f"""
 INSERT INTO offers (task_id, student_id, state, reason, completed_this_month, distance_m, closed_at)
-SELECT p.task_id, p.student_id, 'SKIPPED', p.reason, p.completed, p.distance_m, clock_timestamp()
+SELECT p.task_id, p.student_id, {new_offer(OfferState.SKIPPED)}, p.reason, p.completed, p.distance_m, clock_timestamp()
 FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[]), CAST(:reasons AS text[]),
             CAST(:completed AS int[]), CAST(:distances AS float8[]))
      AS p (task_id, student_id, reason, completed, distance_m)
@@ -101,6 +104,7 @@ class OfferStatements(Connected):
     def close_offer(self, offer: Offer, state: OfferState, reason: str | None = None) -> bool:
         """True when it was this call that took the offer from the state it was read in. Without a new reason the old
         one stays: that a coordinator had assigned a task by hand is still worth knowing after its release."""
+        check_offer_transition(offer.state, state)
         statement = """
         UPDATE offers SET state = :state, reason = coalesce(CAST(:reason AS text), reason),
                           closed_at = clock_timestamp()
@@ -111,24 +115,29 @@ class OfferStatements(Connected):
         return row is not None
 
     def accept_offer(self, offer: Offer) -> bool:
+        """By the student, who has time until the deadline. False when the offer is no longer live."""
+        check_offer_transition(offer.state, OfferState.ACCEPTED)
         statement = """
         UPDATE offers SET state = 'ACCEPTED', closed_at = clock_timestamp()
         WHERE id = :id AND state = 'PENDING' AND deadline > clock_timestamp() RETURNING id"""
         return self.conn.execute(text(statement), {"id": offer.id}).one_or_none() is not None
 
     def accept_by_hand(self, task_id: UUID, student_id: int, time_zone: str) -> None:
-        """Whatever became of an earlier offer, and also where there was none."""
+        """By a coordinator: whatever became of an earlier offer, and also where there was none."""
         statement = f"""
         INSERT INTO offers AS o (task_id, student_id, state, reason, rank, completed_this_month, distance_m, offered_at,
                                  closed_at)
-        SELECT t.id, s.id, 'ACCEPTED', 'ASSIGNED_BY_HAND', t.asked + t.skipped + 1,
+        SELECT t.id, s.id, {new_offer(OfferState.ACCEPTED)}, 'ASSIGNED_BY_HAND', t.asked + t.skipped + 1,
                CASE WHEN s.month = {MONTH} THEN s.completed ELSE 0 END, ST_Distance(t.location, s.location),
                clock_timestamp(), clock_timestamp()
         FROM tasks t, students s WHERE t.id = :task_id AND s.id = :student_id
         ON CONFLICT (task_id, student_id) DO UPDATE
         SET state = 'ACCEPTED', reason = 'ASSIGNED_BY_HAND', closed_at = clock_timestamp(),
-            offered_at = coalesce(o.offered_at, excluded.offered_at), rank = coalesce(o.rank, excluded.rank)"""
-        self.conn.execute(text(statement), {"task_id": task_id, "student_id": student_id, "time_zone": time_zone})
+            offered_at = coalesce(o.offered_at, excluded.offered_at), rank = coalesce(o.rank, excluded.rank)
+        WHERE {may_become_offer(OfferState.ACCEPTED, "o.state")} RETURNING o.id"""
+        values = {"task_id": task_id, "student_id": student_id, "time_zone": time_zone}
+        if self.conn.execute(text(statement), values).one_or_none() is None:
+            raise Overtaken
         self.conn.execute(
             text(f"UPDATE tasks SET {COUNTED} WHERE id = :task_id"),
             {"task_id": task_id},

@@ -12,9 +12,10 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.matching.errors import Overtaken
-from app.matching.states import TaskStatus
+from app.matching.states import TaskStatus, check_task_transition
 from app.matching.store.connected import Connected
 from app.matching.store.records import NOW, FromNow, Moved, Progress, Task
+from app.matching.store.transitions import may_become_task, new_task
 from app.users.models import LatLon
 
 TASK_COLUMNS = """
@@ -56,11 +57,12 @@ COUNTED = (
     "(asked, skipped) = (SELECT count(offered_at), count(*) - count(offered_at) FROM offers WHERE task_id = tasks.id)"
 )
 
-INSERT_TASK = text("""
+INSERT_TASK = text(f"""
 INSERT INTO tasks (id, status, elder_id, note, location, created_at, updated_at, search_until, next_step_at,
                    listed, idempotency_key)
-SELECT :id, 'PENDING', :elder_id, CAST(:note AS text), ST_SetSRID(ST_MakePoint(:lon, :lat), 4326)::geography, now,
-       now, now + :search_limit, now, :listed, CAST(:idempotency_key AS text)
+SELECT :id, {new_task(TaskStatus.PENDING)}, :elder_id, CAST(:note AS text),
+       ST_SetSRID(ST_MakePoint(:lon, :lat), 4326)::geography, now, now, now + :search_limit, now,
+       :listed, CAST(:idempotency_key AS text)
 FROM (SELECT clock_timestamp() AS now) clock
 ON CONFLICT DO NOTHING
 RETURNING id
@@ -134,10 +136,10 @@ class TaskStatements(Connected):
         return self.conn.execute(text(statement), {"elder_id": elder_id, "most": most}).scalar_one()
 
     def move_task(self, task: Task, target: TaskStatus, **changes: Any) -> Moved:
-        """Takes a locked task from the status it was read in to `target`.
-
-        `changes` are further columns.
-        """
+        """Takes a locked task from the status it was read in to `target`, or leaves it there. `changes` are further
+        columns."""
+        if target is not task.status:
+            check_task_transition(task.status, target)
         sets = ["status = :target", CHANGED]
         values: dict[str, Any] = {"id": task.id, "target": target, "current": task.status}
         for column, value in changes.items():
@@ -167,7 +169,7 @@ class TaskStatements(Connected):
         FROM unnest(CAST(:ids AS uuid[]), CAST(:next_steps AS timestamptz[]), CAST(:waiting AS bool[]),
                     CAST(:asked AS int[]), CAST(:skipped AS int[]), CAST(:listed AS int[]))
              AS p (id, next_step_at, waiting, asked, skipped, listed)
-        WHERE tasks.id = p.id RETURNING tasks.id, tasks.updated_at"""
+        WHERE tasks.id = p.id AND status = 'PENDING' RETURNING tasks.id, tasks.updated_at"""
         rows = self.conn.execute(
             text(statement),
             {
@@ -192,5 +194,5 @@ class TaskStatements(Connected):
         """The new version of each task that ended by this call."""
         statement = f"""
         UPDATE tasks SET status = 'TIMED_OUT', next_step_at = NULL, ended_at = clock_timestamp(), {CHANGED}, {COUNTED}
-        WHERE id = ANY(:ids) AND status = 'PENDING' RETURNING id, updated_at"""
+        WHERE id = ANY(:ids) AND {may_become_task(TaskStatus.TIMED_OUT)} RETURNING id, updated_at"""
         return {row.id: row.updated_at for row in self.conn.execute(text(statement), {"ids": list(task_ids)})}

@@ -4,17 +4,21 @@ import pytest
 
 from app.matching.states import (
     HELD,
-    OFFER_STEPS,
+    OFFER_TRANSITIONS,
     OPEN,
-    TASK_STEPS,
-    IllegalStep,
+    TASK_TRANSITIONS,
+    IllegalTransition,
     OfferState,
     TaskStatus,
-    check_offer_step,
-    check_task_step,
+    check_offer_transition,
+    check_task_transition,
+    offer_sources,
+    task_sources,
 )
+from app.matching.store.transitions import may_become_offer, may_become_task, new_offer, new_task
 
 TASKS = {
+    "None PENDING",
     "PENDING ASSIGNED",
     "PENDING TIMED_OUT",
     "PENDING CANCELLED",
@@ -27,6 +31,9 @@ TASKS = {
 }
 
 OFFERS = {
+    "None PENDING",
+    "None SKIPPED",
+    "None ACCEPTED",
     "PENDING ACCEPTED",
     "PENDING REJECTED",
     "PENDING EXPIRED",
@@ -41,32 +48,53 @@ OFFERS = {
 }
 
 
-@pytest.mark.parametrize(("current", "target"), list(itertools.product(TaskStatus, TaskStatus)))
-def test_steps_of_a_task(current: TaskStatus, target: TaskStatus) -> None:
+@pytest.mark.parametrize(("current", "target"), list(itertools.product([None, *TaskStatus], TaskStatus)))
+def test_transitions_of_a_task(current: TaskStatus | None, target: TaskStatus) -> None:
     if f"{current} {target}" in TASKS:
-        check_task_step(current, target)
+        check_task_transition(current, target)
     else:
-        with pytest.raises(IllegalStep) as refusal:
-            check_task_step(current, target)
+        with pytest.raises(IllegalTransition) as refusal:
+            check_task_transition(current, target)
         assert refusal.value.extra == {"status": current}
         assert refusal.value.code == "illegal_step"
 
 
-@pytest.mark.parametrize(("current", "target"), list(itertools.product(OfferState, OfferState)))
-def test_steps_of_an_offer(current: OfferState, target: OfferState) -> None:
+@pytest.mark.parametrize(("current", "target"), list(itertools.product([None, *OfferState], OfferState)))
+def test_transitions_of_an_offer(current: OfferState | None, target: OfferState) -> None:
     if f"{current} {target}" in OFFERS:
-        check_offer_step(current, target)
+        check_offer_transition(current, target)
     else:
-        with pytest.raises(IllegalStep) as refusal:
-            check_offer_step(current, target)
+        with pytest.raises(IllegalTransition) as refusal:
+            check_offer_transition(current, target)
         assert refusal.value.extra == {"state": current}
 
 
-def test_every_state_has_its_steps() -> None:
-    assert set(TASK_STEPS) == set(TaskStatus)
-    assert set(OFFER_STEPS) == set(OfferState)
+def test_every_state_has_its_transitions() -> None:
+    assert set(TASK_TRANSITIONS) == {None, *TaskStatus}
+    assert set(OFFER_TRANSITIONS) == {None, *OfferState}
+
+
+def test_sources_are_the_table_read_backwards() -> None:
+    assert {f"{source} {target}" for target in TaskStatus for source in task_sources(target)} | {
+        "None PENDING"
+    } == TASKS
+    new = {text for text in OFFERS if text.startswith("None")}
+    assert {f"{source} {target}" for target in OfferState for source in offer_sources(target)} | new == OFFERS
+
+
+def test_statements_say_the_literals_of_the_partial_indexes() -> None:
+    assert may_become_offer(OfferState.EXPIRED) == "state = 'PENDING'"
+    assert may_become_offer(OfferState.RELEASED, "o.state") == "o.state = 'ACCEPTED'"
+    assert may_become_task(TaskStatus.TIMED_OUT) == "status = 'PENDING'"
+    assert may_become_task(TaskStatus.PENDING) == "status IN ('ASSIGNED', 'STARTED')"
+
+
+def test_a_row_begins_in_a_state_in_which_rows_may_begin() -> None:
+    assert (new_task(TaskStatus.PENDING), new_offer(OfferState.SKIPPED)) == ("'PENDING'", "'SKIPPED'")
+    with pytest.raises(IllegalTransition):
+        new_offer(OfferState.EXPIRED)
 
 
 def test_open_tasks_are_those_that_can_go_on() -> None:
-    assert {status for status, steps in TASK_STEPS.items() if steps} == OPEN
+    assert {status for status, targets in TASK_TRANSITIONS.items() if status and targets} == OPEN
     assert OPEN - {TaskStatus.PENDING} == HELD
