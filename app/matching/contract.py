@@ -1,4 +1,4 @@
-"""What matching shows to callers. Plain values; who may see which of them is decided in `visibility.py`."""
+"""Values that matching takes from and returns to its callers; `visibility.py` decides who may see which of them."""
 
 from dataclasses import dataclass
 from datetime import datetime

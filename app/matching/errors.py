@@ -1,4 +1,4 @@
-"""What can go wrong between a button and a door. Codes are part of the contract with phones."""
+"""Errors of matching. Their codes are part of the contract with phones."""
 
 from app.foundation.errors import Conflict, NotFound
 from app.matching.states import OfferState

@@ -1,4 +1,5 @@
-"""Do the matchers keep up? Told by what is due, so it is true whoever asks and however many matchers there are."""
+"""Do the matchers keep up? Answered from the due tasks, so that every process gives the same answer however many
+matchers there are."""
 
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ class Overdue:
 
 
 def is_late(conn: Connection, after_s: float) -> bool:
-    """Whether a step has been due for longer than this and nobody has taken it."""
+    """True if a next step has been due for longer than this."""
     statement = f"""
     SELECT EXISTS (
         SELECT {DUE} AND next_step_at < (SELECT clock_timestamp() - make_interval(secs => :after_s)))"""

@@ -14,7 +14,7 @@ log = structlog.get_logger(__name__)
 
 RECONNECT_S = 0.5
 RECHECK_S = 5.0
-"""Somebody may switch the events off while we listen, and silence is what a quiet day sounds like, too."""
+"""An operator may switch the events off while the listener runs, and silence alone does not show it."""
 
 
 class Listener:
@@ -30,10 +30,10 @@ class Listener:
         self._events = events
         self._due = due
         self._on_connect = on_connect
-        """Events of the time without a connection are gone for good, so somebody has to sweep."""
+        """Events that Redis fired without a connection are gone, so the reconciler has to sweep."""
         self._room = room
-        """Redis tells of what has piled up in no order at all. Where a ticker brings the same in the order of
-        deadlines, no more events are taken than keep the matcher busy meanwhile."""
+        """Redis fires the events of a backlog in no order. Where a ticker brings the same tasks in the order of their
+        deadlines, the listener takes no more events than keep the matcher busy meanwhile."""
         self._recheck_s = recheck_s
         self._may_switch = True
 
@@ -60,7 +60,7 @@ class Listener:
                 checked_at = time.monotonic()
 
     def switch_on(self) -> bool:
-        """True when they had been off."""
+        """True if the events had been off."""
         try:
             were_off = self._events.switch_on()
             self._may_switch = True

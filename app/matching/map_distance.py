@@ -1,9 +1,9 @@
 """A circle on the ground, drawn on the Mercator map of `students.plane`.
 
 An ellipsoidal Mercator map (EPSG:3395) stretches a short distance by a factor that depends on the latitude alone.
-Taken halfway between two places, the factor turns their distance on the map into metres: right to micrometres within a
-kilometre, and the error, which grows with the cube of the distance, has a known bound. Where two distances are
-nearer to each other than that, the map is in doubt, and PostGIS measures.
+The factor halfway between two places turns their distance on the map into metres. Within a kilometre the error is
+micrometres; it grows with the cube of the distance and has a known bound. Where two distances differ by less than that,
+the map is in doubt, and PostGIS measures.
 """
 
 import math
@@ -36,7 +36,7 @@ class SearchCircle:
 
     @property
     def on_the_map(self) -> bool:
-        """False near the poles and the date line, where the map tears; PostgreSQL then measures everybody."""
+        """False near the poles and the date line, where the map ends. PostgreSQL then measures all students."""
         rim = abs(self.lat) + self._rim_degrees
         return rim < 84.0 and abs(self.x) + self.outer < math.pi * A
 
@@ -50,7 +50,7 @@ class SearchCircle:
 
     @property
     def outer(self) -> float:
-        """Whoever is farther than this on the map is outside."""
+        """On the map, in its units: what is farther from the centre is outside the circle."""
         return self.radius_m * stretch(abs(self.lat) + self._rim_degrees) + SLACK_M
 
     @property
@@ -62,7 +62,7 @@ class SearchCircle:
 
     @property
     def doubt_m(self) -> float:
-        """A distance told by the map, within the circle, is not farther from the true one than this.
+        """Within the circle, a distance taken from the map differs from the true one by less than this.
 
         Of the terms that the halfway factor leaves out, the greatest is d³/6a² at the equator; the share of the others
         grows with the latitude as tan² does, at less than a tenth. A quarter is more than all of them.

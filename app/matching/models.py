@@ -1,4 +1,4 @@
-"""Tasks and offers. The partial unique indexes hold the promises when everything else fails."""
+"""Tasks and offers. The partial unique indexes keep the promises even if all other code is wrong."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ tasks = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False),
     Column("search_until", DateTime(timezone=True), nullable=False),
     Column("next_step_at", DateTime(timezone=True)),
-    # Nobody can be asked now, but somebody will be free at `next_step_at`.
+    # No candidate can be asked now, but one will be free at `next_step_at`.
     Column("waiting", Boolean, nullable=False, server_default=text("false")),
     Column("listed", Integer, nullable=False, server_default=text("0")),
     Column("asked", Integer, nullable=False, server_default=text("0")),

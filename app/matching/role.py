@@ -1,4 +1,4 @@
-"""The `matcher` role: listener, ticker and reconciler bring what is due, one thread handles it."""
+"""The `matcher` role: listener, ticker and reconciler bring due tasks, and one thread settles them."""
 
 import threading
 from collections.abc import Callable
@@ -59,7 +59,7 @@ class Matcher:
         return all(thread.is_alive() for thread in self._threads)
 
     def stop(self) -> None:
-        """Finishes the batch in hand; what is left is in PostgreSQL for another matcher, or for the next start."""
+        """Finishes the current batch. The rest is in PostgreSQL for another matcher, or for the next start."""
         self.stop_event.set()
         self.due.stop()
         self.reconciler.sweep_soon()

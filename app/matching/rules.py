@@ -1,4 +1,4 @@
-"""The numbers matching goes by, taken from the settings once."""
+"""The numbers that the rules of matching use, taken from the settings once."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,7 +19,7 @@ class MatchingRules:
 
     @property
     def leash_m(self) -> float:
-        """A student who is being asked may stray this far; positions from phones jitter."""
+        """A student who is being asked may move this far from the task; positions from phones jitter."""
         return 1.5 * self.radius_m
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Sleeps until the next deadline in the sorted set, and is there when it falls due."""
+"""Sleeps until the next deadline in the sorted set, and brings the task when it falls due."""
 
 import threading
 
@@ -13,7 +13,7 @@ from app.redis_store.contract import Clockwork
 log = structlog.get_logger(__name__)
 
 LONGEST_NAP_S = 0.25
-"""A deadline is at least a second away when it is written, so this misses none; a step that is due at once, which
+"""A deadline is at least a second away when it is written, so this misses none. A next step that is due at once, which
 is written when a first offer failed, waits this long at most."""
 SHORTEST_NAP_S = 0.0005
 DOWN_NAP_S = 1.0
@@ -39,9 +39,9 @@ class Ticker:
             stop.wait(nap_s)
 
     def tick(self) -> float:
-        """Collects what is due, and tells how long to sleep."""
+        """Brings what is due, and returns how long to sleep."""
         if not self._due.wait_until_idle(LONGEST_NAP_S):
-            # Claimed deadlines come up again in a second; more of them than can be handled would only go round.
+            # A claimed deadline comes up again in a second, so claiming more than can be settled is no use.
             return 0
         due = self._clockwork.claim_due(self._clock.now(), self._batch)
         if due.task_ids:

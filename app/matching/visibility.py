@@ -1,7 +1,7 @@
 """Tasks as people see them.
 
-Exact place and phone go to the student who accepted, while the task lasts, and to nobody else but the elder and
-the coordinators. Before that a student sees the first word of a name.
+Exact place and phone are shown to the student who accepted, until the task ends, and besides only to the elder and the
+coordinators. Before that a student sees the first word of a name.
 """
 
 from typing import Any
@@ -47,7 +47,7 @@ def seen_by(caller: Caller, row: Any) -> TaskView:
 
 
 def _student(caller: Caller, row: Any, status: TaskStatus, mine: bool) -> Person | None:
-    """An elder may call the student while the task lasts; other students do not learn who it was."""
+    """An elder may call the student until the task ends; other students do not learn who it was."""
     if row.student_id is None or not (caller.is_coordinator or caller.role is Role.ELDER or mine):
         return None
     phone_shown = caller.is_coordinator or mine or status in HELD

@@ -1,10 +1,10 @@
-"""What can be told, and how people are addressed. The sentences are delivery's, as templates that can be edited."""
+"""The kinds of notices, and how people are addressed in them. The sentences are templates of delivery."""
 
 from enum import StrEnum
 
 
 class NoticeKind(StrEnum):
-    """Kinds of messages; phones get them as `type`."""
+    """Phones get it as `type`."""
 
     OFFER = "OFFER"
     OFFER_WITHDRAWN = "OFFER_WITHDRAWN"
@@ -22,7 +22,7 @@ class NoticeKind(StrEnum):
 
     @property
     def plan(self) -> str:
-        """The key of the plan that tells it."""
+        """The key of the plan that delivers it."""
         return f"matching.{self.value.lower()}"
 
 

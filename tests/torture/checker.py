@@ -21,7 +21,7 @@ LATE_S = 8.0
 """The bound on lateness while nothing is broken. Failpoints let a thread that holds a task's row sleep for up to 4 s,
 and a role that died takes seconds to start on a busy machine."""
 AGREED_AFTER_S = 6.0
-"""Redis has heard of whatever is older than this: the mirror compares after 2 s, every second."""
+"""Redis has been told of every change that is older than this: `RedisSync` compares after 2 s, every second."""
 
 Conn = psycopg.Connection[Any]
 
