@@ -1,49 +1,49 @@
-"""Students come and go: on and off duty, from place to place, into and out of the service.
+"""Users become available and unavailable: students go on and off duty, move, and are activated and deactivated.
 
-Whoever leaves while being asked is no longer asked. The task is locked before the student, so each function first
-looks which task that is; what came in between shows when it looks again under the student's lock, and then the
-whole is tried again.
+A student who becomes unavailable while being asked is no longer asked. The task is locked before the student, so each
+function first reads which task that is. Under the student's lock it reads that again, and if it was another task by
+then, the transaction is tried again.
 """
 
 from uuid import UUID
 
 from app.foundation.errors import NotFound
 from app.matching import deeds
-from app.matching.cascade import Settled
+from app.matching.eligibility import Obstacle
 from app.matching.errors import Overtaken
+from app.matching.follow_up import FollowUp, combined
 from app.matching.rules import MatchingRules
-from app.matching.states import HELD, TaskStatus
+from app.matching.states import OPEN
 from app.matching.store.records import Task
 from app.matching.store.stores import Store
 from app.users.models import LatLon, Role
 
 
-def set_availability(store: Store, student_id: int, on_duty: bool) -> Settled:
+def set_availability(store: Store, student_id: int, on_duty: bool) -> FollowUp:
     task = _lock_asking_task(store, student_id)
     store.lock_students([student_id])
     store.set_on_duty(student_id, on_duty)
     if on_duty:
-        return Settled(freed={student_id})
-    return _stop_asking(store, student_id, task, "OFF_DUTY")
+        return FollowUp(freed=frozenset({student_id}))
+    return _stop_asking(store, student_id, task, Obstacle.OFF_DUTY)
 
 
-def set_location(store: Store, student_id: int, spot: LatLon, rules: MatchingRules) -> Settled:
+def set_location(store: Store, student_id: int, spot: LatLon, rules: MatchingRules) -> FollowUp:
     task = _lock_asking_task(store, student_id)
-    # Only who is being asked is waited for, and only by tasks within reach of where they were.
+    # Tasks wait only for a student who is being asked, and only within reach of where the student was.
     waited: set[UUID] = set() if task is None else store.tasks_waiting_for([student_id], rules.radius_m)
     if not store.place_student(student_id, spot):
         raise NotFound("There is no such student.")
     if store.has_strayed(student_id, rules.leash_m):
-        settled = _stop_asking(store, student_id, task, "TOO_FAR")
+        follow_up = _stop_asking(store, student_id, task, Obstacle.TOO_FAR)
     else:
-        settled = Settled(freed={student_id})
-    if waited:
-        settled.again |= waited - store.tasks_waiting_for([student_id], rules.radius_m)
-    return settled
+        follow_up = FollowUp(freed=frozenset({student_id}))
+    in_vain = waited - store.tasks_waiting_for([student_id], rules.radius_m) if waited else waited
+    return combined(follow_up, FollowUp(again=frozenset(in_vain)))
 
 
-def set_active(store: Store, user_id: int, active: bool, rules: MatchingRules) -> Settled:
-    """Who leaves the service leaves no request hanging: a student's task is searched for again, an elder's is
+def set_active(store: Store, user_id: int, active: bool, rules: MatchingRules) -> FollowUp:
+    """A deactivated user leaves no request open: for a student's task the search begins again, an elder's task is
     cancelled."""
     locked = {task.id: task for task in store.lock_tasks(store.tasks_of(user_id))}
     role = store.set_active_user(user_id, active)
@@ -53,23 +53,18 @@ def set_active(store: Store, user_id: int, active: bool, rules: MatchingRules) -
         store.lock_students([user_id])
         store.set_active_student(user_id, active)
     if active:
-        return Settled(freed={user_id} if role is Role.STUDENT else set())
+        return FollowUp(freed=frozenset({user_id}) if role is Role.STUDENT else frozenset())
     if any(task_id not in locked for task_id in store.tasks_of(user_id)):
         raise Overtaken
-    settled = Settled()
-    for task in locked.values():
-        _leave(store, user_id, task, rules, settled)
-    return settled
+    return combined(*[_leave(store, user_id, task, rules) for task in locked.values()])
 
 
-def _leave(store: Store, user_id: int, task: Task, rules: MatchingRules, settled: Settled) -> None:
-    if task.elder_id == user_id and task.status in (TaskStatus.PENDING, *HELD):
-        part = deeds.end_by_cancel(store, task, tell_elder=False)
-    elif task.student_id == user_id and task.is_held:
-        part = deeds.give_back(store, task, rules)
-    else:
-        part = _stop_asking(store, user_id, task, "INACTIVE")
-    settled.merge(part)
+def _leave(store: Store, user_id: int, task: Task, rules: MatchingRules) -> FollowUp:
+    if task.elder_id == user_id and task.status in OPEN:
+        return deeds.end_by_cancel(store, task, tell_elder=False)
+    if task.student_id == user_id and task.is_held:
+        return deeds.give_back(store, task, rules)
+    return _stop_asking(store, user_id, task, Obstacle.INACTIVE)
 
 
 def _lock_asking_task(store: Store, student_id: int) -> Task | None:
@@ -77,12 +72,12 @@ def _lock_asking_task(store: Store, student_id: int) -> Task | None:
     return None if task_id is None else store.lock_task(task_id)
 
 
-def _stop_asking(store: Store, student_id: int, task: Task | None, reason: str) -> Settled:
+def _stop_asking(store: Store, student_id: int, task: Task | None, reason: Obstacle) -> FollowUp:
     asked_for = store.live_task_of_students([student_id]).get(student_id)
     if asked_for is None:
-        return Settled()
+        return FollowUp()
     if task is None or task.id != asked_for:
         raise Overtaken
-    deeds.take_back_live_offer(store, task, reason)
+    deeds.take_back_offer_to(store, task, student_id, reason)
     store.set_due(task.id)
-    return Settled(again={task.id}, lost={student_id})
+    return FollowUp(again=frozenset({task.id}), unavailable=frozenset({student_id}))

@@ -1,8 +1,8 @@
-"""What people do to a task: press, accept, reject, start, complete, withdraw, cancel, and the coordinator's hands.
+"""What people do to a task: press, accept, reject, start, complete, withdraw, cancel, move on, release, assign.
 
-Each function runs in the caller's transaction, takes the locks in the order `store/port.py` states, and returns
-what has to follow the commit. A step that frees a student leaves the next offer to a transaction of its own,
-because students are locked once in a transaction; the row says meanwhile that the next step is due.
+Each function runs in the caller's transaction, takes its locks in the order that `store/stores.py` states, and returns
+what has to follow the commit. A deed that frees a student leaves the next offer to another transaction, because
+students are locked once in a transaction; until then the row says that its next step is due.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,10 @@ from uuid import UUID
 from app.foundation.errors import IdempotencyKeyReused, InvalidValue, TooManyRequests
 from app.foundation.ids import uuid7
 from app.matching import notices
-from app.matching.cascade import Settled, settle
+from app.matching.cascade import Lists, settle
 from app.matching.contract import NewTask
 from app.matching.errors import NotAssigned, Overtaken, StudentUnavailable, TaskNotFound, too_late
+from app.matching.follow_up import FollowUp, combined, no_offer_keys
 from app.matching.rules import MatchingRules
 from app.matching.states import OfferState, TaskStatus, check_task_transition
 from app.matching.store.records import NOW, FromNow, Moved, Offer, Task
@@ -22,14 +23,12 @@ from app.matching.store.stores import Store
 from app.matching.words import NoticeKind
 from app.users.models import Caller, LatLon, Role
 
-Lists = Mapping[UUID, Sequence[int]]
-
 
 @dataclass(frozen=True)
 class Created:
     task_id: UUID
     created: bool
-    candidates: Sequence[int] = ()
+    candidates: tuple[int, ...] = ()
 
 
 # ---- the elder ----
@@ -37,17 +36,14 @@ class Created:
 
 def press(store: Store, new: NewTask, idempotency_key: str | None, rules: MatchingRules) -> Created:
     """A second press finds the task of the first one, also when both arrive at the same instant. The elder's row is
-    held until the task is there, so that whoever deactivates the elder meanwhile finds it."""
+    held until the task is there, so that a transaction that deactivates the elder meanwhile finds the task."""
     home = _home_of_elder(store, new.elder_id)
     known = _pressed_before(store, new, idempotency_key)
     if known is not None:
         return Created(known.id, False)
     if store.count_recent_tasks(new.elder_id, rules.tasks_per_minute) >= rules.tasks_per_minute:
         raise TooManyRequests("Too many new requests in a minute; wait a moment.", retry_after_s=60)
-    created = _create(store, new, new.location or home, idempotency_key, rules)
-    if created is None:
-        raise Overtaken
-    return created
+    return _create(store, new, new.location or home, idempotency_key, rules)
 
 
 def _home_of_elder(store: Store, elder_id: int) -> LatLon | None:
@@ -69,7 +65,7 @@ def _pressed_before(store: Store, new: NewTask, idempotency_key: str | None) -> 
 
 def _create(
     store: Store, new: NewTask, spot: LatLon | None, idempotency_key: str | None, rules: MatchingRules
-) -> Created | None:
+) -> Created:
     if spot is None:
         raise InvalidValue("location", "is needed, because this elder has no home on file")
     task_id = uuid7()
@@ -83,17 +79,19 @@ def _create(
         search_limit=rules.search_limit,
         idempotency_key=idempotency_key,
     )
-    return Created(task_id, True, [item.student_id for item in ranking.candidates]) if inserted else None
+    if not inserted:
+        raise Overtaken
+    return Created(task_id, True, tuple(item.student_id for item in ranking.candidates))
 
 
 # ---- the student who is being asked ----
 
 
-def accept(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
-    task, offer = _asked(store, caller, task_id)
+def accept(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> FollowUp:
+    task, offer = _offered(store, caller, task_id)
     if offer.state is OfferState.ACCEPTED:
-        return Settled()
-    if offer.state is not OfferState.PENDING or offer.overdue:
+        return FollowUp()
+    if not offer.is_answerable:
         raise too_late(offer.state)
     store.lock_students([caller.id])
     if not store.accept_offer(offer):
@@ -101,48 +99,46 @@ def accept(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) ->
     return _assign(store, task, caller.id, rules)
 
 
-def reject(store: Store, caller: Caller, task_id: UUID, lists: Lists, rules: MatchingRules) -> Settled:
-    task, offer = _asked(store, caller, task_id)
+def reject(store: Store, caller: Caller, task_id: UUID, lists: Lists, rules: MatchingRules) -> FollowUp:
+    task, offer = _offered(store, caller, task_id)
     if offer.state is OfferState.REJECTED:
-        return Settled()
-    if offer.state is not OfferState.PENDING or offer.overdue:
+        return FollowUp()
+    if not offer.is_answerable:
         raise too_late(offer.state)
     store.close_offer(offer, OfferState.REJECTED)
-    settled = settle(store, [task.id], lists, rules)
-    settled.freed.add(caller.id)
-    return settled
+    return combined(settle(store, [task.id], lists, rules), FollowUp(freed=frozenset({caller.id})))
 
 
 # ---- the student who has the task ----
 
 
-def start(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
+def start(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> FollowUp:
     task = _own(store, caller, task_id)
-    return Settled() if task.status is TaskStatus.STARTED else _start(store, task, rules)
+    return FollowUp() if task.status is TaskStatus.STARTED else _start(store, task, rules)
 
 
-def complete(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
+def complete(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> FollowUp:
     """The student starts before completing. A coordinator who completes what the student forgot to start takes the
-    task through both steps."""
+    task through both transitions."""
     task = _locked(store, task_id) if caller.is_coordinator else _own(store, caller, task_id)
     if task.status is TaskStatus.COMPLETED:
-        return Settled()
+        return FollowUp()
     if caller.is_coordinator and task.status is TaskStatus.ASSIGNED:
         _start(store, task, rules)
         task = _locked(store, task_id)
     check_task_transition(task.status, TaskStatus.COMPLETED)
-    student_id = _holder(task)
+    student_id = _student_of(task)
     store.lock_students([student_id])
     moved = store.move_task(task, TaskStatus.COMPLETED, ended_at=NOW, next_step_at=None)
     store.count_completed(student_id, rules.time_zone)
     notices.to_elder(store, task, NoticeKind.COMPLETED, student_id)
-    return _ended(task, moved, freed={student_id})
+    return _ended(task, moved, freed=frozenset({student_id}))
 
 
-def withdraw(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> Settled:
-    task, offer = _asked(store, caller, task_id)
+def withdraw(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> FollowUp:
+    task, offer = _offered(store, caller, task_id)
     if offer.state is OfferState.RELEASED:
-        return Settled()
+        return FollowUp()
     if task.student_id != caller.id:
         raise (
             too_late(offer.state)
@@ -156,50 +152,48 @@ def withdraw(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) 
 # ---- either side, and the coordinator ----
 
 
-def cancel(store: Store, caller: Caller, task_id: UUID) -> Settled:
+def cancel(store: Store, caller: Caller, task_id: UUID) -> FollowUp:
     task = _locked(store, task_id)
     if not caller.is_coordinator and task.elder_id != caller.id:
         raise TaskNotFound
     if task.status is TaskStatus.CANCELLED:
-        return Settled()
+        return FollowUp()
     return end_by_cancel(store, task, tell_elder=caller.id != task.elder_id)
 
 
-def end_by_cancel(store: Store, task: Task, *, tell_elder: bool) -> Settled:
+def end_by_cancel(store: Store, task: Task, *, tell_elder: bool) -> FollowUp:
     check_task_transition(task.status, TaskStatus.CANCELLED)
-    freed = take_back_live_offer(store, task, "CANCELLED")
+    freed = take_back_live_offers(store, task, "CANCELLED")
     moved = store.move_task(task, TaskStatus.CANCELLED, ended_at=NOW, next_step_at=None)
     if task.student_id is not None:
         store.lock_students([task.student_id])
         store.free_student(task.student_id)
         notices.to_student(store, task, NoticeKind.CANCELLED, task.student_id)
-        freed = {task.student_id}
+        freed |= {task.student_id}
     if tell_elder:
         notices.to_elder(store, task, NoticeKind.CANCELLED)
     return _ended(task, moved, freed)
 
 
-def move_on(store: Store, task_id: UUID, lists: Lists, rules: MatchingRules) -> Settled:
+def move_on(store: Store, task_id: UUID, lists: Lists, rules: MatchingRules) -> FollowUp:
     task = _locked(store, task_id)
     if task.status is not TaskStatus.PENDING:
         raise NotAssigned(f"A task that is {task.status} is not asking anybody.")
-    freed = take_back_live_offer(store, task, "MOVED_ON")
-    settled = settle(store, [task.id], lists, rules)
-    settled.freed |= freed
-    return settled
+    freed = take_back_live_offers(store, task, "MOVED_ON")
+    return combined(settle(store, [task.id], lists, rules), FollowUp(freed=freed))
 
 
-def release(store: Store, task_id: UUID, rules: MatchingRules) -> Settled:
+def release(store: Store, task_id: UUID, rules: MatchingRules) -> FollowUp:
     task = _locked(store, task_id)
     check_task_transition(task.status, TaskStatus.PENDING)
-    settled = give_back(store, task, rules)
-    notices.to_student(store, task, NoticeKind.RELEASED, _holder(task))
-    return settled
+    follow_up = give_back(store, task, rules)
+    notices.to_student(store, task, NoticeKind.RELEASED, _student_of(task))
+    return follow_up
 
 
-def assign(store: Store, task_id: UUID, student_id: int, rules: MatchingRules) -> Settled:
-    """By hand: the coordinator has talked to the student, so duty and distance do not matter. Whatever offers
-    stand in the way are taken back."""
+def assign(store: Store, task_id: UUID, student_id: int, rules: MatchingRules) -> FollowUp:
+    """The coordinator has talked to the student, so duty and distance do not matter. All offers that stand in the way
+    are taken back."""
     elsewhere = store.live_task_of_students([student_id]).get(student_id)
     wanted = {task_id} if elsewhere is None else {task_id, elsewhere}
     locked = {task.id: task for task in store.lock_tasks(wanted)}
@@ -207,37 +201,32 @@ def assign(store: Store, task_id: UUID, student_id: int, rules: MatchingRules) -
     if task is None:
         raise TaskNotFound
     if task.is_held and task.student_id == student_id:
-        return Settled()
+        return FollowUp()
     check_task_transition(task.status, TaskStatus.ASSIGNED)
     store.lock_students([student_id])
     if not store.is_active_student(student_id):
         raise InvalidValue("studentId", "is not the id of an active student")
-    freed: set[int] = set()
-    own = store.offer_of(task_id, student_id)
-    if own is None or own.state is not OfferState.PENDING:
-        freed = take_back_live_offer(store, task, "ASSIGNED_BY_HAND")
+    freed = take_back_offers_to_others(store, task, student_id, "ASSIGNED_BY_HAND")
     again = _take_back_elsewhere(store, student_id, task, locked)
     store.accept_by_hand(task.id, student_id, rules.time_zone)
-    settled = _assign(store, task, student_id, rules)
+    assigned = _assign(store, task, student_id, rules)
     notices.to_student(store, task, NoticeKind.ASSIGNED_TO_YOU, student_id)
-    settled.again |= again
-    settled.freed |= freed
-    return settled
+    return combined(assigned, FollowUp(freed=freed, again=again))
 
 
-def _take_back_elsewhere(store: Store, student_id: int, task: Task, locked: Mapping[UUID, Task]) -> set[UUID]:
+def _take_back_elsewhere(store: Store, student_id: int, task: Task, locked: Mapping[UUID, Task]) -> frozenset[UUID]:
     """Read again under the student's lock: an offer that came meanwhile belongs to a task that is not locked."""
     elsewhere = store.live_task_of_students([student_id]).get(student_id)
     if elsewhere is None or elsewhere == task.id:
-        return set()
+        return frozenset()
     if elsewhere not in locked:
         raise Overtaken
-    take_back_live_offer(store, locked[elsewhere], "ASSIGNED_BY_HAND")
+    take_back_offer_to(store, locked[elsewhere], student_id, "ASSIGNED_BY_HAND")
     store.set_due(elsewhere)
-    return {elsewhere}
+    return frozenset({elsewhere})
 
 
-# ---- pieces ----
+# ---- shared by several deeds ----
 
 
 def _locked(store: Store, task_id: UUID) -> Task:
@@ -247,8 +236,8 @@ def _locked(store: Store, task_id: UUID) -> Task:
     return task
 
 
-def _asked(store: Store, caller: Caller, task_id: UUID) -> tuple[Task, Offer]:
-    """The task and the caller's offer for it. Who was never asked does not learn that the task exists."""
+def _offered(store: Store, caller: Caller, task_id: UUID) -> tuple[Task, Offer]:
+    """The task and the caller's offer for it. A student who was never asked does not learn that the task exists."""
     task = _locked(store, task_id)
     offer = store.offer_of(task_id, caller.id)
     if offer is None or offer.state is OfferState.SKIPPED:
@@ -257,7 +246,7 @@ def _asked(store: Store, caller: Caller, task_id: UUID) -> tuple[Task, Offer]:
 
 
 def _own(store: Store, caller: Caller, task_id: UUID) -> Task:
-    task, offer = _asked(store, caller, task_id)
+    task, offer = _offered(store, caller, task_id)
     if task.student_id != caller.id:
         if offer.state is OfferState.PENDING:
             raise NotAssigned("You have not accepted this task yet.")
@@ -265,12 +254,12 @@ def _own(store: Store, caller: Caller, task_id: UUID) -> Task:
     return task
 
 
-def _holder(task: Task) -> int:
+def _student_of(task: Task) -> int:
     assert task.student_id is not None, "a held task has a student"
     return task.student_id
 
 
-def _assign(store: Store, task: Task, student_id: int, rules: MatchingRules) -> Settled:
+def _assign(store: Store, task: Task, student_id: int, rules: MatchingRules) -> FollowUp:
     if not store.take_student(student_id, task.id):
         raise StudentUnavailable("This student has another task, or is not active.")
     moved = store.move_task(
@@ -282,29 +271,26 @@ def _assign(store: Store, task: Task, student_id: int, rules: MatchingRules) -> 
         next_step_at=FromNow(rules.start_limit),
     )
     notices.to_elder(store, task, NoticeKind.ON_THE_WAY, student_id)
-    settled = Settled(lost={student_id})
-    settled.drop_keys(task.id, moved.updated_at, moved.next_step_at)
-    return settled
+    keys = no_offer_keys(task.id, moved.updated_at, moved.next_step_at)
+    return FollowUp(keys, unavailable=frozenset({student_id}))
 
 
-def _start(store: Store, task: Task, rules: MatchingRules) -> Settled:
+def _start(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
     check_task_transition(task.status, TaskStatus.STARTED)
     assert task.assigned_at is not None, "a held task was assigned"
-    # Where no step is left, it was reported as not completed before it even started; once is enough.
+    # Without a next step the task was reported as not completed before it was started; once is enough.
     complete_by = None if task.next_step_at is None else task.assigned_at + rules.complete_limit
     moved = store.move_task(task, TaskStatus.STARTED, started_at=NOW, next_step_at=complete_by)
     notices.to_elder(store, task, NoticeKind.STARTED, task.student_id)
-    settled = Settled()
-    settled.drop_keys(task.id, moved.updated_at, moved.next_step_at)
-    return settled
+    return FollowUp(no_offer_keys(task.id, moved.updated_at, moved.next_step_at))
 
 
-def give_back(store: Store, task: Task, rules: MatchingRules) -> Settled:
+def give_back(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
     """ASSIGNED or STARTED to PENDING: the search begins again, without the student who had the task."""
-    student_id = _holder(task)
+    student_id = _student_of(task)
     store.lock_students([student_id])
     accepted = store.offer_of(task.id, student_id)
-    assert accepted is not None, "whoever holds a task has accepted an offer for it"
+    assert accepted is not None, "the student of a held task has accepted an offer for it"
     store.close_offer(accepted, OfferState.RELEASED)
     store.free_student(student_id)
     store.move_task(
@@ -317,20 +303,33 @@ def give_back(store: Store, task: Task, rules: MatchingRules) -> Settled:
         next_step_at=NOW,
     )
     notices.to_elder(store, task, NoticeKind.SEARCHING_AGAIN, student_id)
-    return Settled(again={task.id}, freed={student_id})
+    return FollowUp(again=frozenset({task.id}), freed=frozenset({student_id}))
 
 
-def take_back_live_offer(store: Store, task: Task, reason: str) -> set[int]:
-    """The students, one or none, who were being asked and now are not."""
-    live = store.live_offers([task.id]).get(task.id)
-    if live is None:
-        return set()
-    store.close_offer(live, OfferState.WITHDRAWN, reason)
-    notices.offer_taken_back(store, task.id, live.student_id)
-    return {live.student_id}
+def take_back_live_offers(store: Store, task: Task, reason: str) -> frozenset[int]:
+    """Returns the students who were being asked and now are not."""
+    return _take_back(store, _live(store, task), reason)
 
 
-def _ended(task: Task, moved: Moved, freed: set[int]) -> Settled:
-    settled = Settled(freed=freed)
-    settled.drop_keys(task.id, moved.updated_at)
-    return settled
+def take_back_offers_to_others(store: Store, task: Task, student_id: int, reason: str) -> frozenset[int]:
+    others = [offer for offer in _live(store, task) if offer.student_id != student_id]
+    return _take_back(store, others, reason)
+
+
+def take_back_offer_to(store: Store, task: Task, student_id: int, reason: str) -> None:
+    _take_back(store, [offer for offer in _live(store, task) if offer.student_id == student_id], reason)
+
+
+def _live(store: Store, task: Task) -> list[Offer]:
+    return store.live_offers([task.id]).get(task.id, [])
+
+
+def _take_back(store: Store, offers: Sequence[Offer], reason: str) -> frozenset[int]:
+    for offer in offers:
+        store.close_offer(offer, OfferState.WITHDRAWN, reason)
+        notices.offer_taken_back(store, offer.task_id, offer.student_id)
+    return frozenset(offer.student_id for offer in offers)
+
+
+def _ended(task: Task, moved: Moved, freed: frozenset[int]) -> FollowUp:
+    return FollowUp(no_offer_keys(task.id, moved.updated_at), freed=freed)

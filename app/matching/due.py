@@ -1,7 +1,7 @@
-"""Tasks whose next step is due, collected from listener, ticker and reconciler, and handled together.
+"""Tasks whose next step is due, collected from listener, ticker and reconciler, and settled together.
 
-One thread takes them, as many as there are, in one transaction. An id that is already here, or in hand at this
-moment, is not taken twice: the ticker makes Redis fire the event for what it has just claimed itself.
+One thread takes as many as there are and settles them in one transaction. An id that waits here already, or is being
+settled now, is not taken twice: the ticker makes Redis fire the event for what it has just claimed itself.
 """
 
 import threading
@@ -14,14 +14,14 @@ import structlog
 
 from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint
-from app.matching.cascade import Settled
+from app.matching.follow_up import FollowUp
 from app.matching.metrics import MatcherMetrics
 from app.matching.runner import CascadeRunner
 
 log = structlog.get_logger(__name__)
 
 SOON = timedelta(seconds=2)
-"""An event can come a moment before the deadline, when Redis's clock is ahead; then we wait here for the rest."""
+"""An event can come a moment before the deadline, when Redis's clock is ahead; then the task waits here."""
 LOCKED_RETRY_S = 0.2
 FAILED_RETRY_S = 0.5
 LONGEST_RETRY_S = 60.0
@@ -29,21 +29,21 @@ SHORTEST_WAIT_S = 0.05
 
 
 class DueTasks:
-    def __init__(self, conductor: CascadeRunner, metrics: MatcherMetrics, batch: int) -> None:
-        self._conductor = conductor
+    def __init__(self, runner: CascadeRunner, metrics: MatcherMetrics, batch: int) -> None:
+        self._runner = runner
         self._metrics = metrics
         self._batch = batch
         self._changed = threading.Condition()
         self._ready: dict[UUID, None] = {}  # a dict keeps the order in which they came
-        self._in_hand: set[UUID] = set()
+        self._running: set[UUID] = set()
         self._later: dict[UUID, float] = {}  # when to look again, by the monotonic clock
         self._failures: dict[UUID, int] = {}
         self._stopping = False
 
     def add(self, task_ids: Iterable[UUID], room: int | None = None) -> int:
-        """How many of them are new here. With `room`, no more are taken than leave so many waiting."""
+        """Returns how many of them are new here. With `room`, no more are taken than fill it."""
         with self._changed:
-            new = [task_id for task_id in task_ids if task_id not in self._in_hand and task_id not in self._ready]
+            new = [task_id for task_id in task_ids if task_id not in self._running and task_id not in self._ready]
             if room is not None:
                 new = new[: max(room - len(self._ready), 0)]
             for task_id in new:
@@ -52,20 +52,20 @@ class DueTasks:
             self._changed.notify_all()
         return len(new)
 
-    def strangers(self, task_ids: Iterable[UUID]) -> set[UUID]:
-        """Those of whom nobody has told yet."""
+    def unknown(self, task_ids: Iterable[UUID]) -> set[UUID]:
+        """Those that nothing has brought here yet."""
         with self._changed:
-            return set(task_ids) - self._ready.keys() - self._in_hand - self._later.keys()
+            return set(task_ids) - self._ready.keys() - self._running - self._later.keys()
 
     def wait_until_idle(self, timeout_s: float) -> bool:
-        """Whether everything that came so far has been handled. What is due meanwhile is taken together next time:
-        two threads that work at once would only take the interpreter from each other."""
+        """True once all that came so far has been settled. What falls due meanwhile is taken together next time: two
+        threads that work at once would only take the interpreter from each other."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._stopping or not (self._ready or self._in_hand), timeout_s)
+            return self._changed.wait_for(lambda: self._stopping or not (self._ready or self._running), timeout_s)
 
     def backlog(self) -> int:
         with self._changed:
-            return len(self._ready) + len(self._in_hand)
+            return len(self._ready) + len(self._running)
 
     def run(self) -> None:
         while True:
@@ -74,26 +74,26 @@ class DueTasks:
                 return
             self._try(ids)
             with self._changed:
-                self._in_hand.clear()
+                self._running.clear()
                 self._changed.notify_all()
 
     def _try(self, ids: list[UUID]) -> None:
-        """Whatever goes wrong, these tasks are still due and are tried again, here or by another matcher. One that
-        nobody can settle must not hold back those it is together with, so the rest is settled without it."""
+        """After any error these tasks are still due, and are tried again, here or by another matcher. A task that
+        cannot be settled must not hold back the others of its batch, so they are settled without it."""
         try:
-            self._handle(ids)
+            self._settle(ids)
         except Unavailable as error:
             log.warning("due_tasks_put_off", tasks=len(ids), code=error.code)
             self._put_off(ids, FAILED_RETRY_S)
         except Exception as error:
             log.error("due_tasks_failed", tasks=len(ids), error_type=type(error).__name__, exc_info=len(ids) == 1)
             if len(ids) == 1:
-                self._put_off(ids, self._ever_longer(ids[0]))
+                self._put_off(ids, self._longer_each_time(ids[0]))
             else:
                 self._try(ids[: len(ids) // 2])
                 self._try(ids[len(ids) // 2 :])
 
-    def _ever_longer(self, task_id: UUID) -> float:
+    def _longer_each_time(self, task_id: UUID) -> float:
         self._failures[task_id] = failures = self._failures.get(task_id, 0) + 1
         return min(FAILED_RETRY_S * 2**failures, LONGEST_RETRY_S)
 
@@ -112,7 +112,7 @@ class DueTasks:
                     ids = list(self._ready)[: self._batch]
                     for task_id in ids:
                         del self._ready[task_id]
-                    self._in_hand = set(ids)
+                    self._running = set(ids)
                     return ids
                 self._changed.wait(self._nap_s())
 
@@ -125,20 +125,20 @@ class DueTasks:
     def _nap_s(self) -> float | None:
         return max(min(self._later.values()) - time.monotonic(), 0) if self._later else None
 
-    def _handle(self, ids: list[UUID]) -> None:
+    def _settle(self, ids: list[UUID]) -> None:
         failpoint("due.taken")
-        settled = self._conductor.advance(ids, skip_locked=True)
-        self._metrics.note(settled)
+        follow_up = self._runner.advance(ids, skip_locked=True)
+        self._metrics.count(follow_up.figures)
         for task_id in ids:
             self._failures.pop(task_id, None)
-        self._put_off([task_id for task_id in ids if task_id not in settled.keys], LOCKED_RETRY_S)
-        self._watch_the_nearly_due(ids, settled)
+        self._put_off([task_id for task_id in ids if task_id not in follow_up.keys], LOCKED_RETRY_S)
+        self._keep_those_due_soon(ids, follow_up)
 
-    def _watch_the_nearly_due(self, ids: list[UUID], settled: Settled) -> None:
-        now = self._conductor.clock.now()
+    def _keep_those_due_soon(self, ids: list[UUID], follow_up: FollowUp) -> None:
+        now = self._runner.clock.now()
         with self._changed:
             for task_id in ids:
-                keys = settled.keys.get(task_id)
+                keys = follow_up.keys.get(task_id)
                 if keys is not None and keys.next_step_at is not None and keys.next_step_at - now < SOON:
                     wait_s = (keys.next_step_at - now).total_seconds()
                     self._later[task_id] = time.monotonic() + max(wait_s, SHORTEST_WAIT_S)

@@ -1,8 +1,8 @@
-"""What the matcher tells Prometheus."""
+"""Metrics of the matcher."""
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from app.matching.cascade import Settled
+from app.matching.follow_up import Figures
 
 
 class MatcherMetrics:
@@ -19,12 +19,12 @@ class MatcherMetrics:
         self.searches_ended = Counter("yaninda_searches_ended", "Searches that found nobody.", registry=registry)
         self.found_by_sweep = Counter(
             "yaninda_due_found_by_sweep",
-            "Due tasks that neither event nor ticker had brought or would have brought.",
+            "Due tasks that the sweep found and that neither event nor ticker would have brought.",
             registry=registry,
         )
 
-    def note(self, settled: Settled) -> None:
-        for seconds in settled.late_s:
+    def count(self, figures: Figures) -> None:
+        for seconds in figures.late_s:
             self.lateness.observe(seconds)
-        self.offers.inc(settled.offered)
-        self.searches_ended.inc(settled.ended)
+        self.offers.inc(figures.offered)
+        self.searches_ended.inc(figures.ended)

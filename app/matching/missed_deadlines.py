@@ -1,8 +1,8 @@
-"""Steps that are due and that nobody would ever have brought, were it not for the sweep.
+"""Deadlines that only the sweep finds.
 
-Found by the sweep is much that is on its way: it fell due this moment, another matcher has it in hand, or a ticker has
-a thousand others before it. Lost is what event and ticker let slip: an event nobody heard, a deadline Redis was never
-told of or has forgotten. In a healthy copy there are none.
+Most of what the sweep finds is on its way: it fell due this moment, another matcher is settling it, or a ticker has a
+thousand others before it. A deadline is missed if neither event nor ticker will bring it: no listener heard the event,
+and Redis was never told of the deadline or has forgotten it. In a healthy copy there are none.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from app.matching.store.stores import Stores
 from app.redis_store.contract import Clockwork, RedisUnavailable
 
 TOLD_AFTER = timedelta(seconds=1)
-"""Longer than it takes from a commit until Redis has been told of it, and no longer than the shortest offer."""
+"""Longer than the time from a commit until Redis is told of it, and no longer than the shortest offer."""
 
 
 class MissedDeadlines:
     def __init__(self, stores: Stores, clockwork: Clockwork | None, clock: Clock, due: DueTasks, batch: int) -> None:
-        """The clockwork is the ticker's; None where there is no ticker."""
+        """`clockwork` is the one that the ticker claims from; None where there is no ticker."""
         self._stores = stores
         self._clockwork = clockwork
         self._clock = clock
@@ -28,16 +28,16 @@ class MissedDeadlines:
         self._batch = batch
 
     def find(self) -> set[UUID]:
-        lost = self._due.strangers(self._overdue())
-        lost -= self._will_come(sorted(lost))
-        # What was handled while we looked is not lost, so there is a second look at what seems to be.
-        return lost & set(self._overdue()) if lost else lost
+        missed = self._due.unknown(self._overdue())
+        missed -= self._brought_by_ticker(sorted(missed))
+        # A task that was settled since the first look is not missed, so there is a second look.
+        return missed & set(self._overdue()) if missed else missed
 
     def _overdue(self) -> list[UUID]:
         with self._stores.reading() as store:
             return store.due_and_unchanged(self._batch, TOLD_AFTER)
 
-    def _will_come(self, task_ids: Sequence[UUID]) -> set[UUID]:
+    def _brought_by_ticker(self, task_ids: Sequence[UUID]) -> set[UUID]:
         if self._clockwork is None:
             return set()
         try:

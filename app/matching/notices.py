@@ -1,33 +1,35 @@
-"""Who is told what. Every message is a plan that delivery carries out, asked for in the transaction that gives the
-reason for it; which channels it takes and how it is worded is the operator's to change."""
+"""Who is notified of what. Every notice is an action that delivery carries out by a plan. It is requested on the
+connection of the transaction that gives the reason for it, so both are committed together. An operator may change which
+channels a plan uses and what its templates say."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from app.delivery import service as delivery
 from app.delivery.contract import NewAction, Priority
 from app.matching.rules import MatchingRules
-from app.matching.store.records import Fact, Reader, Task
+from app.matching.store.records import Fact, NamedPerson, Task
 from app.matching.store.stores import Store
 from app.matching.words import NoticeKind, first_name
 
 
-def _tell(
-    person_id: int, message: NoticeKind, task_id: UUID, priority: Priority = Priority.HIGH, **variables: Any
+def _notice(
+    person_id: int, kind: NoticeKind, task_id: UUID, priority: Priority = Priority.HIGH, **variables: Any
 ) -> NewAction:
     return NewAction(
-        plan=message.plan,
+        plan=kind.plan,
         person_id=person_id,
         variables=variables,
-        data=_data(message, task_id),
+        data=_data(kind, task_id),
         task_id=task_id,
         priority=priority,
     )
 
 
-def _data(message: NoticeKind, task_id: UUID, deadline: datetime | None = None) -> dict[str, str]:
-    data = {"type": message.value, "taskId": str(task_id)}
+def _data(kind: NoticeKind, task_id: UUID, deadline: datetime | None = None) -> dict[str, str]:
+    data = {"type": kind.value, "taskId": str(task_id)}
     if deadline is not None:
         data["deadline"] = deadline.isoformat().replace("+00:00", "Z")
     return data
@@ -35,11 +37,10 @@ def _data(message: NoticeKind, task_id: UUID, deadline: datetime | None = None) 
 
 def offers(store: Store, asked: Sequence[Fact], deadlines: Mapping[UUID, datetime], rules: MatchingRules) -> None:
     seconds = int(rules.offer_ttl.total_seconds())
-    # The same for all of them, so that delivery has to put it into words only once.
+    # The same for all of them, so that delivery renders the template only once.
     variables = {"minutes": seconds // 60, "seconds": seconds}
-    store.enqueue(
-        [_offer(fact, deadlines[fact.task_id], variables) for fact in asked if fact.task_id in deadlines],
-    )
+    offered = [fact for fact in asked if fact.task_id in deadlines]
+    delivery.request_actions(store.conn, [_offer(fact, deadlines[fact.task_id], variables) for fact in offered])
 
 
 def _offer(asked: Fact, deadline: datetime, variables: dict[str, Any]) -> NewAction:
@@ -55,49 +56,53 @@ def _offer(asked: Fact, deadline: datetime, variables: dict[str, Any]) -> NewAct
 
 
 def offer_taken_back(store: Store, task_id: UUID, student_id: int) -> None:
-    """The popup closes. Words are not shown: the student has done nothing and has nothing to do."""
-    store.cancel_waiting(task_id, [student_id], NoticeKind.OFFER)
-    store.enqueue([_tell(student_id, NoticeKind.OFFER_WITHDRAWN, task_id)])
+    """The app closes the offer. No text is shown, because the student has done nothing and has nothing to do."""
+    delivery.cancel_actions(store.conn, task_id, [student_id], NoticeKind.OFFER)
+    delivery.request_actions(store.conn, [_notice(student_id, NoticeKind.OFFER_WITHDRAWN, task_id)])
 
 
-def to_elder(store: Store, task: Task, message: NoticeKind, student_id: int | None = None) -> None:
+def to_elder(store: Store, task: Task, kind: NoticeKind, student_id: int | None = None) -> None:
     about: dict[str, Any] = {} if student_id is None else {"student": _first_name_of(store, student_id)}
-    store.enqueue([_tell(task.elder_id, message, task.id, **about)])
+    delivery.request_actions(store.conn, [_notice(task.elder_id, kind, task.id, **about)])
 
 
-def to_student(store: Store, task: Task, message: NoticeKind, student_id: int) -> None:
-    store.enqueue([_tell(student_id, message, task.id, elder=_first_name_of(store, task.elder_id))])
+def to_student(store: Store, task: Task, kind: NoticeKind, student_id: int) -> None:
+    elder = _first_name_of(store, task.elder_id)
+    delivery.request_actions(store.conn, [_notice(student_id, kind, task.id, elder=elder)])
 
 
 def _first_name_of(store: Store, person_id: int) -> str:
-    return first_name(store.readers([person_id])[person_id].name)
+    return first_name(store.people([person_id])[person_id].name)
 
 
 def nobody_found(store: Store, tasks: Sequence[Task]) -> None:
-    """The elder's plan has a step for whoever is on call, who has to know whom to ring."""
-    elders = store.readers([task.elder_id for task in tasks]) if tasks else {}
-    told: list[NewAction] = []
+    """The elder's plan has a step for the person on call, who needs the elder's name and phone."""
+    elders = store.people([task.elder_id for task in tasks]) if tasks else {}
+    new: list[NewAction] = []
     for task in tasks:
         elder = elders[task.elder_id]
-        told.append(_tell(elder.id, NoticeKind.NOBODY_FOUND, task.id, Priority.URGENT, **_caller(elder)))
-        told += _to_coordinators(store, task, NoticeKind.NOBODY_FOUND_FOR, elder)
-    store.enqueue(told)
+        new.append(_notice(elder.id, NoticeKind.NOBODY_FOUND, task.id, Priority.URGENT, **_name_and_phone(elder)))
+        new += _to_coordinators(store, task, NoticeKind.NOBODY_FOUND_FOR, elder)
+    delivery.request_actions(store.conn, new)
 
 
 def overdue(store: Store, task: Task, *, not_started: bool) -> None:
     assert task.student_id is not None, "only a held task is overdue"
-    people = store.readers([task.elder_id, task.student_id])
-    message = NoticeKind.NOT_STARTED if not_started else NoticeKind.NOT_COMPLETED
+    people = store.people([task.elder_id, task.student_id])
+    kind = NoticeKind.NOT_STARTED if not_started else NoticeKind.NOT_COMPLETED
     student = people[task.student_id].name
-    store.enqueue(_to_coordinators(store, task, message, people[task.elder_id], student=student))
+    new = _to_coordinators(store, task, kind, people[task.elder_id], student=student)
+    delivery.request_actions(store.conn, new)
 
 
-def _to_coordinators(store: Store, task: Task, message: NoticeKind, elder: Reader, **variables: Any) -> list[NewAction]:
+def _to_coordinators(
+    store: Store, task: Task, kind: NoticeKind, elder: NamedPerson, **variables: Any
+) -> list[NewAction]:
     return [
-        _tell(coordinator_id, message, task.id, Priority.URGENT, **_caller(elder), **variables)
+        _notice(coordinator_id, kind, task.id, Priority.URGENT, **_name_and_phone(elder), **variables)
         for coordinator_id in store.coordinators(task.elder_id)
     ]
 
 
-def _caller(elder: Reader) -> dict[str, Any]:
+def _name_and_phone(elder: NamedPerson) -> dict[str, Any]:
     return {"elder": elder.name, "phone": elder.phone}

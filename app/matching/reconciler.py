@@ -1,4 +1,5 @@
-"""Sweeps PostgreSQL every few seconds for what event and ticker did not bring, and keeps Redis true to it."""
+"""Sweeps PostgreSQL every few seconds for due tasks that event and ticker did not bring, and makes Redis agree with
+PostgreSQL."""
 
 import threading
 
@@ -14,26 +15,26 @@ from app.matching.store.stores import Stores
 log = structlog.get_logger(__name__)
 
 RARELY_S = 30.0
-"""Switched off, it still sweeps at the start, after every reconnect, and this often: some steps, such as the end of a
-search that waits for somebody, have no key of their own whose end Redis could tell."""
+"""A reconciler that is switched off still sweeps at the start, after every reconnect, and this often: some deadlines,
+such as the end of a search that waits for a student, have no key whose expiry Redis could report."""
 
 
 class Reconciler:
     def __init__(
         self,
         stores: Stores,
-        mirror: RedisSync,
+        redis_sync: RedisSync,
         due: DueTasks,
-        lost: MissedDeadlines,
+        missed: MissedDeadlines,
         metrics: MatcherMetrics,
         *,
         batch: int,
         interval_s: float,
     ) -> None:
         self._stores = stores
-        self._mirror = mirror
+        self._redis_sync = redis_sync
         self._due = due
-        self._lost = lost
+        self._missed = missed
         self._metrics = metrics
         self._batch = batch
         self._interval_s = interval_s
@@ -55,12 +56,12 @@ class Reconciler:
 
     def sweep(self) -> None:
         self.collect_due()
-        self._mirror.refresh()
+        self._redis_sync.refresh()
 
     def collect_due(self) -> None:
         with self._stores.reading() as store:
             due = store.due_tasks(self._batch)
-        if due and (lost := self._lost.find()):
-            self._metrics.found_by_sweep.inc(len(lost))
-            log.warning("lost_steps_found", tasks=len(lost))
+        if due and (missed := self._missed.find()):
+            self._metrics.found_by_sweep.inc(len(missed))
+            log.warning("missed_deadlines_found", tasks=len(missed))
         self._due.add(due)

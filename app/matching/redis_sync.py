@@ -1,4 +1,4 @@
-"""Keeps Redis true to PostgreSQL: fills it when it was emptied, and finds what it was not told."""
+"""Makes Redis agree with PostgreSQL: fills it after it was emptied, and finds changes that it was not told of."""
 
 import time
 from collections import deque
@@ -21,12 +21,12 @@ log = structlog.get_logger(__name__)
 
 CHUNK = 500
 COMPARED_AT_ONCE = 50
-BREATH_S = 0.005
-"""In small bites and with time in between: whoever reads many rows keeps interpreter and stores from the thread that
+PAUSE_S = 0.005
+"""A pause between small reads: a thread that reads many rows at once keeps interpreter and stores from the thread that
 has deadlines to meet."""
 LISTS_AT_ONCE = 100
 CHECK_AFTER = timedelta(seconds=2)
-"""What changed is compared with Redis once, this long afterwards: by then whoever made the change has told it, or has
+"""A change is compared with Redis once, this long afterwards: by then the process that made it has told Redis, or has
 died before it could. It is longer than any transaction waits for a lock."""
 LOOK_BACK = timedelta(seconds=10)
 
@@ -47,8 +47,8 @@ class RedisSync:
         self.restore_lists(LISTS_AT_ONCE)
 
     def restore(self) -> None:
-        """Redis was emptied, or missed something: deadlines and offers are written again. Lists follow bit by bit;
-        whoever needs one before gets it from PostgreSQL."""
+        """Redis was emptied, or missed something: deadlines and offers are written again. Lists follow bit by bit; a
+        task that needs one earlier is ranked by PostgreSQL."""
         log.info("redis_is_being_rebuilt")
         token = self._clockwork.begin_rebuild()
         failpoint("rebuild.begun")
@@ -72,7 +72,7 @@ class RedisSync:
                     self._fill(store, task)
 
     def compare(self) -> None:
-        """Every change is looked at once, in the order of time: has Redis been told of it?"""
+        """Looks at every change once, in the order of time, and tells Redis of those that it does not know."""
         until = self._clock.now() - CHECK_AFTER
         since = self._compared_until or until - LOOK_BACK
         while changed := self._changed(since, until):
@@ -83,7 +83,7 @@ class RedisSync:
                 failpoint("compare.missed")
                 self._show(self._standings(missed))
             since = max(changed.values())
-            time.sleep(BREATH_S)
+            time.sleep(PAUSE_S)
         self._compared_until = until
 
     def _open_after(self, last: UUID) -> Sequence[Standing]:

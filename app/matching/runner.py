@@ -1,11 +1,10 @@
 """Runs the cascade: transactions first, then the hints that follow each commit.
 
-Redis is asked before a transaction and told after it, never inside. When it does not answer, PostgreSQL ranks
-anew, and the reconciler repairs the keys later.
+Redis is read before a transaction and written after it, never inside. When it does not answer, PostgreSQL ranks anew,
+and the reconciler repairs the keys later.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 from uuid import UUID
 
@@ -13,16 +12,17 @@ import structlog
 
 from app.foundation.clock import Clock
 from app.foundation.failpoints import failpoint
-from app.matching.cascade import Settled, settle
+from app.matching.cascade import Lists, settle
+from app.matching.follow_up import FollowUp, combined
 from app.matching.rules import MatchingRules
 from app.matching.store.stores import Store, Stores
-from app.redis_store.contract import Clockwork, ListChange, RedisUnavailable
+from app.redis_store.contract import Clockwork, RedisUnavailable
 
 log = structlog.get_logger(__name__)
 Seen = TypeVar("Seen")
 
 ROUNDS = 20
-"""A task whose choice is overtaken every time is left to the matcher after so many tries; its row says it is due."""
+"""A task whose choice is overtaken every time is left to the matcher after these. Its row says that it is due."""
 
 
 class CascadeRunner:
@@ -32,90 +32,89 @@ class CascadeRunner:
         self.clock = clock
         self.rules = rules
 
-    def lists(self, task_ids: Sequence[UUID]) -> dict[UUID, list[int]]:
-        """The candidate lists; none where Redis does not answer."""
+    def lists(self, task_ids: Sequence[UUID]) -> Lists:
+        """The candidate lists as Redis has them; none where it does not answer."""
         try:
-            return self.clockwork.peek(task_ids, self.rules.cap)
+            return Lists(self.clockwork.peek(task_ids, self.rules.cap))
         except RedisUnavailable:
             log.warning("candidate_lists_unreachable", tasks=len(task_ids))
-            return {}
+            return Lists({})
 
-    def advance(
-        self, task_ids: Iterable[UUID], *, skip_locked: bool = False, lists: Mapping[UUID, Sequence[int]] | None = None
-    ) -> Settled:
-        """Settles these tasks, and whatever that sets free, until there is nothing left to do now."""
+    def advance(self, task_ids: Iterable[UUID], *, skip_locked: bool = False) -> FollowUp:
+        """Settles these tasks and all that follows from it, until nothing is left to do now."""
         ids = sorted(set(task_ids))
         if not ids:
-            return Settled()
-        if lists is None:
-            lists = self.lists(ids)
+            return FollowUp()
+        lists = self.lists(ids)
         failpoint("advance.listed")
         with self.stores.transaction() as store:
-            settled = settle(store, ids, lists, self.rules, skip_locked=skip_locked)
+            follow_up = settle(store, ids, lists, self.rules, skip_locked=skip_locked)
             failpoint("advance.before_commit")
         failpoint("advance.committed")
-        return self.follow_up(settled, skip_locked=skip_locked)
-
-    def follow_up(self, settled: Settled, *, skip_locked: bool = False) -> Settled:
-        """After a commit: Redis is told, overtaken tasks try again, freed students are offered to who waits, and
-        who waits for a student that is lost looks for another, or ends.
-
-        A task that begins to wait looks once more after it has said so. Whoever is freed looks for waiting tasks
-        after saying so; so one of the two sees the other, and nobody sleeps through.
-        """
-        total = Settled()
-        fruitless: set[UUID] = set()
-        for _ in range(ROUNDS):
-            self.show(settled)
-            failpoint("follow_up.shown")
-            began_to_wait = settled.waiting - total.waiting
-            total.merge(settled)
-            if settled.offered:
-                fruitless.clear()
-            # All who were freed so far, not only those of this round: another process may have given the task that
-            # was meant for one of them to somebody else, and then there may be a next task.
-            ids = settled.again | began_to_wait | (self._waiting_for(total) - fruitless)
-            if not ids:
-                break
-            fruitless |= ids
-            lists = self.lists(sorted(ids))
-            with self.stores.transaction() as store:
-                settled = settle(store, sorted(ids), lists, self.rules, skip_locked=skip_locked)
-                failpoint("follow_up.before_commit")
-            failpoint("follow_up.committed")
-        else:
-            self.show(settled)
-            total.merge(settled)
-            log.warning("cascade_left_to_the_matcher", tasks=len(settled.again))
-        return total
-
-    def show(self, settled: Settled) -> None:
-        try:
-            self.clockwork.apply(list(settled.keys.values()), self.clock.now())
-        except RedisUnavailable:
-            log.warning("redis_not_told", tasks=len(settled.keys))
-
-    def _waiting_for(self, settled: Settled) -> set[UUID]:
-        waiting: set[UUID] = set()
-        if settled.freed or settled.lost:
-            with self.stores.reading() as store:
-                if settled.freed:
-                    waiting |= store.oldest_waiting_tasks(settled.freed, self.rules.radius_m)
-                if settled.lost:
-                    waiting |= store.tasks_waiting_for(settled.lost, self.rules.radius_m)
-        return waiting
+        return self.follow_up(follow_up, skip_locked=skip_locked)
 
     def first_offer(self, task_id: UUID, candidates: Sequence[int], look: Callable[[Store], Seen]) -> Seen:
-        """The list has just been made and is not in Redis yet, so what remains of it is written there whole.
-        `look` reads what the offer's transaction left."""
+        """`look` reads what the offer's transaction has written, before its commit."""
+        new = Lists({task_id: candidates}, are_new=True)
         with self.stores.transaction() as store:
-            settled = settle(store, [task_id], {task_id: candidates}, self.rules)
+            follow_up = settle(store, [task_id], new, self.rules)
             failpoint("first_offer.before_commit")
             seen = look(store)
-        keys = settled.keys.get(task_id)
-        if keys is not None and keys.list_change is ListChange.KEEP:
-            left = [item for item in candidates if item not in keys.ids and item != keys.student_id]
-            settled.keys[task_id] = replace(keys, list_change=ListChange.REPLACE, ids=left)
         failpoint("first_offer.committed")
-        self.follow_up(settled)
+        self.follow_up(follow_up)
         return seen
+
+    def follow_up(self, latest: FollowUp, *, skip_locked: bool = False) -> FollowUp:
+        """After a commit: Redis is told, tasks that were overtaken are settled again, freed students are offered to
+        tasks that wait, and tasks that waited for a student who is unavailable now look for another, or end.
+
+        A task that begins to wait is settled once more after its row says so, and a freed student looks for waiting
+        tasks after their row says so. So one of the two sees the other, and no task sleeps through.
+
+        Returns the sum of what followed.
+        """
+        total = FollowUp()
+        fruitless: frozenset[UUID] = frozenset()
+        for _ in range(ROUNDS):
+            self._tell_redis(latest)
+            failpoint("follow_up.shown")
+            began_to_wait = latest.began_to_wait - total.began_to_wait
+            total = combined(total, latest)
+            if latest.figures.offered:
+                fruitless = frozenset()
+            # All students who were freed so far, not only those of this round: another process may have given the task
+            # that was meant for one of them to somebody else, and then there may be a next task.
+            ids = latest.again | began_to_wait | (self._waiting_for(total) - fruitless)
+            if not ids:
+                return total
+            fruitless |= ids
+            latest = self._settle_again(sorted(ids), skip_locked)
+        self._tell_redis(latest)
+        log.warning("cascade_left_to_the_matcher", tasks=len(latest.again))
+        return combined(total, latest)
+
+    def _settle_again(self, ids: Sequence[UUID], skip_locked: bool) -> FollowUp:
+        lists = self.lists(ids)
+        with self.stores.transaction() as store:
+            follow_up = settle(store, ids, lists, self.rules, skip_locked=skip_locked)
+            failpoint("follow_up.before_commit")
+        failpoint("follow_up.committed")
+        return follow_up
+
+    def _tell_redis(self, follow_up: FollowUp) -> None:
+        try:
+            self.clockwork.apply(list(follow_up.keys.values()), self.clock.now())
+        except RedisUnavailable:
+            log.warning("redis_not_told", tasks=len(follow_up.keys))
+
+    def _waiting_for(self, total: FollowUp) -> frozenset[UUID]:
+        """Tasks that wait for a student who was freed, or wait in vain for one who is unavailable."""
+        if not total.freed and not total.unavailable:
+            return frozenset()
+        waiting: set[UUID] = set()
+        with self.stores.reading() as store:
+            if total.freed:
+                waiting |= store.oldest_waiting_tasks(total.freed, self.rules.radius_m)
+            if total.unavailable:
+                waiting |= store.tasks_waiting_for(total.unavailable, self.rules.radius_m)
+        return frozenset(waiting)

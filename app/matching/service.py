@@ -1,4 +1,4 @@
-"""The door to matching for everybody outside: each call is one transaction, then the hints that follow it."""
+"""The front door of matching: each call is one transaction, then the hints that follow its commit."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,9 +11,9 @@ from app.foundation.clock import Clock
 from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint
 from app.matching import availability, deeds
-from app.matching.cascade import Settled
 from app.matching.contract import MyOffer, NewTask, OfferView, Page, Pressed, TaskView
 from app.matching.errors import Overtaken
+from app.matching.follow_up import FollowUp
 from app.matching.rules import MatchingRules
 from app.matching.runner import CascadeRunner
 from app.matching.states import TaskStatus
@@ -22,8 +22,7 @@ from app.redis_store.contract import Clockwork
 from app.users.models import Caller, LatLon
 
 TRIES = 5
-Lists = dict[UUID, list[int]]
-Step = Callable[[Store], Settled]
+Deed = Callable[[Store], FollowUp]
 Result = TypeVar("Result")
 log = structlog.get_logger(__name__)
 
@@ -37,7 +36,7 @@ class Matching:
     # ---- the elder ----
 
     def press(self, caller: Caller, new: NewTask, idempotency_key: str | None = None) -> Pressed:
-        created = self._try(lambda store: deeds.press(store, new, idempotency_key, self.rules))
+        created = self._commit(lambda store: deeds.press(store, new, idempotency_key, self.rules))
         task_id = created.task_id
         if not created.created:
             return Pressed(self.task(caller, task_id), False)
@@ -48,54 +47,54 @@ class Matching:
             # The request is committed, and due: the matcher makes the first offer.
             log.warning("first_offer_left_to_the_matcher", code=error.code)
             view = self.task(caller, task_id)
-        # The answer to a press is about the press; what came of it so fast is told by a message.
+        # The answer is about the press. What followed so fast is said by a notification.
         return Pressed(_as_pressed(view), True)
 
     # ---- the student ----
 
     def accept(self, caller: Caller, task_id: UUID) -> TaskView:
-        return self._step(caller, task_id, lambda store: deeds.accept(store, caller, task_id, self.rules))
+        return self._do(caller, task_id, lambda store: deeds.accept(store, caller, task_id, self.rules))
 
     def reject(self, caller: Caller, task_id: UUID) -> TaskView:
         lists = self.runner.lists([task_id])
-        return self._step(caller, task_id, lambda store: deeds.reject(store, caller, task_id, lists, self.rules))
+        return self._do(caller, task_id, lambda store: deeds.reject(store, caller, task_id, lists, self.rules))
 
     def start(self, caller: Caller, task_id: UUID) -> TaskView:
-        return self._step(caller, task_id, lambda store: deeds.start(store, caller, task_id, self.rules))
+        return self._do(caller, task_id, lambda store: deeds.start(store, caller, task_id, self.rules))
 
     def complete(self, caller: Caller, task_id: UUID) -> TaskView:
-        return self._step(caller, task_id, lambda store: deeds.complete(store, caller, task_id, self.rules))
+        return self._do(caller, task_id, lambda store: deeds.complete(store, caller, task_id, self.rules))
 
     def withdraw(self, caller: Caller, task_id: UUID) -> TaskView:
-        return self._step(caller, task_id, lambda store: deeds.withdraw(store, caller, task_id, self.rules))
+        return self._do(caller, task_id, lambda store: deeds.withdraw(store, caller, task_id, self.rules))
 
     # ---- the elder, or the coordinator ----
 
     def cancel(self, caller: Caller, task_id: UUID) -> TaskView:
-        return self._step(caller, task_id, lambda store: deeds.cancel(store, caller, task_id))
+        return self._do(caller, task_id, lambda store: deeds.cancel(store, caller, task_id))
 
     def assign(self, caller: Caller, task_id: UUID, student_id: int) -> TaskView:
-        return self._step(caller, task_id, lambda store: deeds.assign(store, task_id, student_id, self.rules))
+        return self._do(caller, task_id, lambda store: deeds.assign(store, task_id, student_id, self.rules))
 
     def move_on(self, caller: Caller, task_id: UUID) -> TaskView:
         lists = self.runner.lists([task_id])
-        return self._step(caller, task_id, lambda store: deeds.move_on(store, task_id, lists, self.rules))
+        return self._do(caller, task_id, lambda store: deeds.move_on(store, task_id, lists, self.rules))
 
     def release(self, caller: Caller, task_id: UUID) -> TaskView:
-        return self._step(caller, task_id, lambda store: deeds.release(store, task_id, self.rules))
+        return self._do(caller, task_id, lambda store: deeds.release(store, task_id, self.rules))
 
-    # ---- coming and going ----
+    # ---- availability ----
 
     def set_availability(self, caller: Caller, on_duty: bool) -> None:
-        self._follow_up(self._try(lambda store: availability.set_availability(store, caller.id, on_duty)))
+        self._follow_up(self._commit(lambda store: availability.set_availability(store, caller.id, on_duty)))
 
     def set_location(self, student_id: int, spot: LatLon) -> None:
-        self._follow_up(self._try(lambda store: availability.set_location(store, student_id, spot, self.rules)))
+        self._follow_up(self._commit(lambda store: availability.set_location(store, student_id, spot, self.rules)))
 
     def set_active(self, user_id: int, active: bool) -> None:
-        self._follow_up(self._try(lambda store: availability.set_active(store, user_id, active, self.rules)))
+        self._follow_up(self._commit(lambda store: availability.set_active(store, user_id, active, self.rules)))
 
-    # ---- looking ----
+    # ---- reading ----
 
     def task(self, caller: Caller, task_id: UUID) -> TaskView:
         with self.stores.reading() as store:
@@ -117,36 +116,34 @@ class Matching:
         with self.stores.reading() as store:
             return store.open_task(caller)
 
-    # ---- pieces ----
+    # ---- transactions ----
 
-    def _step(self, caller: Caller, task_id: UUID, step: Step) -> TaskView:
-        def step_and_look(store: Store) -> tuple[Settled, TaskView]:
-            return step(store), store.task_view(caller, task_id)
+    def _do(self, caller: Caller, task_id: UUID, deed: Deed) -> TaskView:
+        """Commits the deed, reads the task in the same transaction, and lets what follows follow."""
+        follow_up, view = self._commit(lambda store: (deed(store), store.task_view(caller, task_id)))
+        self._follow_up(follow_up)
+        return self.task(caller, task_id) if task_id in follow_up.again else view
 
-        settled, view = self._try(step_and_look)
-        self._follow_up(settled)
-        return self.task(caller, task_id) if task_id in settled.again else view
-
-    def _follow_up(self, settled: Settled) -> None:
-        try:
-            failpoint("step.committed")
-            self.runner.follow_up(settled)
-        except Unavailable as error:
-            # What the caller asked for is committed; what follows from it is due, and the matcher's work too.
-            log.warning("follow_up_left_to_the_matcher", code=error.code)
-
-    def _try(self, step: Callable[[Store], Result]) -> Result:
-        """Rolls back and tries again when another transaction changed what `step` had read before its locks."""
+    def _commit(self, work: Callable[[Store], Result]) -> Result:
+        """Rolls back and tries again when another transaction changed what `work` had read before its locks."""
         for left in reversed(range(TRIES)):
             try:
                 with self.stores.transaction() as store:
-                    result = step(store)
-                    failpoint("step.before_commit")
+                    result = work(store)
+                    failpoint("deed.before_commit")
                     return result
             except Overtaken:
                 if left == 0:
                     raise
         raise AssertionError("unreachable: the last try returns or raises")
+
+    def _follow_up(self, follow_up: FollowUp) -> None:
+        try:
+            failpoint("deed.committed")
+            self.runner.follow_up(follow_up)
+        except Unavailable as error:
+            # The deed is committed. What follows from it is due, so the matcher does it as well.
+            log.warning("follow_up_left_to_the_matcher", code=error.code)
 
 
 def _as_pressed(view: TaskView) -> TaskView:

@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from app.foundation.ids import uuid7
 from app.matching.errors import Overtaken, TaskNotFound
 from app.matching.states import OfferState, TaskStatus
-from app.matching.store.records import NOW, FromNow, Pick, Progress, Skip
+from app.matching.store.records import NOW, FromNow, Offer, Pick, Progress, Skip
 from app.matching.store.stores import Store
 from app.users.models import Caller, Role
 from tests.model.worlds import World, open_world
@@ -55,8 +55,12 @@ def ask(store: Store, task_id: UUID, *students: Caller) -> list[int]:
     """Who was really asked."""
     picks = [Pick(task_id, student.id, 1, 0, 10.0) for student in students]
     store.insert_offers(picks, TTL)
-    live = store.live_offers([task_id]).get(task_id)
-    return [] if live is None else [live.student_id]
+    return [offer.student_id for offer in store.live_offers([task_id]).get(task_id, [])]
+
+
+def live_offer(store: Store, task_id: UUID) -> Offer:
+    [offer] = store.live_offers([task_id])[task_id]
+    return offer
 
 
 # ---- tasks ----
@@ -195,7 +199,7 @@ def test_one_live_offer_for_a_task_and_for_a_student(world: World, store: Store)
 def test_nobody_is_asked_twice_for_a_task(world: World, store: Store) -> None:
     task_id, ali = task_of(world, store), world.student(1)
     ask(store, task_id, ali)
-    store.close_offer(store.live_offers([task_id])[task_id], O.REJECTED)
+    store.close_offer(live_offer(store, task_id), O.REJECTED)
     assert ask(store, task_id, ali) == []
     assert store.insert_skips([Skip(task_id, ali.id, "OFF_DUTY", 0, None)]) == []
     offer = store.offer_of(task_id, ali.id)
@@ -205,7 +209,7 @@ def test_nobody_is_asked_twice_for_a_task(world: World, store: Store) -> None:
 def test_an_offer_is_closed_once(world: World, store: Store) -> None:
     task_id, ali = task_of(world, store), world.student(1)
     ask(store, task_id, ali)
-    offer = store.live_offers([task_id])[task_id]
+    offer = live_offer(store, task_id)
     assert store.close_offer(offer, O.WITHDRAWN, "CANCELLED")
     assert not store.close_offer(offer, O.REJECTED)
     [seen] = world.look().offers
@@ -219,13 +223,14 @@ def test_an_offer_expires_at_its_deadline_and_cannot_be_accepted_then(world: Wor
     world.pass_time(300)
     ask(store, second, banu)
     world.pass_time(301)
-    offer = store.live_offers([first])[first]
+    offer = live_offer(store, first)
     assert offer.overdue and not store.accept_offer(offer)
     expired, live = store.expire_offers([first, second])
     assert [(item.task_id, item.student_id) for item in expired] == [(first, ali.id)]
     assert 0.9 < expired[0].late_s < 5
-    assert live.keys() == {second} and not live[second].overdue
-    assert store.accept_offer(live[second]) and not store.accept_offer(live[second])
+    assert live.keys() == {second}
+    [still] = live[second]
+    assert not still.overdue and store.accept_offer(still) and not store.accept_offer(still)
     assert store.expire_offers([first, second]) == ([], {})
 
 
@@ -401,7 +406,7 @@ def test_people_and_what_hangs_on_them(world: World, store: Store) -> None:
     assert [store.tasks_of(item.id) for item in (elder, ali, banu)] == [[task_id], [task_id], []]
     assert store.set_active_user(elder.id, False) is Role.ELDER
     assert store.set_active_user(999_999, False) is None and store.hold_elder(999_999) is None
-    assert store.readers([ali.id, 999_999]).keys() == {ali.id}
+    assert store.people([ali.id, 999_999]).keys() == {ali.id}
     zeynep, mehmet = world.coordinator(), world.coordinator()
     store.set_active_user(mehmet.id, False)
     assert store.coordinators(elder.id) == [zeynep.id]

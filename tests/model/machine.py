@@ -11,8 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from app.foundation.errors import AppError
 from app.matching import availability, deeds
-from app.matching.cascade import Settled, settle
+from app.matching.cascade import Lists, settle
 from app.matching.contract import NewTask
+from app.matching.follow_up import FollowUp
 from app.matching.rules import MatchingRules
 from app.matching.store.stores import Store
 from app.redis_store.contract import RedisUnavailable
@@ -64,7 +65,7 @@ class MatchingMachine(RuleBasedStateMachine):
         """A list may have been made a moment before somebody on it left."""
         self.claimed: set[UUID] = set()
         """Their deadlines come up again a second later, for whoever lives."""
-        self.world.mirror.refresh()
+        self.world.redis_sync.refresh()
 
     # ---- the elder ----
 
@@ -373,7 +374,9 @@ class MatchingMachine(RuleBasedStateMachine):
         rival = self.task(other)
         if rival is None or rival.id in ids:
             return
-        self.advance_meanwhile(ids, lambda store: settle(store, [rival.id], {}, self.ref.rules), lambda: None, [None])
+        self.advance_meanwhile(
+            ids, lambda store: settle(store, [rival.id], Lists({}), self.ref.rules), lambda: None, [None]
+        )
 
     def advance_meanwhile(
         self, ids: list[UUID], interlude: Interlude, done: Callable[[], None], orders: list[Order] | None = None
@@ -455,14 +458,14 @@ class MatchingMachine(RuleBasedStateMachine):
     def the_reconciler_looks(self) -> None:
         if self.redis_is_down:
             try:
-                self.world.mirror.refresh()
+                self.world.redis_sync.refresh()
             except RedisUnavailable:
                 return
             raise AssertionError("a Redis that is down was called complete")
         self.reconcile()
 
     def reconcile(self) -> None:
-        self.world.mirror.refresh()
+        self.world.redis_sync.refresh()
         for task in self.ref.tasks.values():
             # An empty list looks like one that was lost, and is filled as well.
             if task.status == "PENDING" and any(task.offers.keys() >= set(order or []) for order in task.orders):
@@ -507,7 +510,7 @@ class MatchingMachine(RuleBasedStateMachine):
         with self.world.stores.transaction() as store:
             return step(store)
 
-    def die(self, allowed: bool, step: Callable[[Store], Settled]) -> None:
+    def die(self, allowed: bool, step: Callable[[Store], FollowUp]) -> None:
         """The process dies after its commit, before anything that follows."""
         self.do(allowed, lambda: self.in_transaction(step))
 

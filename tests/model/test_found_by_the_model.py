@@ -17,8 +17,8 @@ def press(world: World, elder: Caller) -> UUID:
 
 def asked(world: World, task_id: UUID) -> int | None:
     with world.stores.reading() as store:
-        live = store.live_offers([task_id]).get(task_id)
-    return None if live is None else live.student_id
+        live = store.live_offers([task_id]).get(task_id, [])
+    return live[0].student_id if live else None
 
 
 @pytest.mark.parametrize("metres", [0, -700])

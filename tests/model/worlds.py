@@ -17,7 +17,7 @@ from sqlalchemy import Connection, text
 from app.api.services import Services
 from app.db.database import Database
 from app.foundation.clock import Clock
-from app.matching.cascade import Settled
+from app.matching.follow_up import FollowUp
 from app.matching.redis_sync import CHECK_AFTER, RedisSync
 from app.matching.rules import MatchingRules
 from app.matching.service import Matching
@@ -83,7 +83,7 @@ class Shown:
     next_step_at: datetime | None
 
 
-Interlude = Callable[[Store], Settled]
+Interlude = Callable[[Store], FollowUp]
 
 
 class InterruptedStores(Stores):
@@ -94,7 +94,7 @@ class InterruptedStores(Stores):
         super().__init__(db)
         self._others = Stores(db)
         self.interlude: Interlude | None = None
-        self.follows: Settled | None = None
+        self.follows: FollowUp | None = None
         """What the other process would have to do after its commit."""
 
     @contextmanager
@@ -162,7 +162,7 @@ class World:
         self._clock = services.clock
         self._passed = timedelta(0)
         self.matching = Matching(self.stores, self.clockwork, self._clock, rules)
-        self.mirror = RedisSync(self.stores, self.clockwork, Ahead(self._clock), rules)
+        self.redis_sync = RedisSync(self.stores, self.clockwork, Ahead(self._clock), rules)
 
     def close(self) -> None:
         self._pool.disconnect()

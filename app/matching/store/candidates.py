@@ -1,8 +1,8 @@
-"""Who may be asked, in the order in which they are asked.
+"""Candidates for a task, in the order in which they are asked: tasks completed this month, then distance, then id.
 
-Order: tasks completed this month, then distance, then id. The distance is the exact geodesic one. `circle.py` explains
-how a flat map tells it to the micrometre; `MEASURED` is the same question put plainly. It serves where the map is in
-doubt or does not reach, and tests hold the fast answer against it.
+The distance is the exact geodesic one. `map_distance.py` explains how a flat map gives it to the micrometre. `MEASURED`
+is the plain query, with distances by PostGIS: it is used where the map is in doubt or does not reach, and tests compare
+the fast answer with it.
 """
 
 from collections.abc import Sequence
@@ -11,26 +11,22 @@ from itertools import pairwise
 from typing import Any, cast
 from uuid import UUID
 
+from app.matching.eligibility import AVAILABLE, completed_this_month, distance_m, never_asked_by_one_task
+from app.matching.liveness import live
 from app.matching.map_distance import SearchCircle
 from app.matching.store.connected import Connected
 from app.matching.store.records import Candidate, Ranking
 from app.users.models import LatLon
 
-# A count belongs to its month, so it is over at local midnight without anybody resetting it.
-THIS_MONTH = "(SELECT date_trunc('month', clock_timestamp() AT TIME ZONE {zone})::date)"
+COMPLETED = completed_this_month("%(time_zone)s")
 
-COMPLETED = f"CASE WHEN s.month = {THIS_MONTH.format(zone='%(time_zone)s')} THEN s.completed ELSE 0 END"
-
-MEASURED_M = "ST_Distance(s.location, ST_SetSRID(ST_MakePoint(%(lon)s, %(lat)s), 4326)::geography)"
+MEASURED_M = distance_m("ST_SetSRID(ST_MakePoint(%(lon)s, %(lat)s), 4326)::geography")
 
 NEAR = "s.plane <@ circle(point(%(x)s, %(y)s), %(outer)s)"
 
-# As an array, because PostgreSQL would otherwise compare every candidate with a plan of its own.
-NEVER_ASKED = "s.id <> ALL (ARRAY(SELECT o.student_id FROM offers o WHERE o.task_id = %(task_id)s))"
+BUSY_UNTIL = f"(SELECT o.deadline FROM offers o WHERE o.student_id = short.id AND {live('o')}) AS busy_until"
 
-BUSY_UNTIL = "(SELECT o.deadline FROM offers o WHERE o.student_id = short.id AND o.state = 'PENDING') AS busy_until"
-
-# The index holds all that the map needs, so rows are visited only where they changed since the last VACUUM. OFFSET 0
+# The index holds all that the map needs, so PostgreSQL visits only rows that changed since the last VACUUM. OFFSET 0
 # keeps the planner from computing each distance twice.
 STATEMENT = f"""
 SELECT short.completed, short.distance_m, short.id, {BUSY_UNTIL}, short.eligible, short.on_the_rim
@@ -39,7 +35,7 @@ FROM (
            bool_or(distance_m > %(surely_m)s) OVER () AS on_the_rim
     FROM (SELECT s.id, {COMPLETED} AS completed, {{distance}} AS distance_m
           FROM students s
-          WHERE s.available AND {{within}} AND {NEVER_ASKED}
+          WHERE {AVAILABLE} AND {{within}} AND {never_asked_by_one_task("%(task_id)s")}
           OFFSET 0) near
     WHERE distance_m <= %(at_most_m)s
     ORDER BY completed, distance_m, id LIMIT %(most)s
@@ -57,9 +53,9 @@ Row = tuple[int, float, int, datetime | None, int, bool]
 
 
 def _in_doubt(rows: Sequence[Row], doubt_m: float) -> bool:
-    """Whether the map may have put somebody on the wrong side of the rim or of a neighbour on the list.
+    """True if the map may have put a student on the wrong side of the rim or of a neighbour on the list.
 
-    Those at the very same distance share a spot, as in a dormitory."""
+    Students at exactly the same distance share a spot, as in a dormitory."""
     too_close_m = 2 * doubt_m
     return bool(rows) and (
         rows[0][5] or any(a[0] == b[0] and 0 < b[1] - a[1] <= too_close_m for a, b in pairwise(rows))
@@ -70,7 +66,7 @@ class CandidateStatements(Connected):
     def rank(
         self, task_id: UUID, spot: LatLon, *, radius_m: float, cap: int, time_zone: str, exact: bool = False
     ) -> Ranking:
-        """The first `cap` candidates for a task that never asked them."""
+        """The first `cap` candidates whom the task never asked."""
         circle = SearchCircle(spot.lat, spot.lon, radius_m)
         values = {"task_id": task_id, "lat": spot.lat, "lon": spot.lon, "time_zone": time_zone, "most": cap + 1}
         if circle.on_the_map and not exact:
@@ -93,7 +89,7 @@ class CandidateStatements(Connected):
         return self._fetch(statement, values | {"surely_m": circle.radius_m, "at_most_m": circle.radius_m})
 
     def _fetch(self, statement: str, values: dict[str, Any]) -> list[Row]:
-        """Straight to the driver: on a query of half a millisecond, SQLAlchemy's share is a quarter."""
+        """Uses the driver directly: of a query that takes half a millisecond, SQLAlchemy's share is a quarter."""
         driver: Any = self.conn.connection
         with driver.cursor(binary=True) as cursor:
             return sorted(cast(list[Row], cursor.execute(statement, values).fetchall()))

@@ -1,4 +1,4 @@
-"""Offers in PostgreSQL: who was asked, who is being asked, and who was passed by."""
+"""Statements on offers: who was asked, who is being asked, and who was skipped."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -7,32 +7,38 @@ from uuid import UUID
 
 from sqlalchemy import text
 
+from app.matching.eligibility import Obstacle, completed_this_month, distance_m, first_obstacle
 from app.matching.errors import Overtaken
+from app.matching.liveness import answerable, live, overdue
 from app.matching.states import OfferState, check_offer_transition
-from app.matching.store.candidates import THIS_MONTH
 from app.matching.store.connected import Connected
 from app.matching.store.records import Expired, Fact, Offer, Pick, Skip
 from app.matching.store.students import VERSION
 from app.matching.store.tasks import COUNTED
 from app.matching.store.transitions import may_become_offer, new_offer
 
-MONTH = THIS_MONTH.format(zone=":time_zone")
+COMPLETED = completed_this_month(":time_zone")
 
-OFFER_COLUMNS = """
-id, task_id, student_id, state, deadline,
-(state = 'PENDING' AND deadline <= clock_timestamp()) AS overdue
-"""
+OFFER_COLUMNS = f"o.id, o.task_id, o.student_id, o.state, o.deadline, ({overdue('o')}) AS overdue"
 
 
 def _offer(row: Any) -> Offer:
     return Offer(row.id, row.task_id, row.student_id, OfferState(row.state), row.deadline, row.overdue)
 
 
-# Both halves go by one reading of the clock, so that no offer falls between them.
+def _by_task(offers: Iterable[Offer]) -> dict[UUID, list[Offer]]:
+    found: dict[UUID, list[Offer]] = {}
+    for offer in offers:
+        found.setdefault(offer.task_id, []).append(offer)
+    return found
+
+
+# Both halves use one reading of the clock, so that no offer falls between them.
+THEN = "(SELECT now FROM clock)"
 EXPIRE_OFFERS = text(f"""
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now), expired AS (
-    UPDATE offers SET state = 'EXPIRED', closed_at = clock_timestamp()
-    WHERE task_id = ANY(:ids) AND {may_become_offer(OfferState.EXPIRED)} AND deadline <= (SELECT now FROM clock)
+    UPDATE offers o SET state = 'EXPIRED', closed_at = clock_timestamp()
+    WHERE task_id = ANY(:ids) AND {may_become_offer(OfferState.EXPIRED, "o.state")} AND {overdue("o", THEN)}
     RETURNING id, task_id, student_id, state, deadline
 )
 SELECT id, task_id, student_id, state, deadline, true AS overdue,
@@ -40,24 +46,20 @@ SELECT id, task_id, student_id, state, deadline, true AS overdue,
 FROM expired
 UNION ALL
 SELECT id, task_id, student_id, state, deadline, false, 0
-FROM offers WHERE task_id = ANY(:ids) AND state = 'PENDING' AND deadline > (SELECT now FROM clock)
+FROM offers o WHERE task_id = ANY(:ids) AND {answerable("o", THEN)}
+ORDER BY deadline, id
 """)
 
 FACTS = text(f"""
-SELECT c.task_id, c.student_id, o.id IS NOT NULL AS seen_before, live.deadline AS busy_until,
-       CASE WHEN s.month = {MONTH} THEN s.completed ELSE 0 END AS completed, spot.distance_m,
-       CASE WHEN s.id IS NULL OR NOT s.active THEN 'INACTIVE'
-            WHEN NOT s.on_duty THEN 'OFF_DUTY'
-            WHEN s.location IS NULL THEN 'NO_LOCATION'
-            WHEN s.open_task_id IS NOT NULL THEN 'HAS_A_TASK'
-            WHEN spot.distance_m > :radius_m THEN 'TOO_FAR' END AS obstacle,
+SELECT c.task_id, c.student_id, o.id IS NOT NULL AS seen_before, elsewhere.deadline AS busy_until,
+       {COMPLETED} AS completed, spot.distance_m, {first_obstacle("spot.distance_m", ":radius_m")} AS obstacle,
        {VERSION}
 FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[])) AS c (task_id, student_id)
 JOIN tasks t ON t.id = c.task_id
 LEFT JOIN students s ON s.id = c.student_id
 LEFT JOIN offers o ON o.task_id = c.task_id AND o.student_id = c.student_id
-LEFT JOIN offers live ON live.student_id = c.student_id AND live.state = 'PENDING'
-CROSS JOIN LATERAL (SELECT ST_Distance(s.location, t.location) AS distance_m) spot
+LEFT JOIN offers elsewhere ON elsewhere.student_id = c.student_id AND {live("elsewhere")}
+CROSS JOIN LATERAL (SELECT {distance_m("t.location")} AS distance_m) spot
 """)
 
 INSERT_OFFERS = text(f"""
@@ -88,22 +90,24 @@ RETURNING task_id
 
 class OfferStatements(Connected):
     def offer_of(self, task_id: UUID, student_id: int) -> Offer | None:
-        statement = f"SELECT {OFFER_COLUMNS} FROM offers WHERE task_id = :task_id AND student_id = :student_id"
+        statement = f"SELECT {OFFER_COLUMNS} FROM offers o WHERE task_id = :task_id AND student_id = :student_id"
         row = self.conn.execute(text(statement), {"task_id": task_id, "student_id": student_id}).one_or_none()
         return None if row is None else _offer(row)
 
-    def live_offers(self, task_ids: Iterable[UUID]) -> dict[UUID, Offer]:
-        statement = f"SELECT {OFFER_COLUMNS} FROM offers WHERE task_id = ANY(:ids) AND state = 'PENDING'"
-        return {row.task_id: _offer(row) for row in self.conn.execute(text(statement), {"ids": list(task_ids)})}
+    def live_offers(self, task_ids: Iterable[UUID]) -> dict[UUID, list[Offer]]:
+        """Of the tasks that have some; the earliest deadline first."""
+        statement = f"""
+        SELECT {OFFER_COLUMNS} FROM offers o WHERE task_id = ANY(:ids) AND {live("o")} ORDER BY deadline, id"""
+        return _by_task(_offer(row) for row in self.conn.execute(text(statement), {"ids": list(task_ids)}))
 
     def live_task_of_students(self, student_ids: Iterable[int]) -> dict[int, UUID]:
-        """Which task each student is being asked for; unlocked, so read it again under the task's lock."""
-        statement = "SELECT student_id, task_id FROM offers WHERE student_id = ANY(:ids) AND state = 'PENDING'"
+        """Which task each student is being asked for. Not locked, so read it again under the student's lock."""
+        statement = f"SELECT student_id, task_id FROM offers o WHERE student_id = ANY(:ids) AND {live('o')}"
         return {row.student_id: row.task_id for row in self.conn.execute(text(statement), {"ids": list(student_ids)})}
 
     def close_offer(self, offer: Offer, state: OfferState, reason: str | None = None) -> bool:
-        """True when it was this call that took the offer from the state it was read in. Without a new reason the old
-        one stays: that a coordinator had assigned a task by hand is still worth knowing after its release."""
+        """True if this call took the offer from the state it was read in. Without a new reason the old one stays: that
+        a coordinator had assigned a task by hand is still worth knowing after its release."""
         check_offer_transition(offer.state, state)
         statement = """
         UPDATE offers SET state = :state, reason = coalesce(CAST(:reason AS text), reason),
@@ -117,9 +121,9 @@ class OfferStatements(Connected):
     def accept_offer(self, offer: Offer) -> bool:
         """By the student, who has time until the deadline. False when the offer is no longer live."""
         check_offer_transition(offer.state, OfferState.ACCEPTED)
-        statement = """
-        UPDATE offers SET state = 'ACCEPTED', closed_at = clock_timestamp()
-        WHERE id = :id AND state = 'PENDING' AND deadline > clock_timestamp() RETURNING id"""
+        statement = f"""
+        UPDATE offers o SET state = 'ACCEPTED', closed_at = clock_timestamp()
+        WHERE id = :id AND {answerable("o")} RETURNING id"""
         return self.conn.execute(text(statement), {"id": offer.id}).one_or_none() is not None
 
     def accept_by_hand(self, task_id: UUID, student_id: int, time_zone: str) -> None:
@@ -128,7 +132,7 @@ class OfferStatements(Connected):
         INSERT INTO offers AS o (task_id, student_id, state, reason, rank, completed_this_month, distance_m, offered_at,
                                  closed_at)
         SELECT t.id, s.id, {new_offer(OfferState.ACCEPTED)}, 'ASSIGNED_BY_HAND', t.asked + t.skipped + 1,
-               CASE WHEN s.month = {MONTH} THEN s.completed ELSE 0 END, ST_Distance(t.location, s.location),
+               {COMPLETED}, {distance_m("t.location")},
                clock_timestamp(), clock_timestamp()
         FROM tasks t, students s WHERE t.id = :task_id AND s.id = :student_id
         ON CONFLICT (task_id, student_id) DO UPDATE
@@ -143,11 +147,12 @@ class OfferStatements(Connected):
             {"task_id": task_id},
         )
 
-    def expire_offers(self, task_ids: Sequence[UUID]) -> tuple[list[Expired], dict[UUID, Offer]]:
-        """Closes what is overdue among these tasks; tells that, and the offers that are still live."""
+    def expire_offers(self, task_ids: Sequence[UUID]) -> tuple[list[Expired], dict[UUID, list[Offer]]]:
+        """Closes the overdue offers of these tasks. Returns them, and the offers that are still live by task, the
+        earliest deadline first."""
         rows = self.conn.execute(EXPIRE_OFFERS, {"ids": list(task_ids)}).all()
         expired = [Expired(row.task_id, row.student_id, row.late_s) for row in rows if row.overdue]
-        return expired, {row.task_id: _offer(row) for row in rows if not row.overdue}
+        return expired, _by_task(_offer(row) for row in rows if not row.overdue)
 
     def facts(
         self, pairs: Sequence[tuple[UUID, int]], *, radius_m: float, time_zone: str
@@ -167,7 +172,7 @@ class OfferStatements(Connected):
             (row.task_id, row.student_id): Fact(
                 row.task_id,
                 row.student_id,
-                row.obstacle,
+                Obstacle(row.obstacle) if row.obstacle else None,
                 row.seen_before,
                 row.busy_until,
                 row.completed,
@@ -178,7 +183,8 @@ class OfferStatements(Connected):
         }
 
     def insert_offers(self, picks: Sequence[Pick], ttl: timedelta) -> dict[UUID, datetime]:
-        """The deadline of each offer that came to be."""
+        """The deadline of each offer that was inserted, by task. An offer that would break a unique index is left
+        out."""
         if not picks:
             return {}
         rows = self.conn.execute(

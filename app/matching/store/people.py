@@ -1,18 +1,17 @@
-"""What matching asks about people of any role, and tells them."""
+"""Statements on people of any role."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from uuid import UUID
 
 from sqlalchemy import text
 
-from app.delivery import service as delivery
-from app.delivery.contract import NewAction
+from app.matching.liveness import live
 from app.matching.store.connected import Connected
-from app.matching.store.records import Elder, Reader
+from app.matching.store.records import Elder, NamedPerson
 from app.users.models import LatLon, Role
 
-# The elder's own institution first. Where it has nobody, or the elder belongs to none, all coordinators are told,
-# and where there are none at all, the admins: a request that failed must not end unseen.
+# The coordinators of the elder's own institution; where it has none, or the elder belongs to none, all coordinators;
+# and where there are none at all, the admins. A request that failed must not end unseen.
 COORDINATORS = text("""
 WITH staff AS (
     SELECT id,
@@ -27,7 +26,7 @@ SELECT id FROM staff WHERE circle = (SELECT min(circle) FROM staff) ORDER BY id
 
 class PeopleStatements(Connected):
     def hold_elder(self, elder_id: int) -> Elder | None:
-        """Whoever changes this person waits until the transaction is over."""
+        """Transactions that change this person wait until this one ends."""
         statement = """
         SELECT role, active, ST_Y(home::geometry) AS lat, ST_X(home::geometry) AS lon
         FROM users WHERE id = :id FOR SHARE"""
@@ -37,7 +36,7 @@ class PeopleStatements(Connected):
         return Elder(Role(row.role), row.active, None if row.lat is None else LatLon(row.lat, row.lon))
 
     def set_active_user(self, user_id: int, active: bool) -> Role | None:
-        """The user's role; None when there is no such user."""
+        """The user's role; None if there is no such user."""
         role = self.conn.execute(
             text("UPDATE users SET active = :active, updated_at = clock_timestamp() WHERE id = :id RETURNING role"),
             {"id": user_id, "active": active},
@@ -45,23 +44,17 @@ class PeopleStatements(Connected):
         return None if role is None else Role(role)
 
     def tasks_of(self, user_id: int) -> list[UUID]:
-        """The open tasks that hang on this person."""
-        statement = """
+        """The open tasks that this person has pressed, has, or is being asked for."""
+        statement = f"""
         SELECT id FROM tasks WHERE elder_id = :id AND status IN ('PENDING', 'ASSIGNED', 'STARTED')
         UNION SELECT id FROM tasks WHERE student_id = :id AND status IN ('ASSIGNED', 'STARTED')
-        UNION SELECT task_id FROM offers WHERE student_id = :id AND state = 'PENDING'"""
+        UNION SELECT task_id FROM offers o WHERE student_id = :id AND {live("o")}"""
         return [row.id for row in self.conn.execute(text(statement), {"id": user_id})]
 
-    def readers(self, ids: Iterable[int]) -> dict[int, Reader]:
+    def people(self, ids: Iterable[int]) -> dict[int, NamedPerson]:
         statement = "SELECT id, name, phone FROM users WHERE id = ANY(:ids)"
         rows = self.conn.execute(text(statement), {"ids": list(ids)})
-        return {row.id: Reader(row.id, row.name, row.phone) for row in rows}
+        return {row.id: NamedPerson(row.id, row.name, row.phone) for row in rows}
 
     def coordinators(self, elder_id: int) -> list[int]:
         return list(self.conn.execute(COORDINATORS, {"elder_id": elder_id}).scalars())
-
-    def enqueue(self, new: Sequence[NewAction]) -> None:
-        delivery.request_actions(self.conn, new)
-
-    def cancel_waiting(self, task_id: UUID, recipients: Sequence[int], message_type: str) -> None:
-        delivery.cancel_actions(self.conn, task_id, recipients, message_type)

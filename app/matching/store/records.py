@@ -1,4 +1,4 @@
-"""What the store gives and takes: rows of tasks and offers, and decisions to be written."""
+"""What the store returns and takes: rows of tasks and offers, and decisions to be written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from app.matching.eligibility import Obstacle
 from app.matching.states import HELD, OfferState, TaskStatus
 from app.users.models import LatLon, Role
 
@@ -39,7 +40,7 @@ class Task:
 
 @dataclass(frozen=True)
 class FromNow:
-    """A moment that the store's own clock fixes when it writes it."""
+    """A moment that the database's clock fixes when the row is written."""
 
     by: timedelta
 
@@ -55,7 +56,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a step of the cascade leaves in the row of a task that goes on searching."""
+    """What settling writes into the row of a task that goes on searching."""
 
     task_id: UUID
     next_step_at: datetime
@@ -74,6 +75,10 @@ class Offer:
     deadline: datetime | None
     overdue: bool
 
+    @property
+    def is_answerable(self) -> bool:
+        return self.state is OfferState.PENDING and not self.overdue
+
 
 @dataclass(frozen=True)
 class Expired:
@@ -84,18 +89,24 @@ class Expired:
 
 @dataclass(frozen=True)
 class Fact:
-    """What a candidate looks like when their turn comes."""
+    """Whether a candidate may be asked when their turn comes; `eligibility` has the rules."""
 
     task_id: UUID
     student_id: int
-    obstacle: str | None
-    """Why this student is passed by for good; None when they may be asked."""
+    obstacle: Obstacle | None
+    """Why this student is skipped for the task; None if nothing is in the way."""
     seen_before: bool
+    """The task has asked or skipped this student already."""
     busy_until: datetime | None
+    """Deadline of the offer that this student is considering."""
     completed: int
     distance_m: float | None
     version: int | None = None
-    """Of the student's row; another number means that somebody has changed it."""
+    """Of the student's row; another number means that another transaction has changed it."""
+
+    @property
+    def may_be_asked(self) -> bool:
+        return self.obstacle is None and self.busy_until is None and not self.seen_before
 
 
 @dataclass(frozen=True)
@@ -111,7 +122,7 @@ class Pick:
 class Skip:
     task_id: UUID
     student_id: int
-    reason: str
+    reason: Obstacle
     completed: int
     distance_m: float | None
 
@@ -123,14 +134,14 @@ class Candidate(NamedTuple):
     completed: int
     distance_m: float
     busy_until: datetime | None
-    """Deadline of the offer this student is considering elsewhere."""
+    """Deadline of the offer that this student is considering for another task."""
 
 
 @dataclass(frozen=True)
 class Ranking:
     candidates: Sequence[Candidate]
     eligible: int
-    """How many there are altogether, the list being cut at its cap."""
+    """How many there are in all; the list is cut at its cap."""
 
 
 @dataclass(frozen=True)
@@ -140,16 +151,17 @@ class Standing:
     task_id: UUID
     status: TaskStatus
     student_id: int | None
+    """Who is being asked."""
     deadline: datetime | None
     next_step_at: datetime | None
     updated_at: datetime
     seen: Sequence[int] = ()
-    """Everybody who was asked or passed by, and so has left the list."""
+    """All students who were asked or skipped, and so have left the list."""
 
 
 @dataclass(frozen=True)
-class Reader:
-    """Somebody who is spoken of."""
+class NamedPerson:
+    """What a notice says about a person."""
 
     id: int
     name: str

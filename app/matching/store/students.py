@@ -1,74 +1,79 @@
-"""What matching does to the rows of students."""
+"""Statements on the rows of students."""
 
 from collections.abc import Iterable
 from uuid import UUID
 
 from sqlalchemy import text
 
-from app.matching.store.candidates import THIS_MONTH
+from app.matching.eligibility import (
+    ACTIVE,
+    ASSIGNABLE,
+    AVAILABLE,
+    distance_m,
+    month,
+    never_asked,
+    not_being_asked,
+    within,
+)
+from app.matching.liveness import live
 from app.matching.store.connected import Connected
 from app.users.models import LatLon
 
-# The index holds only tasks that wait, so this costs next to nothing while nobody does.
-WAITING_WITHIN_REACH = text("""
-SELECT DISTINCT waiting.id
+# A task that waits for this student, among others perhaps. The index holds only tasks that wait, so this costs next to
+# nothing while none does.
+WAITS = f"""
+t.waiting AND t.status = 'PENDING' AND {within("t.location", ":radius_m")} AND {never_asked("t.id")}"""
+
+OLDEST_WAITING = text(f"""
+SELECT DISTINCT oldest.id
 FROM students s CROSS JOIN LATERAL (
-    SELECT t.id FROM tasks t
-    WHERE t.waiting AND t.status = 'PENDING' AND t.search_until > clock_timestamp()
-      AND ST_DWithin(t.location, s.location, :radius_m)
-      AND NOT EXISTS (SELECT FROM offers o WHERE o.task_id = t.id AND o.student_id = s.id)
+    SELECT t.id FROM tasks t WHERE {WAITS} AND t.search_until > clock_timestamp()
     ORDER BY t.created_at, t.id LIMIT 1
-) waiting
-WHERE s.id = ANY(:student_ids) AND s.available
-  AND NOT EXISTS (SELECT FROM offers o WHERE o.student_id = s.id AND o.state = 'PENDING')
+) oldest
+WHERE s.id = ANY(:student_ids) AND {AVAILABLE} AND {not_being_asked()}
 """)
 
-
-# Of the transaction that wrote this version of the row.
+# The id of the transaction that wrote this version of the row.
 VERSION = "s.xmin::text::bigint AS version"
 
 
 class StudentStatements(Connected):
     def lock_students(self, ids: Iterable[int], *, skip_locked: bool = False) -> dict[int, int]:
-        """Those that are locked now, with the versions of their rows. One call in a transaction: two goes could meet
-        another transaction's two goes."""
+        """Those that are locked now, with the versions of their rows. Once in a transaction: two transactions that
+        lock students twice could deadlock."""
         statement = f"SELECT id, {VERSION} FROM students s WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE"
         rows = self.conn.execute(text(statement + (" SKIP LOCKED" if skip_locked else "")), {"ids": sorted(set(ids))})
         return {row.id: row.version for row in rows}
 
     def is_active_student(self, student_id: int) -> bool:
-        statement = "SELECT active FROM students WHERE id = :id"
+        statement = f"SELECT {ACTIVE} FROM students s WHERE id = :id"
         return bool(self.conn.execute(text(statement), {"id": student_id}).scalar_one_or_none())
 
     def take_student(self, student_id: int, task_id: UUID) -> bool:
-        """False when the student is not active or holds another task."""
-        statement = """
-        UPDATE students SET open_task_id = :task_id
-        WHERE id = :id AND active AND open_task_id IS NULL RETURNING id"""
+        """False if the student is not active or has another task."""
+        statement = f"UPDATE students s SET open_task_id = :task_id WHERE id = :id AND {ASSIGNABLE} RETURNING id"
         return self.conn.execute(text(statement), {"id": student_id, "task_id": task_id}).one_or_none() is not None
 
     def free_student(self, student_id: int) -> None:
         self.conn.execute(text("UPDATE students SET open_task_id = NULL WHERE id = :id"), {"id": student_id})
 
     def count_completed(self, student_id: int, time_zone: str) -> None:
-        """A count belongs to its month: the first one of a new month starts again at one."""
-        month = THIS_MONTH.format(zone=":time_zone")
+        """The student is free again, too. A count belongs to its month, so the first one of a month is one."""
+        this_month = month(":time_zone")
         statement = f"""
-        UPDATE students SET completed = CASE WHEN month = {month} THEN completed + 1 ELSE 1 END, month = {month},
-                            open_task_id = NULL
+        UPDATE students SET completed = CASE WHEN month = {this_month} THEN completed + 1 ELSE 1 END,
+                            month = {this_month}, open_task_id = NULL
         WHERE id = :id"""
         self.conn.execute(text(statement), {"id": student_id, "time_zone": time_zone})
 
     def oldest_waiting_tasks(self, student_ids: Iterable[int], radius_m: float) -> set[UUID]:
-        """For each of these students who is free, the oldest task that waits for somebody within reach."""
-        rows = self.conn.execute(WAITING_WITHIN_REACH, {"student_ids": sorted(student_ids), "radius_m": radius_m})
+        """For each of these students who can be asked, the oldest waiting task within reach."""
+        rows = self.conn.execute(OLDEST_WAITING, {"student_ids": sorted(student_ids), "radius_m": radius_m})
         return {row.id for row in rows}
 
     def tasks_waiting_for(self, student_ids: Iterable[int], radius_m: float) -> set[UUID]:
-        statement = """
-        SELECT t.id FROM students s JOIN tasks t ON ST_DWithin(t.location, s.location, :radius_m)
-        WHERE s.id = ANY(:student_ids) AND t.waiting AND t.status = 'PENDING'
-          AND NOT EXISTS (SELECT FROM offers o WHERE o.task_id = t.id AND o.student_id = s.id)"""
+        """All waiting tasks within reach of these students, whether or not the students can be asked now."""
+        statement = f"SELECT t.id FROM students s JOIN tasks t ON {WAITS} WHERE s.id = ANY(:student_ids)"
         rows = self.conn.execute(text(statement), {"student_ids": sorted(student_ids), "radius_m": radius_m})
         return {row.id for row in rows}
 
@@ -79,7 +84,7 @@ class StudentStatements(Connected):
         )
 
     def place_student(self, student_id: int, spot: LatLon) -> bool:
-        """False when there is no such student."""
+        """False if there is no such student."""
         statement = """
         UPDATE students SET location = ST_SetSRID(ST_MakePoint(:lon, :lat), 4326)::geography,
                             location_at = clock_timestamp()
@@ -88,11 +93,11 @@ class StudentStatements(Connected):
         return moved.one_or_none() is not None
 
     def has_strayed(self, student_id: int, leash_m: float) -> bool:
-        """Whether the student is farther than this from the task they are being asked for."""
-        statement = """
-        SELECT ST_Distance(t.location, s.location) > :leash_m
+        """True if the student is farther than this from the task they are being asked for."""
+        statement = f"""
+        SELECT {distance_m("t.location")} > :leash_m
         FROM offers o JOIN tasks t ON t.id = o.task_id JOIN students s ON s.id = o.student_id
-        WHERE o.student_id = :id AND o.state = 'PENDING'"""
+        WHERE o.student_id = :id AND {live("o")}"""
         found = self.conn.execute(text(statement), {"id": student_id, "leash_m": leash_m})
         return bool(found.scalar_one_or_none())
 

@@ -7,18 +7,19 @@ from uuid import UUID
 
 from sqlalchemy import text
 
+from app.matching.liveness import live
 from app.matching.states import TaskStatus
 from app.matching.store.connected import Connected
 from app.matching.store.records import Standing
 
-STANDINGS = """
+STANDINGS = f"""
 SELECT t.id, t.status, t.next_step_at, t.updated_at, o.student_id, o.deadline,
        array(SELECT seen.student_id FROM offers seen WHERE seen.task_id = t.id) AS seen
-FROM tasks t LEFT JOIN offers o ON o.task_id = t.id AND o.state = 'PENDING'
+FROM tasks t LEFT JOIN offers o ON o.task_id = t.id AND {live("o")}
 """
 
-# Tasks whose next step is due. The time is a subselect, read once: a volatile function would keep the index from being
-# used.
+# Tasks whose next step is due. The time is a subselect, which is read once: with a volatile function the index could
+# not be used.
 DUE = """
 FROM tasks
 WHERE next_step_at <= (SELECT clock_timestamp()) AND next_step_at IS NOT NULL
@@ -27,13 +28,13 @@ WHERE next_step_at <= (SELECT clock_timestamp()) AND next_step_at IS NOT NULL
 
 class SweepStatements(Connected):
     def due_tasks(self, most: int) -> list[UUID]:
-        """Whose next step is due, the longest overdue first."""
+        """The longest overdue first."""
         statement = f"SELECT id {DUE} ORDER BY next_step_at LIMIT :most"
         return [row.id for row in self.conn.execute(text(statement), {"most": most})]
 
     def due_and_unchanged(self, most: int, unchanged_for: timedelta) -> list[UUID]:
-        """Those among them that were written as they stand some time ago, so that whoever wrote them has long told
-        Redis of it."""
+        """Those of the due tasks whose row was last written some time ago, so that the process that wrote it has told
+        Redis by now."""
         statement = f"""
         SELECT id {DUE} AND updated_at <= clock_timestamp() - :unchanged_for
         ORDER BY next_step_at LIMIT :most"""
@@ -56,8 +57,7 @@ class SweepStatements(Connected):
         return self._standings("WHERE t.id = ANY(:ids)", {"ids": list(task_ids)})
 
     def changed_tasks(self, since: datetime, until: datetime, most: int) -> dict[UUID, datetime]:
-        """The versions of the first `most` that changed in this time, in order, so that the last tells where to go
-        on."""
+        """The versions of the first `most` that changed in this time, in order: the next call begins at the last."""
         statement = """
         SELECT id, updated_at FROM tasks WHERE updated_at > :since AND updated_at <= :until
         ORDER BY updated_at LIMIT :most"""

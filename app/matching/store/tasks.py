@@ -1,8 +1,4 @@
-"""Tasks in PostgreSQL, statement by statement.
-
-Lock order, everywhere: tasks by id, then students by id, then whatever was decided is read again. Every write that
-decides something is conditional, and the rows it returns are what happened.
-"""
+"""Statements on tasks."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -52,7 +48,7 @@ def _task(row: Any) -> Task:
 
 LOCK_TASKS = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.id = ANY(:ids) ORDER BY t.id FOR NO KEY UPDATE"
 
-# Offers tell who was asked; the row keeps the counts, so that showing progress reads one row.
+# The offers say who was asked. The task's row repeats the counts, so that showing progress reads one row.
 COUNTED = (
     "(asked, skipped) = (SELECT count(offered_at), count(*) - count(offered_at) FROM offers WHERE task_id = tasks.id)"
 )
@@ -82,7 +78,7 @@ class TaskStatements(Connected):
         return [_task(row) for row in self.conn.execute(text(statement), {"ids": list(ids)})]
 
     def unknown_tasks(self, ids: set[UUID]) -> set[UUID]:
-        """Those that do not exist, rather than being locked by somebody."""
+        """Those that do not exist; the others are locked by another transaction."""
         if not ids:
             return ids
         rows = self.conn.execute(text("SELECT id FROM tasks WHERE id = ANY(:ids)"), {"ids": list(ids)})
@@ -99,7 +95,7 @@ class TaskStatements(Connected):
         search_limit: timedelta,
         idempotency_key: str | None,
     ) -> bool:
-        """False when the elder has an open task already, or used this idempotency key before."""
+        """False if the elder has an open task already, or used this idempotency key before."""
         row = self.conn.execute(
             INSERT_TASK,
             {
@@ -128,7 +124,7 @@ class TaskStatements(Connected):
         return None if row is None else _task(row)
 
     def count_recent_tasks(self, elder_id: int, most: int) -> int:
-        """How many of an elder's newest tasks are less than a minute old; looks at `most` and no further."""
+        """How many of an elder's newest tasks are less than a minute old; counts up to `most`."""
         statement = """
         SELECT count(*)
         FROM (SELECT created_at FROM tasks WHERE elder_id = :elder_id ORDER BY id DESC LIMIT :most) newest
@@ -184,7 +180,7 @@ class TaskStatements(Connected):
         return {row.id: row.updated_at for row in rows}
 
     def set_due(self, task_id: UUID) -> None:
-        """The next step of a search is due now: covers the hint that follows the commit."""
+        """The next step of the search is due now. This covers the hint that follows the commit."""
         self.conn.execute(
             text(f"UPDATE tasks SET next_step_at = clock_timestamp(), {CHANGED} WHERE id = :id AND status = 'PENDING'"),
             {"id": task_id},

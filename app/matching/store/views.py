@@ -1,4 +1,4 @@
-"""Tasks and offers as they are shown; `reading.py` decides who sees what of them."""
+"""Statements that read tasks and offers as they are shown; `visibility.py` decides who sees what of them."""
 
 from uuid import UUID
 
@@ -6,13 +6,14 @@ from sqlalchemy import text
 
 from app.matching.contract import MyOffer, OfferView, Page, TaskView
 from app.matching.errors import TaskNotFound
+from app.matching.liveness import answerable
 from app.matching.states import HELD, OPEN, OfferState, TaskStatus
 from app.matching.store.connected import Connected
 from app.matching.visibility import parse_cursor, seen_by
 from app.matching.words import first_name
 from app.users.models import Caller, Role
 
-VIEW = """
+VIEW = f"""
 SELECT t.id, t.status, t.created_at, t.note, t.asked, greatest(t.listed - t.asked - t.skipped, 0) AS remaining,
        t.next_step_at, ST_Y(t.location::geometry) AS lat, ST_X(t.location::geometry) AS lon,
        t.elder_id, elder.name AS elder_name, elder.phone AS elder_phone,
@@ -21,7 +22,7 @@ SELECT t.id, t.status, t.created_at, t.note, t.asked, greatest(t.listed - t.aske
 FROM tasks t
 JOIN users elder ON elder.id = t.elder_id
 LEFT JOIN users student ON student.id = t.student_id
-LEFT JOIN offers live ON live.task_id = t.id AND live.state = 'PENDING' AND live.deadline > clock_timestamp()
+LEFT JOIN offers live ON live.task_id = t.id AND {answerable("live")}
 """
 
 ASKED_ME = """
@@ -57,7 +58,7 @@ class ViewStatements(Connected):
         return Page(items, str(items[-1].id) if len(rows) > limit else None)
 
     def open_task(self, caller: Caller) -> TaskView | None:
-        """The one task that matters to this person now: an elder's open one, or the one a student has accepted."""
+        """An elder's open task, or the task that a student has accepted."""
         mine, among = {
             Role.ELDER: ("t.elder_id = :me", OPEN),
             Role.STUDENT: ("t.student_id = :me", HELD),
@@ -69,10 +70,10 @@ class ViewStatements(Connected):
         return None if row is None else seen_by(caller, row)
 
     def current_offer(self, caller: Caller) -> MyOffer | None:
-        statement = """
+        statement = f"""
         SELECT o.task_id, o.deadline, o.distance_m, t.note, elder.name AS elder_name
         FROM offers o JOIN tasks t ON t.id = o.task_id JOIN users elder ON elder.id = t.elder_id
-        WHERE o.student_id = :me AND o.state = 'PENDING' AND o.deadline > clock_timestamp()"""
+        WHERE o.student_id = :me AND {answerable("o")}"""
         row = self.conn.execute(text(statement), {"me": caller.id}).one_or_none()
         if row is None:
             return None

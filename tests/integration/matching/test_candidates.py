@@ -11,8 +11,8 @@ from sqlalchemy import Connection, text
 
 from app.db.database import Database
 from app.foundation.ids import uuid7
+from app.matching.eligibility import month
 from app.matching.map_distance import SearchCircle
-from app.matching.store.candidates import THIS_MONTH
 from app.matching.store.records import Ranking
 from app.matching.store.stores import Store
 from app.users.models import LatLon
@@ -56,7 +56,7 @@ def test_what_was_completed_in_an_earlier_month_does_not_count(town: Neighbourho
 
 
 @pytest.mark.parametrize(
-    ("now", "month"),
+    ("now", "first_day"),
     [
         ("2026-03-31 20:59:59.999999+00", "2026-03-01"),
         ("2026-03-31 21:00:00+00", "2026-04-01"),
@@ -66,12 +66,12 @@ def test_what_was_completed_in_an_earlier_month_does_not_count(town: Neighbourho
         ("2028-02-29 21:00:00+00", "2028-03-01"),
     ],
 )
-def test_a_month_begins_at_midnight_in_istanbul(db: Database, now: str, month: str) -> None:
-    at_that_time = THIS_MONTH.format(zone=":time_zone").replace("clock_timestamp()", f"timestamptz '{now}'")
+def test_a_month_begins_at_midnight_in_istanbul(db: Database, now: str, first_day: str) -> None:
+    at_that_time = month(":time_zone").replace("clock_timestamp()", f"timestamptz '{now}'")
     assert now in at_that_time
     with db.transaction() as conn:
         found = conn.execute(text(f"SELECT {at_that_time}"), {"time_zone": ISTANBUL}).scalar_one()
-    assert str(found) == month
+    assert str(found) == first_day
 
 
 def test_only_who_can_come_is_on_the_list(town: Neighbourhood) -> None:

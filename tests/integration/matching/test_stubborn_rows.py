@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import text
 
-from app.matching.cascade import Settled
 from app.matching.due import DueTasks
+from app.matching.follow_up import FollowUp
 from app.matching.metrics import MatcherMetrics
 from tests.support.matching import Neighbourhood
 
@@ -40,8 +40,8 @@ def test_a_student_whose_row_is_held_does_not_hold_up_the_others(town: Neighbour
     with held(town, later.id):
         town.make_overdue(*tasks)
         settled = town.matching.runner.advance(tasks, skip_locked=True)
-        assert settled.offered >= 2, "those whose student can be had are asked"
-        assert len(settled.late_s) == 3, "every offer is over on time"
+        assert settled.figures.offered >= 2, "those whose student can be had are asked"
+        assert len(settled.figures.late_s) == 3, "every offer is over on time"
     town.advance(*tasks)
     asked = {town.asked(task) for task in tasks}
     assert None not in asked and len(asked) == 3
@@ -92,7 +92,7 @@ def test_two_students_freed_together_serve_two_waiting_tasks(town: Neighbourhood
                 text("UPDATE tasks SET status = 'CANCELLED', next_step_at = NULL, ended_at = now() WHERE id = :t"),
                 {"t": task},
             )
-    town.matching.runner.follow_up(Settled(freed={ali.id, banu.id}))
+    town.matching.runner.follow_up(FollowUp(freed=frozenset({ali.id, banu.id})))
     assert {town.asked(task) for task in waiting} == {ali.id, banu.id}
 
 

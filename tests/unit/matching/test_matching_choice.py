@@ -5,7 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from app.matching.choice import Walk, by_age, walk, walk_ranking
+from app.matching.choice import Search, by_age, walk, walk_ranking
+from app.matching.eligibility import Obstacle
 from app.matching.states import TaskStatus
 from app.matching.store.records import Candidate, Fact, Ranking, Task
 from app.redis_store.contract import ListChange, TaskKeys
@@ -43,7 +44,7 @@ def fact(student_id: int, kind: str) -> Fact:
     return Fact(
         ID,
         student_id,
-        obstacle={"off duty": "OFF_DUTY", "off duty and busy": "OFF_DUTY"}.get(kind),
+        obstacle=Obstacle.OFF_DUTY if kind.startswith("off duty") else None,
         seen_before=kind == "seen",
         busy_until={"busy soon": SOON, "busy later": LATER, "off duty and busy": SOON}.get(kind),
         completed=1,
@@ -74,30 +75,30 @@ def test_going_down_a_list(kinds, pick, rank, skips, dealt_with, wait_until) -> 
     ids = list(range(1, len(kinds) + 1))
     facts = {(ID, id_): fact(id_, kind) for id_, kind in zip(ids, kinds, strict=True) if kind != "unknown"}
     taken = {id_ for id_, kind in zip(ids, kinds, strict=True) if kind == "taken"}
-    step = Walk(task(), ids)
-    walk(step, ids, facts, taken, TTL_END)
-    assert (step.pick and step.pick.student_id) == pick
-    assert (step.pick and step.pick.rank) == rank
-    assert [(skip.student_id, skip.reason) for skip in step.skips] == [(id_, "OFF_DUTY") for id_ in skips]
-    assert step.dealt_with == dealt_with
-    assert step.wait_until == wait_until
+    search = Search(task(), ids)
+    walk(search, ids, facts, taken, TTL_END)
+    assert (search.pick and search.pick.student_id) == pick
+    assert (search.pick and search.pick.rank) == rank
+    assert [(skip.student_id, skip.reason) for skip in search.skips] == [(id_, "OFF_DUTY") for id_ in skips]
+    assert search.dealt_with == dealt_with
+    assert search.wait_until == wait_until
     if pick:
         assert pick in taken, "nobody else of this batch may pick the same student"
 
 
 def test_the_rank_counts_those_asked_and_skipped_before() -> None:
-    step = Walk(task(asked=3, skipped=2), [7])
-    walk(step, [7], {(ID, 7): fact(7, "free")}, set(), TTL_END)
-    assert step.pick is not None
-    assert (step.pick.rank, step.pick.completed, step.pick.distance_m) == (6, 1, 70.0)
+    search = Search(task(asked=3, skipped=2), [7])
+    walk(search, [7], {(ID, 7): fact(7, "free")}, set(), TTL_END)
+    assert search.pick is not None
+    assert (search.pick.rank, search.pick.completed, search.pick.distance_m) == (6, 1, 70.0)
 
 
 def test_a_second_part_of_the_list_is_not_looked_at_once_somebody_was_found() -> None:
-    step = Walk(task(), [1, 2])
+    search = Search(task(), [1, 2])
     facts = {(ID, 1): fact(1, "free"), (ID, 2): fact(2, "off duty")}
-    walk(step, [1], facts, set(), TTL_END)
-    walk(step, [2], facts, set(), TTL_END)
-    assert step.skips == []
+    walk(search, [1], facts, set(), TTL_END)
+    walk(search, [2], facts, set(), TTL_END)
+    assert search.skips == []
 
 
 def candidate(student_id: int, busy_until: datetime | None = None) -> Candidate:
@@ -105,30 +106,36 @@ def candidate(student_id: int, busy_until: datetime | None = None) -> Candidate:
 
 
 def test_a_new_list_is_kept_up_to_its_cap_and_says_how_many_there_are() -> None:
-    step = Walk(task(asked=2, skipped=1), [])
-    walk_ranking(step, Ranking([candidate(n) for n in range(1, 6)], 40), set(), TTL_END, cap=3)
-    assert (step.renewed, step.listed) == ([1, 2, 3], 43)
-    assert step.pick is not None and step.pick.student_id == 1
+    search = Search(task(asked=2, skipped=1), [])
+    walk_ranking(search, Ranking([candidate(n) for n in range(1, 6)], 40), set(), TTL_END, cap=3)
+    assert (search.renewed, search.listed) == ([1, 2, 3], 43)
+    assert search.pick is not None and search.pick.student_id == 1
 
 
 def test_in_a_new_list_the_busy_and_the_taken_are_passed_over() -> None:
-    step = Walk(task(), [], wait_until=NOON)
-    walk_ranking(step, Ranking([candidate(1, LATER), candidate(2), candidate(3)], 3), {2}, TTL_END, cap=3)
-    assert step.pick is not None and step.pick.student_id == 3
-    waiting = Walk(task(), [], wait_until=NOON)
+    search = Search(task(), [], wait_until=NOON)
+    walk_ranking(search, Ranking([candidate(1, LATER), candidate(2), candidate(3)], 3), {2}, TTL_END, cap=3)
+    assert search.pick is not None and search.pick.student_id == 3
+    waiting = Search(task(), [], wait_until=NOON)
     walk_ranking(waiting, Ranking([candidate(1, LATER), candidate(2, SOON)], 2), set(), TTL_END, cap=3)
     assert (waiting.pick, waiting.wait_until) == (None, SOON)
 
 
 def test_what_redis_is_told_of_a_kept_list() -> None:
-    step = Walk(task(), [1, 2, 3], dealt_with=[1])
-    assert step.keys(2, TTL_END, TTL_END) == TaskKeys(ID, 2, TTL_END, TTL_END, ListChange.KEEP, [1, 2])
-    assert step.keys(None, None, SOON) == TaskKeys(ID, None, None, SOON, ListChange.KEEP, [1])
+    search = Search(task(), [1, 2, 3], dealt_with=[1])
+    assert search.keys(2, TTL_END, TTL_END) == TaskKeys(ID, 2, TTL_END, TTL_END, ListChange.KEEP, [1, 2])
+    assert search.keys(None, None, SOON) == TaskKeys(ID, None, None, SOON, ListChange.KEEP, [1])
+
+
+def test_a_list_that_redis_does_not_hold_yet_is_written_whole() -> None:
+    search = Search(task(), [1, 2, 3], given_is_new=True, dealt_with=[1])
+    assert search.keys(2, TTL_END, TTL_END) == TaskKeys(ID, 2, TTL_END, TTL_END, ListChange.REPLACE, [3])
+    assert search.keys(None, None, SOON) == TaskKeys(ID, None, None, SOON, ListChange.REPLACE, [2, 3])
 
 
 def test_what_redis_is_told_of_a_new_list() -> None:
-    step = Walk(task(), [1], dealt_with=[1], renewed=[4, 5, 6])
-    assert step.keys(5, TTL_END, TTL_END) == TaskKeys(ID, 5, TTL_END, TTL_END, ListChange.REPLACE, [4, 6])
+    search = Search(task(), [1], dealt_with=[1], renewed=[4, 5, 6])
+    assert search.keys(5, TTL_END, TTL_END) == TaskKeys(ID, 5, TTL_END, TTL_END, ListChange.REPLACE, [4, 6])
 
 
 def test_the_oldest_task_chooses_first() -> None:

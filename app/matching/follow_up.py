@@ -1,0 +1,63 @@
+"""What has to follow a commit. Deeds and the cascade return it, and the runner carries it out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from app.redis_store.contract import ListChange, TaskKeys
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the metrics count."""
+
+    late_s: tuple[float, ...] = ()
+    """How long after its deadline each expired offer was closed."""
+    offered: int = 0
+    ended: int = 0
+    """Searches that found nobody."""
+
+
+@dataclass(frozen=True)
+class FollowUp:
+    """All of it is hints, whose loss a committed row covers."""
+
+    keys: Mapping[UUID, TaskKeys] = field(default_factory=dict[UUID, TaskKeys])
+    """What Redis should hold for each task now."""
+    again: frozenset[UUID] = frozenset()
+    """Tasks to be settled again, because another transaction took the student they had chosen, or because a deed has
+    left them without an offer."""
+    began_to_wait: frozenset[UUID] = frozenset()
+    """Tasks that wait since this transaction. A student who was freed while it ran did not see them waiting."""
+    freed: frozenset[int] = frozenset()
+    """Students who can be asked again, perhaps by a task that waits for one."""
+    unavailable: frozenset[int] = frozenset()
+    """Students who were being asked and cannot be asked now: a task that waits for one of them waits in vain."""
+    figures: Figures = Figures()
+
+
+def combined(*parts: FollowUp) -> FollowUp:
+    """All of them in one. Of two keys for one task the later one stays."""
+    keys: dict[UUID, TaskKeys] = {}
+    for part in parts:
+        keys |= part.keys
+    return FollowUp(
+        keys,
+        frozenset[UUID]().union(*(part.again for part in parts)),
+        frozenset[UUID]().union(*(part.began_to_wait for part in parts)),
+        frozenset[int]().union(*(part.freed for part in parts)),
+        frozenset[int]().union(*(part.unavailable for part in parts)),
+        Figures(
+            tuple(late_s for part in parts for late_s in part.figures.late_s),
+            sum(part.figures.offered for part in parts),
+            sum(part.figures.ended for part in parts),
+        ),
+    )
+
+
+def no_offer_keys(
+    task_id: UUID, version: datetime | None = None, next_step_at: datetime | None = None
+) -> dict[UUID, TaskKeys]:
+    """Of a task that asks nobody any more: neither list nor pending key."""
+    return {task_id: TaskKeys(task_id, next_step_at=next_step_at, list_change=ListChange.DROP, version=version)}
