@@ -16,5 +16,9 @@ def answerable(offer: str, now: str = NOW) -> str:
     return f"{live(offer)} AND {offer}.deadline > {now}"
 
 
+def past_deadline(offer: str, now: str = NOW) -> str:
+    return f"{offer}.deadline <= {now}"
+
+
 def overdue(offer: str, now: str = NOW) -> str:
-    return f"{live(offer)} AND {offer}.deadline <= {now}"
+    return f"{live(offer)} AND {past_deadline(offer, now)}"

@@ -1,4 +1,4 @@
-"""A connection to Redis that never holds a caller up for long."""
+"""A connection to Redis with short timeouts."""
 
 import threading
 import time
@@ -14,8 +14,8 @@ DOWN_PAUSE_S = 1.0
 
 
 def open_client(redis_url: str, *, timeout_s: float = 0.5, pool_size: int = 16) -> Any:
-    # One try and short timeouts: a press must not wait for a Redis that is gone, and a script that is run again by
-    # the client would count twice.
+    # One try and short timeouts: a press must not wait for a Redis that is down, and a script that the client runs
+    # again would count twice.
     pool: Any = cast(Any, redis.BlockingConnectionPool).from_url(
         redis_url,
         max_connections=pool_size,
@@ -29,8 +29,8 @@ def open_client(redis_url: str, *, timeout_s: float = 0.5, pool_size: int = 16) 
 
 
 class Reach:
-    """`with reach:` around each call translates the driver's errors, and after one of them spares callers the timeout
-    for a moment."""
+    """`with reach:` around each call translates the driver's errors. After an error, calls are refused at once for a
+    moment, so that they need not wait for the timeout."""
 
     def __init__(self, down_pause_s: float = DOWN_PAUSE_S) -> None:
         self._down_pause_s = down_pause_s
@@ -38,8 +38,8 @@ class Reach:
         self._lock = threading.Lock()
 
     def __enter__(self) -> None:
-        """After the pause one caller tries, while the others are still refused: when Redis is silent, each try costs a
-        thread the timeout, and all threads together would be all that there is."""
+        """After the pause one caller tries, and the others are still refused: while Redis is silent, each try costs a
+        thread the timeout, and otherwise all threads of the process would wait."""
         with self._lock:
             if self._down_until is None:
                 return

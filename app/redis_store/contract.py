@@ -1,7 +1,7 @@
-"""The clockwork as matching knows it: candidate lists, pending keys and deadlines, all of which can be lost.
+"""The clockwork as matching uses it: candidate lists, pending keys and deadlines, all of which can be lost.
 
-Whoever calls it has committed to PostgreSQL already, so a failure here costs time, never truth: callers log it and
-go on, and the reconciler repairs what is missing.
+Callers have committed to PostgreSQL before they write here, so a failure costs time and no data: they log it and go on,
+and the reconciler repairs what is missing.
 """
 
 import math
@@ -35,10 +35,10 @@ class TaskKeys:
     next_step_at: datetime | None = None
     list_change: ListChange = ListChange.KEEP
     ids: Sequence[int] = ()
-    """With KEEP the candidates that were dealt with, with REPLACE the whole new list."""
+    """With KEEP the candidates that leave the list, with REPLACE the whole new list."""
     version: datetime | None = None
-    """When the row said so. What is older than what Redis was told already is refused: a process that was stopped
-    between its commit and its hint comes too late to be believed."""
+    """When the row was written. Redis refuses a version older than the one it knows: a process that was stopped between
+    its commit and its hint must not overwrite what others told since."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Clockwork(Protocol):
     def peek(self, task_ids: Sequence[UUID], most: int) -> dict[UUID, list[int]]: ...
     def claim_due(self, now: datetime, most: int) -> Due: ...
     def scheduled(self, task_ids: Sequence[UUID], now: datetime) -> set[UUID]:
-        """Which of them `claim_due` would bring by itself, now or as soon as somebody's claim ends."""
+        """Those that `claim_due` will return without help, now or when a claim of another process ends."""
         ...
 
     def versions(self, task_ids: Sequence[UUID]) -> dict[UUID, datetime]: ...
@@ -66,7 +66,7 @@ class Clockwork(Protocol):
 
 
 def to_ms(moment: datetime) -> int:
-    """Rounded up: what is due at this millisecond is due in PostgreSQL too."""
+    """Rounded up, so that a task that is due at this millisecond is due in PostgreSQL too."""
     return math.ceil(moment.timestamp() * 1000)
 
 

@@ -1,4 +1,5 @@
-"""Redis's own word that a pending key has run out. It may be late or missing; it is never the only one to tell."""
+"""Expiry events of Redis for pending keys. An event may be late or missing, so ticker and reconciler bring the same
+tasks."""
 
 import time
 from types import TracebackType
@@ -15,18 +16,18 @@ MOST_AT_ONCE = 1000
 
 
 class EventsForbidden(Exception):
-    """CONFIG is not allowed here, so an operator has to switch the events on."""
+    """This Redis refuses CONFIG, so an operator has to switch the events on."""
 
 
 class ExpiryEvents:
-    """A connection of its own: a blocking read does not fit the short timeouts of everything else."""
+    """Has its own connection: a blocking read does not fit the short timeouts of all other calls."""
 
     def __init__(self, redis_url: str, health_check_s: float = 5.0) -> None:
         self._health_check_s = health_check_s
         self._client: Any = redis.Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
             redis_url,
             decode_responses=True,
-            # Keys of others may be any bytes; only ours are read.
+            # Keys of other programs may hold any bytes; only ours are read.
             encoding_errors="replace",
             socket_connect_timeout=2,
             socket_timeout=health_check_s,
@@ -38,10 +39,10 @@ class ExpiryEvents:
         self._heard_at = self._asked_at = 0.0
 
     def switch_on(self) -> bool:
-        """Adds what is needed to what is set; True when something had to be added."""
+        """Adds the flags that are needed to those that are set; True if one had to be added."""
         try:
             current = str(self._client.config_get("notify-keyspace-events").get("notify-keyspace-events", ""))
-            missing = "".join(flag for flag in NEEDED_FLAGS if flag not in _spelled_out(current))
+            missing = "".join(flag for flag in NEEDED_FLAGS if flag not in _without_abbreviation(current))
             if missing:
                 self._client.config_set("notify-keyspace-events", current + missing)
         except redis.ResponseError as error:
@@ -65,12 +66,12 @@ class ExpiryEvents:
         self._pubsub.close()
 
     def tasks(self, timeout_s: float) -> list[UUID]:
-        """The tasks of the events that have come, after waiting for the first up to `timeout_s`. Other people's keys
-        expire as well, perhaps without end, so there is a limit to one call."""
+        """Waits up to `timeout_s` for the first event, and returns the tasks of all that have come. Keys of other
+        programs expire as well, perhaps without end, so one call reads a limited number."""
         try:
-            # Without the ceremony that redis-py makes of each message: a thousand may come in a second.
+            # Reads the replies itself: a thousand may come in a second, and redis-py's own loop takes longer for each.
             connection = self._pubsub.connection
-            self._ask_for_a_sign_of_life(connection)
+            self._check_connection(connection)
             found: list[UUID] = []
             for number in range(MOST_AT_ONCE):
                 if not connection.can_read(timeout=0 if number else timeout_s):
@@ -85,8 +86,8 @@ class ExpiryEvents:
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise RedisUnavailable("The subscription broke.") from error
 
-    def _ask_for_a_sign_of_life(self, connection: Any) -> None:
-        """Silence is what a working subscription sounds like, and a broken one too."""
+    def _check_connection(self, connection: Any) -> None:
+        """A broken subscription is as silent as a working one, so a PING has to be answered."""
         silent_s = time.monotonic() - self._heard_at
         if silent_s > 2 * self._health_check_s:
             raise RedisUnavailable("The subscription has fallen silent.")
@@ -98,6 +99,6 @@ class ExpiryEvents:
         self._client.close()
 
 
-def _spelled_out(flags: str) -> str:
-    """`A` stands for all kinds of events, expired ones among them."""
+def _without_abbreviation(flags: str) -> str:
+    """`A` stands for all kinds of events, including expired."""
     return flags + "x" if "A" in flags else flags

@@ -1,12 +1,12 @@
-"""Words to whoever listens at this moment. Nothing is kept of them: they only save a listener the wait for its next
-look at what is true."""
+"""Publishes hints on Redis channels. Redis does not store them: a hint only saves a listener the wait until it polls
+next."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from app.redis_store.client import Reach, open_client
 
-# A channel sends them after its commit, on the time of messages that wait behind.
+# A notification channel publishes after its commit, while other notifications wait behind it.
 TIMEOUT_S = 0.25
 
 
@@ -16,7 +16,7 @@ class Hints:
         self._reach = Reach()
 
     def publish(self, said: Sequence[tuple[str, str]]) -> None:
-        """Each a channel and what is said on it; raises `RedisUnavailable` where nobody can hear it."""
+        """Pairs of channel and text. Raises `RedisUnavailable` if Redis does not answer."""
         with self._reach:
             pipe = self._client.pipeline(transaction=False)
             for channel, words in said:

@@ -5,19 +5,19 @@
 | `task_candidates:<task id>`     | list       | ids of candidates, next first            | 1 hour                |
 | `pending_assignment:<task id>`  | string     | id of the student who is being asked     | as long as the offer  |
 | `offer_deadlines`               | sorted set | task id by the time of its next step, ms | always                |
-| `task_version:<task id>`        | string     | when PostgreSQL said what was last told  | 15 minutes            |
-| `clockwork_complete`            | string     | "1"; anything else means that something  | always                |
-|                                 |            | is missing here and has to be rebuilt    |                       |
-| `<prefix>.action.requested`     | stream     | actions that other services ask for      | as its writer wishes  |
-| `<prefix>.action.executed` …    | stream     | what we tell other services              | the last 100,000      |
-| `in_app:<user id>`              | channel    | says that a message waits in the app     | while it is heard     |
+| `task_version:<task id>`        | string     | version of the row that was told last    | 15 minutes            |
+| `clockwork_complete`            | string     | "1"; any other value means that Redis    | always                |
+|                                 |            | lacks something and has to be rebuilt    |                       |
+| `<prefix>.action.requested`     | stream     | actions that other services request      | set by its writer     |
+| `<prefix>.action.executed` …    | stream     | results, for other services              | the last 100,000      |
+| `in_app:<user id>`              | channel    | hint that an in-app notification waits   | not stored            |
 """
 
 from uuid import UUID
 
 CANDIDATES_TTL_S = 3600
 VERSION_TTL_S = 900
-"""A process would have to be stopped for longer than this for its late word to be taken."""
+"""A process would have to be stopped for longer than this before Redis takes its old version for a new one."""
 DEADLINES = "offer_deadlines"
 SENTINEL = "clockwork_complete"
 PENDING_PREFIX = "pending_assignment:"
@@ -52,7 +52,7 @@ def expired_channel(database: int) -> str:
 
 
 def task_of_pending_key(key: str) -> UUID | None:
-    """The task whose pending key this is; None for any other key, whoever wrote it."""
+    """The task whose pending key this is; None for any other key."""
     return parse_task_id(key.removeprefix(PENDING_PREFIX)) if key.startswith(PENDING_PREFIX) else None
 
 

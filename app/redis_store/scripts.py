@@ -1,14 +1,14 @@
-"""Every change of several keys at once. Each script opens with a legend of what it is given."""
+"""Changes of several keys at once. Each script opens with a legend of its keys and arguments."""
 
-# Brings the keys of one task to what PostgreSQL says. Only the ids that were dealt with leave the list, so a
-# list that another process has renewed meanwhile loses nothing else.
+# Makes the keys of one task agree with PostgreSQL. With "keep" only the given ids leave the list, so a list that
+# another process has renewed meanwhile loses nothing else.
 #
 # KEYS 1 task_candidates:<id>  2 pending_assignment:<id>  3 offer_deadlines  4 task_version:<id>
 # ARGV 1 task id
 #      2 student being asked, or ""          3 milliseconds the student has left
 #      4 time of the next step in ms, or ""  5 "keep" | "drop" | "replace": what becomes of the list
-#      6 lifetime of the list in seconds     7 version in µs, or 0 to be believed in any case
-#      8 lifetime of the version in seconds  9… ids dealt with (keep), or the new list (replace)
+#      6 lifetime of the list in seconds     7 version in µs, or 0 to skip the check of versions
+#      8 lifetime of the version in seconds  9… ids that leave (keep), or the new list (replace)
 SET_TASK = """
 if ARGV[7] ~= '0' then
   local known = redis.call('GET', KEYS[4])
@@ -40,9 +40,9 @@ else
 end
 """
 
-# Hands out tasks whose next step is due, and moves each ahead by a moment so that another process does not get
-# it meanwhile; should this process die, it comes up again by itself. Touching the pending key makes Redis
-# notice that it is past its time and fire the `expired` event now instead of whenever its sampling finds it.
+# Claims tasks whose next step is due: moves each ahead by a moment, so that another process does not get it meanwhile.
+# If the claiming process dies, the task comes up again after that moment. Touching the pending key makes Redis find
+# that it has expired and fire the event now, instead of when its sampling finds the key.
 #
 # KEYS 1 offer_deadlines
 # ARGV 1 now in ms  2 most to hand out  3 now + claim in ms  4 prefix of pending keys
@@ -58,7 +58,7 @@ table.insert(due, 1, first[2] or '')
 return due
 """
 
-# A list that was lost and made again, unless somebody else has made it, or the task has gone on, meanwhile.
+# Writes a list again that was lost, unless another process has written it, or the task has changed, meanwhile.
 #
 # KEYS 1 task_candidates:<id>  2 task_version:<id>
 # ARGV 1 lifetime in seconds  2 version in µs  3… ids in order

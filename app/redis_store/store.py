@@ -13,7 +13,7 @@ from app.redis_store.contract import Due, RedisUnavailable, TaskKeys, from_ms, t
 
 CLAIM_MS = 1000
 SOON_MS = 2 * CLAIM_MS
-"""Whoever asks what will come by itself read the time before; others claim meanwhile, from a later time on."""
+"""The caller of `scheduled` read the time earlier, and others claim in between, from a later time on."""
 
 
 def connect(redis_url: str, timeout_s: float = 0.5, pool_size: int = 16) -> "RedisClockwork":
@@ -28,8 +28,9 @@ class RedisClockwork:
         self._claim_due = client.register_script(scripts.CLAIM_DUE)
         self._fill_list = client.register_script(scripts.FILL_LIST)
         self._finish_rebuild = client.register_script(scripts.FINISH_REBUILD)
-        # How often something was not told because Redis did not answer. Once it does, taking the sentinel away has
-        # everything written again; a process that dies before costs no more than the reconciler's bound.
+        # How often a change was not written because Redis did not answer. When Redis answers again, deleting the
+        # sentinel makes a reconciler write everything again. If this process dies before, the reconciler finds the
+        # changes later.
         self._missed = 0
         self._counting = threading.Lock()
 
@@ -78,7 +79,7 @@ class RedisClockwork:
         return Due(list(tasks.values()), from_ms(first) if first else None)
 
     def _forget(self, strangers: set[str]) -> None:
-        """What is no task id was put there by somebody else, and would stay at the head for ever."""
+        """Removes members that are not task ids: another program put them there, and they would stay at the head."""
         if strangers:
             with self._reach:
                 self._client.zrem(keys.DEADLINES, *strangers)
@@ -94,7 +95,7 @@ class RedisClockwork:
         }
 
     def versions(self, task_ids: Sequence[UUID]) -> dict[UUID, datetime]:
-        """What Redis was last told of each of them; the beginning of time where it was told nothing."""
+        """The version of each task that Redis was told last; 1970 where it was told none."""
         if not task_ids:
             return {}
         with self._reach:
@@ -131,7 +132,7 @@ class RedisClockwork:
         self._client.close()
 
     def _made_up_for(self, missed: int) -> None:
-        """What other threads missed meanwhile still has to be made up for."""
+        """Only if no other thread has missed a change since."""
         with self._counting:
             if self._missed == missed:
                 self._missed = 0

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from app.matching.eligibility import Obstacle, completed_this_month, distance_m, first_obstacle
 from app.matching.errors import Overtaken
-from app.matching.liveness import answerable, live, overdue
+from app.matching.liveness import answerable, live, overdue, past_deadline
 from app.matching.states import OfferState, check_offer_transition
 from app.matching.store.connected import Connected
 from app.matching.store.records import Expired, Fact, Offer, Pick, Skip
@@ -38,7 +38,7 @@ THEN = "(SELECT now FROM clock)"
 EXPIRE_OFFERS = text(f"""
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now), expired AS (
     UPDATE offers o SET state = 'EXPIRED', closed_at = clock_timestamp()
-    WHERE task_id = ANY(:ids) AND {may_become_offer(OfferState.EXPIRED, "o.state")} AND {overdue("o", THEN)}
+    WHERE task_id = ANY(:ids) AND {may_become_offer(OfferState.EXPIRED, "o.state")} AND {past_deadline("o", THEN)}
     RETURNING id, task_id, student_id, state, deadline
 )
 SELECT id, task_id, student_id, state, deadline, true AS overdue,
