@@ -173,8 +173,8 @@ def _redrive_all(db: Database, which: DeadLetterCriteria, max_age_s: float) -> i
         print(f"{done} redriven, {batch.remaining} to go", file=sys.stderr, flush=True)
     print(f"Redriven: {done}.")
     if batch.skipped:
-        print(f"Left as they are: {batch.skipped}, which have lost their meaning or never were a message.")
-        print("`dead-letters discard` puts such letters aside.")
+        print(f"Left as they are: {batch.skipped}, which have expired or never became a notification.")
+        print("`dead-letters discard` closes them.")
     if batch.remaining:
         print(f"Still open: {batch.remaining}, whose steps go on by themselves; try again in a moment.")
     return 0

@@ -22,7 +22,7 @@ MAX_AGE_S = 86_400.0
 
 
 class DeadLetterTooLate(Conflict):
-    """What was to be told has lost its meaning, and would not be sent."""
+    """The notification or its action has expired, so it would not be sent."""
 
     code = "dead_letter_expired"
 
@@ -152,7 +152,7 @@ def _refusal(row: Any) -> AppError | None:
     ):
         return DeadLetterClosed("This dead letter is closed already.", status=row.status)
     if row.late:
-        return DeadLetterTooLate("What was to be told has lost its meaning meanwhile, and would not be sent.")
+        return DeadLetterTooLate("The notification or its action has expired meanwhile, so it would not be sent.")
     if not has_notification and row.action_id is None:
         return NothingToRedrive("There is neither a message nor an action that could be tried again.")
     return None
@@ -165,6 +165,6 @@ def _reopen(conn: Connection, row: Any, by: int | None) -> AppError | None:
     if row.notification_id is not None:
         return None
     if not is_reopened:
-        return NothingToRedrive("The step of this letter is not one that failed: it goes on by itself.")
+        return NothingToRedrive("The step of this dead letter has not failed: it goes on by itself.")
     dead_letters.close_redriven_step(conn, row.action_id, row.step_order, by)
     return None

@@ -319,8 +319,8 @@ def test_a_terminal_redrives_all_and_says_how_far_it_is(
     assert code == 0
     assert out.splitlines() == [
         "Redriven: 450.",
-        "Left as they are: 1, which have lost their meaning or never were a message.",
-        "`dead-letters discard` puts such letters aside.",
+        "Left as they are: 1, which have expired or never became a notification.",
+        "`dead-letters discard` closes them.",
     ]
     assert err.splitlines() == ["200 redriven, 250 to go", "400 redriven, 50 to go"]
     assert run(services, capsys, "redrive")[0] == 1
