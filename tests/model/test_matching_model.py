@@ -56,4 +56,4 @@ def test_the_rules_hold(services: Services) -> None:
             if hasattr(self, "world"):
                 worlds.pop().close()
 
-    run_state_machine_as_test(OnRealStores, settings=profile(25, 30))
+    run_state_machine_as_test(OnRealStores, settings=profile(80, 40))
