@@ -4,7 +4,7 @@ from alembic import context
 from geoalchemy2 import alembic_helpers
 from sqlalchemy import Connection, text
 
-import app.schema  # noqa: F401  (fills the metadata)
+import app.all_tables  # noqa: F401  (fills the metadata)
 from app.db.schema import metadata
 
 

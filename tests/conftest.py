@@ -13,9 +13,9 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.engine import make_url
 
 from app.api.services import Services
-from app.bootstrap.services import build_services
+from app.bootstrap.build_services import build_services
 from app.db.database import Database, psycopg_url
-from app.delivery.plans import shipped
+from app.delivery.plans import shipped_plans
 from app.settings.settings import Settings
 from tests.support import cleaning, template
 
@@ -96,7 +96,7 @@ def cleaner(database_url: str) -> Iterator[Engine]:
 def clean_stores(settings: Settings, cleaner: Engine) -> None:
     with cleaner.begin() as conn:
         cleaning.empty(conn)
-        shipped.install_shipped(conn)
+        shipped_plans.install_shipped(conn)
     client = redis.Redis.from_url(settings.redis_url)
     client.flushdb()
     client.close()

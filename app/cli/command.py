@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import sqlalchemy.exc
 
-from app.bootstrap.database import open_database
+from app.bootstrap.open_database import open_database
 from app.db.database import Database, DatabaseUnavailable
 from app.foundation.errors import AppError
 from app.settings.settings import Settings

@@ -6,7 +6,7 @@ With the newest schema it installs the shipped plans, templates and profiles.
 from alembic import command
 from sqlalchemy import Engine, text
 
-from app.bootstrap.database import open_database
+from app.bootstrap.open_database import open_database
 from app.db.revisions import alembic_config, current_revision, head_revision
 from app.delivery import service as delivery
 from app.settings.settings import Settings

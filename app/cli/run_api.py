@@ -24,6 +24,6 @@ def _build_app(settings: Settings, metrics_directory: str) -> Flask:
     """In each worker after the fork: no connection may be shared between processes. Imported late, because metrics
     decide by the environment where they are kept as soon as they are imported."""
     from app.api.app import create_app
-    from app.bootstrap.services import build_services
+    from app.bootstrap.build_services import build_services
 
     return create_app(build_services(settings, role="api"), metrics_directory=metrics_directory)

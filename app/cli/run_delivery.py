@@ -2,8 +2,8 @@
 
 import structlog
 
-from app.bootstrap.database import open_delivery_database
 from app.bootstrap.delivery import build_channels, build_delivery
+from app.bootstrap.open_database import open_delivery_database
 from app.cli.signals import stop_on_signals
 from app.foundation.clock import DatabaseClock
 from app.ops.metrics import serve_metrics

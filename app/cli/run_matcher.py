@@ -5,8 +5,8 @@ import sys
 
 import structlog
 
+from app.bootstrap.build_services import build_services
 from app.bootstrap.matcher import build_matcher
-from app.bootstrap.services import build_services
 from app.cli.signals import stop_on_signals
 from app.ops.metrics import serve_metrics
 from app.settings.settings import Settings

@@ -10,7 +10,7 @@ from app.db.database import Database
 from app.delivery.actions import service as actions
 from app.delivery.actions.requests import NewAction
 from app.delivery.messages.dead_letter_views import count_open_dead_letters
-from app.delivery.plans.shipped import DEAD_LETTERS
+from app.delivery.plans.shipped_plans import DEAD_LETTERS
 from app.foundation.errors import NotFound
 from app.foundation.loop import run_loop
 

@@ -9,7 +9,7 @@ from app.db.outbox import EVENT_TOPIC
 from app.db.wake import Announcer
 from app.delivery.actions.conductor import Conductor
 from app.delivery.actions.intake import Intake
-from app.delivery.actions.wake import wake_actions
+from app.delivery.actions.wake_actions import wake_actions
 from app.delivery.alarm import Alarm
 from app.delivery.directory.challenges import settle_challenges
 from app.delivery.messages.values import ACTION_TOPIC, Follower

@@ -30,7 +30,7 @@ from app.delivery.plans.service import (
     retire_routes_to,
     retire_step,
 )
-from app.delivery.plans.shipped import install_shipped
+from app.delivery.plans.shipped_plans import install_shipped
 
 PROFILES = replace(directory.PROFILES, after_retire=(*directory.PROFILES.after_retire, retire_routes_to))
 """Plans stand above the directory, so the routes to a retired profile are retired here."""

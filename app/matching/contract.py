@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
 from uuid import UUID
 
 from app.matching.states import OfferState, TaskStatus
 from app.users.models import LatLon
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -71,9 +68,3 @@ class OfferView:
     reason: str | None
     offered_at: datetime | None
     deadline: datetime | None
-
-
-@dataclass(frozen=True)
-class Page(Generic[Item]):
-    items: list[Item]
-    next_cursor: str | None

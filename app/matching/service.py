@@ -10,8 +10,9 @@ import structlog
 from app.foundation.clock import Clock
 from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint
+from app.foundation.pages import Page
 from app.matching import availability, deeds
-from app.matching.contract import MyOffer, NewTask, OfferView, Page, Pressed, TaskView
+from app.matching.contract import MyOffer, NewTask, OfferView, Pressed, TaskView
 from app.matching.errors import Overtaken
 from app.matching.follow_up import FollowUp
 from app.matching.rules import MatchingRules

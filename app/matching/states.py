@@ -56,7 +56,7 @@ OFFER_TRANSITIONS: Mapping[OfferState | None, frozenset[OfferState]] = {
 }
 
 
-class IllegalTransition(Conflict):
+class IllegalTaskTransition(Conflict):
     """The task is not in a state that allows this."""
 
     code = "illegal_step"
@@ -64,12 +64,12 @@ class IllegalTransition(Conflict):
 
 def check_task_transition(current: TaskStatus | None, target: TaskStatus) -> None:
     if target not in TASK_TRANSITIONS[current]:
-        raise IllegalTransition(f"A task that is {current} cannot become {target}.", status=current)
+        raise IllegalTaskTransition(f"A task that is {current} cannot become {target}.", status=current)
 
 
 def check_offer_transition(current: OfferState | None, target: OfferState) -> None:
     if target not in OFFER_TRANSITIONS[current]:
-        raise IllegalTransition(f"An offer that is {current} cannot become {target}.", state=current)
+        raise IllegalTaskTransition(f"An offer that is {current} cannot become {target}.", state=current)
 
 
 def task_sources(target: TaskStatus) -> frozenset[TaskStatus]:

@@ -5,20 +5,11 @@ coordinators. Before that a student sees the first word of a name.
 """
 
 from typing import Any
-from uuid import UUID
 
-from app.foundation.errors import InvalidValue
 from app.matching.contract import CurrentOffer, Person, TaskView
 from app.matching.states import HELD, TaskStatus
 from app.matching.words import first_name
 from app.users.models import Caller, LatLon, Role
-
-
-def parse_cursor(cursor: str | None) -> UUID | None:
-    try:
-        return None if cursor is None else UUID(cursor)
-    except ValueError:
-        raise InvalidValue("cursor", "is not a cursor that this list has given out") from None
 
 
 def seen_by(caller: Caller, row: Any) -> TaskView:

@@ -15,7 +15,7 @@ from psycopg import sql
 from sqlalchemy.engine import make_url
 
 from app.api.services import Services
-from app.bootstrap.services import build_services
+from app.bootstrap.build_services import build_services
 from app.cli.migrate import upgrade
 from app.db.database import Database, psycopg_url
 from app.settings.settings import Settings

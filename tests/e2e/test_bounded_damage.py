@@ -24,7 +24,7 @@ from sqlalchemy import text
 
 from app.api.services import Services
 from app.api.tokens import LocalTokens
-from app.bootstrap.services import build_services
+from app.bootstrap.build_services import build_services
 from app.cli.migrate import upgrade
 from app.settings.settings import Settings
 from app.users.models import Caller

@@ -18,7 +18,7 @@ import structlog
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
-from app.bootstrap.services import build_services
+from app.bootstrap.build_services import build_services
 from app.cli.migrate import upgrade
 from app.db.database import psycopg_url
 from app.db.wake import Announcer

@@ -11,12 +11,12 @@ from geoalchemy2 import alembic_helpers
 from sqlalchemy import Engine, create_engine, inspect, text
 from sqlalchemy.engine import make_url
 
-import app.schema  # noqa: F401  (fills the metadata)
+import app.all_tables  # noqa: F401  (fills the metadata)
 from app.cli.migrate import upgrade
 from app.db.database import psycopg_url
 from app.db.revisions import alembic_config, current_revision, head_revision
 from app.db.schema import metadata
-from app.delivery.plans.shipped import PLANS
+from app.delivery.plans.shipped_plans import PLANS
 
 
 @pytest.fixture

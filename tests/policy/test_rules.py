@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("jobs", "roster"),
     ("realtime",),
     ("ops",),
-    ("schema",),
+    ("all_tables",),
     ("api", "console"),
     ("bootstrap",),
     ("cli",),

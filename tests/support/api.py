@@ -10,7 +10,8 @@ from app.api.auth import Doorkeeper, Identity, TokenInvalid, UserId
 from app.db.database import DatabaseUnavailable
 from app.foundation.clock import FakeClock
 from app.foundation.errors import AppError
-from app.matching.contract import CurrentOffer, MyOffer, OfferView, Page, Person, Pressed, TaskView
+from app.foundation.pages import Page
+from app.matching.contract import CurrentOffer, MyOffer, OfferView, Person, Pressed, TaskView
 from app.matching.states import OfferState, TaskStatus
 from app.redis_store.breakers import MemoryBreakers
 from app.redis_store.limits import PerUserLimit

@@ -11,8 +11,8 @@ from typing import Any
 from uuid import UUID
 
 from app.api.services import Services
+from app.bootstrap.build_services import build_services
 from app.bootstrap.delivery import build_intake, build_publisher
-from app.bootstrap.services import build_services
 from app.db.wake import Announcer
 from app.delivery.actions.conductor import Conductor
 from app.delivery.channels.recording import RecordingChannel

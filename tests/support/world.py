@@ -10,6 +10,7 @@ import jwt
 import redis
 from sqlalchemy import Connection, text
 
+from app.all_tables import users as user_models
 from app.api.services import Services
 from app.api.tokens import AUDIENCE, ISSUER, LocalTokens
 from app.delivery.actions import service as actions
@@ -18,10 +19,9 @@ from app.delivery.directory.service import CHANNELS, PROFILES
 from app.delivery.messages import dead_letters
 from app.delivery.messages.dead_letters import NewDeadLetter
 from app.delivery.messages.rules import DeliveryRules
-from app.delivery.plans import shipped
+from app.delivery.plans import shipped_plans
 from app.delivery.plans.service import PLANS, ROUTES, TEMPLATES, create_step
 from app.matching.contract import NewTask
-from app.schema import users as user_models
 from app.users import service as users
 from app.users.models import LatLon, Platform, Role
 from tests.support.notifications import NewNotification, enqueue
@@ -55,7 +55,7 @@ def empty_stores(services: Services) -> None:
     tables = ", ".join(table.name for table in user_models.metadata.sorted_tables)
     with services.db.transaction() as conn:
         conn.execute(text(f"TRUNCATE {tables} RESTART IDENTITY CASCADE"))
-        shipped.install_shipped(conn)
+        shipped_plans.install_shipped(conn)
     client = redis.Redis.from_url(services.settings.redis_url)
     client.flushdb()
     client.close()

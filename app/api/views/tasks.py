@@ -20,7 +20,7 @@ from app.matching.errors import (
     StudentUnavailable,
     TaskNotFound,
 )
-from app.matching.states import IllegalTransition
+from app.matching.states import IllegalTaskTransition
 from app.users.models import Role
 
 routes = Routes("Tasks")
@@ -29,7 +29,7 @@ IDEMPOTENCY_KEY = key_header("The same key from the same elder is the same reque
 
 DEED_ERRORS: tuple[type[AppError], ...] = (
     TaskNotFound,
-    IllegalTransition,
+    IllegalTaskTransition,
     NotAssigned,
     OfferAccepted,
     OfferExpired,

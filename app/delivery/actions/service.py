@@ -15,7 +15,7 @@ from app.delivery.actions.requests import NewAction, Requested
 from app.delivery.actions.steps import Run
 from app.delivery.actions.targets import Directory
 from app.delivery.actions.transitions import ActionTransition, write
-from app.delivery.actions.wake import wake_conductors
+from app.delivery.actions.wake_actions import wake_conductors
 from app.delivery.words.templates import BatchRenderer
 from app.foundation.errors import InvalidValue
 from app.foundation.ids import uuid7

@@ -32,7 +32,7 @@ from app.delivery.directory.states import VERIFY_TRANSITIONS, VerifyStatus
 from app.delivery.messages.submit import NewSubmission, submit
 from app.delivery.messages.values import CHALLENGE, VERIFICATION, NotificationType, Priority
 from app.delivery.words.rendering import RenderFailed, Words, render
-from app.delivery.words.shipped import TEMPLATES, VERIFICATION_CODE
+from app.delivery.words.shipped_templates import TEMPLATES, VERIFICATION_CODE
 from app.delivery.words.templates import choose_template, read_templates
 from app.foundation.errors import Conflict
 from app.foundation.ids import earliest_id

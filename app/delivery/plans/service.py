@@ -12,7 +12,7 @@ from app.delivery.plans.errors import ShippedPlan, ShippedTemplate, StepOrderTak
 from app.delivery.plans.models import action_plan_steps, action_plans, action_routes
 from app.delivery.words.models import message_templates
 from app.delivery.words.rendering import Words, check, render
-from app.delivery.words.shipped import TEMPLATES as SHIPPED_TEMPLATES
+from app.delivery.words.shipped_templates import TEMPLATES as SHIPPED_TEMPLATES
 from app.foundation.errors import InvalidValue, NotFound
 from app.foundation.pages import Page
 

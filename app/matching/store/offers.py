@@ -13,9 +13,9 @@ from app.matching.liveness import answerable, live, overdue, past_deadline
 from app.matching.states import OfferState, check_offer_transition
 from app.matching.store.connected import Connected
 from app.matching.store.records import Expired, Fact, Offer, Pick, Skip
+from app.matching.store.state_conditions import may_become_offer, new_offer
 from app.matching.store.students import VERSION
 from app.matching.store.tasks import COUNTED
-from app.matching.store.transitions import may_become_offer, new_offer
 
 COMPLETED = completed_this_month(":time_zone")
 

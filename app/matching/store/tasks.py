@@ -11,7 +11,7 @@ from app.matching.errors import Overtaken
 from app.matching.states import TaskStatus, check_task_transition
 from app.matching.store.connected import Connected
 from app.matching.store.records import NOW, FromNow, Moved, Progress, Task
-from app.matching.store.transitions import may_become_task, new_task
+from app.matching.store.state_conditions import may_become_task, new_task
 from app.users.models import LatLon
 
 TASK_COLUMNS = """

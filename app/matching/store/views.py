@@ -4,12 +4,13 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.matching.contract import MyOffer, OfferView, Page, TaskView
+from app.foundation.pages import Page, page_of, parse_uuid
+from app.matching.contract import MyOffer, OfferView, TaskView
 from app.matching.errors import TaskNotFound
 from app.matching.liveness import answerable
 from app.matching.states import HELD, OPEN, OfferState, TaskStatus
 from app.matching.store.connected import Connected
-from app.matching.visibility import parse_cursor, seen_by
+from app.matching.visibility import seen_by
 from app.matching.words import first_name
 from app.users.models import Caller, Role
 
@@ -52,10 +53,14 @@ class ViewStatements(Connected):
         if cursor is not None:
             conditions.append("t.id < :before")
         statement = f"{VIEW} WHERE {' AND '.join(conditions)} ORDER BY t.id DESC LIMIT :limit"
-        values = {"me": caller.id, "status": status, "before": parse_cursor(cursor), "limit": limit + 1}
+        values = {
+            "me": caller.id,
+            "status": status,
+            "before": None if cursor is None else parse_uuid(cursor),
+            "limit": limit + 1,
+        }
         rows = self.conn.execute(text(statement), values).all()
-        items = [seen_by(caller, row) for row in rows[:limit]]
-        return Page(items, str(items[-1].id) if len(rows) > limit else None)
+        return page_of(rows, limit, lambda row: seen_by(caller, row))
 
     def open_task(self, caller: Caller) -> TaskView | None:
         """An elder's open task, or the task that a student has accepted."""

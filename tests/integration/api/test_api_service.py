@@ -45,7 +45,7 @@ def test_ready_when_everything_is(services: Services):
 
 def test_without_redis_degraded_but_in_service(services: Services, monkeypatch: pytest.MonkeyPatch):
     lonely = services.settings.model_copy(update={"redis_url": NOBODY_LISTENS})
-    from app.bootstrap.services import build_services
+    from app.bootstrap.build_services import build_services
 
     without = build_services(lonely, role="test", pool_size=4)
     checks = {"database": "ok", "migrations": "ok", "redis": "failed", "matcher": "ok"}

@@ -11,14 +11,14 @@ from app.db.database import Database
 from app.delivery.alarm import Alarm
 from app.delivery.messages import dead_letters
 from app.delivery.messages.dead_letters import NewDeadLetter
-from app.delivery.plans import shipped
+from app.delivery.plans import shipped_plans
 from tests.support.streams import rows, wait_until
 
 
 @pytest.fixture(autouse=True)
 def staff(db: Database) -> Iterator[None]:
     with db.transaction() as conn:
-        shipped.install_shipped(conn)
+        shipped_plans.install_shipped(conn)
         conn.execute(
             text(
                 "INSERT INTO users (role, name, active) VALUES ('COORDINATOR', 'Zeynep', true), ('ADMIN', 'Y', true),"

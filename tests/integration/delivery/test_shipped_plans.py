@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import text
 
 from app.db.database import Database
-from app.delivery.plans import shipped
+from app.delivery.plans import shipped_plans
 
 TABLES = ("recipient_profiles", "message_templates", "action_plans", "action_plan_steps", "action_routes")
 
@@ -19,9 +19,9 @@ def everything(db: Database) -> dict[str, list[Any]]:
 
 def test_all_of_it_is_there(db: Database):
     there = everything(db)
-    assert len(there["action_plans"]) == len(shipped.PLANS)
-    assert len(there["action_plan_steps"]) == sum(len(plan.steps) for plan in shipped.PLANS)
-    assert len(there["message_templates"]) == 2 * len(shipped.TEMPLATES)
+    assert len(there["action_plans"]) == len(shipped_plans.PLANS)
+    assert len(there["action_plan_steps"]) == sum(len(plan.steps) for plan in shipped_plans.PLANS)
+    assert len(there["message_templates"]) == 2 * len(shipped_plans.TEMPLATES)
     with db.transaction() as conn:
         row = conn.execute(
             text(
@@ -36,7 +36,7 @@ def test_all_of_it_is_there(db: Database):
 def test_a_second_time_changes_nothing(db: Database):
     before = everything(db)
     with db.transaction() as conn:
-        shipped.install_shipped(conn)
+        shipped_plans.install_shipped(conn)
     assert everything(db) == before
 
 
@@ -50,7 +50,7 @@ def test_what_an_operator_changed_stays(db: Database):
         conn.execute(text("DELETE FROM action_plan_steps WHERE step_order = 2"))
     before = everything(db)
     with db.transaction() as conn:
-        shipped.install_shipped(conn)
+        shipped_plans.install_shipped(conn)
     assert everything(db) == before
 
 
@@ -60,9 +60,9 @@ def test_what_is_missing_comes_back_whole(db: Database):
         conn.execute(text("DELETE FROM action_plan_steps"))
         conn.execute(text("DELETE FROM action_plans WHERE key = 'matching.nobody_found'"))
         conn.execute(text("DELETE FROM message_templates WHERE key = 'matching.offer' AND locale = 'en'"))
-        shipped.install_shipped(conn)
+        shipped_plans.install_shipped(conn)
     there = everything(db)
-    assert len(there["action_plans"]) == len(shipped.PLANS)
+    assert len(there["action_plans"]) == len(shipped_plans.PLANS)
     assert len(there["action_plan_steps"]) == 2
     assert len(there["action_routes"]) == 1
-    assert len(there["message_templates"]) == 2 * len(shipped.TEMPLATES)
+    assert len(there["message_templates"]) == 2 * len(shipped_plans.TEMPLATES)

@@ -6,7 +6,7 @@ import pytest
 
 from app.matching.contract import NewTask
 from app.matching.errors import NotAssigned, OfferAccepted, OfferExpired, OfferRejected, OfferReleased, TaskNotFound
-from app.matching.states import IllegalTransition
+from app.matching.states import IllegalTaskTransition
 from app.users.models import Role
 from tests.support.matching import Neighbourhood
 
@@ -293,7 +293,7 @@ def test_what_has_ended_cannot_be_withdrawn_from(town: Neighbourhood, end: str) 
     else:
         town.matching.cancel(elder, task_id)
     before = town.status(task_id)
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTaskTransition):
         town.matching.withdraw(ahmet, task_id)
     assert town.status(task_id) == before
     assert town.states(task_id) == [(ahmet.id, "ACCEPTED", None)]
@@ -314,7 +314,7 @@ def test_a_student_starts_before_completing_and_a_coordinator_may_do_both_at_onc
     elder, ahmet = town.elder(), town.student(10)
     task_id = town.press(elder)
     town.matching.accept(ahmet, task_id)
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTaskTransition):
         town.matching.complete(ahmet, task_id)
     assert town.matching.complete(town.coordinator(), task_id).status == "COMPLETED"
     assert [row.kind for row in town.told(elder)] == ["ON_THE_WAY", "STARTED", "COMPLETED"]
@@ -414,7 +414,7 @@ def test_what_has_ended_cannot_be_cancelled(town: Neighbourhood) -> None:
     elder = town.elder()
     task_id = town.press(elder)
     assert town.status(task_id) == "TIMED_OUT"
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTaskTransition):
         town.matching.cancel(elder, task_id)
 
 

@@ -5,7 +5,7 @@ import pytest
 from app.foundation.errors import InvalidValue
 from app.foundation.ids import uuid7
 from app.matching.errors import NotAssigned, OfferReleased, OfferWithdrawn, StudentUnavailable, TaskNotFound
-from app.matching.states import IllegalTransition
+from app.matching.states import IllegalTaskTransition
 from tests.support.matching import Neighbourhood
 
 
@@ -134,7 +134,7 @@ def test_what_somebody_has_is_released_before_it_is_assigned_again(town: Neighbo
     ali, banu = town.students(10, 20)
     task_id = town.press()
     town.matching.accept(ali, task_id)
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTaskTransition):
         town.matching.assign(coordinator, task_id, banu.id)
     town.matching.release(coordinator, task_id)
     town.matching.assign(coordinator, task_id, banu.id)
@@ -154,7 +154,7 @@ def test_what_has_ended_cannot_be_assigned(town: Neighbourhood, coordinator) -> 
     task_id = town.press()
     ali = town.student(10)
     assert town.status(task_id) == "TIMED_OUT"
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTaskTransition):
         town.matching.assign(coordinator, task_id, ali.id)
 
 
@@ -194,14 +194,14 @@ def test_releasing_searches_again_without_that_student_and_tells_everybody(town:
     assert (row.student_id, row.assigned_at, row.started_at) == (None, None, None)
     with pytest.raises(OfferReleased):
         town.matching.start(ali, task_id)
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTaskTransition):
         town.matching.release(coordinator, task_id)
 
 
 def test_a_coordinator_completes_what_the_student_forgot_to(town: Neighbourhood, coordinator) -> None:
     ali = town.student(10)
     task_id = town.press()
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTaskTransition):
         town.matching.complete(coordinator, task_id)
     town.matching.accept(ali, task_id)
     assert town.matching.complete(coordinator, task_id).status == "COMPLETED"

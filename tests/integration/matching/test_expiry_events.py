@@ -11,8 +11,8 @@ import pytest
 import redis
 
 from app.api.services import Services
+from app.bootstrap.build_services import build_services
 from app.bootstrap.matcher import build_matcher
-from app.bootstrap.services import build_services
 from app.matching.contract import NewTask
 from app.matching.listener import Listener
 from app.redis_store.contract import RedisUnavailable

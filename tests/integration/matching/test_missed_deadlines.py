@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from app.api.services import Services
-from app.bootstrap.services import build_services
+from app.bootstrap.build_services import build_services
 from app.matching.due import DueTasks
 from app.matching.metrics import MatcherMetrics
 from app.matching.missed_deadlines import MissedDeadlines

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.bootstrap.services import build_services
+from app.bootstrap.build_services import build_services
 from app.redis_store.contract import to_ms
 from app.users.models import Caller
 from tests.support.matching import KeysShown, Neighbourhood, at_once

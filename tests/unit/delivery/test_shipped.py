@@ -3,9 +3,9 @@
 import pytest
 
 from app.delivery.messages.values import NotificationType
-from app.delivery.plans.shipped import DEAD_LETTERS, PLANS, PROFILES, PlanAsShipped
+from app.delivery.plans.shipped_plans import DEAD_LETTERS, PLANS, PROFILES, PlanAsShipped
 from app.delivery.words.rendering import render
-from app.delivery.words.shipped import TEMPLATES, VERIFICATION_CODE
+from app.delivery.words.shipped_templates import TEMPLATES, VERIFICATION_CODE
 
 GIVEN = {"student": "Ahmet", "elder": "Ayşe", "minutes": 10, "seconds": 600, "depth": 20, "code": "048213"}
 GIVEN |= {"phone": "+905550100002"}

@@ -7,7 +7,7 @@ from app.matching.states import (
     OFFER_TRANSITIONS,
     OPEN,
     TASK_TRANSITIONS,
-    IllegalTransition,
+    IllegalTaskTransition,
     OfferState,
     TaskStatus,
     check_offer_transition,
@@ -15,7 +15,7 @@ from app.matching.states import (
     offer_sources,
     task_sources,
 )
-from app.matching.store.transitions import may_become_offer, may_become_task, new_offer, new_task
+from app.matching.store.state_conditions import may_become_offer, may_become_task, new_offer, new_task
 
 TASKS = {
     "None PENDING",
@@ -53,7 +53,7 @@ def test_transitions_of_a_task(current: TaskStatus | None, target: TaskStatus) -
     if f"{current} {target}" in TASKS:
         check_task_transition(current, target)
     else:
-        with pytest.raises(IllegalTransition) as refusal:
+        with pytest.raises(IllegalTaskTransition) as refusal:
             check_task_transition(current, target)
         assert refusal.value.extra == {"status": current}
         assert refusal.value.code == "illegal_step"
@@ -64,7 +64,7 @@ def test_transitions_of_an_offer(current: OfferState | None, target: OfferState)
     if f"{current} {target}" in OFFERS:
         check_offer_transition(current, target)
     else:
-        with pytest.raises(IllegalTransition) as refusal:
+        with pytest.raises(IllegalTaskTransition) as refusal:
             check_offer_transition(current, target)
         assert refusal.value.extra == {"state": current}
 
@@ -91,7 +91,7 @@ def test_statements_say_the_literals_of_the_partial_indexes() -> None:
 
 def test_a_row_begins_in_a_state_in_which_rows_may_begin() -> None:
     assert (new_task(TaskStatus.PENDING), new_offer(OfferState.SKIPPED)) == ("'PENDING'", "'SKIPPED'")
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTaskTransition):
         new_offer(OfferState.EXPIRED)
 
 

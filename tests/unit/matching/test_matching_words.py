@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.delivery.plans.shipped import PLANS
+from app.delivery.plans.shipped_plans import PLANS
 from app.delivery.words.rendering import Words, render
-from app.delivery.words.shipped import TEMPLATES
+from app.delivery.words.shipped_templates import TEMPLATES
 from app.matching.words import NoticeKind, first_name
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from app.delivery.plans.models import Audience, OnFailure
-from app.delivery.words.shipped import DEAD_LETTERS, TEMPLATES
+from app.delivery.words.shipped_templates import DEAD_LETTERS, TEMPLATES
 
 ON_CALL = "coordinator.on_call"
 """The profile of the coordinators on call. It is off until an operator gives it a channel and switches it on."""
