@@ -1,9 +1,11 @@
-"""Days on which the service once did the wrong thing, as short as they could be made."""
+"""Days on which the service once did the wrong thing, or would with one line less, as short as they could be made."""
 
 from uuid import UUID
 
 import pytest
 
+from app.matching import availability, deeds
+from app.matching.cascade import Lists
 from app.matching.contract import NewTask
 from app.users.models import Caller
 from tests.model.worlds import World, open_world
@@ -44,3 +46,26 @@ def test_the_oldest_task_chooses_first_also_without_its_list(world: World) -> No
     world.pass_time(601)
     world.matching.runner.advance([oldest, middle, youngest])
     assert [asked(world, task_id) for task_id in (oldest, middle, youngest)] == [stays.id, None, None]
+
+
+def test_a_student_who_goes_off_duty_while_a_matcher_chooses_is_not_asked(world: World) -> None:
+    elder, near, far = world.elder(7), world.student(0), world.student(100)
+    world.stores.interlude = lambda store: availability.set_availability(store, near.id, False)
+    task_id = press(world, elder)
+    assert world.stores.follows is not None, "the student left in the middle of the offer"
+    assert asked(world, task_id) == far.id
+    assert [(offer.student_id, offer.reason) for offer in world.look().offers if offer.state == "SKIPPED"] == [
+        (near.id, "OFF_DUTY")
+    ]
+
+
+def test_a_student_who_is_freed_while_a_task_decides_to_wait_is_asked_at_once(world: World) -> None:
+    """The process that freed the student saw no waiting task, so the task has to look once more."""
+    asking, waits = world.elder(7), world.elder(7)
+    student = world.student(0)
+    first = press(world, asking)
+    world.stores.interlude = lambda store: deeds.reject(store, student, first, Lists({}), world.rules)
+    world.stores.before = "save_progress"
+    second = press(world, waits)
+    assert world.stores.follows is not None, "the student was freed before the task was seen to wait"
+    assert asked(world, second) == student.id

@@ -3,7 +3,7 @@ into the past."""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -21,6 +21,7 @@ from app.matching.follow_up import FollowUp
 from app.matching.redis_sync import CHECK_AFTER, RedisSync
 from app.matching.rules import MatchingRules
 from app.matching.service import Matching
+from app.matching.store.records import Progress
 from app.matching.store.stores import Store, Stores
 from app.redis_store import keys
 from app.redis_store.contract import from_ms
@@ -87,13 +88,15 @@ Interlude = Callable[[Store], FollowUp]
 
 
 class InterruptedStores(Stores):
-    """Stores in which another process commits something just before a transaction locks its students: after it has
-    read who may be asked, and before it reads that again."""
+    """Stores in which another process commits something in the middle of a transaction: just before it locks its
+    students, after it has read who may be asked and before it reads that again; or just before it saves its progress,
+    after it has decided to wait and before anybody can see that."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db)
         self._others = Stores(db)
         self.interlude: Interlude | None = None
+        self.before = "lock_students"
         self.follows: FollowUp | None = None
         """What the other process would have to do after its commit."""
 
@@ -102,7 +105,9 @@ class InterruptedStores(Stores):
         with self._db.transaction() as conn:
             yield _InterruptedStore(conn, self.interrupt)
 
-    def interrupt(self) -> None:
+    def interrupt(self, before: str) -> None:
+        if before != self.before:
+            return
         interlude, self.interlude = self.interlude, None
         if interlude is not None:
             with self._others.transaction() as store:
@@ -110,13 +115,17 @@ class InterruptedStores(Stores):
 
 
 class _InterruptedStore(Store):
-    def __init__(self, conn: Connection, interrupt: Callable[[], None]) -> None:
+    def __init__(self, conn: Connection, interrupt: Callable[[str], None]) -> None:
         super().__init__(conn)
         self._interrupt = interrupt
 
     def lock_students(self, ids: Iterable[int], *, skip_locked: bool = False) -> dict[int, int]:
-        self._interrupt()
+        self._interrupt("lock_students")
         return super().lock_students(ids, skip_locked=skip_locked)
+
+    def save_progress(self, progress: Sequence[Progress]) -> dict[UUID, datetime]:
+        self._interrupt("save_progress")
+        return super().save_progress(progress)
 
 
 class Ahead:
