@@ -1,4 +1,4 @@
-"""E-mail by way of a mail server that takes messages for everywhere, over TLS."""
+"""E-mail through a relaying mail server, over TLS."""
 
 import ssl
 import threading
@@ -26,21 +26,21 @@ POLICY = RetryPolicy(timeout_s=10.0, retries=3)
 SETTINGS = ("smtp_url", "smtp_from", "smtp_ca_file")
 
 
-# Servers hang up on who says nothing for long, or says too much.
+# Servers close connections that are idle for long or carry too many mails.
 _LONGEST_IDLE_S = 30.0
 _MOST_MAILS = 100
 
-# There is no such mailbox, no such domain, no such address; the mailbox moved; the domain takes no mail. The rest of
-# 5.1 speaks of the sender, or of the recipient only perhaps.
+# No such mailbox, domain or address; mailbox moved; the domain takes no mail. The other 5.1 codes are about the sender
+# or are ambiguous.
 _NO_SUCH_RECIPIENT = frozenset({"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"})
 _MAILBOX_CODES = frozenset({550, 551, 553, 556})
-# A server that shuts down, or has had enough of us.
+# The server shuts down or limits us.
 _CLOSING = 421
 _AUTH_REQUIRED = 530
 
 
 class EmailChannel(SingleProvider):
-    """Keeps as many connections as there are threads that send, and uses each for one mail after the other."""
+    """Keeps one connection for each sending thread and reuses it for further mails."""
 
     def __init__(
         self,
@@ -80,8 +80,8 @@ class EmailChannel(SingleProvider):
             return result
 
     def _deliver(self, mail: Mail, until: float) -> Result:
-        """By a connection that is open, if there is one. Where that turns out to be broken and the mail is certainly
-        not taken, a new one is worth another go within the same time."""
+        """Uses an open connection if there is one. If that is broken and the mail was certainly not taken, a new
+        connection is tried within the same time."""
         kept = self._take()
         if kept is not None:
             try:
@@ -105,7 +105,7 @@ class EmailChannel(SingleProvider):
         return Result(Outcome.SENT, provider_message_id=reply.queue_id or mail.message_id)
 
     def _recover(self, connection: Connection, failed: ConversationFailed, until: float) -> None:
-        """A server that said no to one mail may take the next."""
+        """A server that refused one mail may take the next."""
         if failed.reply is None or failed.reply.code == _CLOSING:
             connection.leave()
             return
@@ -167,12 +167,12 @@ def _judge_reply(stage: Stage, reply: SmtpReply) -> Result:
     if reply.code == _CLOSING:
         return Result(Outcome.TRANSIENT, code, overloaded=True)
     if reply.code < 500:
-        # Greylisting and full mailboxes concern one recipient.
+        # Greylisting and full mailboxes concern only this recipient.
         return Result(Outcome.TRANSIENT, code, at_fault=stage is not Stage.RCPT)
     if stage is Stage.AUTH or reply.code == _AUTH_REQUIRED:
         return Result(Outcome.PERMANENT, "AUTH_REJECTED")
     if stage < Stage.AUTH:
-        # It refuses us before it has seen a message: no verdict on this one.
+        # Refused before the message was sent, so this says nothing about the message.
         return Result(Outcome.TRANSIENT, code)
     if reply.code in _MAILBOX_CODES and reply.status in _NO_SUCH_RECIPIENT and stage > Stage.MAIL:
         return Result(Outcome.RECIPIENT_GONE, code, at_fault=False)
@@ -180,7 +180,7 @@ def _judge_reply(stage: Stage, reply: SmtpReply) -> Result:
 
 
 def _tell(failed: ConversationFailed, result: Result, message: OutgoingMessage) -> None:
-    """What an operator has to mend."""
+    """Logs what an operator has to mend."""
     if result.error_code == "AUTH_REJECTED":
         log.error("smtp_refuses_us", reply=failed.reply and failed.reply.code, notification_id=str(message.id))
     elif failed.stage is Stage.TLS:

@@ -31,15 +31,15 @@ POLICY = RetryPolicy(timeout_s=3.0, retries=2, overloaded_backoff_s=(10.0, 30.0,
 SETTINGS = ("push", "firebase_credentials", "fcm_base_url", "fcm_connections")
 
 
-# These concern the whole project, not one phone: nothing will arrive until somebody mends it.
+# These concern the whole project, not one phone: no push arrives until an operator acts.
 _OUR_FAULT = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED", "SENDER_ID_MISMATCH", "THIRD_PARTY_AUTH_ERROR"})
 
-# A batch that FCM answers slowly is not begun to its end: its lease would run out in the middle.
+# If FCM answers slowly, the rest of a batch is not begun, because its lease would run out.
 _BEGIN_WITHIN_S = 5.0
 
 
 class FcmChannel(SingleProvider):
-    """FCM has no call for many messages: a batch is spread over a bounded number of connections."""
+    """FCM has no call for several messages, so a batch is spread over a bounded number of connections."""
 
     batch_size = 500
     needs_device = True
@@ -64,7 +64,7 @@ class FcmChannel(SingleProvider):
 
     @property
     def longest_s(self) -> float:
-        # A fresh access token may have to be fetched before the message goes out, each within one timeout.
+        # Fetching an access token and sending may take one timeout each.
         return self._begin_within_s + 2 * self.policy.timeout_s
 
     def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result | None]:
@@ -74,7 +74,7 @@ class FcmChannel(SingleProvider):
         return list(self._pool.map(self._send_apart, messages, repeat(until)))
 
     def _send_apart(self, message: OutgoingMessage, until: float) -> Result | None:
-        """What nobody expected of one message must not hide what became of the others in its batch."""
+        """An unexpected error of one message must not hide the results of the others in its batch."""
         try:
             return self._send(message, until)
         except Exception as error:

@@ -18,11 +18,11 @@ log = structlog.get_logger(__name__)
 
 
 class TokenUnavailable(Exception):
-    """The token address does not answer; it may in a moment."""
+    """The token address does not answer; a later attempt may succeed."""
 
 
 class CredentialsRejected(Exception):
-    """The service account is not, or no longer, good for anything. Somebody has to act."""
+    """The service account is refused. An operator has to act."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,8 @@ class _Answer:
 
 
 class _OneTry:
-    """The transport google-auth asks for, with our timeout, and without google-auth's own three tries.
-
-    It waits and tries again on answers it takes for passing ones, but not on a `TransportError`.
+    """The transport for google-auth, with our timeout and without retries. google-auth repeats requests after
+    temporary errors, but not after a `TransportError`.
     """
 
     def __init__(self, http: HttpClient) -> None:
@@ -81,8 +80,8 @@ class AccessTokens:
         with self._lock:
             if self._credential.token_state is TokenState.FRESH:
                 return self._credential.token
-            # Whoever queued up behind a fetch that failed shares its failure; one after the other they would wait
-            # longer than their leases last.
+            # Threads that waited for a fetch that failed share its failure. Fetching one after the other would take
+            # longer than their leases.
             if self._failure is not None and self._failure[0] > asked_at:
                 raise self._failure[1]
             return self._fetch()
@@ -99,7 +98,7 @@ class AccessTokens:
         return self._credential.token
 
     def forget(self, token: str) -> None:
-        """FCM refused this one; the next message gets another."""
+        """FCM refused this token; the next message gets a new one."""
         with self._lock:
             if self._credential.token == token:
                 self._credential.token = None

@@ -1,4 +1,4 @@
-"""One HTTP request to a provider, and what its failure says about the message."""
+"""One HTTP request to a provider, and the result that a failure means."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import Outcome
 
 MOST_OF_AN_ANSWER = 64 * 1024
-# An answer that is not needed is read up to this length, so that the connection can be used again.
+# An unneeded body is read up to this length, so that the connection can be reused.
 SHORT_ANSWER = 1024
 # The share of the time that is for looking up the name, connecting and TLS.
 _TO_CONNECT = 1 / 3
@@ -37,7 +37,7 @@ _CODE = re.compile(r"[A-Z][A-Z0-9_]{1,62}")
 
 
 class Headers(Mapping[str, str]):
-    """Found by name in any case; a header that came several times holds all its values."""
+    """Headers by name, in any case. A repeated header holds all its values."""
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
         self._values: dict[str, str] = {}
@@ -62,7 +62,7 @@ class Answer:
     body: bytes = field(repr=False)
 
     def json(self) -> dict[str, Any]:
-        """Empty where the body is no JSON object."""
+        """Empty if the body is not a JSON object."""
         try:
             value: Any = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -71,7 +71,8 @@ class Answer:
 
 
 class _Progress:
-    """Follows a request by httpcore's trace: a proxy that fails before its tunnel is open has carried nothing."""
+    """Follows a request in httpcore's trace: if a proxy fails before its tunnel is open, nothing was sent to the
+    provider."""
 
     def __init__(self) -> None:
         self.is_at_the_proxy = False
@@ -82,7 +83,7 @@ class _Progress:
 
 
 class HttpClient:
-    """Keeps connections but no cookies, follows no redirects, tries once, and reads no more than it must."""
+    """Reuses connections, keeps no cookies, follows no redirects, tries once, and limits what it reads."""
 
     def __init__(
         self,
@@ -109,9 +110,8 @@ class HttpClient:
         auth: str | None = None,
         needs_body: bool = True,
     ) -> Answer | Result:
-        """The answer, or what its absence means for the message, within the policy's timeout.
-
-        `auth` is the Authorization header. Without `needs_body`, the answer counts even if its body never comes."""
+        """The answer, or the result that its absence means, within the policy's timeout. `auth` is the Authorization
+        header. Without `needs_body`, an answer counts even if its body never arrives."""
         try:
             target = parse_url(url)
             pool = self._pools.pool_for(target)
@@ -140,9 +140,9 @@ class HttpClient:
         self._pools.close()
 
 
-# There is no such URL, or no such header.
+# The URL or a header is invalid.
 _IMPOSSIBLE = Result(Outcome.PERMANENT, "INVALID_ADDRESS")
-# A connection that was never made carried nothing; one that broke may have carried the message.
+# Nothing was sent if no connection was made. If one broke, the provider may have taken the message.
 _UNREACHABLE = Result(Outcome.TRANSIENT, "UNREACHABLE")
 
 
@@ -162,14 +162,14 @@ def _read(response: httpcore.Response, needs_body: bool) -> Answer:
         return Answer(response.status, headers, _unpacked(response, headers))
     length = headers.get("Content-Length", "")
     if response.status in _WITHOUT_BODY or (length.isascii() and length.isdigit() and int(length[:9]) <= SHORT_ANSWER):
-        # The status has been told, whatever fails here.
+        # The status has arrived, so a failure here does not matter.
         with suppress(*_FAILED):
             response.read()
     return Answer(response.status, headers, b"")
 
 
 def _unpacked(response: httpcore.Response, headers: Headers) -> bytes:
-    """Some servers compress their answers although we ask them not to."""
+    """Some servers compress their answers although the request refuses that."""
     is_packed = headers.get("Content-Encoding", "").lower() in ("gzip", "x-gzip", "deflate")
     unpack = zlib.decompressobj(_GZIP_OR_ZLIB).decompress if is_packed else None
     told = b""
@@ -194,7 +194,7 @@ def _basic_of(url: str) -> str | None:
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """Seconds to wait, whether they were given as such or as a date; None for neither."""
+    """Seconds to wait, given as a number or as a date; None if it is neither."""
     value = (value or "").strip()
     if value.isascii() and value.isdigit():
         return float(value[:9])
@@ -210,9 +210,7 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
 def judge_status(
     answer: Answer, now: datetime, error_code: str | None = None, *, throttled_s: float | None = None
 ) -> Result:
-    """What a status means where the provider gives it no meaning of its own; `throttled_s` is how long a 429 waits
-    that does not say so itself.
-    """
+    """The result that a status means by default. `throttled_s` is the wait after a 429 without Retry-After."""
     code = error_code or f"HTTP_{answer.status}"
     wait_s = parse_retry_after(answer.headers.get("Retry-After"), now)
     match answer.status:
@@ -227,7 +225,7 @@ def judge_status(
         case 429:
             return throttled(answer, now, code, throttled_s)
         case 504:
-            # Somebody in front of the provider lost patience; the provider itself may well have taken it.
+            # A gateway in front of the provider timed out; the provider itself may have taken the message.
             return Result(Outcome.UNKNOWN, code, retry_after_s=wait_s, overloaded=True)
         case status if status >= 500:
             return Result(Outcome.TRANSIENT, code, retry_after_s=wait_s, overloaded=True)
@@ -236,14 +234,14 @@ def judge_status(
 
 
 def throttled(answer: Answer, now: datetime, error_code: str, default_s: float | None = None) -> Result:
-    """We are asked to slow down, which says nothing against the provider."""
+    """The provider asks us to slow down. This does not count as its failure."""
     wait_s = parse_retry_after(answer.headers.get("Retry-After"), now)
     wait_s = default_s if wait_s is None else wait_s
     return Result(Outcome.TRANSIENT, error_code, retry_after_s=wait_s, at_fault=False)
 
 
 def as_code(value: Any) -> str | None:
-    """A provider's error code, unless it is something else: free text may repeat an address or a token."""
+    """The value if it looks like an error code: free text may repeat an address or a token."""
     return value if isinstance(value, str) and _CODE.fullmatch(value) else None
 
 

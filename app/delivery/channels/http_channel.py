@@ -1,4 +1,4 @@
-"""What channels have in common whose provider takes one message with one POST."""
+"""What channels share whose provider takes one message with one POST."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from app.foundation.clock import Clock
 
 log = structlog.get_logger(__name__)
 
-# Nothing will arrive until somebody mends it.
+# No message arrives until an operator acts.
 _OUR_FAULT = frozenset({"AUTH_REJECTED", "ACCOUNT_BLOCKED"})
 
 
@@ -29,7 +29,7 @@ class ProviderRequest:
 
 
 class MessageRefused(Exception):
-    """The message cannot be sent as it is, and nobody was asked."""
+    """The message cannot be sent as it is; no request was made."""
 
     def __init__(self, error_code: str) -> None:
         super().__init__(error_code)
@@ -85,7 +85,7 @@ def phone_of(notification: Notification, country_code: str) -> str:
 
 
 def words_of(notification: Notification, longest: int) -> str:
-    """What is said where there is no room for a subject: the body, and the subject only where there is no other."""
+    """The text for providers without subjects: the body, or the subject if there is no body."""
     text = notification.body or notification.subject
     if not text:
         raise MessageRefused("EMPTY_MESSAGE")

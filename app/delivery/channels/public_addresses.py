@@ -1,7 +1,6 @@
-"""Which addresses are out in the open, and names looked up in a bounded time.
-
-Whoever names a webhook chooses where our servers connect to. Nobody may reach by that what stands behind our own
-door: a name is looked up once, every address it has is judged, and the connection goes to one that was judged.
+"""Tells public addresses from private ones, and looks up names within a time limit. The user who enters a webhook's
+URL chooses where our servers connect to, and must not reach private networks by it. So a name is looked up once,
+all its addresses are checked, and the connection goes to a checked address.
 """
 
 import queue
@@ -13,8 +12,8 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_netw
 Address = IPv4Address | IPv6Address
 Lookup = Callable[[str], list[str]]
 
-# Python's own `is_global` was written from the same registry of IANA, but takes multicast, NAT64 and others for open,
-# and differs from version to version.
+# Python's `is_global` uses the same IANA registry, but counts multicast, NAT64 and others as public, and differs
+# between versions.
 _CLOSED_V4 = [
     ip_network(text)
     for text in (
@@ -35,16 +34,16 @@ _CLOSED_V4 = [
         "240.0.0.0/4",
     )
 ]
-# All of IPv6 that is in use lies in the first; the others are parts of it that lead elsewhere: protocols of the IETF
-# with Teredo among them, documentation, 6to4, and documentation again.
+# The first holds all public IPv6 addresses. The others are exceptions within it: IETF protocols with Teredo,
+# documentation, 6to4, and documentation again.
 _OPEN_V6 = IPv6Network("2000::/3")
 _CLOSED_V6 = [IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
-# Networks without IPv4 reach the rest of the world through it.
+# Networks without IPv4 reach IPv4 addresses through it.
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 class PrivateAddress(Exception):
-    """It is not said which: the answer would map our network for whoever asks."""
+    """The error does not name the address, because that would reveal our network."""
 
 
 def is_public(text: str) -> bool:
@@ -65,26 +64,26 @@ def _is_open(address: Address) -> bool:
 
 
 def _inside(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that a connection to this one ends at."""
+    """The IPv4 address that a connection to this address reaches."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address.ipv4_mapped
 
 
 def require_public(addresses: list[str]) -> None:
-    """One closed address among open ones is enough to refuse: whichever is tried first would decide otherwise."""
+    """One private address is enough to refuse; otherwise the order of the addresses would decide."""
     if not all(is_public(address) for address in addresses):
         raise PrivateAddress
 
 
 def look_up(host: str) -> list[str]:
-    """In the order of the system's resolver; whatever notation of a number it reads as an address comes out as one."""
+    """In the order of the system's resolver, which also reads addresses in unusual notations."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 class Resolver:
-    """Looks names up within a limit, which the system's resolver does not have."""
+    """Looks up names within a time limit, which the system's resolver lacks."""
 
     def __init__(self, lookup: Lookup = look_up, *, most_at_once: int = 64) -> None:
         self._lookup = lookup
@@ -92,11 +91,11 @@ class Resolver:
         self._room = threading.BoundedSemaphore(most_at_once)
 
     def addresses(self, host: str, limit_s: float) -> list[str]:
-        """Never none. Raises OSError where the name leads nowhere, TimeoutError where that is not known in time."""
+        """At least one address. Raises OSError if the name has none, TimeoutError if the answer is too late."""
         if not self._room.acquire(blocking=False):
             raise TimeoutError
         answers: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()
-        # Not from a pool: its threads are waited for when the process ends, and one that hangs would keep it.
+        # Not a pool: its threads are joined when the process ends, and a hanging one would keep it alive.
         threading.Thread(target=self._ask, args=(host, answers), name="look-up", daemon=True).start()
         try:
             answer = answers.get(timeout=max(limit_s, 0))
@@ -113,7 +112,7 @@ class Resolver:
         except OSError as error:
             answers.put(error)
         except UnicodeError:
-            # A label that is empty or too long for the resolver's encoding.
+            # A label is empty or too long for the resolver's encoding.
             answers.put(OSError("no such name"))
         finally:
             self._room.release()

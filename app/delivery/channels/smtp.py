@@ -100,7 +100,7 @@ class Connection(smtplib.SMTP):
             self._stage = Stage.RCPT
             self._expect(self.docmd("RCPT", f"TO:<{mail.recipient}>"), 250, 251, 252)
             self._stage = Stage.DATA
-            # smtplib's `data` sends the final dot with the rest, so that nobody could tell whether it had left.
+            # smtplib's `data` sends the final dot with the text, so it could not be told whether the dot was sent.
             self._expect(self.docmd("DATA"), 354)
             self.send(_stuff_dots(mail.content))
             self._stage = Stage.HANDED_OVER

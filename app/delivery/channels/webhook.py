@@ -1,7 +1,5 @@
-"""Webhooks: messages for machines, signed, to whatever address somebody gave us.
-
-Nobody vouches for the address. So it is not followed elsewhere, it does not lead behind our own door, and it gets no
-more time and memory than one request needs.
+"""Webhooks: signed messages for machines, sent to URLs that users enter. The URLs are not trusted: redirects are not
+followed, private addresses are refused, and time and memory of a request are limited.
 """
 
 from collections.abc import Sequence
@@ -48,12 +46,12 @@ class WebhookChannel(SingleProvider):
             connections=connections,
             network=TimedBackend(resolver, check),
             ca_file=ca_file,
-            # A proxy of the environment would connect to whatever it is told, to private addresses as well.
+            # A proxy would connect to any address, private ones included.
             trust_env=False,
         )
 
     def provider(self, message: OutgoingMessage) -> str:
-        """Each receiver is in trouble by itself."""
+        """Each receiver has its own breaker."""
         try:
             parts = urlsplit(message.notification.recipient)
             port = parts.port or _PORTS.get(parts.scheme)
@@ -88,7 +86,7 @@ class WebhookChannel(SingleProvider):
         if answer.status == 410:
             return Result(Outcome.RECIPIENT_GONE, "HTTP_410", disables=True, at_fault=False)
         if answer.status == 401:
-            # Elsewhere it says that our account is refused; here, that this one receiver wants another header.
+            # For other providers this status means that our account is refused; here only this receiver refuses us.
             return Result(Outcome.PERMANENT, "HTTP_401", at_fault=False)
         result = judge_status(answer, self._clock.now())
         if result.outcome is Outcome.SENT and challenge is not None:
@@ -103,7 +101,7 @@ _CHALLENGE_FAILED = Result(Outcome.PERMANENT, "CHALLENGE_FAILED", at_fault=False
 
 
 def challenge_of(message: OutgoingMessage) -> str | None:
-    """Only a channel of the directory is verified; elsewhere the word in the metadata is the sender's own."""
+    """Only channels of the directory are verified; other metadata with this key is the sender's own."""
     challenge = message.notification.metadata.get(CHALLENGE)
     return challenge if message.recipient_channel is not None and isinstance(challenge, str) else None
 
