@@ -254,7 +254,7 @@ def test_two_coordinators_assign_at_once(town: Neighbourhood) -> None:
         return [lambda s=s: town.matching.assign(coordinator, task_id, s.id) for s in students]
 
     for outcomes in race(town, 15, stage):
-        assert refused(outcomes) == ["IllegalTransition"] * 3
+        assert refused(outcomes) == ["IllegalTaskTransition"] * 3
 
 
 def test_two_coordinators_want_the_same_student(town: Neighbourhood) -> None:
