@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -236,7 +236,8 @@ def test_a_certificate_that_is_trusted_is_enough(
         assert stage.server.certificate is not None
         (tmp_path / "ca.pem").write_bytes(stage.server.certificate)
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
-        assert send(stage.open(stage.server.base_url, stage.credential), stage).outcome is Outcome.SENT
+        with closing(stage.open(stage.server.base_url, stage.credential)) as channel:
+            assert send(channel, stage).outcome is Outcome.SENT
 
 
 def test_credentials_that_are_refused_are_said_loudly_and_never_told(stage: Stage, channel: HttpChannel) -> None:
