@@ -25,13 +25,14 @@ _PATIENT_SHARE = 0.75
 
 def build_delivery(settings: Settings, db: Database, clock: Clock, channels: Channels) -> DeliveryRole:
     announcer = Announcer(settings.database_url)
+    breakers = RedisBreakers(open_client(settings.redis_url))
     leaving_s = max(settings.drain_s - LEAVE_S, 1.0)
     dispatcher = Dispatcher(
         db,
         clock,
         channels,
         announcer=announcer,
-        breakers=RedisBreakers(open_client(settings.redis_url)),
+        breakers=breakers,
         followers=FOLLOWERS,
         drain_s=leaving_s * _PATIENT_SHARE,
         abort_s=leaving_s * (1 - _PATIENT_SHARE),
@@ -49,6 +50,7 @@ def build_delivery(settings: Settings, db: Database, clock: Clock, channels: Cha
         Conductor(db, DeliveryRules.from_settings(settings)),
         build_publisher(settings, db),
         Alarm(db, settings.dead_letter_alarm),
+        breakers,
     )
 
 

@@ -72,7 +72,7 @@ class Alarm:
         return True
 
     def run(self, stop: threading.Event) -> None:
-        run_loop("alarm", self._turn, stop)
+        run_loop("alarm", self._turn, stop, first_pause_s=self._every_s, longest_pause_s=self._every_s)
 
     def _turn(self) -> float:
         self.run_once()

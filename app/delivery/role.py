@@ -14,6 +14,7 @@ from app.delivery.alarm import Alarm
 from app.delivery.directory.challenges import settle_challenges
 from app.delivery.messages.values import ACTION_TOPIC, Follower
 from app.delivery.sending.dispatcher import Dispatcher
+from app.redis_store.breakers import Breakers
 from app.redis_store.publisher import Publisher
 
 LEAVE_S = 5.0
@@ -32,12 +33,14 @@ class DeliveryRole:
         conductor: Conductor,
         publisher: Publisher,
         alarm: Alarm,
+        breakers: Breakers,
     ) -> None:
         self.dispatcher = dispatcher
         self._intake = intake
         self._conductor = conductor
         self._publisher = publisher
         self._alarm = alarm
+        self._breakers = breakers
         announcer.on(ACTION_TOPIC, conductor.bell.ring)
         announcer.on(EVENT_TOPIC, publisher.bell.ring)
 
@@ -63,3 +66,4 @@ class DeliveryRole:
                 thread.join(LEAVE_S)
             self._intake.close()
             self._publisher.close()
+            self._breakers.close()
