@@ -374,9 +374,12 @@ class MatchingMachine(RuleBasedStateMachine):
         rival = self.task(other)
         if rival is None or rival.id in ids:
             return
-        self.advance_meanwhile(
-            ids, lambda store: settle(store, [rival.id], Lists({}), self.ref.rules), lambda: None, [None]
-        )
+
+        def settle_rival(store: Store) -> FollowUp:
+            # Skips it if it is locked: the first matcher may have come to the rival in a later round, and holds it.
+            return settle(store, [rival.id], Lists({}), self.ref.rules, skip_locked=True)
+
+        self.advance_meanwhile(ids, settle_rival, lambda: None, [None])
 
     def advance_meanwhile(
         self, ids: list[UUID], interlude: Interlude, done: Callable[[], None], orders: list[Order] | None = None
