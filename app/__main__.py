@@ -1,4 +1,4 @@
-"""`python -m app COMMAND`: the roles, and the commands of an operator."""
+"""`python -m app COMMAND`: starts a role or runs an operator's command."""
 
 import sys
 from collections.abc import Callable
@@ -8,16 +8,16 @@ from app.foundation import failpoints
 from app.foundation.logs import configure_logs
 from app.settings.settings import Settings, SettingsError, load_settings
 
-# Each command is a module of its own, imported only when it is called, so that a role loads only what it uses.
+# Each command is a module that is imported only when the command runs, so that a role loads only the code it uses.
 COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("app.cli.supervisor", "run every role here, each as a child process (default)"),
     "api": ("app.cli.run_api", "role: HTTP"),
     "matcher": ("app.cli.run_matcher", "role: deadlines and the cascade"),
     "delivery": ("app.cli.run_delivery", "role: sends notifications"),
     "migrate": ("app.cli.migrate", "bring the database to the newest schema"),
-    "demo": ("app.cli.demo", "load a small neighbourhood to try things with"),
+    "demo": ("app.cli.demo", "load a small demo neighbourhood"),
     "token": ("app.cli.token", "print a bearer token: token USER_ID | token --admin"),
-    "audit": ("app.cli.verify_audit", "audit verify: whether anybody has touched the audit trail"),
+    "audit": ("app.cli.verify_audit", "audit verify: check that the audit trail was not changed"),
     "users": ("app.cli.manage_users", "users add … | users list"),
     "dead-letters": (
         "app.cli.manage_dead_letters",

@@ -1,4 +1,4 @@
-"""Every table of the application, gathered so that migrations and tests see the whole `metadata`."""
+"""Imports the tables of every package, so that `metadata` is complete for migrations and tests."""
 
 from app.delivery import models as delivery
 from app.matching import models as matching

@@ -53,8 +53,8 @@ class Database:
     ) -> None:
         """`plan_once` forces generic plans. It is for a process that repeats few statements with lists of ids:
         PostgreSQL would otherwise plan them again for every short list, which takes longer than running them."""
-        # A process that stalls in the middle of a transaction, for example on a paused machine, loses it soon, because
-        # the rows that it locks are other people's tasks.
+        # If a process stalls in the middle of a transaction, for example on a paused machine, PostgreSQL ends the
+        # transaction soon, because other processes need the rows that it locks.
         options = (
             f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms} -c jit=off"
             " -c max_parallel_workers_per_gather=0 -c timezone=UTC"
@@ -121,7 +121,7 @@ class Database:
 
 
 def limit_statements(conn: Connection, timeout_s: float) -> None:
-    """Limits every further statement of this transaction."""
+    """Sets the time limit of all further statements of this transaction."""
     milliseconds = str(int(timeout_s * 1000))
     conn.execute(text("SELECT set_config('statement_timeout', :limit, true)"), {"limit": milliseconds})
 
@@ -144,10 +144,10 @@ def _has_unread_data(connection: Any) -> bool:
 
 
 def _ping_after_idle(engine: Engine, watchdog: Watchdog) -> None:
-    """Tests a connection before it is handed out if it has been idle for a while. SQLAlchemy's own ping tests every
-    time, and waits without a limit for a server that does not answer."""
+    """Tests a connection at checkout if it has been idle for a while. SQLAlchemy's own ping tests at every checkout,
+    and waits without a limit for a server that does not answer."""
 
-    def rest(_connection: Any, record: Any) -> None:
+    def note_idle(_connection: Any, record: Any) -> None:
         record.info["idle_since"] = time.monotonic()
 
     def ping(connection: Any, record: Any, _proxy: Any) -> None:
@@ -163,7 +163,7 @@ def _ping_after_idle(engine: Engine, watchdog: Watchdog) -> None:
         except psycopg.Error as error:
             raise sqlalchemy.exc.DisconnectionError from error
 
-    event.listen(engine, "checkin", rest)
+    event.listen(engine, "checkin", note_idle)
     event.listen(engine, "checkout", ping)
 
 
@@ -194,7 +194,7 @@ def _translated() -> Generator[None]:
         sqlalchemy.exc.TimeoutError,
         psycopg.OperationalError,
         psycopg.InterfaceError,
-        # It closes the connection, but the driver classes it as an internal error.
+        # The server closes the connection with this error, but the driver classes it as an internal error.
         psycopg.errors.IdleInTransactionSessionTimeout,
         OutOfTime,
     ) as error:

@@ -15,7 +15,7 @@ from app.db.schema import metadata
 from app.db.wake import WAKE_CHANNEL
 
 EVENT_TOPIC = "event"
-"""Announced when an event waits to be published."""
+"""Topic of the NOTIFY after an event was stored."""
 
 
 # Rows are deleted once Redis has them. The payload is `json`, not `jsonb`, which would change the order of its fields.
@@ -33,7 +33,7 @@ action_events = Table(
 @dataclass(frozen=True)
 class Event:
     topic: str
-    """The name of its stream, after the prefix of the settings."""
+    """The name of the Redis stream, without the prefix from the settings."""
     payload: dict[str, Any]
 
 
@@ -51,5 +51,5 @@ _PUT = text(
 def put(conn: Connection, events: Sequence[Event]) -> None:
     if events:
         rows = [{"topic": event.topic, "payload": event.payload} for event in events]
-        told = json.dumps(rows, ensure_ascii=False)
-        conn.execute(_PUT, {"rows": told, "channel": WAKE_CHANNEL, "event": EVENT_TOPIC})
+        rows_json = json.dumps(rows, ensure_ascii=False)
+        conn.execute(_PUT, {"rows": rows_json, "channel": WAKE_CHANNEL, "event": EVENT_TOPIC})

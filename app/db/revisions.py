@@ -1,4 +1,4 @@
-"""Which schema a database has, and which is the newest."""
+"""The schema revision of a database, and the newest revision in the code."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def alembic_config(connection: Connection | None = None) -> Config:
 
 def head_revision() -> str:
     head = ScriptDirectory.from_config(alembic_config()).get_current_head()
-    assert head is not None, "the migrations folder is part of the application"
+    assert head is not None, "the migrations folder holds no migration"
     return head
 
 

@@ -1,4 +1,4 @@
-"""The metadata that every table is declared in, and what their declarations share."""
+"""The metadata that holds all tables, and helpers for declaring them."""
 
 from collections.abc import Iterable
 from enum import StrEnum

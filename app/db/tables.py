@@ -17,7 +17,7 @@ IN_USE = text("retired_at IS NULL")
 Values = dict[str, Any]
 TableRow = Row[Any]
 Rules = TypeVar("Rules")
-"""What the checks of a table need to know of the settings."""
+"""The settings that the checks of a table use."""
 
 
 Check = Callable[[Connection, Values, TableRow | None, Rules], None]
@@ -25,7 +25,7 @@ Check = Callable[[Connection, Values, TableRow | None, Rules], None]
 
 
 def _accept(_conn: Connection, _values: Values, _current: TableRow | None, _rules: object) -> None:
-    """For tables whose values need no check beyond their form."""
+    """For tables whose values need no further check."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class EditableTable(Generic[Rules]):
     after_retire: tuple[Callable[[Connection, TableRow], None], ...] = ()
     """Run after a row was retired, in the same transaction and in this order. Each may refuse by raising an error."""
     conflicts: Mapping[str, Callable[[], Conflict]] = field(default_factory=dict[str, Callable[[], Conflict]])
-    """The error that a violated unique index means, by the name of the index."""
+    """The error to raise if a unique index is violated, by the name of the index."""
 
     def list(
         self, conn: Connection, filters: Values, *, cursor: str | None, limit: int, include_retired: bool = False
     ) -> Page[TableRow]:
-        """Newest first; ids are given out in the order of time."""
+        """Newest first: later rows have higher ids."""
         columns = self.table.c
         query = select(self.table).order_by(columns.id.desc()).limit(limit + 1)
         query = query.where(*(columns[name] == value for name, value in filters.items()))
@@ -52,7 +52,7 @@ class EditableTable(Generic[Rules]):
         return page_of(conn.execute(query).all(), limit, lambda row: row)
 
     def get(self, conn: Connection, id_: int, *, lock: bool = False) -> TableRow:
-        """A row in use. With `lock`, nobody else changes it before the caller has committed."""
+        """A row in use. With `lock`, no other transaction changes it before the caller has committed."""
         query = self._in_use(id_)
         row = conn.execute(query.with_for_update(key_share=True) if lock else query).one_or_none()
         if row is None:
@@ -60,7 +60,7 @@ class EditableTable(Generic[Rules]):
         return row
 
     def refer(self, conn: Connection, field: str, id_: int) -> TableRow:
-        """A row that another row is about to refer to: it cannot be retired before that is committed."""
+        """Locks a row that another row will refer to, so that it cannot be retired before the caller has committed."""
         row = conn.execute(self._in_use(id_).with_for_update(read=True)).one_or_none()
         if row is None:
             raise InvalidValue(field, f"is not the id of a {self.name} in use")
@@ -71,7 +71,7 @@ class EditableTable(Generic[Rules]):
         return self._written(conn, insert(self.table).values(values))
 
     def edit(self, conn: Connection, id_: int, changes: Values, rules: Rules) -> TableRow:
-        """Columns without a change stay as they are."""
+        """Changes the given columns only."""
         current = self.get(conn, id_)
         if not changes:
             return current
@@ -83,8 +83,8 @@ class EditableTable(Generic[Rules]):
     def retire(self, conn: Connection, id_: int) -> None:
         row = self.get(conn, id_, lock=True)
         retire_all(conn, self.table, id=id_)
-        for follow in self.after_retire:
-            follow(conn, row)
+        for callback in self.after_retire:
+            callback(conn, row)
 
     def _in_use(self, id_: int) -> Any:
         return select(self.table).where(self.table.c.id == id_, self.table.c.retired_at.is_(None))
@@ -104,5 +104,5 @@ class EditableTable(Generic[Rules]):
 
 def retire_all(conn: Connection, table: Table, **where: Any) -> None:
     now = func.clock_timestamp()
-    meant = [table.c[name] == value for name, value in where.items()]
-    conn.execute(update(table).where(table.c.retired_at.is_(None), *meant).values(retired_at=now, updated_at=now))
+    conditions = [table.c[name] == value for name, value in where.items()]
+    conn.execute(update(table).where(table.c.retired_at.is_(None), *conditions).values(retired_at=now, updated_at=now))

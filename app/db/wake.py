@@ -1,5 +1,5 @@
-"""LISTEN and NOTIFY: announcements that there is something to do. A lost one costs only time, because every listener
-polls as well."""
+"""LISTEN and NOTIFY: announcements of new work. A lost announcement costs only time, because every listener also
+polls."""
 
 import threading
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from app.foundation.loop import DoublingPause
 log = structlog.get_logger(__name__)
 
 WAKE_CHANNEL = "delivery"
-"""The channel of PostgreSQL's NOTIFY. Its payload is a topic: what there is to do."""
+"""The channel of PostgreSQL's NOTIFY. Its payload is a topic: the kind of work."""
 
 LONGEST_PAUSE_S = 5.0
-# How long the thread may take to notice that it should stop.
-_SLICE_S = 0.2
+# The thread checks this often whether it has to stop.
+_STOP_CHECK_S = 0.2
 # A lost connection is noticed within about 20 s; until then the listeners poll.
 _KEEPALIVE: dict[str, Any] = {
     "keepalives": 1,
@@ -29,8 +29,8 @@ _KEEPALIVE: dict[str, Any] = {
 
 
 class Announcer:
-    """A thread that listens on a connection of its own and calls those that wait for a topic. All are called for an
-    announcement without a topic, and after each connect, because announcements of the time before are lost."""
+    """A thread that listens on its own connection and calls the listeners of an announced topic. It calls all listeners
+    after an announcement without a topic, and after each connect, because earlier announcements were lost."""
 
     def __init__(self, database_url: str, channel: str = WAKE_CHANNEL) -> None:
         self._url = database_url.replace("postgresql+psycopg://", "postgresql://", 1)
@@ -40,7 +40,7 @@ class Announcer:
         self._thread = threading.Thread(target=self._run, name="delivery-announcer", daemon=True)
 
     def on(self, topic: str, wake: Callable[[], None]) -> None:
-        """To be called before `start`."""
+        """Adds a listener. Call this before `start`."""
         self._listeners.append((topic, wake))
 
     def start(self) -> None:
@@ -71,7 +71,7 @@ class Announcer:
         conn.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
         self._wake("")
         while not self._stop.is_set():
-            for topic in {notify.payload for notify in conn.notifies(timeout=_SLICE_S, stop_after=1)}:
+            for topic in {notify.payload for notify in conn.notifies(timeout=_STOP_CHECK_S, stop_after=1)}:
                 self._wake(topic)
 
     def _wake(self, topic: str) -> None:

@@ -1,7 +1,7 @@
 """Ends calls to PostgreSQL that get no answer. The server's own timeouts end a statement that is slow or waits for a
-lock. They do not help when the server is frozen or the network drops packets: the driver would wait without a
-limit. So every call has a limit here too. When it is reached, the connection's socket is shut down, and the waiting
-thread gets an error.
+lock. They do not help when the server is frozen or the network drops packets: the driver would wait without a limit.
+So every call has a limit here too. After it, the watchdog shuts down the connection's socket, and the waiting thread
+gets an error.
 """
 
 import os
@@ -57,7 +57,7 @@ class Watchdog:
                 self._watched.pop(key, None)
 
     def close(self) -> None:
-        """Ends the thread once no call is guarded any more. A later call starts another one."""
+        """Ends the thread when the last guarded call has ended. A later call starts a new thread."""
         with self._lock:
             self._closed.set()
             self._closed = threading.Event()

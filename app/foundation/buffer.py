@@ -1,6 +1,6 @@
 """A bounded queue in memory between threads that produce items and threads that consume them.
 
-A full queue holds the producers back, an empty one the consumers; both sleep meanwhile.
+Producers sleep while the queue is full, consumers while it is empty.
 """
 
 import threading
@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 STARVED_TURN = 10
-"""Every tenth item taken is the one that has waited longest, so that the lowest priority still moves."""
+"""Every tenth item taken is the one that has waited longest, so that items of the lowest priority are taken too."""
 
 
 class BufferClosed(Exception):
@@ -20,10 +20,10 @@ class BufferClosed(Exception):
 
 
 class Buffer(Generic[Item]):
-    """Higher priorities first; first in, first out within a priority."""
+    """Items of a higher priority come first; items of the same priority are first in, first out."""
 
     def __init__(self, capacity: int, priorities: Sequence[Hashable], priority_of: Callable[[Item], Hashable]) -> None:
-        """`priorities` begin with the highest."""
+        """`priorities` are listed from the highest to the lowest."""
         self.capacity = capacity
         self._priority_of = priority_of
         self._waiting: dict[Hashable, deque[tuple[int, Item]]] = {priority: deque() for priority in priorities}
@@ -50,8 +50,8 @@ class Buffer(Generic[Item]):
             self._work.notify()
 
     def take(self, most: int = 1, timeout_s: float | None = None) -> list[Item]:
-        """Waits for at least one item and returns up to `most`. Returns none after the timeout, or if the buffer is
-        closed."""
+        """Waits for at least one item and returns up to `most`. Returns an empty list after the timeout, or if the
+        buffer is closed."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
         with self._work:
             while self._size == 0 and not self._closed:

@@ -1,8 +1,8 @@
 """The database's time.
 
-Machines with wrong clocks must not expire an offer early, so decisions are made in SQL by `clock_timestamp()`.
-`DatabaseClock` gives Python the same time for sleeping and for display: the offset between the machine's
-monotonic clock and the database is measured once and again every `resync_s`.
+A machine with a wrong clock must not expire an offer early, so decisions are made in SQL by `clock_timestamp()`.
+`DatabaseClock` gives Python the same time for sleeping and for display: it measures the offset between the machine's
+monotonic clock and the database, and measures it again when it is older than `resync_s`.
 """
 
 import threading
@@ -35,14 +35,14 @@ class DatabaseClock:
                 return self._anchor
             sent = time.monotonic()
             try:
-                told = self._read()
+                database_time = self._read()
             except Exception:
-                # Nothing is decided without the database; the last offset is the best one known.
+                # The old offset is good enough: without the database no decision is made.
                 if stale is None:
                     raise
                 return stale
             received = time.monotonic()
-            self._anchor = ((sent + received) / 2, told)
+            self._anchor = ((sent + received) / 2, database_time)
             return self._anchor
 
 
@@ -60,5 +60,5 @@ class FakeClock:
 
 
 def utc_milliseconds(moment: datetime) -> str:
-    """RFC 3339 in UTC, as other services read it in events."""
+    """RFC 3339 in UTC with milliseconds: the format of times in events for other services."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

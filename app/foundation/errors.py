@@ -13,7 +13,7 @@ class AppError(Exception):
         super().__init__(message)
         self.message = message
         self.extra = extra
-        """Published as further members of the error's JSON."""
+        """Additional members of the error's JSON."""
 
 
 class NotFound(AppError):
@@ -50,7 +50,7 @@ class InvalidValue(AppError):
 
 
 class InvalidValues(InvalidValue):
-    """Several invalid values, reported together so that a request can be corrected at once."""
+    """Several invalid values, reported together so that the caller can correct all of them at once."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         super().__init__(*next(iter(problems.items())))

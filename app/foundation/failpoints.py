@@ -1,9 +1,10 @@
 """Failpoints: places where a test can kill or pause a process between two operations that belong together.
 
-`FAILPOINTS="press.committed=kill:0.02,send.sent=pause:0.1:3"` kills the process at one in fifty passages of the
-first place, and makes one thread in ten stand still for three seconds at the second. `sql.statement=kill@7` kills it
-at the seventh passage, and `stop@7` stops it there until somebody lets it go on. Unarmed, as production insists, a
-failpoint is one look at an empty dictionary; `python -O`, as in our image, leaves not even that.
+A passage is one call of `failpoint(place)`. `FAILPOINTS="press.committed=kill:0.02,send.sent=pause:0.1:3"` kills the
+process with probability 0.02 at each passage of the first place, and pauses the thread for 3 s with probability 0.1 at
+each passage of the second. `sql.statement=kill@7` kills the process at the seventh passage; `stop@7` stops it there
+with SIGSTOP until it gets SIGCONT. The settings refuse failpoints in production. A failpoint that is not armed costs
+one look-up in an empty dictionary, and nothing under `python -O`, which our image uses.
 """
 
 import os
@@ -49,7 +50,7 @@ def _fault(part: str) -> tuple[str, Fault]:
     found = FAULT.fullmatch(part)
     if found is None:
         raise ValueError(
-            f"{part!r} is none of `place=kill:probability`, `place=pause:probability:seconds`, `place=kill@passage`"
+            f"{part!r} is not one of `place=kill:probability`, `place=pause:probability:seconds`, `place=kill@passage`"
             " and `place=stop@passage`"
         )
     if found["passage"] is not None:
@@ -70,7 +71,7 @@ def is_armed(place: str) -> bool:
 
 
 def passages(place: str) -> int:
-    """How often an armed place has been passed."""
+    """The number of passages of an armed place."""
     return _passages[place]
 
 
@@ -94,9 +95,9 @@ def act_at(
     _passages[place] += 1
     if fault.passage not in (0, _passages[place]) or chance() >= fault.probability:
         return
-    # Unbuffered, because the process may die in the next line. The monotonic clock, because tests change the other one.
-    told = f"failpoint {fault.act.value} {place} at {time.monotonic():.3f} for {fault.seconds} s\n"
-    os.write(2, told.encode())
+    # Unbuffered, because the process may be killed next. Monotonic time, because tests change the wall clock.
+    line = f"failpoint {fault.act.value} {place} at {time.monotonic():.3f} for {fault.seconds} s\n"
+    os.write(2, line.encode())
     if fault.act is Act.KILL:
         die()
     elif fault.act is Act.STOP:

@@ -1,4 +1,4 @@
-"""Structured logs: a static event name and ids. Code does not log personal data; what slips in is masked."""
+"""Structured logs: a static event name and ids. Code must not log personal data; data logged by mistake is masked."""
 
 import logging
 import re
@@ -61,6 +61,6 @@ def configure_logs(level: str, as_json: bool) -> None:
 
 
 def describe_error(error: Exception) -> dict[str, str]:
-    """What an unexpected error is and where it happened, without its text. The text may quote what was being sent or
-    stored, and with it the token of a phone or the words for a person."""
+    """The type and the place of an unexpected error, without its text. The text may quote data that was being sent or
+    stored, such as a phone's token or the text of a notification."""
     return {"error_type": type(error).__name__, "place": "".join(traceback.format_tb(error.__traceback__))}

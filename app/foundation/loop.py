@@ -1,4 +1,4 @@
-"""A loop that runs until it is told to stop, with a pause that doubles while a store does not answer."""
+"""A loop that runs until `stop` is set, with a pause that doubles while a store does not answer."""
 
 import threading
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class DoublingPause:
 
 
 class Bell:
-    """Wakes one sleeper. A ring while nobody sleeps makes the next sleep end at once."""
+    """Wakes one waiting thread. If no thread waits, the next wait ends at once."""
 
     def __init__(self) -> None:
         self._rung = threading.Event()
@@ -56,8 +56,8 @@ def run_loop(
 ) -> None:
     """Calls `turn`, which returns how many seconds to sleep before the next call, until `stop` is set.
 
-    `sleep` may return early, as `Bell.wait` does; the code that sets `stop` has to ring the bell. The loop survives
-    every error: after an unavailable store the pause doubles, after anything else it is the longest one.
+    `sleep` may return early, as `Bell.wait` does; the code that sets `stop` has to ring the bell. No error ends the
+    loop: after `Unavailable` it pauses twice as long as the time before, after any other error for `longest_pause_s`.
     """
     pause = DoublingPause(first_pause_s, longest_pause_s)
     while not stop.is_set():

@@ -1,4 +1,4 @@
-"""Lists that are shown page by page, and the cursors between the pages."""
+"""Pages of long lists, and the cursors that lead from one page to the next."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class Page(Generic[Item]):
 
 
 def page_of(rows: Sequence[Any], limit: int, show: Callable[[Any], Item]) -> Page[Item]:
-    """The first `limit` of the rows. The query asks for one more: if it is there, another page follows the last id
-    that is shown."""
+    """The first `limit` rows. The query has to ask for one row more: if it exists there is a next page, and the last id
+    shown is its cursor."""
     items = [show(row) for row in rows[:limit]]
     return Page(items, str(_id(items[-1])) if len(rows) > limit else None)
 

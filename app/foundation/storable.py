@@ -1,6 +1,6 @@
-"""What PostgreSQL can hold: text without NUL and without half a surrogate pair, and JSON made of such text.
+"""Checks that PostgreSQL can store a value: text without NUL and without half a surrogate pair, and JSON of such text.
 
-A value that the database refuses takes the rest of its transaction with it, so values from outside are checked first.
+A value that PostgreSQL refuses makes the whole transaction fail, so values from outside are checked first.
 """
 
 import math
@@ -13,7 +13,7 @@ class Flaw(StrEnum):
     NUL = "NUL"
     SURROGATE = "SURROGATE"
     NUMBER = "NUMBER"
-    """Infinite, not a number, or beyond the bound that the caller sets."""
+    """Infinite, not a number, or larger than the caller allows."""
     DEPTH = "DEPTH"
 
 
@@ -28,7 +28,7 @@ def flaw_of_text(text: str) -> Flaw | None:
 
 
 def made_storable(text: str) -> str:
-    """Without NUL, and with a question mark for half a surrogate pair."""
+    """Removes NUL, and replaces half a surrogate pair by a question mark."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
@@ -59,5 +59,5 @@ def _is_within(number: float, largest: int | None) -> bool:
 
 
 def _first_flaw(values: Iterable[Any], deepest: int, largest: int | None) -> Flaw | None:
-    flaws = (flaw_of_json(one, deepest=deepest, largest=largest) for one in values)
+    flaws = (flaw_of_json(value, deepest=deepest, largest=largest) for value in values)
     return next((flaw for flaw in flaws if flaw is not None), None)

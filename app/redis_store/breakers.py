@@ -1,7 +1,7 @@
-"""Circuit breakers, shared by all processes: nobody calls a provider that is down. CLOSED lets all calls through. If
-too many of the latest calls failed, the breaker becomes OPEN: notifications wait, and no attempt is counted. After
-a while one single call of all processes is let through as a probe (HALF_OPEN); its result closes the breaker or
-opens it again.
+"""Circuit breakers, shared by all processes, so that no process calls a provider that is down. CLOSED allows all calls.
+If too many of the latest calls failed, the breaker becomes OPEN: notifications wait, and no attempt is counted. After
+`open_s` one single call, of any process, is allowed as a probe (HALF_OPEN); its result closes the breaker or opens it
+again.
 """
 
 import threading
@@ -47,13 +47,15 @@ class BreakerState(StrEnum):
 
 
 class Breakers(Protocol):
-    """The state of all breakers. Each call is atomic."""
+    """The state of all breakers. Each method is atomic."""
 
     def ask(self, name: str, probe_s: float) -> Permit:
         """Whether a call may be made. After PROBE the caller has `probe_s` seconds to report its result."""
         ...
 
-    def tell(self, name: str, *, calls: int, failures: int, probe: bool = False) -> None: ...
+    def tell(self, name: str, *, calls: int, failures: int, probe: bool = False) -> None:
+        """Reports the results of calls."""
+        ...
 
     def states(self) -> dict[str, BreakerState]: ...
 
@@ -70,7 +72,7 @@ class _Breaker:
 
 
 class MemoryBreakers:
-    """For one process and for tests. The scripts in `redis_store/scripts.py` do the same for all processes."""
+    """For one process and for tests. The scripts in `redis_store/scripts.py` do the same in Redis for all processes."""
 
     def __init__(self, rules: BreakerRules | None = None, now: Callable[[], float] = time.monotonic) -> None:
         self._rules = rules or BreakerRules()
@@ -114,7 +116,7 @@ class MemoryBreakers:
             return {name: self._state(breaker) for name, breaker in self._breakers.items()}
 
     def close(self) -> None:
-        """Nothing is open."""
+        """There is nothing to close."""
 
     def _state(self, breaker: _Breaker) -> BreakerState:
         if breaker.open_until is None:
@@ -123,7 +125,7 @@ class MemoryBreakers:
 
 
 class RedisBreakers:
-    """If Redis is lost, only the state of the breakers is lost: they are closed."""
+    """If Redis loses its data, all breakers are closed again."""
 
     def __init__(self, client: Any, rules: BreakerRules | None = None, now: Callable[[], float] | None = None) -> None:
         """`now` replaces Redis's own clock in tests."""
@@ -150,11 +152,11 @@ class RedisBreakers:
             pipe = self._client.pipeline(transaction=False)
             for key in found:
                 pipe.hmget(key, "open_until", "probe_until")
-            told = pipe.execute()
+            fields = pipe.execute()
             now_ms = self._now_ms() or self._redis_ms()
         return {
             key.removeprefix(keys.BREAKER_PREFIX): _state(open_until, probe_until, now_ms)
-            for key, (open_until, probe_until) in zip(found, told, strict=True)
+            for key, (open_until, probe_until) in zip(found, fields, strict=True)
         }
 
     def _now_ms(self) -> int | str:

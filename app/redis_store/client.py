@@ -14,8 +14,8 @@ DOWN_PAUSE_S = 1.0
 
 
 def open_client(redis_url: str, *, timeout_s: float = 0.5, pool_size: int = 16) -> Any:
-    # One try and short timeouts: a press must not wait for a Redis that is down, and a script that the client runs
-    # again would count twice.
+    # No retries and short timeouts: a press must not wait for a Redis that is down, and a script that the client
+    # repeats would count twice.
     pool: Any = cast(Any, redis.BlockingConnectionPool).from_url(
         redis_url,
         max_connections=pool_size,
@@ -38,8 +38,8 @@ class Reach:
         self._lock = threading.Lock()
 
     def __enter__(self) -> None:
-        """After the pause one caller tries, and the others are still refused: while Redis is silent, each try costs a
-        thread the timeout, and otherwise all threads of the process would wait."""
+        """After the pause only one caller tries, and the others are still refused. While Redis does not answer, each
+        try blocks a thread until the timeout, and otherwise all threads of the process would block."""
         with self._lock:
             if self._down_until is None:
                 return

@@ -1,7 +1,7 @@
-"""The clockwork as matching uses it: candidate lists, pending keys and deadlines, all of which can be lost.
+"""The clockwork is the data of matching in Redis: candidate lists, pending keys and deadlines. All of it may be lost.
 
-Callers have committed to PostgreSQL before they write here, so a failure costs time and no data: they log it and go on,
-and the reconciler repairs what is missing.
+Callers have committed to PostgreSQL before they write here, so a failure costs time and no data: they log it and
+continue, and the reconciler writes the missing keys again.
 """
 
 import math
@@ -27,7 +27,7 @@ class ListChange(StrEnum):
 
 @dataclass(frozen=True)
 class TaskKeys:
-    """What Redis should hold for one task."""
+    """The content that Redis should have for one task."""
 
     task_id: UUID
     student_id: int | None = None
@@ -37,15 +37,15 @@ class TaskKeys:
     ids: Sequence[int] = ()
     """With KEEP the candidates that leave the list, with REPLACE the whole new list."""
     version: datetime | None = None
-    """When the row was written. Redis refuses a version older than the one it knows: a process that was stopped between
-    its commit and its hint must not overwrite what others told since."""
+    """When the row was written. Redis refuses a version older than the one it has: a process that was stopped between
+    its commit and its write to Redis must not overwrite a newer version from another process."""
 
 
 @dataclass(frozen=True)
 class Due:
     task_ids: list[UUID]
     next_at: datetime | None
-    """When the earliest of the rest is due; None when there is no other."""
+    """When the earliest of the other tasks is due; None if there is no other task."""
 
 
 class Clockwork(Protocol):
@@ -53,7 +53,7 @@ class Clockwork(Protocol):
     def peek(self, task_ids: Sequence[UUID], most: int) -> dict[UUID, list[int]]: ...
     def claim_due(self, now: datetime, most: int) -> Due: ...
     def scheduled(self, task_ids: Sequence[UUID], now: datetime) -> set[UUID]:
-        """Those that `claim_due` will return without help, now or when a claim of another process ends."""
+        """The tasks that `claim_due` will return anyway, now or when another process's claim ends."""
         ...
 
     def versions(self, task_ids: Sequence[UUID]) -> dict[UUID, datetime]: ...

@@ -1,5 +1,5 @@
-"""Expiry events of Redis for pending keys. An event may be late or missing, so ticker and reconciler bring the same
-tasks."""
+"""Expiry events of Redis for pending keys. An event may be late or missing, so the ticker and the reconciler find the
+same tasks."""
 
 import time
 from types import TracebackType
@@ -16,7 +16,7 @@ MOST_AT_ONCE = 1000
 
 
 class EventsForbidden(Exception):
-    """This Redis refuses CONFIG, so an operator has to switch the events on."""
+    """This Redis refuses CONFIG, so an operator has to enable the events."""
 
 
 class ExpiryEvents:
@@ -27,7 +27,7 @@ class ExpiryEvents:
         self._client: Any = redis.Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
             redis_url,
             decode_responses=True,
-            # Keys of other programs may hold any bytes; only ours are read.
+            # Names of other programs' keys may hold any bytes, and must not raise errors.
             encoding_errors="replace",
             socket_connect_timeout=2,
             socket_timeout=health_check_s,
@@ -36,10 +36,10 @@ class ExpiryEvents:
         database = int(self._client.connection_pool.connection_kwargs.get("db") or 0)
         self._channel = keys.expired_channel(database)
         self._pubsub: Any = None
-        self._heard_at = self._asked_at = 0.0
+        self._replied_at = self._pinged_at = 0.0
 
     def switch_on(self) -> bool:
-        """Adds the flags that are needed to those that are set; True if one had to be added."""
+        """Adds the missing flags to the configuration of Redis; True if a flag was missing."""
         try:
             current = str(self._client.config_get("notify-keyspace-events").get("notify-keyspace-events", ""))
             missing = "".join(flag for flag in NEEDED_FLAGS if flag not in _without_abbreviation(current))
@@ -55,7 +55,7 @@ class ExpiryEvents:
         try:
             self._pubsub = self._client.pubsub(ignore_subscribe_messages=True)
             self._pubsub.subscribe(self._channel)
-            self._heard_at = self._asked_at = time.monotonic()
+            self._replied_at = self._pinged_at = time.monotonic()
         except redis.RedisError as error:
             raise RedisUnavailable("Redis does not let us subscribe.") from error
         return self
@@ -66,10 +66,10 @@ class ExpiryEvents:
         self._pubsub.close()
 
     def tasks(self, timeout_s: float) -> list[UUID]:
-        """Waits up to `timeout_s` for the first event, and returns the tasks of all that have come. Keys of other
-        programs expire as well, perhaps without end, so one call reads a limited number."""
+        """Waits up to `timeout_s` for the first event, and returns the tasks of all events that have arrived. One call
+        reads a limited number, because the keys of other programs may expire faster than they can be read."""
         try:
-            # Reads the replies itself: a thousand may come in a second, and redis-py's own loop takes longer for each.
+            # Reads replies without redis-py's own loop, which takes longer for each: a thousand may come in a second.
             connection = self._pubsub.connection
             self._check_connection(connection)
             found: list[UUID] = []
@@ -77,8 +77,8 @@ class ExpiryEvents:
                 if not connection.can_read(timeout=0 if number else timeout_s):
                     break
                 reply: Any = connection.read_response(push_request=True)
-                self._heard_at = time.monotonic()
-                # Besides messages there are confirmations of the subscription, and PONG.
+                self._replied_at = time.monotonic()
+                # Other replies are confirmations of the subscription, and PONG.
                 task_id = keys.task_of_pending_key(reply[2]) if reply[0] == "message" else None
                 if task_id is not None:
                     found.append(task_id)
@@ -87,12 +87,12 @@ class ExpiryEvents:
             raise RedisUnavailable("The subscription broke.") from error
 
     def _check_connection(self, connection: Any) -> None:
-        """A broken subscription is as silent as a working one, so a PING has to be answered."""
-        silent_s = time.monotonic() - self._heard_at
+        """Sends PING after a silence, because a broken subscription looks like one without events."""
+        silent_s = time.monotonic() - self._replied_at
         if silent_s > 2 * self._health_check_s:
-            raise RedisUnavailable("The subscription has fallen silent.")
-        if silent_s > self._health_check_s and self._asked_at <= self._heard_at:
-            self._asked_at = time.monotonic()
+            raise RedisUnavailable("The subscription does not answer.")
+        if silent_s > self._health_check_s and self._pinged_at <= self._replied_at:
+            self._pinged_at = time.monotonic()
             connection.send_command("PING", check_health=False)
 
     def close(self) -> None:

@@ -1,12 +1,12 @@
-"""Publishes hints on Redis channels. Redis does not store them: a hint only saves a listener the wait until it polls
-next."""
+"""Publishes hints on Redis channels. Redis does not store them; a listener that missed a hint finds the work when it
+polls."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from app.redis_store.client import Reach, open_client
 
-# A notification channel publishes after its commit, while other notifications wait behind it.
+# Short, because other notifications wait while a channel publishes its hint.
 TIMEOUT_S = 0.25
 
 
@@ -15,12 +15,12 @@ class Hints:
         self._client = client
         self._reach = Reach()
 
-    def publish(self, said: Sequence[tuple[str, str]]) -> None:
+    def publish(self, hints: Sequence[tuple[str, str]]) -> None:
         """Pairs of channel and text. Raises `RedisUnavailable` if Redis does not answer."""
         with self._reach:
             pipe = self._client.pipeline(transaction=False)
-            for channel, words in said:
-                pipe.publish(channel, words)
+            for channel, text in hints:
+                pipe.publish(channel, text)
             pipe.execute()
 
     def close(self) -> None:

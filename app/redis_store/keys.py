@@ -1,13 +1,15 @@
 """Every key and channel that lives in Redis.
 
-| key                             | type       | holds                                    | lives                 |
+| key                             | type       | content                                  | lifetime              |
 |---------------------------------|------------|------------------------------------------|-----------------------|
 | `task_candidates:<task id>`     | list       | ids of candidates, next first            | 1 hour                |
 | `pending_assignment:<task id>`  | string     | id of the student who is being asked     | as long as the offer  |
-| `offer_deadlines`               | sorted set | task id by the time of its next step, ms | always                |
-| `task_version:<task id>`        | string     | version of the row that was told last    | 15 minutes            |
-| `clockwork_complete`            | string     | "1"; any other value means that Redis    | always                |
-|                                 |            | lacks something and has to be rebuilt    |                       |
+| `offer_deadlines`               | sorted set | task ids by the time they are due, in ms | no limit              |
+| `task_version:<task id>`        | string     | version of the row in the keys above     | 15 minutes            |
+| `clockwork_complete`            | string     | "1"; any other value means that keys may | no limit              |
+|                                 |            | be missing and have to be written again  |                       |
+| `breaker:<name>`                | hash       | counts and state of a circuit breaker    | 1 hour                |
+| `limit:…`                       | list       | times of calls, by the library `limits`  | 1 minute              |
 | `<prefix>.action.requested`     | stream     | actions that other services request      | set by its writer     |
 | `<prefix>.action.executed` …    | stream     | results, for other services              | the last 100,000      |
 | `in_app:<user id>`              | channel    | hint that an in-app notification waits   | not stored            |
@@ -17,7 +19,7 @@ from uuid import UUID
 
 CANDIDATES_TTL_S = 3600
 VERSION_TTL_S = 900
-"""A process would have to be stopped for longer than this before Redis takes its old version for a new one."""
+"""Redis accepts an old version as new only from a process that was stopped for longer than this."""
 DEADLINES = "offer_deadlines"
 SENTINEL = "clockwork_complete"
 PENDING_PREFIX = "pending_assignment:"

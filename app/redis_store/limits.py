@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 TIMEOUT_S = 0.25
 PAUSE_S = 2.0
-"""After a failure Redis is not asked for this long, so that not every request waits for the timeout."""
+"""After a failure Redis is not used for this long, so that not every request waits for the timeout."""
 
 
 class PerUserLimit:
@@ -39,16 +39,16 @@ class PerUserLimit:
         self._shared = MovingWindowRateLimiter(RedisStorage(redis_url, connection_pool=pool, key_prefix="limit"))
         self._own = MovingWindowRateLimiter(MemoryStorage())
         self._lock = threading.Lock()
-        self._redis_rests_until = 0.0
+        self._redis_unused_until = 0.0
 
     def hit(self, user_id: int) -> None:
         """Counts one call, or raises `TooManyRequests` with the time until the next one is allowed."""
-        limiter = self._shared if time.monotonic() >= self._redis_rests_until else self._own
+        limiter = self._shared if time.monotonic() >= self._redis_unused_until else self._own
         try:
             self._hit(limiter, user_id)
         except redis.RedisError as error:
             with self._lock:
-                self._redis_rests_until = time.monotonic() + PAUSE_S
+                self._redis_unused_until = time.monotonic() + PAUSE_S
             log.warning("limit_counted_without_redis", limit=self._name, kind=type(error).__name__)
             self._hit(self._own, user_id)
 

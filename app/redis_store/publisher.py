@@ -1,6 +1,6 @@
-"""Moves events from the outbox to their Redis streams. They stay in PostgreSQL until Redis has them. Delivery is at
-least once: if a publisher dies between Redis's answer and its own commit, its events are published again. Consumers
-recognise results by `trace_id` and `step_order`, dead letters by `dead_letter_id`.
+"""Moves events from the outbox to their Redis streams. An event stays in PostgreSQL until Redis has confirmed it.
+Delivery is at least once: if a publisher dies between Redis's answer and its own commit, its events are published
+again. Consumers recognise results by `trace_id` and `step_order`, dead letters by `dead_letter_id`.
 """
 
 import json
@@ -22,11 +22,11 @@ LONGEST_PAUSE_S = 5.0
 
 # One publisher at a time for each topic, so that events keep their order. A stalled publisher loses the lock with its
 # transaction.
-_MY_TURN = text("SELECT pg_try_advisory_xact_lock(hashtextextended('action_events ' || :topic, 0))")
+_LOCK_TOPIC = text("SELECT pg_try_advisory_xact_lock(hashtextextended('action_events ' || :topic, 0))")
 _OLDEST = text(
     "SELECT id, payload FROM action_events WHERE topic = :topic ORDER BY id LIMIT :limit FOR UPDATE SKIP LOCKED"
 )
-_FORGET = text("DELETE FROM action_events WHERE id = ANY(:ids)")
+_DELETE = text("DELETE FROM action_events WHERE id = ANY(:ids)")
 
 
 class StreamRefuses(Unavailable):
@@ -45,36 +45,36 @@ class Publisher:
         self._topics = topics
         self._poll_s = poll_s
         self.bell = Bell()
-        """Rings when an event may have been put into the table. A missed ring costs `poll_s` at most."""
+        """Rings when an event may have been stored. An event whose ring was missed waits for `poll_s` at most."""
 
     def run_once(self) -> int:
         """Publishes one batch of each topic and returns the number of events. A failing topic does not hold up the
         others."""
-        left, failure = 0, None
+        published, failure = 0, None
         for topic in self._topics:
             try:
-                left += self._publish(topic)
+                published += self._publish(topic)
             except Unavailable as error:
                 failure = error
         if failure is not None:
             raise failure
-        return left
+        return published
 
     def _publish(self, topic: str) -> int:
         with self._db.transaction() as conn:
-            if not conn.execute(_MY_TURN, {"topic": topic}).scalar_one():
+            if not conn.execute(_LOCK_TOPIC, {"topic": topic}).scalar_one():
                 return 0
             rows = conn.execute(_OLDEST, {"topic": topic, "limit": MOST_AT_ONCE}).all()
             if not rows:
                 return 0
-            # Inside the transaction on purpose: its locks keep the rows from other publishers meanwhile.
-            taken = self._outlet.add(f"{self._prefix}.{topic}", [_json(row.payload) for row in rows])
+            # Inside the transaction on purpose: its locks keep other publishers from sending the same rows.
+            confirmed = self._outlet.add(f"{self._prefix}.{topic}", [_json(row.payload) for row in rows])
             failpoint("publisher.told")
-            conn.execute(_FORGET, {"ids": [row.id for row in rows[:taken]]})
+            conn.execute(_DELETE, {"ids": [row.id for row in rows[:confirmed]]})
         failpoint("publisher.forgotten")
-        if taken < len(rows):
-            raise StreamRefuses(f"Redis refuses what is for {topic}.")
-        return taken
+        if confirmed < len(rows):
+            raise StreamRefuses(f"Redis refuses the events of {topic}.")
+        return confirmed
 
     def close(self) -> None:
         self._outlet.close()

@@ -1,14 +1,14 @@
-"""Changes of several keys at once. Each script opens with a legend of its keys and arguments."""
+"""Lua scripts that change several keys in one atomic operation. A legend of keys and arguments precedes each script."""
 
-# Makes the keys of one task agree with PostgreSQL. With "keep" only the given ids leave the list, so a list that
-# another process has renewed meanwhile loses nothing else.
+# Makes the keys of one task agree with PostgreSQL. "keep" removes only the given ids, so a list that another process
+# has replaced meanwhile keeps all its other ids.
 #
 # KEYS 1 task_candidates:<id>  2 pending_assignment:<id>  3 offer_deadlines  4 task_version:<id>
 # ARGV 1 task id
 #      2 student being asked, or ""          3 milliseconds the student has left
-#      4 time of the next step in ms, or ""  5 "keep" | "drop" | "replace": what becomes of the list
+#      4 when the task is due in ms, or ""   5 "keep" | "drop" | "replace" the list
 #      6 lifetime of the list in seconds     7 version in µs, or 0 to skip the check of versions
-#      8 lifetime of the version in seconds  9… ids that leave (keep), or the new list (replace)
+#      8 lifetime of the version in seconds  9… ids to remove (keep), or the new list (replace)
 SET_TASK = """
 if ARGV[7] ~= '0' then
   local known = redis.call('GET', KEYS[4])
@@ -40,12 +40,12 @@ else
 end
 """
 
-# Claims tasks whose next step is due: moves each ahead by a moment, so that another process does not get it meanwhile.
-# If the claiming process dies, the task comes up again after that moment. Touching the pending key makes Redis find
-# that it has expired and fire the event now, instead of when its sampling finds the key.
+# Claims tasks that are due: sets the time of each to the end of the claim, so that no other process gets it meanwhile.
+# If the claiming process dies, the task is due again when the claim ends. EXISTS on the pending key makes Redis notice
+# that the key has expired and send the event now, instead of when its sampling finds the key.
 #
 # KEYS 1 offer_deadlines
-# ARGV 1 now in ms  2 most to hand out  3 now + claim in ms  4 prefix of pending keys
+# ARGV 1 now in ms  2 most tasks to claim  3 end of the claim in ms  4 prefix of pending keys
 # Returns {score of the earliest member left or "", task id, task id, …}
 CLAIM_DUE = """
 local due = redis.call('ZRANGE', KEYS[1], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[2])
@@ -58,7 +58,7 @@ table.insert(due, 1, first[2] or '')
 return due
 """
 
-# Writes a list again that was lost, unless another process has written it, or the task has changed, meanwhile.
+# Writes a lost list again, unless another process has written it, or the task has changed, meanwhile.
 #
 # KEYS 1 task_candidates:<id>  2 task_version:<id>
 # ARGV 1 lifetime in seconds  2 version in µs  3… ids in order
@@ -73,17 +73,18 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
 end
 """
 
-# Declares a rebuild complete, unless Redis was emptied, or another rebuild began, while it went on.
+# Marks a rebuild as complete, unless Redis was emptied, or another rebuild began, during it.
 #
 # KEYS 1 clockwork_complete
-# ARGV 1 the token this rebuild began with
+# ARGV 1 the token of this rebuild
 FINISH_REBUILD = """
 if redis.call('GET', KEYS[1]) == ARGV[1] then
   redis.call('SET', KEYS[1], '1')
 end
 """
 
-# May a message go to a provider? After a breaker has been open for its time, one single caller is told "probe".
+# Decides whether a call to a provider may be made. When a breaker has been open for its time, one single caller gets
+# "probe".
 #
 # KEYS 1 breaker:<name>
 # ARGV 1 milliseconds a probe may take  2 now in ms, or "" for Redis's own clock
@@ -106,12 +107,12 @@ redis.call('HSET', KEYS[1], 'probe_until', now + ARGV[1])
 return {'probe', 0}
 """
 
-# What became of calls to a provider. Too many failures among those of a window open its breaker; while it is open only
-# a probe changes it.
+# Counts the results of calls to a provider. Too many failures in one window open the breaker. Only a probe changes an
+# open breaker.
 #
 # KEYS 1 breaker:<name>
 # ARGV 1 calls  2 failures among them  3 "1" for a probe  4 now in ms, or "" for Redis's own clock
-#      5 window in ms  6 least failures that open  7 least share of failures that opens  8 ms to stay open
+#      5 window in ms  6 fewest failures that open it  7 lowest share of failures that opens it  8 ms to stay open
 #      9 lifetime of the key in ms
 TELL_BREAKER = """
 local now = tonumber(ARGV[4])

@@ -1,4 +1,4 @@
-"""The clockwork in a real Redis."""
+"""The implementation of `Clockwork` on Redis."""
 
 import threading
 from collections.abc import Sequence
@@ -13,7 +13,8 @@ from app.redis_store.contract import Due, RedisUnavailable, TaskKeys, from_ms, t
 
 CLAIM_MS = 1000
 SOON_MS = 2 * CLAIM_MS
-"""The caller of `scheduled` read the time earlier, and others claim in between, from a later time on."""
+"""Longer than one claim, because another process may have claimed a task after the caller of `scheduled` read the
+clock."""
 
 
 def connect(redis_url: str, timeout_s: float = 0.5, pool_size: int = 16) -> "RedisClockwork":
@@ -28,9 +29,8 @@ class RedisClockwork:
         self._claim_due = client.register_script(scripts.CLAIM_DUE)
         self._fill_list = client.register_script(scripts.FILL_LIST)
         self._finish_rebuild = client.register_script(scripts.FINISH_REBUILD)
-        # How often a change was not written because Redis did not answer. When Redis answers again, deleting the
-        # sentinel makes a reconciler write everything again. If this process dies before, the reconciler finds the
-        # changes later.
+        # The number of failed writes. When Redis answers again, this process deletes the sentinel, and a reconciler
+        # writes all keys again. If this process dies before that, the reconciler finds the changes later.
         self._missed = 0
         self._counting = threading.Lock()
 
@@ -56,7 +56,7 @@ class RedisClockwork:
                 self._missed += 1
             raise
         failpoint("redis.told")
-        self._made_up_for(missed)
+        self._reset_missed(missed)
 
     def peek(self, task_ids: Sequence[UUID], most: int) -> dict[UUID, list[int]]:
         if not task_ids:
@@ -75,14 +75,14 @@ class RedisClockwork:
                 keys=[keys.DEADLINES], args=[now_ms, most, now_ms + CLAIM_MS, keys.PENDING_PREFIX]
             )
         tasks = {item: task_id for item in ids if (task_id := keys.parse_task_id(item)) is not None}
-        self._forget(set(ids) - tasks.keys())
+        self._remove_foreign_members(set(ids) - tasks.keys())
         return Due(list(tasks.values()), from_ms(first) if first else None)
 
-    def _forget(self, strangers: set[str]) -> None:
-        """Removes members that are not task ids: another program put them there, and they would stay at the head."""
-        if strangers:
+    def _remove_foreign_members(self, members: set[str]) -> None:
+        """Removes members that are not task ids. Another program added them, and they would stay first in the set."""
+        if members:
             with self._reach:
-                self._client.zrem(keys.DEADLINES, *strangers)
+                self._client.zrem(keys.DEADLINES, *members)
 
     def scheduled(self, task_ids: Sequence[UUID], now: datetime) -> set[UUID]:
         if not task_ids:
@@ -95,12 +95,12 @@ class RedisClockwork:
         }
 
     def versions(self, task_ids: Sequence[UUID]) -> dict[UUID, datetime]:
-        """The version of each task that Redis was told last; 1970 where it was told none."""
+        """The version that Redis has of each task; 1970 if it has none."""
         if not task_ids:
             return {}
         with self._reach:
-            told: list[str | None] = self._client.mget([keys.version(task_id) for task_id in task_ids])
-        return {task_id: _moment(item) for task_id, item in zip(task_ids, told, strict=True)}
+            versions: list[str | None] = self._client.mget([keys.version(task_id) for task_id in task_ids])
+        return {task_id: _moment(item) for task_id, item in zip(task_ids, versions, strict=True)}
 
     def fill_list(self, task_id: UUID, ids: Sequence[int], version: datetime) -> None:
         with self._reach:
@@ -117,7 +117,7 @@ class RedisClockwork:
         token, missed = f"rebuild {uuid4()}", self._missed
         with self._reach:
             self._client.set(keys.SENTINEL, token)
-        self._made_up_for(missed)
+        self._reset_missed(missed)
         return token
 
     def finish_rebuild(self, token: str) -> None:
@@ -131,8 +131,8 @@ class RedisClockwork:
     def close(self) -> None:
         self._client.close()
 
-    def _made_up_for(self, missed: int) -> None:
-        """Only if no other thread has missed a change since."""
+    def _reset_missed(self, missed: int) -> None:
+        """Only if no write of another thread has failed since."""
         with self._counting:
             if self._missed == missed:
                 self._missed = 0
@@ -157,15 +157,15 @@ def _moment(version: str | None) -> datetime:
 def _arguments(change: TaskKeys, now: datetime) -> list[str | int]:
     left_ms = 0
     if change.student_id is not None and change.deadline is not None:
-        # Rounded up, so that the key never ends before the offer does.
+        # Rounded up, so that the key never expires before the offer.
         left_ms = int((change.deadline - now).total_seconds() * 1000) + 1
-    asked = change.student_id if left_ms > 0 and change.student_id is not None else ""
-    next_step = to_ms(change.next_step_at) if change.next_step_at is not None else ""
+    student = change.student_id if left_ms > 0 and change.student_id is not None else ""
+    due_ms = to_ms(change.next_step_at) if change.next_step_at is not None else ""
     return [
         str(change.task_id),
-        asked,
+        student,
         left_ms,
-        next_step,
+        due_ms,
         change.list_change.value,
         keys.CANDIDATES_TTL_S,
         _version(change.version),

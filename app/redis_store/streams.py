@@ -1,5 +1,5 @@
 """Redis streams: adding entries, and reading them as one consumer of a group. Delivery is at least once, so readers
-have to recognise an entry that comes again.
+have to recognise an entry that they have read before.
 """
 
 import os
@@ -19,7 +19,8 @@ from app.redis_store.contract import RedisUnavailable
 FIELD = b"payload"
 MOST_KEPT = 100_000
 """The approximate length of our streams. A consumer that falls further behind loses the oldest entries."""
-FORGOTTEN_AFTER_MS = 3_600_000
+REMOVED_AFTER_MS = 3_600_000
+"""A consumer without pending entries is removed when it has been idle for this long."""
 CALL_S = 2.0
 
 
@@ -27,7 +28,7 @@ CALL_S = 2.0
 class StreamEntry:
     id: str
     payload: bytes = field(repr=False)
-    """Empty if the entry has no such field."""
+    """The field `payload`; empty if the entry has no such field."""
 
 
 class Outlet:
@@ -37,7 +38,7 @@ class Outlet:
         self._client = _connect(redis_url, timeout_s)
 
     def add(self, stream: str, payloads: Sequence[str]) -> int:
-        """The number of payloads, counted from the first, that Redis has confirmed."""
+        """Returns how many payloads, counted from the first, Redis has confirmed."""
         with _translated():
             pipe = self._client.pipeline(transaction=False)
             for payload in payloads:
@@ -50,7 +51,7 @@ class Outlet:
 
 
 class Inlet:
-    """Reads a stream as one consumer of a group. Not for several threads, because its reads block."""
+    """Reads a stream as one consumer of a group. Not to be shared between threads, because its reads block."""
 
     def __init__(self, redis_url: str, stream: str, group: str, *, block_s: float) -> None:
         # A blocking read must end before the client's socket timeout.
@@ -65,7 +66,7 @@ class Inlet:
             reply = self._client.xreadgroup(
                 self._group, self.consumer, {self._stream: ">"}, count=most, block=self._block_ms
             )
-        return _messages(reply[0][1]) if reply else []
+        return _entries(reply[0][1]) if reply else []
 
     def claim(self, most: int, idle_s: float) -> list[StreamEntry]:
         """Entries that a consumer read and did not acknowledge for `idle_s`, the oldest first."""
@@ -77,28 +78,30 @@ class Inlet:
                     self._stream, self._group, self.consumer, int(idle_s * 1000), start, count=most
                 )
                 if entries or start == b"0-0":
-                    return _messages(entries)
+                    return _entries(entries)
 
-    def answer(self, messages: Sequence[StreamEntry]) -> None:
-        if messages:
+    def answer(self, entries: Sequence[StreamEntry]) -> None:
+        """Acknowledges entries, so that no consumer of the group reads them again."""
+        if entries:
             with self._joining():
-                self._client.xack(self._stream, self._group, *(message.id for message in messages))
+                self._client.xack(self._stream, self._group, *(entry.id for entry in entries))
 
     def close(self) -> None:
         """Removes this consumer from the group if all its entries are acknowledged."""
         try:
-            if self._joined and not self._unanswered():
+            if self._joined and not self._unacknowledged():
                 self._client.xgroup_delconsumer(self._stream, self._group, self.consumer)
         except redis.RedisError:
             self._joined = False
         self._client.close()
 
-    def _unanswered(self) -> int:
+    def _unacknowledged(self) -> int:
         return len(self._client.xpending_range(self._stream, self._group, "-", "+", 1, consumername=self.consumer))
 
     @contextmanager
     def _joining(self) -> Generator[None]:
-        """Creates the group again if Redis lost it; the new group reads the stream from its beginning."""
+        """Creates the group if it is missing, also after Redis lost it. A new group reads the stream from its
+        beginning."""
         with _translated():
             if not self._joined:
                 self._join()
@@ -115,22 +118,22 @@ class Inlet:
             if not str(error).startswith("BUSYGROUP"):
                 raise
         self._joined = True
-        self._forget_the_gone()
+        self._remove_idle_consumers()
 
-    def _forget_the_gone(self) -> None:
-        """Removes idle consumers: each process reads under its own name, and a killed process leaves its name
-        behind."""
-        for one in self._client.xinfo_consumers(self._stream, self._group):
-            if one["pending"] == 0 and one["idle"] > FORGOTTEN_AFTER_MS:
-                self._client.xgroup_delconsumer(self._stream, self._group, one["name"])
+    def _remove_idle_consumers(self) -> None:
+        """Each process has its own consumer, and a killed process leaves its consumer behind."""
+        for consumer in self._client.xinfo_consumers(self._stream, self._group):
+            if consumer["pending"] == 0 and consumer["idle"] > REMOVED_AFTER_MS:
+                self._client.xgroup_delconsumer(self._stream, self._group, consumer["name"])
 
 
-def _messages(entries: list[tuple[bytes | None, dict[bytes, bytes]]]) -> list[StreamEntry]:
+def _entries(entries: list[tuple[bytes | None, dict[bytes, bytes]]]) -> list[StreamEntry]:
     return [StreamEntry(id_.decode(), fields.get(FIELD, b"")) for id_, fields in entries if id_ is not None]
 
 
 def _connect(redis_url: str, timeout_s: float) -> Any:
-    # No retries, because a repeated XADD adds the entry twice. Bytes, because other services may write anything.
+    # No retries, because a repeated XADD adds the entry twice. Replies stay bytes, because entries of other services
+    # may hold any bytes.
     return cast(Any, redis.Redis).from_url(
         redis_url,
         socket_timeout=timeout_s,

@@ -1,6 +1,5 @@
 """The two templates that adapt the product to an SMS gateway: one writes the request, the other reads the answer.
-Operators write them in the settings, so they are checked at start, before a notification can fail because of a
-mistake.
+Operators write them in the settings, so they are checked at start, before a mistake can make a notification fail.
 """
 
 import json
@@ -16,8 +15,8 @@ ANSWER_NAMES = frozenset({"status", "json", "text", "headers"})
 DEFAULT_REQUEST = """\
 {"id": {{ id | tojson }}, "to": {{ to | tojson }}, "text": {{ text | tojson }}, "priority": {{ priority | tojson }}}"""
 
-# A template that does not encode the text fails with this one at start, not with the first quotation mark in use.
-_AWKWARD = {
+# Values with special characters: a template that does not encode them fails at start, not later in production.
+_HARD_TO_ENCODE = {
     "id": "0190a1b2-0000-7000-8000-000000000000",
     "to": "+905551234567",
     "text": 'Ayşe\'nin "acil" çağrısı\n\\ & <100% = 1+1>',
@@ -31,16 +30,16 @@ class InvalidTemplate(ValueError):
 
 
 class GatewayRenderFailed(Exception):
-    """Has no text, because that would quote the notification or the answer."""
+    """Has no message, because the message would quote the notification or the answer."""
 
 
 def request_template(source: str | None, content_type: str = "") -> Template:
     template = _compile(source or DEFAULT_REQUEST, REQUEST_NAMES, StrictUndefined)
     try:
-        filled = render(template, _AWKWARD)
+        filled = render(template, _HARD_TO_ENCODE)
     except GatewayRenderFailed:
         raise InvalidTemplate("cannot be filled with a message") from None
-    if _is_json(content_type) and not _can_be_read(filled):
+    if _is_json(content_type) and not _is_valid_json(filled):
         raise InvalidTemplate(
             "does not become JSON with every text; write {{ text | tojson }} without quotes around it"
         )
@@ -61,15 +60,15 @@ def render(template: Template, values: Mapping[str, Any]) -> str:
 def _compile(source: str, names: frozenset[str], undefined: type[Undefined]) -> Template:
     environment = ImmutableSandboxedEnvironment(autoescape=False, undefined=undefined)
     environment.globals.clear()
-    # Jinja's own filter makes JSON for HTML and escapes characters for it.
+    # Jinja's own filter also escapes characters for HTML.
     environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
     try:
         unknown = sorted(meta.find_undeclared_variables(environment.parse(source)) - names)
         template = environment.from_string(source)
     except TemplateSyntaxError as error:
-        raise InvalidTemplate(f"is no Jinja template: {error.message} (line {error.lineno})") from None
+        raise InvalidTemplate(f"is not a Jinja template: {error.message} (line {error.lineno})") from None
     if unknown:
-        raise InvalidTemplate(f"asks for {', '.join(unknown)}; there are {', '.join(sorted(names))}")
+        raise InvalidTemplate(f"uses {', '.join(unknown)}; the known names are {', '.join(sorted(names))}")
     return template
 
 
@@ -79,7 +78,7 @@ def _is_json(content_type: str) -> bool:
     return header.get_content_subtype().split("+")[-1] == "json"
 
 
-def _can_be_read(text: str) -> bool:
+def _is_valid_json(text: str) -> bool:
     try:
         json.loads(text)
     except ValueError:

@@ -38,7 +38,7 @@ class MailSender:
     name: str
     local_part: str
     domain: str
-    """In IDNA notation, which signatures and other servers require."""
+    """In IDNA encoding, which signatures and other servers require."""
 
     @property
     def address(self) -> str:
@@ -63,8 +63,8 @@ def parse_server(url: str) -> MailServer:
 
 
 _UNREADABLE = (
-    "must be smtp://user:password@host:587 or smtps://user:password@host:465, with what is special in URLs"
-    " percent-encoded in user and password"
+    "must be smtp://user:password@host:587 or smtps://user:password@host:465, with special characters in user and"
+    " password percent-encoded"
 )
 
 
@@ -74,7 +74,7 @@ def _tls(parts: SplitResult) -> Tls:
     if parts.query == "tls=none" and parts.scheme == "smtp":
         return Tls.NONE
     if parts.query:
-        raise ValueError("knows no option but ?tls=none, and that of smtp:// only")
+        raise ValueError("may have the option ?tls=none and no other, and only with smtp://")
     return Tls.IMPLICIT if parts.scheme == "smtps" else Tls.STARTTLS
 
 

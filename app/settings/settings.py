@@ -58,27 +58,27 @@ class Settings(BaseModel):
     api_workers: PositiveInt = Field(2, description="Processes of the API.")
     api_threads: PositiveInt = Field(8, description="Threads in each process of the API.")
     request_timeout_s: PositiveInt = Field(
-        10, description="Longest time a request may take, waiting included; then it is 503."
+        10, description="Longest time for a request, with its wait for a thread; after that the answer is 503."
     )
-    queue_limit_s: PositiveFloat = Field(1.0, description="A request that waited longer for a thread is 503 at once.")
-    late_after_s: PositiveFloat = Field(5.0, description="A step overdue for so long makes `/readyz` say degraded.")
+    queue_limit_s: PositiveFloat = Field(1.0, description="A request that waited longer for a thread gets 503 at once.")
+    late_after_s: PositiveFloat = Field(5.0, description="A task overdue for longer makes `/readyz` answer `degraded`.")
     max_body_bytes: PositiveInt = Field(65_536, description="Largest request body.")
     drain_s: PositiveInt = Field(45, description="Time a role has to finish its work after SIGTERM.")
     log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR.")
-    log_json: bool = Field(False, description="One JSON object a line instead of text for people.")
+    log_json: bool = Field(False, description="Log one JSON object per line instead of text.")
     prometheus_multiproc_dir: str | None = Field(
-        None, description="Folder where the roles of one machine add up their metrics; `serve` makes one."
+        None, description="Folder where the roles of one machine add up their metrics; `serve` creates one if unset."
     )
-    metrics_token: str | None = Field(None, description="Bearer token that `/metrics` asks for; open when unset.")
+    metrics_token: str | None = Field(None, description="Bearer token that `/metrics` requires; open if unset.")
 
     auth_mode: AuthMode = Field(AuthMode.LOCAL, description="`local` or `firebase`.")
     auth_secret: str | None = Field(None, description="Key of local tokens, at least 32 characters.")
     firebase_project_id: str | None = Field(None, description="Project whose ID tokens are accepted.")
     firebase_auth_emulator_host: str | None = Field(None, description="Accepts unsigned tokens; never in production.")
 
-    push: PushMode = Field(PushMode.RECORDING, description="`fcm` sends, `recording` keeps what phones would show.")
-    fcm_base_url: str = Field("https://fcm.googleapis.com", description="Where FCM is.")
-    fcm_connections: PositiveInt = Field(16, description="Messages a delivery process hands to FCM at the same time.")
+    push: PushMode = Field(PushMode.RECORDING, description="`fcm` sends pushes; `recording` only stores them.")
+    fcm_base_url: str = Field("https://fcm.googleapis.com", description="Base URL of FCM.")
+    fcm_connections: PositiveInt = Field(16, description="Pushes that a delivery process sends at the same time.")
     firebase_credentials: str | None = Field(None, description="Path of a service account file, for `PUSH=fcm`.")
 
     smtp_url: str | None = Field(
@@ -94,36 +94,38 @@ class Settings(BaseModel):
         None, description="Jinja template that reads an answer; see docs/settings.md."
     )
     twilio_account_sid: str | None = Field(None, description="Twilio account that sends SMS.")
-    twilio_auth_token: str | None = Field(None, description="Its auth token.")
+    twilio_auth_token: str | None = Field(None, description="Auth token of the Twilio account.")
     twilio_from: str | None = Field(None, description="Twilio number, or `MG…` of a messaging service.")
-    twilio_base_url: str = Field("https://api.twilio.com", description="Where Twilio is.")
-    whatsapp_phone_number_id: str | None = Field(None, description="WhatsApp number that sends, by its Cloud API id.")
+    twilio_base_url: str = Field("https://api.twilio.com", description="Base URL of Twilio.")
+    whatsapp_phone_number_id: str | None = Field(None, description="Cloud API id of the WhatsApp number that sends.")
     whatsapp_access_token: str | None = Field(None, description="Access token of the Cloud API.")
-    whatsapp_base_url: str = Field("https://graph.facebook.com/v21.0", description="Where the Cloud API is.")
+    whatsapp_base_url: str = Field("https://graph.facebook.com/v21.0", description="Base URL of the Cloud API.")
     webhook_secret: str | None = Field(
-        None, description="Signs webhooks to addresses that are in no directory, `whsec_` and base64."
+        None, description="Signs webhooks to addresses outside the directory; `whsec_` followed by base64."
     )
     webhook_allow_private: bool = Field(False, description="Lets webhooks go to private addresses; for tests.")
-    country_code: str = Field("90", pattern=r"^[1-9][0-9]{0,3}$", description="Of phone numbers written without one.")
-    dead_letter_alarm: PositiveInt = Field(20, description="So many open dead letters alarm the coordinators.")
+    country_code: str = Field("90", pattern=r"^[1-9][0-9]{0,3}$", description="Added to phone numbers that have none.")
+    dead_letter_alarm: PositiveInt = Field(20, description="Number of open dead letters that raises the alarm.")
     action_topic_prefix: str = Field("cinga", description="First word of the names of the action streams.")
     action_handover_types: str = Field(
         "device_downlink", description="Step types, comma-separated, that another service carries out."
     )
 
-    time_zone: str = Field("Europe/Istanbul", description="Calendar in which a month begins.")
+    time_zone: str = Field("Europe/Istanbul", description="Time zone that decides when a month begins.")
     offer_ttl_s: PositiveInt = Field(600, description="Time a student has to answer.")
-    match_radius_m: float = Field(1000.0, gt=0, le=100_000, description="How far away a student may be.")
-    candidate_cap: int = Field(50, ge=1, le=1000, description="Longest list made at once; the rest is asked for later.")
-    search_limit_s: PositiveInt = Field(3600, description="No new offer this long after the search began.")
-    start_limit_s: PositiveInt = Field(1800, description="An accepted task not started by then is reported.")
-    complete_limit_s: PositiveInt = Field(14_400, description="An accepted task not completed by then is reported.")
+    match_radius_m: float = Field(1000.0, gt=0, le=100_000, description="How far from the task a student may be.")
+    candidate_cap: int = Field(50, ge=1, le=1000, description="Most candidates listed at once; more are listed later.")
+    search_limit_s: PositiveInt = Field(3600, description="A search makes no new offer after this time.")
+    start_limit_s: PositiveInt = Field(1800, description="An accepted task not started in this time is reported.")
+    complete_limit_s: PositiveInt = Field(
+        14_400, description="An accepted task not completed in this time is reported."
+    )
     tasks_per_minute: PositiveInt = Field(60, description="New tasks one elder may create in a minute.")
     locations_per_minute: PositiveInt = Field(60, description="Location updates one student may send in a minute.")
 
     matcher_listener: bool = Field(True, description="Follow Redis's expiry events.")
     matcher_ticker: bool = Field(True, description="Follow the sorted set of deadlines.")
-    matcher_reconciler: bool = Field(True, description="Sweep PostgreSQL for what the other two missed.")
+    matcher_reconciler: bool = Field(True, description="Sweep PostgreSQL for deadlines the other two missed.")
     reconcile_interval_s: PositiveFloat = Field(2.0, description="Time between two sweeps.")
     matcher_batch: int = Field(200, ge=1, le=2000, description="Most tasks handled in one transaction.")
     matcher_metrics_port: int = Field(0, ge=0, le=65535, description="Port of the matcher's `/metrics`; 0 is off.")
@@ -131,13 +133,15 @@ class Settings(BaseModel):
     notification_queue_capacity: PositiveInt = Field(1000, description="Most notifications in memory for one channel.")
     notification_queue_consumer_threads: PositiveInt = Field(2, description="Threads that serve one channel.")
     notification_backlog_limit: PositiveInt = Field(
-        100_000, description="So many unsent notifications make `POST /api/notifications` answer 503."
+        100_000, description="Number of unsent notifications at which `POST /api/notifications` answers 503."
     )
     notification_max_age_s: PositiveInt = Field(86_400, description="A notification that waited longer is EXPIRED.")
-    delivery_poll_s: PositiveFloat = Field(1.0, description="Longest wait for a notification nobody announced.")
+    delivery_poll_s: PositiveFloat = Field(1.0, description="Longest wait for a notification whose hint was lost.")
     delivery_metrics_port: int = Field(0, ge=0, le=65535, description="Port of delivery's `/metrics`; 0 is off.")
 
-    failpoints: str | None = Field(None, description="Where a test lets processes die or pause; never in production.")
+    failpoints: str | None = Field(
+        None, description="Places where a test kills or pauses a process; never in production."
+    )
 
     @field_validator("time_zone")
     @classmethod
@@ -187,7 +191,7 @@ class Settings(BaseModel):
             try:
                 ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(value)
             except OSError as error:
-                raise ValueError(f"holds no certificates that can be read ({type(error).__name__})") from None
+                raise ValueError(f"holds no readable certificates ({type(error).__name__})") from None
         return value
 
     @field_validator("sms_gateway_url", "twilio_base_url", "whatsapp_base_url")
@@ -220,14 +224,14 @@ class Settings(BaseModel):
     @property
     def recorded_types(self) -> frozenset[str]:
         """The types that are recorded instead of sent, because no provider is set up for them."""
-        away = {
+        has_no_provider = {
             "PUSH": self.push is PushMode.RECORDING,
             "EMAIL": self.smtp_url is None,
             "SMS": self.sms_gateway_url is None and self.twilio_account_sid is None,
             "WHATSAPP": self.whatsapp_phone_number_id is None,
         }
         production = self.environment is Environment.PRODUCTION
-        return frozenset(type_ for type_, is_away in away.items() if is_away and not production)
+        return frozenset(type_ for type_, is_recorded in has_no_provider.items() if is_recorded and not production)
 
     def __repr__(self) -> str:
         """Hides all values, so that no secret reaches a log or a trace."""
@@ -269,7 +273,7 @@ class Settings(BaseModel):
         problems: list[str] = []
         server = self.mail_server
         if server is not None and self.smtp_from is None:
-            problems.append("SMTP_FROM must say as whom e-mails are written when SMTP_URL is set")
+            problems.append("SMTP_FROM must be set to the sender of e-mails when SMTP_URL is set")
         if server is not None and server.tls is Tls.NONE and self.environment is Environment.PRODUCTION:
             problems.append("SMTP_URL with ?tls=none sends e-mails unencrypted and is refused in production")
         return problems
@@ -278,7 +282,7 @@ class Settings(BaseModel):
         problems = self._half_set("twilio_account_sid", "twilio_auth_token", "twilio_from")
         problems += self._half_set("whatsapp_phone_number_id", "whatsapp_access_token")
         if self.sms_gateway_url and self.twilio_account_sid:
-            problems.append("SMS_GATEWAY_URL and TWILIO_ACCOUNT_SID are both set, but SMS can leave by one only")
+            problems.append("SMS_GATEWAY_URL and TWILIO_ACCOUNT_SID are both set, but only one of them can send SMS")
         try:
             gateway_templates.request_template(self.sms_gateway_request, self.sms_gateway_content_type)
         except gateway_templates.InvalidTemplate as error:
@@ -298,11 +302,11 @@ class Settings(BaseModel):
         if self.failpoints:
             problems.append("FAILPOINTS kills processes on purpose and is refused in production")
         if self.webhook_allow_private:
-            problems.append("WEBHOOK_ALLOW_PRIVATE opens the inside of our network and is refused in production")
+            problems.append("WEBHOOK_ALLOW_PRIVATE lets webhooks into our own network and is refused in production")
         return problems
 
 
-# These may also be read from a file whose path is in a variable of this name and `_FILE`.
+# Each of these may also be read from a file. The variable with the suffix `_FILE` holds the path.
 SECRETS = frozenset(
     {
         "database_url",
@@ -329,7 +333,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
 
 
 def trusted_certificates() -> str | None:
-    """The file or folder of certificates that operators of Python services name for HTTPS; no setting of ours."""
+    """The file or folder of trusted certificates for HTTPS, from the usual variables of Python services. They are not
+    settings of this service."""
     return os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or None
 
 
@@ -348,7 +353,7 @@ def _read(source: Mapping[str, str], name: str) -> str:
 
 
 def _explain(item: Any) -> str:
-    """One line for one problem, with the variable's name and never its value, which may be a secret."""
+    """One line for one problem: the variable's name, and never its value, which may be a secret."""
     message = str(item["msg"]).removeprefix("Value error, ")
     variable = ".".join(str(part) for part in item["loc"]).upper()
     return f"{variable}: {message}" if variable else message
