@@ -1,4 +1,4 @@
-"""Who may call a route. Every route names one of these."""
+"""The groups of callers. Every route names the group that may call it."""
 
 from enum import Enum
 from typing import Final
@@ -7,7 +7,7 @@ from app.users.models import Role
 
 
 class Open(Enum):
-    """For routes that ask for no token."""
+    """For routes that need no token."""
 
     ANYONE = "anyone"
 

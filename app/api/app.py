@@ -1,5 +1,4 @@
-"""The Flask application: it registers the routes of the catalogue and adds to every response what all responses
-have."""
+"""The Flask application: it registers the routes of the catalogue and adds the common headers to every response."""
 
 import re
 import secrets
@@ -38,7 +37,7 @@ from app.settings.settings import AuthMode, Settings
 log = structlog.get_logger(__name__)
 
 REQUEST_ID = "X-Request-Id"
-_SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_VALID_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 SECURITY_HEADERS = (
     ("X-Content-Type-Options", "nosniff"),
@@ -63,12 +62,12 @@ def create_app(
         doorkeeper=doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db)),
         backlog=watch_backlog(services.db, settings.notification_backlog_limit),
         readiness=Readiness(services.db, services.clockwork, settings.late_after_s),
-        metrics=HttpMetrics(metrics_directory, _read_when_shown(services)),
+        metrics=HttpMetrics(metrics_directory, _read_on_scrape(services)),
         pages=_catalogue_pages() if routes is ROUTES else _pages(routes),
     )
     app = Flask("yaninda", static_folder=None, template_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
-    # No redirects: a path with doubled slashes is unknown, not corrected.
+    # A path with doubled slashes is answered with 404, not with a redirect.
     app.url_map.merge_slashes = False
     for route in routes:
         app.add_url_rule(
@@ -90,7 +89,7 @@ def create_app(
 
 @cache
 def _catalogue_pages() -> Mapping[str, bytes]:
-    """Described once in a process: the routes are the same for every application that it makes."""
+    """Built once in a process, because the routes are the same for every application that it creates."""
     return _pages(ROUTES)
 
 
@@ -99,20 +98,20 @@ def _pages(routes: Sequence[Route]) -> Mapping[str, bytes]:
     return {DOCUMENT: to_bytes(document), RENDERED: render(document)}
 
 
-def _read_when_shown(services: Services) -> list[Collector]:
+def _read_on_scrape(services: Services) -> list[Collector]:
     db = services.db
     return [OverdueGauges(db), DeadLetterGauges(db), ServiceLevelGauges(db), BreakerGauges(services.breakers)]
 
 
 def token_verifier(settings: Settings) -> TokenVerifier:
     if settings.auth_mode is AuthMode.FIREBASE:
-        assert settings.firebase_project_id is not None, "checked when the settings were read"
+        assert settings.firebase_project_id is not None, "the settings require it"
         # Imported here because the library is large and most copies do not need it.
         from app.api.firebase import FirebaseTokens
 
         emulator = settings.firebase_auth_emulator_host is not None
         return FirebaseTokens(settings.firebase_project_id, emulator=emulator)
-    assert settings.auth_secret is not None, "checked when the settings were read"
+    assert settings.auth_secret is not None, "the settings require it"
     return LocalTokens(settings.auth_secret)
 
 
@@ -125,7 +124,7 @@ def _admit(settings: Settings) -> None:
 def _observe(app: Flask, metrics: HttpMetrics) -> None:
     def begin() -> None:
         given = request.headers.get(REQUEST_ID, "")
-        g.request_id = given if _SANE_REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        g.request_id = given if _VALID_REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         g.started = time.perf_counter()
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=g.request_id)
@@ -137,7 +136,7 @@ def _observe(app: Flask, metrics: HttpMetrics) -> None:
         for name, value in SECURITY_HEADERS:
             headers.add(name, value)
         headers.add(REQUEST_ID, g.request_id)
-        # The route's template, never the path: a path holds ids, and an unknown path may hold anything.
+        # The route's pattern, never the path: a path holds ids, and an unknown path may hold personal data.
         route = request.url_rule.rule if request.url_rule else "unknown"
         seconds = time.perf_counter() - g.started
         metrics.count(request.method if request.url_rule else "-", route, response.status_code, seconds)

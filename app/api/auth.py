@@ -28,14 +28,14 @@ class TokenInvalid(Unauthenticated):
 
 
 class TokenExpired(Unauthenticated):
-    """The token was good once; sign in again."""
+    """The token has expired; sign in again."""
 
     code = "token_expired"
     challenge: ClassVar[str] = 'Bearer error="invalid_token", error_description="expired"'
 
 
 class UserUnknown(Unauthenticated):
-    """The token is good, but no user belongs to it."""
+    """The token is valid, but no user belongs to it."""
 
     code = "user_unknown"
     challenge: ClassVar[str] = 'Bearer error="invalid_token"'
@@ -93,12 +93,12 @@ class Doorkeeper:
     def admit(self, who: Who, authorization: str | None) -> Caller | None:
         if isinstance(who, Open):
             return None
-        caller = self._known(self._verifier.verify(bearer_token(authorization)))
+        caller = self._find(self._verifier.verify(bearer_token(authorization)))
         if caller.role not in who:
             raise RoleForbidden("This call is not for your role.")
         return caller
 
-    def _known(self, identity: Identity) -> Caller:
+    def _find(self, identity: Identity) -> Caller:
         # Read for every call, so that deactivating a user takes effect at once, not when the token expires.
         caller = self._find_caller(identity)
         if caller is None:

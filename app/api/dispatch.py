@@ -18,19 +18,19 @@ JSON = "application/json"
 
 def handler(route: Route, site: Site) -> Callable[..., Response]:
     """The function that Flask calls for one route. Everything that does not depend on the request is prepared once."""
-    view, who, body, query, words = route.view, route.who, route.body, route.query, route.path_words
+    view, who, body, query, parameters = route.view, route.who, route.body, route.query, route.path_parameters
 
     def handle(**in_path: str) -> Response:
         caller = site.doorkeeper.admit(who, request.headers.get("Authorization"))
         arguments: dict[str, Any] = {}
-        for word, text in in_path.items():
-            name, adapter = words[word]
-            arguments[name] = validation.read_path_word(word, adapter, text)
-        given_query = _query_words() if request.query_string else {}
+        for parameter, text in in_path.items():
+            name, adapter = parameters[parameter]
+            arguments[name] = validation.read_path_parameter(parameter, adapter, text)
+        given_query = _query_parameters() if request.query_string else {}
         if query is not None:
             arguments["query"] = validation.read_query(query, given_query)
         elif given_query:
-            raise InvalidInput([_unknown(word) for word in given_query])
+            raise InvalidInput([_unknown(name) for name in given_query])
         if body is not None:
             given_body = _read_body(route, body, Call(site, caller, request.headers))
             if body is not validation.Nothing:
@@ -45,16 +45,16 @@ def _read_body(route: Route, model: type[BaseModel], call: Call) -> BaseModel:
     try:
         return validation.read_body(model, content)
     except InvalidInput as invalid:
-        if route.look_again is None:
+        if route.find_more_problems is None:
             raise
         named = {error.field for error in invalid.fields}
-        more = route.look_again(call, content).items()
+        more = route.find_more_problems(call, content).items()
         others = [FieldError(field, message, FieldCode.INVALID) for field, message in more if field not in named]
         raise InvalidInput([*invalid.fields, *others]) from None
 
 
-def _query_words() -> dict[str, str]:
-    words: dict[str, str] = {}
+def _query_parameters() -> dict[str, str]:
+    parameters: dict[str, str] = {}
     try:
         given = request.args
     except UnicodeDecodeError:
@@ -62,23 +62,23 @@ def _query_words() -> dict[str, str]:
     for name, values in given.lists():
         if len(values) > 1:
             raise InvalidInput([FieldError(_shown(name), "is given more than once", FieldCode.GIVEN_TWICE)])
-        words[name] = values[0]
-    return words
+        parameters[name] = values[0]
+    return parameters
 
 
-def _unknown(word: str) -> FieldError:
-    return FieldError(_shown(word), "is not known here", FieldCode.UNKNOWN_FIELD)
+def _unknown(name: str) -> FieldError:
+    return FieldError(_shown(name), "is not known here", FieldCode.UNKNOWN_FIELD)
 
 
-def _shown(word: str) -> str:
-    return word if word.isascii() and word.isidentifier() and len(word) <= 64 else "(unknown)"
+def _shown(name: str) -> str:
+    return name if name.isascii() and name.isidentifier() and len(name) <= 64 else "(unknown)"
 
 
 def _json_bytes() -> bytes:
     content = _bytes()
     if not content:
         return b""
-    # Werkzeug silently truncates a body without Content-Length at the limit.
+    # Werkzeug silently cuts a body without Content-Length at the limit.
     if request.content_length is None and len(content) >= (request.max_content_length or 0):
         raise BodyTooLarge("The body is too large.")
     charset = request.mimetype_params.get("charset", "utf-8").lower()
@@ -94,7 +94,7 @@ def _bytes() -> bytes:
     except HTTPException:
         raise
     except Exception:
-        # A broken connection or malformed chunks raise errors of the server's own; the sender caused them.
+        # A broken connection or malformed chunks raise the server's own errors. They are faults of the sender.
         raise BadRequest("The body cannot be read.") from None
 
 
@@ -108,6 +108,6 @@ def respond(route: Route, answer: Answer) -> Response:
     if body is None:
         return Response(status=status, headers=headers)
     if isinstance(body, BaseModel):
-        # The instance's own serializer writes bytes directly, without building dictionaries first.
+        # The model's own serializer writes bytes directly, without building dictionaries first.
         body = body.__pydantic_serializer__.to_json(body, by_alias=True)
     return Response(body, status, headers, content_type=route.content_type)

@@ -42,11 +42,11 @@ def _operation(method: str, path: str, operation: Json) -> str:
     body = operation.get("requestBody")
     takes = f"<p>Takes {_type(body['content']['application/json']['schema'])}</p>" if body else ""
     answers = "".join(_response(status, item) for status, item in operation["responses"].items())
-    words = f"<table><tr><th>Parameter<th>Where<th>Form</tr>{parameters}</table>" if parameters else ""
+    table = f"<table><tr><th>Parameter<th>Where<th>Form</tr>{parameters}</table>" if parameters else ""
     return (
         f'<details id="call-{escape(operation["operationId"])}"><summary><b class="{method.lower()}">{method}</b>'
         f"<code>{_breakable(path)}</code><span>{escape(operation['summary'])}</span></summary>"
-        f"<div>{paragraphs}{words}{takes}<table><tr><th>Status<th>Answer</tr>{answers}</table></div></details>"
+        f"<div>{paragraphs}{table}{takes}<table><tr><th>Status<th>Answer</tr>{answers}</table></div></details>"
     )
 
 
@@ -70,7 +70,7 @@ def _errors(errors: list[Json]) -> str:
     )
     fields = ", ".join(f"<code>{code.value}</code>" for code in FieldCode)
     return (
-        '<section id="errors"><h2>Errors</h2><p>Go by <code>code</code>; the words may change.</p>'
+        '<section id="errors"><h2>Errors</h2><p>Rely on <code>code</code>; the texts may change.</p>'
         f"<table><tr><th>Status<th>Code<th>Meaning</tr>{rows}</table><p>Codes of single fields: {fields}.</p></section>"
     )
 

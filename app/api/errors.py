@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problems. Only this module knows which error is which HTTP status."""
+"""Errors as RFC 9457 problems. Only this module maps errors to HTTP statuses."""
 
 import traceback
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class FieldError:
 
 
 class BadRequest(AppError):
-    """The request cannot be understood; `errors` tells where."""
+    """The request cannot be understood; `errors` names the fields."""
 
     code = "bad_request"
 
@@ -80,7 +80,7 @@ class UnsupportedMediaType(BadRequest):
 
 
 class BodyTooLarge(BadRequest):
-    """The body is larger than the service takes."""
+    """The body is larger than the service accepts."""
 
     code = "body_too_large"
 
@@ -99,7 +99,7 @@ class RouteUnknown(NotFound):
 
 
 class WrongMethod(AppError):
-    """The path exists, but not with this method; `Allow` tells which ones do."""
+    """The path exists, but not with this method; `Allow` lists its methods."""
 
     code = "method_not_allowed"
 
@@ -193,8 +193,8 @@ def problem_of_http_error(error: HTTPException) -> Response:
 
 
 def problem_of_fault(error: BaseException) -> Response:
-    # A driver's message quotes values, which may be names and phones, so only the kind of error and the places
-    # it came through are kept.
+    # A driver's message quotes values, which may be names and phone numbers, so only the error classes and the stack
+    # are logged.
     log.error("request_failed", kinds=_kinds(error), sqlstate=_sqlstate(error), frames=_frames(error.__traceback__))
     return problem(Unexpected("The service failed. The X-Request-Id of this response finds it in the logs."))
 

@@ -9,7 +9,7 @@ from firebase_admin import auth, credentials, exceptions  # pyright: ignore[repo
 
 from app.api.auth import FirebaseUid, TokenExpired, TokenInvalid, VerifierUnavailable
 
-# The library carries no types.
+# The library has no type annotations.
 _firebase = cast(Any, firebase_admin)
 _auth = cast(Any, auth)
 
@@ -18,7 +18,7 @@ HTTP_TIMEOUT_S = 3
 
 
 class _NoCredential(credentials.Base):
-    """Verifying needs only public certificates, so no service account is asked for."""
+    """Verifying needs only public certificates, so no service account is needed."""
 
     def get_credential(self) -> Any:
         return google.auth.credentials.AnonymousCredentials()
@@ -43,7 +43,7 @@ class FirebaseTokens:
         except auth.CertificateFetchError:
             raise VerifierUnavailable("The certificates that tokens are checked with cannot be fetched.") from None
         except (exceptions.FirebaseError, ValueError, TypeError, AttributeError, KeyError):
-            # Besides refusing bad tokens, the library raises built-in errors for parts that are JSON but not objects.
+            # The library raises built-in errors for tokens with parts that are JSON but not objects.
             raise TokenInvalid("The token is not valid.") from None
         return FirebaseUid(str(claims["uid"]))
 

@@ -1,5 +1,5 @@
 """Gunicorn's thread worker with three changes: it measures how long a request has waited, silent or slow callers do not
-hold a thread, and it answers everybody who has connected before it stops.
+block a thread, and before it stops it answers all clients that have connected.
 
 It overrides methods that gunicorn does not document; `tests/unit/api/test_gunicorn_worker.py` lists them.
 """
@@ -21,9 +21,9 @@ _ThreadWorker, _Connection = cast(Any, ThreadWorker), cast(Any, TConn)
 
 
 class TimedSocket(socket.socket):
-    """A connection with one deadline for sending the request and reading the answer. After it, the connection counts as
-    closed by the caller. Without it, a caller who sends a byte now and then, or does not read, could hold a thread for
-    any time."""
+    """A connection with one deadline for the whole request and answer. After the deadline, the connection counts as
+    closed by the caller. Otherwise a caller that sends a byte now and then, or does not read, could block a thread
+    without a limit."""
 
     until = math.inf
 
@@ -48,9 +48,10 @@ class TimedSocket(socket.socket):
 
 
 class DrainingWorker(_ThreadWorker):
-    """To stop, the original accepts no more connections but keeps the port open until the last answer is sent. Clients
-    that connect meanwhile wait in the kernel's queue and are dropped at the end. This worker accepts all connections in
-    the queue, then closes the port, so that later clients are refused at once and try another process.
+    """When it stops, gunicorn's worker accepts no more connections but keeps the port open until the last answer is
+    sent. Clients that connect meanwhile wait in the kernel's queue and are dropped at the end. This worker accepts all
+    connections in the queue and then closes the port, so that later clients are refused at once and try another
+    process.
     """
 
     alive: bool
@@ -62,13 +63,13 @@ class DrainingWorker(_ThreadWorker):
     sockets: list[Any]
 
     def accept(self, listener: Any) -> None:
-        """The original gives a connection to a thread at once, and the thread waits for the first byte. Here the poller
-        waits for it, so that silent connections take no threads."""
+        """Gunicorn's worker gives a connection to a thread at once, and the thread waits for the first byte. Here the
+        poller waits for it, so that silent connections block no threads."""
         try:
-            taken, address = listener.accept()
+            accepted, address = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
             return
-        client = TimedSocket(fileno=taken.detach())
+        client = TimedSocket(fileno=accepted.detach())
         self.nr_conns += 1
         conn = _Connection(self.cfg, client, address, listener.getsockname())
         if not self.alive:
@@ -92,12 +93,12 @@ class DrainingWorker(_ThreadWorker):
         load.waited_s.set(now - conn.queued_at)
         load.draining.set(not self.alive)
         conn.sock.until = now + self.app.settings.request_timeout_s
-        goes_on = _ThreadWorker.handle(self, conn)
-        if not goes_on:
-            # Before it closes the connection, the original reads for up to two seconds, in the one thread that serves
-            # all connections. With this deadline it reads only what has arrived.
+        keeps_alive = _ThreadWorker.handle(self, conn)
+        if not keeps_alive:
+            # Before gunicorn closes a connection, it reads from it for up to two seconds, in the only thread that
+            # serves all connections. This deadline makes it read only the bytes that have arrived.
             conn.sock.until = time.monotonic()
-        return goes_on
+        return keeps_alive
 
     def set_accept_enabled(self, enabled: bool) -> None:
         if not self.alive:
@@ -109,7 +110,7 @@ class DrainingWorker(_ThreadWorker):
                 listener.close()
 
     def _empty_queue(self, listener: Any) -> None:
-        taken = -1
-        while taken < self.nr_conns:
-            taken = self.nr_conns
+        accepted = -1
+        while accepted < self.nr_conns:
+            accepted = self.nr_conns
             self.accept(listener)

@@ -1,8 +1,8 @@
 """Load shedding: how long a request may take, and which requests are refused.
 
-Requests beyond the number of threads wait in a queue. Answering one that has waited long helps nobody: its sender has
-given up or retried, and the requests behind it wait longer. So it is refused at once, which costs almost nothing, and
-the others are answered in time.
+Requests beyond the number of threads wait in a queue. It is useless to answer a request that has waited long: its
+sender has given up or retried, and the requests behind it wait longer. So it is refused at once, which costs almost
+nothing, and the other requests are answered in time.
 """
 
 import time
@@ -22,14 +22,14 @@ class Overloaded(Unavailable):
 
 
 class Draining(Unavailable):
-    """This process is about to stop and takes nothing new; another one answers the next try."""
+    """This process is about to stop and accepts no new request; another process answers the next try."""
 
     code = "draining"
     retry_after_s = 1
 
 
 draining: ContextVar[bool] = ContextVar("draining", default=False)
-"""True if the process had been told to stop before this request arrived."""
+"""True if the process was asked to stop before this request arrived."""
 
 
 def refuse_while_draining() -> None:
@@ -38,13 +38,13 @@ def refuse_while_draining() -> None:
 
 
 def leave(_error: BaseException | None = None) -> None:
-    """Clears the deadline, because the thread goes on to other work."""
+    """Clears the deadline, because the thread will serve other requests."""
     answer_by.set(None)
 
 
 def admit(queue_limit_s: float | None, request_timeout_s: float) -> None:
-    """Sets the deadline of this request, or refuses it. Time in the queue counts, except for routes without a queue
-    limit: those are always answered."""
+    """Sets the deadline of this request, or refuses the request. Its time in the queue counts, except for routes
+    without a queue limit: those are always answered."""
     waited = waited_s.get() if queue_limit_s is not None else 0.0
     # On a kept-alive connection only the first request has waited for a thread.
     waited_s.set(0.0)

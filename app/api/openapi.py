@@ -1,4 +1,4 @@
-"""The routes as an OpenAPI 3.1 document. Everything in it is read from the routes; nothing is written twice."""
+"""Builds the OpenAPI 3.1 document from the routes."""
 
 import json
 import re
@@ -36,10 +36,10 @@ ABOUT = (
     "An elder presses one button; the nearest fair choice of volunteer student is asked, then the next, until one is"
     " on the way.\n\nTimes are RFC 3339 in UTC, distances metres, coordinates WGS 84 degrees. Errors are"
     " `application/problem+json` (RFC 9457) with a stable `code`. Lists are `{items, nextCursor}`, newest first;"
-    " hand `nextCursor` back as `cursor` for the next page. Every response carries `X-Request-Id`."
+    " send `nextCursor` as `cursor` to get the next page. Every response has `X-Request-Id`."
 )
 
-EVERYWHERE: tuple[type[AppError], ...] = (BadRequest, BodyTooLarge, Unexpected)
+ALL_ROUTES: tuple[type[AppError], ...] = (BadRequest, BodyTooLarge, Unexpected)
 SIGNED_IN: tuple[type[AppError], ...] = (
     TokenMissing,
     TokenInvalid,
@@ -51,7 +51,7 @@ SIGNED_IN: tuple[type[AppError], ...] = (
     Overloaded,
     Unavailable,
 )
-NOWHERE_IN_PARTICULAR: tuple[type[AppError], ...] = (RouteUnknown, WrongMethod)
+OUTSIDE_ROUTES: tuple[type[AppError], ...] = (RouteUnknown, WrongMethod)
 
 Json = dict[str, Any]
 Refs = dict[tuple[type[BaseModel], JsonSchemaMode], Json]
@@ -81,8 +81,8 @@ def to_bytes(document: Json) -> bytes:
 
 
 def errors_of(route: Route) -> list[type[AppError]]:
-    """All errors of a route: those it declares, and those that every route of its kind can return."""
-    kinds: list[type[AppError]] = [*EVERYWHERE]
+    """All errors of a route: its own, and those that every similar route can return."""
+    kinds: list[type[AppError]] = [*ALL_ROUTES]
     if not isinstance(route.who, Open):
         kinds += SIGNED_IN
         if route.who != frozenset(Role):
@@ -94,7 +94,7 @@ def errors_of(route: Route) -> list[type[AppError]]:
 
 
 def error_catalogue(routes: Sequence[Route]) -> list[Json]:
-    used = {error for route in routes for error in errors_of(route)} | set(NOWHERE_IN_PARTICULAR)
+    used = {error for route in routes for error in errors_of(route)} | set(OUTSIDE_ROUTES)
     rows = {(status_of(error), error.code): _meaning(error) for error in used}
     return [{"status": status, "code": code, "meaning": rows[status, code]} for status, code in sorted(rows)]
 
@@ -118,7 +118,7 @@ def _component_schemas(routes: Sequence[Route]) -> tuple[Refs, Json]:
 
 
 def _plain(name: str) -> str:
-    """`PageJson_TaskJson_` reads better as `TaskPage`."""
+    """For example `TaskPage` for `PageJson_TaskJson_`."""
     page = re.fullmatch(r"PageJson_(\w+?)(?:Json)?_", name)
     return f"{page[1]}Page" if page else name.removesuffix("Json")
 
@@ -167,14 +167,14 @@ def who_may_call(who: Who) -> str:
 
 def _parameters(route: Route) -> list[Json]:
     parameters: list[Json] = [
-        {"name": word, "in": "path", "required": True, "schema": _renamed(adapter.json_schema())}
-        for word, (_, adapter) in route.path_words.items()
+        {"name": name, "in": "path", "required": True, "schema": _renamed(adapter.json_schema())}
+        for name, (_, adapter) in route.path_parameters.items()
     ]
     if route.query is not None:
         schema = route.query.model_json_schema(by_alias=True)
         for name, field in schema["properties"].items():
-            schema_of_word = _inlined(field, schema.get("$defs", {}))
-            parameters.append({"name": name, "in": "query", "required": False, "schema": schema_of_word})
+            inlined = _inlined(field, schema.get("$defs", {}))
+            parameters.append({"name": name, "in": "query", "required": False, "schema": inlined})
     for header in route.request_headers:
         # Servers and clients trim header values, so the pattern requires visible characters at both ends.
         form = {"type": "string", "minLength": 1, "maxLength": header.max_length, "pattern": r"^[!-~]([ -~]*[!-~])?$"}
@@ -222,13 +222,13 @@ _ANSWERS = {
     200: "OK.",
     201: "Created.",
     202: "Accepted.",
-    204: "Done; there is nothing to show.",
-    503: "Not fit to serve.",
+    204: "Done; the answer has no body.",
+    503: "Not ready.",
 }
 
 PROBLEM_SCHEMA: Json = {
     "type": "object",
-    "description": "An error, as RFC 9457 has it. Go by `code`; the words may change.",
+    "description": "An error in the form of RFC 9457. Rely on `code`; the texts may change.",
     "required": ["type", "title", "status", "detail", "code"],
     "properties": {
         "type": {"type": "string"},
@@ -238,7 +238,7 @@ PROBLEM_SCHEMA: Json = {
         "code": {"type": "string"},
         "errors": {
             "type": "array",
-            "description": "For invalid input: one entry for each field.",
+            "description": "For invalid input: one item for each field.",
             "items": {
                 "type": "object",
                 "required": ["field", "message", "code"],

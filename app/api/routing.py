@@ -1,7 +1,7 @@
 """Routes as values. A route declares who may call it; the annotations of its view declare input and output.
 
 A view is a plain function. It takes `call`, the parameters of the path by name, and `body` and `query` if it has them.
-The readers of all of these are built once, when the route is registered.
+Their parsers are built once, when the route is registered.
 """
 
 import inspect
@@ -24,7 +24,7 @@ from app.users.models import Caller
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, as a view sees it."""
+    """One request, as a view gets it."""
 
     site: Site
     signed_in: Caller | None
@@ -51,14 +51,14 @@ class Reply:
 
 Answer = BaseModel | Reply | None
 View = Callable[..., Answer]
-LookAgain = Callable[[Call, bytes], Mapping[str, str]]
-"""Finds problems, by field, that a model alone cannot find. It runs on bodies that are refused anyway, so that the
-answer names all problems at once."""
+FindMoreProblems = Callable[[Call, bytes], Mapping[str, str]]
+"""Returns problems by field that the model alone cannot find. It runs only on bodies that the model has refused, so
+that the answer names all problems at once."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """A request header a view reads, for the documentation."""
+    """A request header that a view reads, described for the documentation."""
 
     name: str
     description: str
@@ -77,11 +77,11 @@ class Route:
     content_type: str
     errors: tuple[type[AppError], ...]
     request_headers: tuple[Header, ...]
-    path_words: Mapping[str, tuple[str, TypeAdapter[Any]]]
-    """Parameter in the path → name of the view's argument, and its reader."""
+    path_parameters: Mapping[str, tuple[str, TypeAdapter[Any]]]
+    """Parameter in the path → name of the view's argument, and its parser."""
     body: type[BaseModel] | None
     query: type[BaseModel] | None
-    look_again: LookAgain | None = None
+    find_more_problems: FindMoreProblems | None = None
 
     @property
     def name(self) -> str:
@@ -102,7 +102,7 @@ class Route:
 
     @property
     def rule(self) -> str:
-        """The path as Werkzeug writes it."""
+        """The path in Werkzeug's notation."""
         return re.sub(r"\{(\w+)\}", r"<\1>", self.path)
 
     @property
@@ -131,12 +131,13 @@ class Routes:
         errors: tuple[type[AppError], ...] = (),
         headers: tuple[Header, ...] = (),
         content_type: str = "application/json",
-        look_again: LookAgain | None = None,
+        find_more_problems: FindMoreProblems | None = None,
     ) -> Callable[[View], View]:
         def register(view: View) -> View:
             hints = get_type_hints(view, include_extras=True)
-            words = {word: (snake(word), TypeAdapter(hints[snake(word)])) for word in re.findall(r"\{(\w+)\}", path)}
-            # A changing call without a body model still refuses a body with unknown fields.
+            names = re.findall(r"\{(\w+)\}", path)
+            parameters = {name: (snake(name), TypeAdapter(hints[snake(name)])) for name in names}
+            # A call that changes data, but has no model for a body, still refuses a body with fields.
             body = hints.get("body", validation.Nothing if method in ("POST", "PUT", "PATCH") else None)
             self.all.append(
                 Route(
@@ -149,10 +150,10 @@ class Routes:
                     content_type,
                     errors,
                     headers,
-                    words,
+                    parameters,
                     body,
                     hints.get("query"),
-                    look_again,
+                    find_more_problems,
                 )
             )
             return view
@@ -160,5 +161,5 @@ class Routes:
         return register
 
 
-def snake(word: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", word).lower()
+def snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()

@@ -1,4 +1,4 @@
-"""What phones and consoles send and get. Field names are a promise: more may be added, none renamed."""
+"""HTTP models of tasks, users, notifications and the service. Fields may be added, but are never renamed."""
 
 from typing import Annotated, Any, Generic, Literal, TypeVar
 from uuid import UUID
@@ -41,13 +41,13 @@ def is_none(value: Any) -> bool:
 
 
 def without_default(schema: dict[str, Any]) -> None:
-    """For fields whose absence means "unchanged", not the default value in Python."""
+    """For fields whose absence means "unchanged", and not the default value in Python."""
     schema.pop("default", None)
 
 
 class PageJson(Response, Generic[Item]):
     items: list[Item]
-    next_cursor: str | None = Field(description="Give it as `cursor` for the next page; null on the last.")
+    next_cursor: str | None = Field(description="Send it as `cursor` to get the next page; null on the last page.")
 
 
 class PageQuery(Request):
@@ -65,8 +65,8 @@ class PlaceJson(Response):
 
 class NewTaskBody(Request):
     note: Note | None = Field(None, examples=["Ekmek ve ilaç alınacak"])
-    location: Point | None = Field(None, description="Where help is wanted; the elder's home when absent.")
-    elder_id: Identifier | None = Field(None, description="Required of coordinators, who call for somebody else.")
+    location: Point | None = Field(None, description="Where help is wanted; the elder's home if absent.")
+    elder_id: Identifier | None = Field(None, description="Required if a coordinator calls for an elder.")
 
 
 class AssignBody(Request):
@@ -139,7 +139,7 @@ class MeJson(Response):
     role: Role
     name: str
     locale: Locale
-    on_duty: bool | None = Field(description="Null for everybody but students.")
+    on_duty: bool | None = Field(description="Null if the caller is not a student.")
     open_task: TaskJson | None
     offer: MyOfferJson | None
 
@@ -155,7 +155,7 @@ class DeviceBody(Request):
 
 
 class MessagesQuery(PageQuery):
-    unread: QueryFlag = Field(False, description="`true` leaves out what I have read.")
+    unread: QueryFlag = Field(False, description="`true` leaves out messages that I have read.")
 
 
 class MessageJson(Response):
@@ -176,7 +176,7 @@ class NewUserBody(Request):
     name: Name
     phone: Phone | None = None
     locale: Locale = "tr"
-    location: Point | None = Field(None, description="An elder's home, or where a student is.")
+    location: Point | None = Field(None, description="An elder's home, or a student's location.")
     institution_id: Identifier | None = None
     firebase_uid: FirebaseUid | None = None
     active: bool = True
@@ -230,18 +230,18 @@ class UserJson(Response):
 class NewNotificationBody(Request):
     notification_type: NotificationType
     recipient: Address = Field(
-        description="What the type asks for: an e-mail address, a phone number, a URL, `user:7` or a device token.",
+        description="Depends on the type: an e-mail address, a phone number, a URL, `user:7` or a device token.",
         examples=["ayse@ornek.org"],
     )
-    subject: Subject | None = Field(None, description="Subject of an e-mail, title of what a phone shows.")
+    subject: Subject | None = Field(None, description="Subject of an e-mail, or title of a push.")
     body: MessageText = Field(examples=["Hoş geldiniz"])
-    priority: Priority | None = Field(None, description="NORMAL when absent.")
+    priority: Priority | None = Field(None, description="NORMAL if absent.")
     metadata: dict[str, Any] | None = Field(
         None,
-        description="At most 8,192 bytes. `data`, an object of strings, is what an app gets besides the words;"
-        " `addressKind`, TOKEN or FID, tells what kind of device token the recipient is.",
+        description="At most 8,192 bytes. `data`, an object of strings, is sent to an app together with the text;"
+        " `addressKind`, TOKEN or FID, is the kind of device token in `recipient`.",
     )
-    expires_at: Moment | None = Field(None, description="Is not sent any more after this time.")
+    expires_at: Moment | None = Field(None, description="The notification is not sent after this time.")
 
     def to_submission(self) -> NewSubmission:
         return NewSubmission(
@@ -256,9 +256,9 @@ class NewNotificationBody(Request):
 
 
 class ReadableOfNotification(Request):
-    """The fields of a refused body that only other checks than the model's can judge."""
+    """The fields of a refused body that the delivery package checks. An unreadable field is None."""
 
-    # The value is a Python value already, and strict mode would not take a text for a time.
+    # Strict mode would refuse text for a time, because `IfReadable` gets values that are Python objects already.
     model_config = ConfigDict(strict=False, extra="ignore")
 
     notification_type: IfReadable[NotificationType] = None
@@ -326,7 +326,7 @@ class AuditEntryJson(Response):
     recipient: str
     subject: str
     body: str
-    metadata: str = Field(description="JSON as text, character for character as it is hashed.")
+    metadata: str = Field(description="JSON as text, exactly the characters that are hashed.")
     written_at: Instant
     previous_hash: Hash
     hash: Hash
@@ -343,13 +343,15 @@ class ChecksJson(Response):
     database: Health
     migrations: Health
     redis: Health
-    matcher: Annotated[Health, Field(description="`failed`: steps are overdue that no matcher has taken.")]
+    matcher: Annotated[Health, Field(description="`failed`: tasks are overdue and no matcher has handled them.")]
 
 
 class ReadyJson(Response):
     status: Annotated[
         Literal["ready", "degraded", "unready"],
-        Field(description="`degraded`: Redis is away, or the matchers lag behind; presses and answers still work."),
+        Field(
+            description="`degraded`: Redis does not answer, or the matchers are late; presses and answers still work."
+        ),
     ]
     checks: ChecksJson
 

@@ -43,21 +43,21 @@ ErrorCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,100}$"
 
 
 class NewActionBody(Request):
-    action_plan_id: Identifier | None = Field(None, description="Either this or `planKey` says what is to be done.")
+    action_plan_id: Identifier | None = Field(None, description="The plan to carry out. Give either this or `planKey`.")
     plan_key: PlanKey | None = Field(None, examples=["matching.on_the_way"])
     evaluation_key: Key = Field(
-        description="The same key is carried out once, however often it is asked for.", examples=["rule-114:9823412"]
+        description="Requests with the same key are carried out only once.", examples=["rule-114:9823412"]
     )
-    person_id: Identifier | None = Field(None, description="The user whom steps for PERSON go to.")
+    person_id: Identifier | None = Field(None, description="The user that steps for PERSON go to.")
     variables: dict[str, Any] | None = Field(
-        None, description=f"What templates may say; at most {MOST_VARIABLES_BYTES:,} bytes."
+        None, description=f"Values for the templates; at most {MOST_VARIABLES_BYTES:,} bytes."
     )
     device_id: Annotated[str, StringConstraints(min_length=1, max_length=21, pattern=VISIBLE_ASCII)] | None = None
     stream_id: Number | None = None
     group_id: Number | None = None
     rule_id: Number | None = None
-    trace_id: Key | None = Field(None, description="One is made where there is none.")
-    priority: Priority | None = Field(None, description="NORMAL when absent.")
+    trace_id: Key | None = Field(None, description="Generated if absent.")
+    priority: Priority | None = Field(None, description="NORMAL if absent.")
     expires_at: Moment | None = Field(None, description="No step begins after this time.")
 
     def to_new_action(self, plan: int | str) -> NewAction:
@@ -156,18 +156,18 @@ class DeadLettersQuery(PageQuery):
 
 
 class MeantBody(DeadLetterFilter):
-    all: bool | None = Field(None, description="Must be true where nothing else says which letters are meant.")
+    all: bool | None = Field(None, description="Must be true if no filter is given.")
 
 
 class RedrivenJson(Response):
     redriven: int
-    skipped: int = Field(description="Open letters among those meant that another try is of no use to.")
-    remaining: int = Field(description="Those that wait for another call.")
+    skipped: int = Field(description="Open dead letters that match but cannot be redriven.")
+    remaining: int = Field(description="Dead letters that match and are left for the next call.")
 
 
 class DiscardedJson(Response):
     discarded: int
-    remaining: int = Field(description="Those that wait for another call.")
+    remaining: int = Field(description="Dead letters that match and are left for the next call.")
 
 
 class DeadLetterJson(Response):
@@ -185,4 +185,4 @@ class DeadLetterJson(Response):
     action_id: UUID | None
     trace_id: str | None
     closed_at: Instant | None
-    closed_by: int | None = Field(description="Who redrove or discarded it; null for an operator at a terminal.")
+    closed_by: int | None = Field(description="The user who redrove or discarded it; null for an operator's command.")

@@ -38,7 +38,7 @@ ChannelType = Annotated[
 StepType = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$"),
-    Field(description="A channel, or a type that `ACTION_HANDOVER_TYPES` hands over.", examples=["push"]),
+    Field(description="A channel type, or a type in `ACTION_HANDOVER_TYPES`.", examples=["push"]),
 ]
 Order = Annotated[int, Field(ge=1, le=HIGHEST_ORDER), BeforeValidator(whole)]
 Rank = Annotated[int, Field(ge=0, le=1_000_000), BeforeValidator(whole)]
@@ -85,7 +85,7 @@ class ProfilesQuery(RowsQuery):
 
 class NewProfileBody(Request):
     name: Name
-    device_id: ProfileDeviceId | None = Field(None, description="The device whose messages come here.")
+    device_id: ProfileDeviceId | None = Field(None, description="Actions about this device may go to this profile.")
     user_id: Identifier | None = None
     locale: Locale = "tr"
     status: bool = True
@@ -104,7 +104,7 @@ class ProfileChangesBody(Request):
 
 
 class RecipientProfileJson(TableRowJson):
-    key: str | None = Field(description="Of profiles that the product ships with.")
+    key: str | None = Field(description="Only for profiles that are shipped with the product.")
     device_id: str | None
     user_id: int | None
     name: str
@@ -142,14 +142,14 @@ class RecipientChannelJson(TableRowJson):
     channel_type: str
     target: str
     target_meta: Annotated[dict[str, Any], AfterValidator(without_headers)] = Field(
-        description="Values of `headers` are never shown; sent back as they are shown, they stay as they were."
+        description="Values of `headers` are never shown. Sending them back as shown does not change them."
     )
     enabled: bool
     verify_status: VerifyStatus
 
 
 class SecretJson(Response):
-    secret: str = Field(description="Shown now and never again.")
+    secret: str = Field(description="Shown in this answer only.")
 
 
 class NewRecipientChannelJson(RecipientChannelJson):
@@ -157,7 +157,7 @@ class NewRecipientChannelJson(RecipientChannelJson):
         None,
         validation_alias=AliasPath("secrets", 0),
         exclude_if=is_none,
-        description="Of webhooks: what they are signed with. Shown now and never again.",
+        description="For webhooks: the secret that signs requests. Shown in this answer only.",
     )
 
 
@@ -193,7 +193,9 @@ class PlanChangesBody(Request):
 
 
 class ActionPlanJson(TableRowJson):
-    key: str | None = Field(description="Of plans that the product ships with and asks for by this name.")
+    key: str | None = Field(
+        description="Only for plans that are shipped with the product, which requests them by this key."
+    )
     name: str
     description: str
     status: bool
@@ -201,10 +203,10 @@ class ActionPlanJson(TableRowJson):
 
 Fallback = Annotated[
     list[StepType],
-    Field(max_length=8, description="Channels of the same recipient to try next, in their order."),
+    Field(max_length=8, description="Channel types of the same recipient to try next, in this order."),
 ]
 Within = Annotated[
-    Seconds | None, Field(description="Go on to the fallback where this is not delivered so many seconds later.")
+    Seconds | None, Field(description="Seconds after which the fallback is tried if nothing was delivered.")
 ]
 
 
@@ -212,7 +214,7 @@ class NewStepBody(Request):
     step_order: Order
     channel_type: StepType
     audience: Audience = Audience.ROUTES
-    template_key: Key | None = Field(None, description="Without words, an app gets data only.")
+    template_key: Key | None = Field(None, description="Without a template, an app gets only data.")
     on_failure: OnFailure = OnFailure.STOP
     fallback: Fallback = Field(default_factory=list[str])
     within_s: Within = None
@@ -250,7 +252,7 @@ class NewRouteBody(Request):
     action_plan_id: Identifier
     step_order: Order
     recipient_profile_id: Identifier
-    channel_type: StepType | None = Field(None, description="Instead of the step's.")
+    channel_type: StepType | None = Field(None, description="Replaces the channel type of the step.")
     enabled: bool = True
 
 

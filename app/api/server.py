@@ -14,11 +14,11 @@ from app.settings.settings import Settings
 log = structlog.get_logger(__name__)
 
 KEEP_ALIVE_S = 20
-# A worker whose main loop stalls for this long is stuck. Requests run in threads and do not stall it.
+# A worker whose main loop stalls for this long is stuck. Slow requests do not stall it, because they run in threads.
 STUCK_AFTER_S = 60
 
 BuildApp = Callable[[Settings, str], Flask]
-"""From the settings and the folder of shared metrics."""
+"""Takes the settings and the folder of shared metrics."""
 
 
 class Server(gunicorn.app.base.BaseApplication):

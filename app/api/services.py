@@ -1,4 +1,4 @@
-"""What the HTTP layer works with."""
+"""The services that the HTTP layer uses."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the HTTP layer itself owns, built once for each process."""
+"""The objects of the HTTP layer, built once in each process."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

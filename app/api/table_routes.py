@@ -20,7 +20,7 @@ from app.foundation.pages import Page
 class Resource:
     table: EditableTable[DeliveryRules]
     path: str
-    word: str
+    id_name: str
     """The name of the id in the path."""
     one: str
     """The noun for one row in descriptions, for example `recipient profile`."""
@@ -28,11 +28,11 @@ class Resource:
     new: type[BaseModel]
     changes: type[BaseModel]
     query: type[RowsQuery]
-    taken: tuple[type[Conflict], ...] = ()
-    """Errors of creating and changing; `needed` below are the errors of retiring."""
-    needed: tuple[type[Conflict], ...] = ()
+    write_errors: tuple[type[Conflict], ...] = ()
+    """Errors of creating and changing a row."""
+    retire_errors: tuple[type[Conflict], ...] = ()
     shown_new: type[TableRowJson] | None = None
-    """The answer to a creation, if it shows more."""
+    """The model of the answer to a creation, if it shows more fields."""
 
     @property
     def page(self) -> type[PageJson[Any]]:
@@ -40,7 +40,7 @@ class Resource:
 
     @property
     def one_path(self) -> str:
-        return f"{self.path}/{{{self.word}}}"
+        return f"{self.path}/{{{self.id_name}}}"
 
 
 def rules(call: Call) -> DeliveryRules:
@@ -64,7 +64,7 @@ def created(resource: Resource, row: TableRow, path: str | None = None) -> Reply
 
 
 def add_table_routes(routes: Routes, resource: Resource) -> None:
-    """Makes the views, with names and descriptions after what the rows are."""
+    """Creates the views. Their names and descriptions are made from the noun for one row."""
     _add_collection(routes, resource)
     _add_single(routes, resource)
 
@@ -84,42 +84,42 @@ def _add_collection(routes: Routes, resource: Resource) -> None:
         with call.services.db.transaction() as conn:
             return created(resource, table.create(conn, given(body), rules(call)))
 
-    _name(list_all, "list", "List", f"{resource.one}s", "Newest first; retired ones only where they are asked for.")
+    _name(list_all, "list", "List", f"{resource.one}s", "Newest first; retired ones only with `includeRetired=true`.")
     _name(create, "create", "Create", resource.one)
     list_all.__annotations__["query"] = resource.query
     create.__annotations__["body"] = resource.new
     routes.add("GET", resource.path, who=COORDINATORS, answers={200: resource.page}, errors=(InvalidValue,))(list_all)
     answer = resource.shown_new or resource.shown
-    errors = (InvalidValue, *resource.taken)
+    errors = (InvalidValue, *resource.write_errors)
     routes.add("POST", resource.path, who=COORDINATORS, answers={201: answer}, errors=errors)(create)
 
 
 def _add_single(routes: Routes, resource: Resource) -> None:
     table = resource.table
-    name = snake(resource.word)
+    name = snake(resource.id_name)
 
-    def show(call: Call, **words: int) -> BaseModel:
+    def show(call: Call, **ids: int) -> BaseModel:
         with call.services.db.reading() as conn:
-            return resource.shown.model_validate(table.get(conn, words[name]))
+            return resource.shown.model_validate(table.get(conn, ids[name]))
 
-    def change(call: Call, body: BaseModel, **words: int) -> BaseModel:
+    def change(call: Call, body: BaseModel, **ids: int) -> BaseModel:
         with call.services.db.transaction() as conn:
-            return resource.shown.model_validate(table.edit(conn, words[name], given(body), rules(call)))
+            return resource.shown.model_validate(table.edit(conn, ids[name], given(body), rules(call)))
 
-    def retire(call: Call, **words: int) -> None:
+    def retire(call: Call, **ids: int) -> None:
         with call.services.db.transaction() as conn:
-            table.retire(conn, words[name])
+            table.retire(conn, ids[name])
 
     _name(show, "get", "Show", resource.one)
     _name(change, "change", "Change", resource.one, "Absent fields stay as they are.")
-    _name(retire, "retire", "Retire", resource.one, "It is used no more, and what points at it stays readable.")
+    _name(retire, "retire", "Retire", resource.one, "It is not used any more, but rows that refer to it stay readable.")
     change.__annotations__["body"] = resource.changes
-    ways: tuple[tuple[str, View, type[BaseModel] | None, tuple[type[AppError], ...]], ...] = (
+    operations: tuple[tuple[str, View, type[BaseModel] | None, tuple[type[AppError], ...]], ...] = (
         ("GET", show, resource.shown, ()),
-        ("PATCH", change, resource.shown, (InvalidValue, *resource.taken)),
-        ("DELETE", retire, None, resource.needed),
+        ("PATCH", change, resource.shown, (InvalidValue, *resource.write_errors)),
+        ("DELETE", retire, None, resource.retire_errors),
     )
-    for method, view, answer, errors in ways:
+    for method, view, answer, errors in operations:
         view.__annotations__[name] = PathIdentifier
         status = 204 if answer is None else 200
         routes.add(method, resource.one_path, who=COORDINATORS, answers={status: answer}, errors=(NotFound, *errors))(

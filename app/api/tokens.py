@@ -14,7 +14,7 @@ AUDIENCE = "yaninda-api"
 ALGORITHM = "HS256"
 LIFETIME_S = 24 * 3600
 CLOCK_SKEW_S = 60
-"""How far ahead the clock of the machine that issued a token may be. It never lengthens a token's life."""
+"""How far ahead the clock of the machine that issued a token may be. It does not make a token valid for longer."""
 
 
 class LocalTokens:

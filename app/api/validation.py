@@ -1,7 +1,7 @@
 """Input validation. Models are strict: unknown fields, lax types and control characters are refused.
 
-Bodies go from bytes to a model in one step of pydantic's core. Values in queries and paths are text, so numbers in them
-are read from plain digits; nothing else is converted.
+Pydantic's core parses and validates a body in one call. Values in queries and paths are text, so numbers in them are
+read from plain digits; nothing else is converted.
 """
 
 import re
@@ -31,16 +31,14 @@ from app.foundation.pages import BIGINT_MAX
 
 FIRST_MOMENT, LAST_MOMENT = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
-# The same classes serve pydantic's Rust expressions and the JSON schema, so both spell the characters out.
+# The characters are written out, because pydantic's Rust expressions and the JSON schema share these classes.
 _CONTROL = r"\x00-\x1f\x7f-\x9f"
-_CONTROL_BUT_NEWLINE_AND_TAB = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
+_CONTROL_BUT_TAB_LF = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 LINE = rf"^[^{_CONTROL}]*$"
 LINE_WITH_A_WORD = rf"^[^{_CONTROL}]*[^{_CONTROL}\s][^{_CONTROL}]*$"
-TEXT = rf"^[^{_CONTROL_BUT_NEWLINE_AND_TAB}]*$"
-_CONTROL_BUT_NEWLINES_AND_TAB = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
-TEXT_WITH_A_WORD = (
-    rf"^[^{_CONTROL_BUT_NEWLINES_AND_TAB}]*[^{_CONTROL_BUT_NEWLINES_AND_TAB}\s][^{_CONTROL_BUT_NEWLINES_AND_TAB}]*$"
-)
+TEXT = rf"^[^{_CONTROL_BUT_TAB_LF}]*$"
+_CONTROL_BUT_TAB_LF_CR = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+TEXT_WITH_A_WORD = rf"^[^{_CONTROL_BUT_TAB_LF_CR}]*[^{_CONTROL_BUT_TAB_LF_CR}\s][^{_CONTROL_BUT_TAB_LF_CR}]*$"
 VISIBLE_ASCII = r"^[\x21-\x7e]+$"
 PHONE = r"^\+?[0-9](?:[ ()-]{0,2}[0-9]){6,14}$"
 
@@ -65,7 +63,7 @@ class Response(BaseModel):
 
 
 class Nothing(Request):
-    """The body of a call that needs none: empty or `{}`."""
+    """The body of a call without fields: empty or `{}`."""
 
 
 def normal_form(value: str) -> str:
@@ -183,16 +181,16 @@ def read_body(model: type[M], body: bytes) -> M:
         raise _explain(error) from None
 
 
-def read_query(model: type[M], words: dict[str, str]) -> M:
+def read_query(model: type[M], parameters: dict[str, str]) -> M:
     try:
-        return model.model_validate_strings(words)
+        return model.model_validate_strings(parameters)
     except ValidationError as error:
         raise _explain(error) from None
 
 
-def read_path_word(field: str, adapter: TypeAdapter[Any], word: str) -> Any:
+def read_path_parameter(field: str, adapter: TypeAdapter[Any], text: str) -> Any:
     try:
-        return adapter.validate_strings(word, strict=True)
+        return adapter.validate_strings(text, strict=True)
     except ValidationError as error:
         items = error.errors(include_url=False, include_input=False)
         raise InvalidInput([field_error(field, item) for item in items]) from None
@@ -206,12 +204,12 @@ def _explain(error: ValidationError) -> InvalidInput | MalformedJson:
 
 
 def _name(location: tuple[int | str, ...]) -> str:
-    """For example `location.lat`. An unknown field is repeated only if it looks like a name, because it may hold
-    anything."""
-    words = [str(word) for word in location]
-    if any(re.fullmatch(r"[A-Za-z0-9_]{1,64}", word) is None for word in words):
+    """For example `location.lat`. The name of an unknown field is repeated only if it looks like a name, because the
+    caller may send any text."""
+    names = [str(name) for name in location]
+    if any(re.fullmatch(r"[A-Za-z0-9_]{1,64}", name) is None for name in names):
         return "(unknown)"
-    return ".".join(words)
+    return ".".join(names)
 
 
 def field_error(field: str, item: Any) -> FieldError:

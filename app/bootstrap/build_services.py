@@ -1,4 +1,4 @@
-"""The services that the API and the matcher are built on. Each process calls this after its fork."""
+"""The services that the API and the matcher use. Each process builds its own, after its fork."""
 
 from app.api.services import Services
 from app.db.database import Database

@@ -19,14 +19,14 @@ from app.redis_store.publisher import Publisher
 from app.redis_store.streams import Inlet, Outlet
 from app.settings.settings import Settings
 
-# Of the time to drain, this share is for finishing what is being sent: 30 s of 40.
-_PATIENT_SHARE = 0.75
+# The share of the drain time for sends that have begun: 30 s of 40. Sends that last longer are aborted.
+_FINISH_SHARE = 0.75
 
 
 def build_delivery(settings: Settings, db: Database, clock: Clock, channels: Channels) -> DeliveryRole:
     announcer = Announcer(settings.database_url)
     breakers = RedisBreakers(open_client(settings.redis_url))
-    leaving_s = max(settings.drain_s - LEAVE_S, 1.0)
+    available_s = max(settings.drain_s - LEAVE_S, 1.0)
     dispatcher = Dispatcher(
         db,
         clock,
@@ -34,8 +34,8 @@ def build_delivery(settings: Settings, db: Database, clock: Clock, channels: Cha
         announcer=announcer,
         breakers=breakers,
         followers=FOLLOWERS,
-        drain_s=leaving_s * _PATIENT_SHARE,
-        abort_s=leaving_s * (1 - _PATIENT_SHARE),
+        drain_s=available_s * _FINISH_SHARE,
+        abort_s=available_s * (1 - _FINISH_SHARE),
         options=ChannelWorkerOptions(
             capacity=settings.notification_queue_capacity,
             threads=settings.notification_queue_consumer_threads,
@@ -55,7 +55,7 @@ def build_delivery(settings: Settings, db: Database, clock: Clock, channels: Cha
 
 
 def build_channels(settings: Settings, db: Database, clock: Clock) -> Channels:
-    """May raise `OSError` or `ValueError` where a file of credentials cannot be used."""
+    """Raises `OSError` or `ValueError` if a credentials file cannot be used."""
     pool_size = settings.notification_queue_consumer_threads
     return open_channels(Wiring(settings, db, clock, hints.connect(settings.redis_url, pool_size)))
 

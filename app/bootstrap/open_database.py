@@ -8,7 +8,7 @@ _DELIVERY_POOL = 12
 
 
 def open_database(settings: Settings, command: str) -> Database:
-    """For a command that does one thing after another."""
+    """One connection is enough, because a command runs one transaction at a time."""
     return Database(settings.database_url, pool_size=1, application_name=f"yaninda-{command}")
 
 

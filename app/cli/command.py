@@ -1,4 +1,4 @@
-"""What one-shot commands share: a database connection, and failures that say what to do."""
+"""Shared by the commands that are not roles: a database connection, and error messages that say what to do."""
 
 import sys
 from collections.abc import Generator, Sequence

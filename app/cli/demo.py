@@ -1,4 +1,4 @@
-"""`demo`: a small neighbourhood in Kadıköy to try things with. Running it again changes nothing."""
+"""`demo`: loads a small demo neighbourhood in Kadıköy. Running it again changes nothing."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class Neighbour:
     name: str
     phone: str | None = None
     metres: float | None = None
-    """How far to the north of Ayşe's home a student starts."""
+    """A student's distance to the north of Ayşe's home."""
 
 
 NEIGHBOURS = (
@@ -48,22 +48,22 @@ def main(settings: Settings, argv: list[str]) -> int:
     try:
         with command_database(settings, "demo") as db, db.transaction() as conn:
             conn.execute(text("SELECT pg_advisory_xact_lock(hashtextextended('demo neighbourhood', 0))"))
-            rows = [(_present(conn, one), one.role, one.name, _distance(one)) for one in NEIGHBOURS]
+            rows = [(_find_or_add(conn, person), person.role, person.name, _distance(person)) for person in NEIGHBOURS]
     except CommandFailed as failure:
         return fail(str(failure))
     print_table(("ID", "ROLE", "NAME", "FROM AYŞE"), rows)
     return 0
 
 
-def _present(conn: Connection, neighbour: Neighbour) -> int:
+def _find_or_add(conn: Connection, neighbour: Neighbour) -> int:
     found = conn.execute(
         text("SELECT id FROM users WHERE role = :role AND name = :name ORDER BY id LIMIT 1"),
         {"role": neighbour.role.value, "name": neighbour.name},
     ).scalar_one_or_none()
-    return found or _move_in(conn, neighbour)
+    return found or _add(conn, neighbour)
 
 
-def _move_in(conn: Connection, neighbour: Neighbour) -> int:
+def _add(conn: Connection, neighbour: Neighbour) -> int:
     is_staff = neighbour.role in (Role.ADMIN, Role.COORDINATOR)
     return users.create_user(
         conn,
@@ -71,13 +71,13 @@ def _move_in(conn: Connection, neighbour: Neighbour) -> int:
             role=neighbour.role,
             name=neighbour.name,
             phone=neighbour.phone,
-            location=None if is_staff else _place(conn, neighbour.metres or 0),
+            location=None if is_staff else _location(conn, neighbour.metres or 0),
             institution_id=None if neighbour.role is Role.ADMIN else INSTITUTION,
         ),
     ).id
 
 
-def _place(conn: Connection, metres: float) -> LatLon:
+def _location(conn: Connection, metres: float) -> LatLon:
     row = conn.execute(_NORTH_OF_HOME, {"lat": HOME.lat, "lon": HOME.lon, "metres": metres}).one()
     return LatLon(row.lat, row.lon)
 

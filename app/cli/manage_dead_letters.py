@@ -34,17 +34,17 @@ def main(settings: Settings, argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="dead-letters", description="What did not arrive, and another try for it.")
+    parser = argparse.ArgumentParser(prog="dead-letters", description="List, show, redrive and discard dead letters.")
     commands = parser.add_subparsers(dest="command", required=True)
-    listing = commands.add_parser("list", help="list dead letters, newest first; those nobody has dealt with")
+    listing = commands.add_parser("list", help="list dead letters, newest first; only open ones by default")
     listing.add_argument("--status", choices=[*DeadLetterStatus, "ALL"], default=DeadLetterStatus.OPEN)
     listing.add_argument("--limit", type=_positive, default=PAGE, help=f"how many at most (default {PAGE})")
     _add_filters(listing)
-    show = commands.add_parser("show", help="show one dead letter with everything that is known of it")
+    show = commands.add_parser("show", help="show all data of one dead letter")
     show.add_argument("id", type=UUID)
     for name, about in (
-        ("redrive", "give one, or all that match, another try"),
-        ("discard", "put one, or all that match, aside: they need not arrive any more"),
+        ("redrive", "send one, or all that match, again"),
+        ("discard", "close one, or all that match, without sending it again"),
     ):
         close = commands.add_parser(name, help=about)
         close.add_argument("id", type=UUID, nargs="?")
@@ -79,36 +79,36 @@ def _filter(options: argparse.Namespace) -> DeadLetterCriteria:
 
 def _list(db: Database, options: argparse.Namespace) -> int:
     status = None if options.status == "ALL" else DeadLetterStatus(options.status)
-    letters: list[DeadLetterView] = []
+    dead_letters: list[DeadLetterView] = []
     cursor: str | None = None
-    while len(letters) < options.limit:
-        most = min(PAGE, options.limit - len(letters))
+    while len(dead_letters) < options.limit:
+        most = min(PAGE, options.limit - len(dead_letters))
         with db.transaction() as conn:
             page = delivery.list_dead_letters(conn, status=status, which=_filter(options), cursor=cursor, limit=most)
-        letters += page.items
+        dead_letters += page.items
         cursor = page.next_cursor
         if cursor is None:
             break
-    if not letters:
+    if not dead_letters:
         print("No dead letters match.")
         return 0
-    print_table(TITLES, [_cells(letter) for letter in letters])
+    print_table(TITLES, [_cells(dead_letter) for dead_letter in dead_letters])
     if cursor is not None:
-        print(f"There are more than these {len(letters)}; --limit shows more of them.")
+        print(f"There are more than these {len(dead_letters)}; --limit shows more of them.")
     return 0
 
 
-def _cells(letter: DeadLetterView) -> tuple[object, ...]:
+def _cells(dead_letter: DeadLetterView) -> tuple[object, ...]:
     return (
-        letter.id,
-        _local(letter.failed_at),
-        letter.action_plan_id or "-",
-        letter.step_order or "-",
-        letter.channel_type,
-        letter.retry_count + 1,
-        letter.status,
-        letter.error_code,
-        letter.error_message,
+        dead_letter.id,
+        _local(dead_letter.failed_at),
+        dead_letter.action_plan_id or "-",
+        dead_letter.step_order or "-",
+        dead_letter.channel_type,
+        dead_letter.retry_count + 1,
+        dead_letter.status,
+        dead_letter.error_code,
+        dead_letter.error_message,
     )
 
 
@@ -118,22 +118,22 @@ def _local(moment: datetime) -> str:
 
 def _show(db: Database, id_: UUID) -> int:
     with db.transaction() as conn:
-        letter = delivery.get_dead_letter(conn, id_)
-    retryable = "a try may help" if letter.retryable else "no try helps before its cause is mended"
+        dead_letter = delivery.get_dead_letter(conn, id_)
+    retryable = "another try may help" if dead_letter.retryable else "another try fails until the cause is fixed"
     known = {
-        "Id": letter.id,
-        "Status": letter.status,
-        "Failed": _local(letter.failed_at),
-        "Channel": letter.channel_type,
-        "Error": f"{letter.error_code}: {letter.error_message}",
-        "Retries": f"{letter.retry_count} after the first try; {retryable}",
-        "Action plan": letter.action_plan_id,
-        "Step": letter.step_order,
-        "Action": letter.action_id,
-        "Trace": letter.trace_id,
-        "Notification": letter.notification_id,
-        "Closed": _local(letter.closed_at) if letter.closed_at else None,
-        "Closed by": f"user {letter.closed_by}" if letter.closed_by else None,
+        "Id": dead_letter.id,
+        "Status": dead_letter.status,
+        "Failed": _local(dead_letter.failed_at),
+        "Channel": dead_letter.channel_type,
+        "Error": f"{dead_letter.error_code}: {dead_letter.error_message}",
+        "Retries": f"{dead_letter.retry_count} after the first try; {retryable}",
+        "Action plan": dead_letter.action_plan_id,
+        "Step": dead_letter.step_order,
+        "Action": dead_letter.action_id,
+        "Trace": dead_letter.trace_id,
+        "Notification": dead_letter.notification_id,
+        "Closed": _local(dead_letter.closed_at) if dead_letter.closed_at else None,
+        "Closed by": f"user {dead_letter.closed_by}" if dead_letter.closed_by else None,
     }
     for name, value in known.items():
         if value is not None:
@@ -142,23 +142,23 @@ def _show(db: Database, id_: UUID) -> int:
 
 
 def _redrive(db: Database, options: argparse.Namespace, max_age_s: float) -> int:
-    which = _meant(options)
+    which = _criteria(options)
     if which is not None:
         return _redrive_all(db, which, max_age_s)
     with db.transaction() as conn:
         redrive_dead_letter(conn, options.id, None, max_age_s)
-    print("Redriven: it is tried again now.")
+    print("Redriven: it is sent again now.")
     return 0
 
 
-def _meant(options: argparse.Namespace) -> DeadLetterCriteria | None:
+def _criteria(options: argparse.Namespace) -> DeadLetterCriteria | None:
     """The filter for several dead letters; None if one id is given."""
     which = _filter(options)
     if options.id is not None and (options.all or which != EVERY):
-        raise CommandFailed("Give either an id, or --all with what is meant.")
+        raise CommandFailed("Give either an id, or --all with filters.")
     if options.id is None and not options.all:
         filters = "--channel, --code, --plan, --since and --until"
-        raise CommandFailed(f"Say which: an id, or --all, which {filters} narrow down.")
+        raise CommandFailed(f"Give an id, or --all. The filters of --all are {filters}.")
     return None if options.id is not None else which
 
 
@@ -173,19 +173,19 @@ def _redrive_all(db: Database, which: DeadLetterCriteria, max_age_s: float) -> i
         print(f"{done} redriven, {batch.remaining} to go", file=sys.stderr, flush=True)
     print(f"Redriven: {done}.")
     if batch.skipped:
-        print(f"Left as they are: {batch.skipped}, which have expired or never became a notification.")
+        print(f"Skipped: {batch.skipped}, which have expired or never became a notification.")
         print("`dead-letters discard` closes them.")
     if batch.remaining:
-        print(f"Still open: {batch.remaining}, whose steps go on by themselves; try again in a moment.")
+        print(f"Still open: {batch.remaining}, whose steps are still running; try again in a moment.")
     return 0
 
 
 def _discard(db: Database, options: argparse.Namespace) -> int:
-    which = _meant(options)
+    which = _criteria(options)
     if which is None:
         with db.transaction() as conn:
             discard_dead_letter(conn, options.id, None)
-        print("Discarded: it stays on record, and alarms nobody any more.")
+        print("Discarded: it stays on record, but no longer counts for the alarm.")
         return 0
     done = 0
     while True:

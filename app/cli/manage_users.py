@@ -1,4 +1,4 @@
-"""`users add … | users list`: also adds the first administrator if Firebase signs people in."""
+"""`users add … | users list`. With Firebase, `users add` also adds the first administrator."""
 
 import argparse
 from typing import Any

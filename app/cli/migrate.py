@@ -1,6 +1,6 @@
-"""`python -m app migrate`: brings the database to the newest schema, or to a given revision.
+"""`python -m app migrate`: migrates the database to the newest schema, or to a given revision.
 
-With the newest schema it installs the shipped plans, templates and profiles.
+At the newest schema it also installs the shipped plans, templates and profiles.
 """
 
 from alembic import command
@@ -11,7 +11,7 @@ from app.db.revisions import alembic_config, current_revision, head_revision
 from app.delivery import service as delivery
 from app.settings.settings import Settings
 
-# Two copies that start together migrate one after the other. The number is arbitrary.
+# The key of a lock, so that two copies that start together migrate one after the other. The number is arbitrary.
 ADVISORY_LOCK = 7_261_946_203
 
 

@@ -21,8 +21,8 @@ def main(settings: Settings, argv: Sequence[str] = ()) -> int:
 
 
 def _build_app(settings: Settings, metrics_directory: str) -> Flask:
-    """In each worker after the fork: no connection may be shared between processes. Imported late, because metrics
-    decide by the environment where they are kept as soon as they are imported."""
+    """Runs in each worker after the fork, because processes must not share connections. The imports are in here,
+    because the metrics library reads the folder of shared metrics from the environment when it is imported."""
     from app.api.app import create_app
     from app.bootstrap.build_services import build_services
 

@@ -12,7 +12,7 @@ from app.settings.settings import Settings
 log = structlog.get_logger(__name__)
 
 WRONG_SETTINGS = 78
-"""The exit code of a start with settings that cannot work, as for every other command."""
+"""The exit code for unusable settings, the same for every command."""
 
 
 def main(settings: Settings, _argv: list[str]) -> int:

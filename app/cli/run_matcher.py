@@ -1,4 +1,4 @@
-"""`python -m app matcher`: the process with the deadlines."""
+"""`python -m app matcher`: the process that runs the cascade and acts on deadlines."""
 
 import gc
 import sys
@@ -15,23 +15,23 @@ log = structlog.get_logger(__name__)
 
 
 def main(settings: Settings, _argv: list[str]) -> int:
-    # Several threads share this interpreter. The one that handles deadlines waits for its turn after each of a dozen
-    # answers from the stores, and should not wait the usual 5 ms.
+    # Several threads share this interpreter. The thread that handles deadlines waits for the interpreter after each of
+    # a dozen answers from the stores, and the usual switch interval of 5 ms is too long for that.
     sys.setswitchinterval(0.0002)
     services = build_services(settings, role="matcher", pool_size=4, plan_once=True)
     matcher = build_matcher(services)
     stop = stop_on_signals()
     if settings.matcher_metrics_port:
         serve_metrics(settings, settings.matcher_metrics_port, matcher.metrics.registry)
-    # What is loaded now stays for good: a garbage collection that looked through all of it would take as long as ten
-    # batches.
+    # The objects that exist now live as long as the process. A garbage collection that scans all of them would take as
+    # long as ten batches.
     gc.collect()
     gc.freeze()
     matcher.start()
     log.info("matcher_started")
     while not stop.wait(1):
         if not matcher.is_whole():
-            # A matcher without one of its threads looks alive and does not match; the supervisor starts another.
+            # A matcher that lost a thread looks alive but does not match, so it ends and the supervisor starts another.
             log.critical("matcher_lost_a_thread")
             return 1
     matcher.stop()

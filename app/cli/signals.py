@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C ask a process to finish its work and leave."""
+"""SIGTERM and Ctrl-C ask a process to finish its work and exit."""
 
 import signal
 import threading

@@ -27,8 +27,8 @@ FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 10.0
 HEALTHY_AFTER_S = 30.0
 
-# A role may use all of DRAIN_S, so the supervisor waits a little longer before it kills.
-GOODBYE_S = 2.0
+# A role may use all of DRAIN_S, so the supervisor waits a little longer before it kills the role.
+EXTRA_DRAIN_S = 2.0
 
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
 _AWAITED = _STOP | {signal.SIGCHLD}
@@ -37,7 +37,7 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Restart:
-    """When to restart a dead role, and its number of quick deaths in a row."""
+    """The delay before a dead role is restarted, and the role's number of quick deaths in a row."""
 
     after_s: float
     quick_deaths: int
@@ -76,8 +76,8 @@ class _Role:
         if self.process is None:
             return None
         pid = self.process.pid
-        # WNOWAIT keeps the pid reserved, so the group is still this role's when it is killed. Left-over workers of a
-        # killed role would keep its port.
+        # WNOWAIT keeps the pid reserved, so that `kill` reaches the group of this role and no other. Workers that
+        # outlive a killed role would keep its port.
         if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return None
         self.kill()
@@ -112,7 +112,7 @@ def run_supervisor(
     policy: Callable[[int, float], Restart] = decide_restart,
     on_end: Callable[[int], None] = lambda pid: None,
 ) -> int:
-    """Supervise until SIGTERM or SIGINT; 0 after a clean drain, 1 when a role had to be killed."""
+    """Supervises until SIGTERM or SIGINT. Returns 0 after a clean drain, 1 if a role had to be killed."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     roles = [_Role(name, command, on_end) for name, command in commands.items()]
     try:
@@ -173,7 +173,7 @@ def main(settings: Settings, _argv: Sequence[str] = ()) -> int:
     commands = {role: [sys.executable, "-m", "app", role] for role in ROLES}
     with shared_metrics(settings) as directory:
         return run_supervisor(
-            commands, drain_s=settings.drain_s + GOODBYE_S, on_end=lambda pid: _forget_gauges(pid, directory)
+            commands, drain_s=settings.drain_s + EXTRA_DRAIN_S, on_end=lambda pid: _forget_gauges(pid, directory)
         )
 
 

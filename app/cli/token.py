@@ -16,10 +16,10 @@ ADMIN_NAME = "Yönetici"
 
 
 def main(settings: Settings, argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="token", description="Print a bearer token that is good for 24 hours.")
+    parser = argparse.ArgumentParser(prog="token", description="Print a bearer token that is valid for 24 hours.")
     whose = parser.add_mutually_exclusive_group(required=True)
-    whose.add_argument("user_id", nargs="?", type=int, metavar="USER_ID", help="whose token, see `users list`")
-    whose.add_argument("--admin", action="store_true", help="the administrator's, who is made if there is none")
+    whose.add_argument("user_id", nargs="?", type=int, metavar="USER_ID", help="id of a user; see `users list`")
+    whose.add_argument("--admin", action="store_true", help="use the first administrator; adds one if there is none")
     options = parser.parse_args(argv)
     wanted: int = options.user_id or 0
     if settings.auth_mode is not AuthMode.LOCAL or settings.auth_secret is None:
@@ -48,5 +48,5 @@ def admin(conn: Connection) -> int:
 def _active_user(conn: Connection, user_id: int) -> int:
     caller = users.find_caller(conn, user_id)
     if caller is None:
-        raise UserNotFound("There is no user with this id. `users list` shows who there is.")
+        raise UserNotFound("There is no user with this id. `users list` shows all users.")
     return caller.id

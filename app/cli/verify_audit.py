@@ -27,8 +27,8 @@ def main(settings: Settings, argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="audit", description="Check the audit trail.")
     commands = parser.add_subparsers(dest="command", required=True)
-    verify = commands.add_parser("verify", help="say how many entries there are, and whether any was touched")
-    verify.add_argument("--known", type=_hash, metavar="HASH", help="a hash printed earlier, which must be there still")
+    verify = commands.add_parser("verify", help="print the number of entries, and check that none was changed")
+    verify.add_argument("--known", type=_hash, metavar="HASH", help="a hash printed earlier, which must still exist")
     return parser
 
 

@@ -23,7 +23,7 @@ class BreakerGauges(Collector):
         return [_providers(), _receivers()]
 
     def collect(self) -> Iterable[Metric]:
-        """Nothing while Redis does not answer: the breakers let everything through then."""
+        """No metrics while Redis does not answer: then the breakers allow every call."""
         try:
             states = self._breakers.states()
         except Unavailable as error:
@@ -47,11 +47,11 @@ def is_receiver(name: str) -> bool:
 
 def _providers() -> GaugeMetricFamily:
     return GaugeMetricFamily(
-        "yaninda_breaker", "0 closed, 1 half-open, 2 open: the provider is left alone.", labels=["provider"]
+        "yaninda_breaker", "0 closed, 1 half-open, 2 open: the provider is not called.", labels=["provider"]
     )
 
 
 def _receivers() -> GaugeMetricFamily:
     return GaugeMetricFamily(
-        "yaninda_webhook_breakers", "Receivers of webhooks of the last hour, by their breaker.", labels=["state"]
+        "yaninda_webhook_breakers", "Receivers of webhooks in the last hour, by breaker state.", labels=["state"]
     )

@@ -13,7 +13,7 @@ from app.foundation.errors import Unavailable
 log = structlog.get_logger(__name__)
 
 MOST = 1_000_000
-"""The gauge stops here: counting further would only take time."""
+"""The count stops here, because an exact higher number is of no use and takes time."""
 
 
 class DeadLetterGauges(Collector):
@@ -24,7 +24,7 @@ class DeadLetterGauges(Collector):
         return [self._metric(0)]
 
     def collect(self) -> Iterable[Metric]:
-        """Nothing while PostgreSQL does not answer, as with `OverdueGauges`."""
+        """No metric while PostgreSQL does not answer, as in `OverdueGauges`."""
         try:
             with self._db.reading() as conn:
                 return [self._metric(count_open_dead_letters(conn, MOST))]
@@ -33,4 +33,4 @@ class DeadLetterGauges(Collector):
             return []
 
     def _metric(self, number: int) -> Metric:
-        return GaugeMetricFamily("yaninda_dead_letters_open", "Dead letters that nobody has dealt with.", number)
+        return GaugeMetricFamily("yaninda_dead_letters_open", "Dead letters that are open.", number)

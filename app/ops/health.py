@@ -17,9 +17,9 @@ class Health(StrEnum):
 
 
 class Readiness:
-    """Everything needs the database and its schema. Presses and answers work without Redis, so a copy without it
-    reports     `degraded` and stays behind the load balancer. The same holds while the matchers are late: overdue
-    deadlines are no     reason to refuse a new press.
+    """Every request needs the database and its schema. Presses and answers work without Redis, so a copy without it is
+    `degraded` and still gets requests from the load balancer. The same holds while the matchers are late, because
+    overdue deadlines are no reason to refuse a new press.
     """
 
     def __init__(self, db: Database, clockwork: Clockwork, late_after_s: float) -> None:
@@ -32,7 +32,7 @@ class Readiness:
         database = _health(self._database_answers)
         return ReadinessReport(
             database=database,
-            # Skipped if the database did not answer: each check would wait for a timeout.
+            # Skipped if the database did not answer, because each check would wait for a timeout.
             migrations=_health(self._schema_is_newest) if database is Health.OK else database,
             redis=_health(self._redis_answers),
             matcher=_health(self._nothing_is_late) if database is Health.OK else database,

@@ -29,9 +29,9 @@ BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 class HttpMetrics:
     """Created after the fork, because a metric chooses its file when it is created."""
 
-    def __init__(self, directory: str | None = None, read_when_shown: Sequence[Collector] = ()) -> None:
+    def __init__(self, directory: str | None = None, read_on_scrape: Sequence[Collector] = ()) -> None:
         self._directory = directory
-        self._read_when_shown = read_when_shown
+        self._read_on_scrape = read_on_scrape
         self._registry = CollectorRegistry()
         labels = ("method", "route", "status")
         self._requests = Counter("http_requests", "Requests answered.", labels, registry=self._registry)
@@ -39,7 +39,7 @@ class HttpMetrics:
             "http_request_duration_seconds", "Time to answer.", labels[:2], registry=self._registry, buckets=BUCKETS_S
         )
 
-        # Looking up a metric by its labels costs more than counting, and there are few combinations.
+        # Cached, because finding a metric by its labels takes longer than counting. There are few combinations.
         self._found: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -52,14 +52,14 @@ class HttpMetrics:
         duration.observe(seconds)
 
     def text(self) -> bytes:
-        together = CollectorRegistry()
+        merged = CollectorRegistry()
         if self._directory is None:
-            together.register(self._registry)
+            merged.register(self._registry)
         else:
-            multiprocess.MultiProcessCollector(together, path=self._directory)
-        for collector in self._read_when_shown:
-            together.register(collector)
-        return generate_latest(together)
+            multiprocess.MultiProcessCollector(merged, path=self._directory)
+        for collector in self._read_on_scrape:
+            merged.register(collector)
+        return generate_latest(merged)
 
 
 def may_read_metrics(expected_token: str | None, authorization: str | None) -> bool:

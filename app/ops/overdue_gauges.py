@@ -1,7 +1,7 @@
 """Gauges of overdue deadlines, read from PostgreSQL when Prometheus asks.
 
-A stuck matcher cannot count what it leaves undone, and each of several matchers knows only its own part. So every
-process with metrics shows the total from the database.
+A stuck matcher cannot count the tasks that it does not handle, and each of several matchers knows only its own tasks.
+So every process with metrics shows the total from the database.
 """
 
 from collections.abc import Iterable
@@ -25,8 +25,8 @@ class OverdueGauges(Collector):
         return self._metrics(0, 0.0)
 
     def collect(self) -> Iterable[Metric]:
-        """Nothing while PostgreSQL does not answer: the missing gauge says so, and the other metrics are still
-        shown."""
+        """No metrics while PostgreSQL does not answer: the missing gauge shows the failure, and all other metrics are
+        still shown."""
         try:
             with self._db.reading() as conn:
                 found = overdue(conn)
@@ -36,8 +36,8 @@ class OverdueGauges(Collector):
         return self._metrics(found.tasks, found.longest_s)
 
     def _metrics(self, tasks: int, longest_s: float) -> list[Metric]:
-        backlog = "Tasks whose step is due and that no matcher has handled yet."
-        longest = "How long the longest overdue of them has been due."
+        backlog = "Tasks that are due and that no matcher has handled yet."
+        longest = "How long the task that is overdue the longest has been due."
         return [
             GaugeMetricFamily("yaninda_due_backlog", backlog, tasks),
             GaugeMetricFamily("yaninda_due_longest_seconds", longest, longest_s),

@@ -13,7 +13,7 @@ from app.foundation.errors import Unavailable
 
 log = structlog.get_logger(__name__)
 
-ALL_WELL = ServiceLevels(0.0, 1.0, 0.0, 0.0)
+NO_FAILURES = ServiceLevels(0.0, 1.0, 0.0, 0.0)
 
 
 class ServiceLevelGauges(Collector):
@@ -21,10 +21,10 @@ class ServiceLevelGauges(Collector):
         self._db = db
 
     def describe(self) -> Iterable[Metric]:
-        return _metrics(ALL_WELL)
+        return _metrics(NO_FAILURES)
 
     def collect(self) -> Iterable[Metric]:
-        """Nothing while PostgreSQL does not answer, as with `OverdueGauges`."""
+        """No metrics while PostgreSQL does not answer, as in `OverdueGauges`."""
         try:
             with self._db.reading() as conn:
                 return _metrics(measure_service_levels(conn))
@@ -35,15 +35,16 @@ class ServiceLevelGauges(Collector):
 
 def _metrics(found: ServiceLevels) -> list[Metric]:
     hour = "of the last hour's notifications"
+    sent, given_up = f"Share sent {hour}; target above 0.99.", f"Share given up {hour}; target below 0.005."
     return [
         GaugeMetricFamily(
-            "yaninda_slo_delivery_p95_seconds", f"From creation to sent, 95 % {hour}; target below 5.", found.p95_s
+            "yaninda_slo_delivery_p95_seconds", f"Time from creation to sent, 95 % {hour}; target below 5.", found.p95_s
         ),
-        GaugeMetricFamily("yaninda_slo_delivery_success_ratio", f"Sent {hour}; target above 0.99.", found.success_rate),
-        GaugeMetricFamily("yaninda_slo_dlq_ratio", f"Given up {hour}; target below 0.005.", found.dlq_rate),
+        GaugeMetricFamily("yaninda_slo_delivery_success_ratio", sent, found.success_rate),
+        GaugeMetricFamily("yaninda_slo_dlq_ratio", given_up, found.dlq_rate),
         GaugeMetricFamily(
             "yaninda_slo_critical_exhausted_ratio",
-            f"Urgent ones {hour} whose retries ran out; target below 0.001.",
+            f"Share of the urgent ones {hour} whose retries ran out; target below 0.001.",
             found.critical_exhausted_rate,
         ),
     ]

@@ -22,6 +22,6 @@ def shared_metrics(settings: Settings) -> Generator[str]:
     try:
         yield directory
     finally:
-        # Forked children run this code too.
+        # Forked children run this code too, and must not remove the folder.
         if os.getpid() == owner:
             shutil.rmtree(directory, ignore_errors=True)

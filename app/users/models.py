@@ -1,4 +1,4 @@
-"""Who uses the service. `students` is narrow on purpose: it is what the search for candidates reads."""
+"""Users, students and devices. `students` has few columns on purpose, because the search for candidates reads it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -42,7 +42,7 @@ class Platform(StrEnum):
 
 
 class AddressKind(StrEnum):
-    """FCM is moving from registration tokens to Firebase installation ids; both are in use."""
+    """FCM is replacing registration tokens by Firebase installation ids; both are in use."""
 
     TOKEN = "TOKEN"
     FID = "FID"
@@ -75,8 +75,8 @@ users = Table(
 
 
 class PointColumn(UserDefinedType[Any]):
-    """PostgreSQL's own point type. An index can return it, unlike a PostGIS geometry, so a search need not visit
-    rows."""
+    """PostgreSQL's own point type. Unlike a PostGIS geometry, an index can return it, so a search need not read the
+    table."""
 
     cache_ok = True
 
@@ -89,9 +89,9 @@ ON_THE_MAP = (
     " greatest(-85::float8, least(85::float8, ST_Y(location::geometry)))), 4326), 3395)"
 )
 
-# `available` is generated from the columns that make a student eligible for lists, so it cannot disagree with them; the
-# partial index on it keeps all other students out of the search. `plane` is the location on an ellipsoidal Mercator
-# map, where a circle is found without trigonometry; `matching/map_distance.py` has the arithmetic.
+# `available` is generated from the columns that make a student eligible for lists, so it always agrees with them. The
+# partial index on it excludes all other students from the search. `plane` is the location on an ellipsoidal Mercator
+# map, where the search for a circle needs no trigonometry; `matching/map_distance.py` has the arithmetic.
 students = Table(
     "students",
     metadata,
@@ -116,7 +116,7 @@ students = Table(
         postgresql_include=["id", "month", "completed"],
         postgresql_where=text("available"),
     ),
-    # A search reads only the index for pages that were vacuumed since their last change.
+    # Vacuumed often, because a search skips the table only for pages that were vacuumed since their last change.
     postgresql_with={"autovacuum_vacuum_scale_factor": "0.02"},
 )
 

@@ -1,4 +1,4 @@
-"""Users and their devices. Availability, activity and places of students belong to matching."""
+"""Users and their devices. Matching changes the availability, the activity and the location of students."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class DeviceRegistration:
     address_kind: AddressKind = AddressKind.TOKEN
 
 
-# A student's place is in `students`, other users have a home; both are shown as one location.
+# The location of a student is in `students`, other users have a home. Both are shown as `location`.
 _USER = """
     SELECT u.id, u.role, u.name, u.phone, u.locale, u.institution_id, u.firebase_uid, u.active, u.created_at, s.on_duty,
            ST_Y(coalesce(s.location, u.home)::geometry) AS lat, ST_X(coalesce(s.location, u.home)::geometry) AS lon
@@ -60,7 +60,7 @@ _CALLER = "SELECT id, role, name, locale, institution_id, active FROM users"
 
 
 def create_user(conn: Connection, new: NewUser) -> User:
-    place = _place(new.location)
+    point = _point(new.location)
     row: dict[str, Any] = {
         "role": new.role.value,
         "name": new.name,
@@ -78,17 +78,17 @@ def create_user(conn: Connection, new: NewUser) -> User:
                 "INSERT INTO users (role, name, phone, locale, institution_id, firebase_uid, active, home) VALUES"
                 f" (:role, :name, :phone, :locale, :institution_id, :firebase_uid, :active, {home}) RETURNING id"
             ),
-            row if is_student else row | place,
+            row if is_student else row | point,
         ).scalar_one()
     except IntegrityError as error:
-        raise _translated(error) from None
+        raise _translate(error) from None
     if is_student:
         conn.execute(
             text(
                 "INSERT INTO students (id, active, location, location_at) VALUES"
                 f" (:id, :active, {_POINT}, CASE WHEN CAST(:lat AS float8) IS NOT NULL THEN clock_timestamp() END)"
             ),
-            {"id": user_id, "active": new.active} | place,
+            {"id": user_id, "active": new.active} | point,
         )
     return get_user(conn, user_id)
 
@@ -101,7 +101,7 @@ def get_user(conn: Connection, user_id: int) -> User:
 
 
 def list_users(conn: Connection, *, role: Role | None, cursor: str | None, limit: int) -> Page[User]:
-    """Newest first; ids are given out in the order of time."""
+    """Newest first: later users have higher ids."""
     conditions: list[str] = []
     values: dict[str, Any] = {"limit": limit + 1}
     if role is not None:
@@ -119,22 +119,22 @@ _PLAIN_COLUMNS = ("name", "phone", "locale", "institution_id", "firebase_uid")
 
 
 def patch_user(conn: Connection, user_id: int, changes: Mapping[str, Any]) -> User:
-    """Sets plain columns, and `home` for users who are not students. Activity and the place of a student decide about
-    offers, so matching changes them.
+    """Sets plain columns, and `home` for users who are not students. A student's activity and location affect offers,
+    so matching changes them.
     """
     unknown = changes.keys() - {*_PLAIN_COLUMNS, "home"}
-    assert not unknown, f"not changed here: {unknown}"
+    assert not unknown, f"patch_user does not change {unknown}"
     sets = [f"{column} = :{column}" for column in _PLAIN_COLUMNS if column in changes]
     values: dict[str, Any] = {"id": user_id, **{column: changes[column] for column in changes if column != "home"}}
     if "home" in changes:
         sets.append(f"home = {_POINT}")
-        values |= _place(changes["home"])
+        values |= _point(changes["home"])
     if sets:
         sets.append("updated_at = clock_timestamp()")
         try:
             conn.execute(text(f"UPDATE users SET {', '.join(sets)} WHERE id = :id"), values)
         except IntegrityError as error:
-            raise _translated(error) from None
+            raise _translate(error) from None
     return get_user(conn, user_id)
 
 
@@ -154,7 +154,7 @@ def is_on_duty(conn: Connection, student_id: int) -> bool:
 
 
 def put_device(conn: Connection, user_id: int, device: DeviceRegistration) -> None:
-    """A phone belongs to the user who signed in on it last, and a token to the phone that registered it last."""
+    """A phone belongs to the user who signed in last, and a token to the phone that registered it last."""
     conn.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:token, 7))"), {"token": device.token})
     conn.execute(
         text("DELETE FROM devices WHERE token = :token AND device_id <> :device_id"),
@@ -189,11 +189,11 @@ def delete_device(conn: Connection, user_id: int, device_id: str) -> None:
         raise DeviceNotFound("You have no such device.")
 
 
-def _place(location: LatLon | None) -> dict[str, float | None]:
+def _point(location: LatLon | None) -> dict[str, float | None]:
     return {"lat": location.lat if location else None, "lon": location.lon if location else None}
 
 
-def _translated(error: IntegrityError) -> Exception:
+def _translate(error: IntegrityError) -> Exception:
     constraint = getattr(getattr(error.orig, "diag", None), "constraint_name", None)
     if constraint == "users_firebase_uid_key":
         return FirebaseUidTaken("Another user has this Firebase uid.")

@@ -31,9 +31,9 @@ def request_action(call: Call, body: NewActionBody) -> Reply:
     refuse_while_draining()
     call.site.backlog.admit()
     with call.services.db.transaction() as conn:
-        (asked,) = delivery.request_actions(conn, [body.to_new_action(_plan(body))])
-        shown = ActionInFullJson.model_validate(delivery.get_action(conn, asked.id))
-    return Reply(shown, 202 if asked.is_new else 200, {"Location": f"/api/v1/actions/{asked.id}"})
+        (requested,) = delivery.request_actions(conn, [body.to_new_action(_plan(body))])
+        shown = ActionInFullJson.model_validate(delivery.get_action(conn, requested.id))
+    return Reply(shown, 202 if requested.is_new else 200, {"Location": f"/api/v1/actions/{requested.id}"})
 
 
 def _plan(body: NewActionBody) -> int | str:
@@ -42,7 +42,7 @@ def _plan(body: NewActionBody) -> int | str:
         raise InvalidValue("variables", problem)
     plans = [plan for plan in (body.action_plan_id, body.plan_key) if plan is not None]
     if len(plans) != 1:
-        raise InvalidValue("actionPlanId", "is what is asked for, or else planKey: one of the two")
+        raise InvalidValue("actionPlanId", "is what is requested for, or else planKey: one of the two")
     return plans[0]
 
 
@@ -62,6 +62,6 @@ def list_actions(call: Call, query: ActionsQuery) -> PageJson[ActionJson]:
 
 @routes.add("GET", "/api/v1/actions/{actionId}", who=COORDINATORS, answers={200: ActionInFullJson}, errors=(NotFound,))
 def get_action(call: Call, action_id: UUID) -> ActionInFullJson:
-    """Show one action with its steps and their messages."""
+    """Show one action with its steps and their notifications."""
     with call.services.db.reading() as conn:
         return ActionInFullJson.model_validate(delivery.get_action(conn, action_id))

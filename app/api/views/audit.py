@@ -13,7 +13,7 @@ routes = Routes("Audit")
 def list_audit_entries(call: Call, query: PageQuery) -> PageJson[AuditEntryJson]:
     """List the audit trail, newest first.
 
-    Each entry's hash covers the one before it; `python -m app audit verify` follows the chain.
+    The hash of each entry covers the hash of the entry before it; `python -m app audit verify` checks the chain.
     """
     with call.services.db.reading() as conn:
         page = delivery.list_audit_entries(conn, cursor=query.cursor, limit=query.limit)

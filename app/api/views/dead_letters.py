@@ -48,8 +48,8 @@ def get_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
 def redrive_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
     """Redrive one dead letter.
 
-    Its notification is sent again with the same id, by which a channel recognises it. Of two simultaneous calls, one
-    gets 409.
+    Its notification is sent again with the same id, so that the receiver can recognise it. Of two simultaneous calls,
+    one gets 409.
     """
     with call.services.db.transaction() as conn:
         delivery.redrive_dead_letter(
@@ -67,7 +67,7 @@ def redrive_dead_letters(call: Call, body: MeantBody) -> RedrivenJson:
     One call redrives 200 at most; call again while `remaining` is above 0. Open dead letters that cannot be redriven,
     because they have expired or never became a notification, are counted as `skipped` and stay open.
     """
-    which = _meant(body)
+    which = _criteria(body)
     max_age_s = call.services.settings.notification_max_age_s
     with call.services.db.transaction() as conn:
         return RedrivenJson.model_validate(
@@ -83,7 +83,7 @@ def redrive_dead_letters(call: Call, body: MeantBody) -> RedrivenJson:
     errors=(NotFound, DeadLetterClosed),
 )
 def discard_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
-    """Discard one dead letter: it need not arrive any more."""
+    """Discard one dead letter: close it without sending it again."""
     with call.services.db.transaction() as conn:
         delivery.discard_dead_letter(conn, dead_letter_id, call.caller.id)
         return DeadLetterJson.model_validate(delivery.get_dead_letter(conn, dead_letter_id))
@@ -97,14 +97,14 @@ def discard_dead_letters(call: Call, body: MeantBody) -> DiscardedJson:
 
     One call discards 200 at most; call again while `remaining` is above 0.
     """
-    which = _meant(body)
+    which = _criteria(body)
     with call.services.db.transaction() as conn:
         return DiscardedJson.model_validate(
             delivery.discard_dead_letters(conn, which, call.caller.id), from_attributes=True
         )
 
 
-def _meant(body: MeantBody) -> DeadLetterCriteria:
+def _criteria(body: MeantBody) -> DeadLetterCriteria:
     which = body.to_filter()
     if which == EVERY and body.all is not True:
         raise InvalidValue("all", "must be true if no filter is given")

@@ -69,8 +69,8 @@ CHANNEL = "/api/v1/recipient-channels/{channelId}"
 def rotate_secret(call: Call, channel_id: PathIdentifier) -> SecretJson:
     """Give a webhook a new secret.
 
-    Requests are signed with the new secret and with the last two, until `DELETE …/secret/previous` says that the
-    receiver knows the new one.
+    Requests are signed with the new secret and with the last two, until `DELETE …/secret/previous` removes the old
+    ones. Call it when the receiver knows the new secret.
     """
     with call.services.db.transaction() as conn:
         return SecretJson(secret=delivery.rotate_secret(conn, channel_id))

@@ -1,4 +1,4 @@
-"""The caller's own state: offer, place, availability, devices, in-app messages."""
+"""The caller's own state: offer, location, availability, devices, in-app messages."""
 
 from app.api.access import SIGNED_IN, STUDENT
 from app.api.routing import Call, Reply, Routes
@@ -18,7 +18,7 @@ routes = Routes("Me")
 
 @routes.add("GET", "/me", who=SIGNED_IN, answers={200: MeJson})
 def me(call: Call) -> MeJson:
-    """Tell who I am, what I am busy with and what I am asked."""
+    """Show who I am, my open task and my live offer."""
     caller, matching = call.caller, call.services.matching
     is_student = caller.role is Role.STUDENT
     on_duty = None
@@ -42,14 +42,14 @@ def me(call: Call) -> MeJson:
 
 @routes.add("GET", "/me/offer", who=STUDENT, answers={200: MyOfferJson, 204: None})
 def my_offer(call: Call) -> MyOfferJson | None:
-    """Show the task I am asked to take. 204 when there is none."""
+    """Show the task that I am asked to take. 204 if there is none."""
     offer: MyOffer | None = call.services.matching.current_offer(call.caller)
     return None if offer is None else MyOfferJson.model_validate(offer)
 
 
 @routes.add("PUT", "/me/location", who=STUDENT, answers={204: None}, errors=(TooManyRequests, Overtaken))
 def put_location(call: Call, body: Point) -> Reply:
-    """Tell where I am."""
+    """Report my location."""
     call.services.location_limit.hit(call.caller.id)
     call.services.matching.set_location(call.caller.id, LatLon(body.lat, body.lon))
     return Reply(None)
@@ -57,7 +57,7 @@ def put_location(call: Call, body: Point) -> Reply:
 
 @routes.add("PUT", "/me/availability", who=STUDENT, answers={204: None}, errors=(Overtaken,))
 def put_availability(call: Call, body: AvailabilityBody) -> Reply:
-    """Go on duty or off duty. Going off duty takes back an offer that I have not answered."""
+    """Go on duty or off duty. Going off duty withdraws an offer that I have not answered."""
     call.services.matching.set_availability(call.caller, body.on_duty)
     return Reply(None)
 
@@ -66,7 +66,7 @@ def put_availability(call: Call, body: AvailabilityBody) -> Reply:
 def put_device(call: Call, device_id: DeviceId, body: DeviceBody) -> Reply:
     """Register this phone for notifications.
 
-    A phone belongs to whoever signed in on it last.
+    A phone belongs to the user who signed in last.
     """
     device = users.DeviceRegistration(device_id, body.token, body.platform, body.address_kind)
     with call.services.db.transaction() as conn:
@@ -84,7 +84,7 @@ def delete_device(call: Call, device_id: DeviceId) -> Reply:
 
 @routes.add("GET", "/me/messages", who=SIGNED_IN, answers={200: PageJson[MessageJson]}, errors=(InvalidValue,))
 def list_messages(call: Call, query: MessagesQuery) -> PageJson[MessageJson]:
-    """List the messages that wait for me in the app, newest first."""
+    """List my in-app messages, newest first."""
     with call.services.db.reading() as conn:
         page = delivery.list_messages(conn, call.caller.id, unread=query.unread, cursor=query.cursor, limit=query.limit)
     return PageJson[MessageJson].model_validate(page)
@@ -92,7 +92,7 @@ def list_messages(call: Call, query: MessagesQuery) -> PageJson[MessageJson]:
 
 @routes.add("PUT", "/me/messages/{messageId}/read", who=SIGNED_IN, answers={204: None}, errors=(MessageNotFound,))
 def read_message(call: Call, message_id: PathIdentifier) -> Reply:
-    """Say that I have read a message. Repeating it is harmless."""
+    """Mark a message as read. Repeating it is harmless."""
     with call.services.db.transaction() as conn:
         delivery.mark_read(conn, call.caller.id, message_id)
     return Reply(None)

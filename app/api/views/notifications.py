@@ -25,7 +25,7 @@ from app.foundation.errors import IdempotencyKeyReused, InvalidValue, NotFound
 routes = Routes("Notifications")
 
 
-def _refusals(call: Call, content: bytes) -> Mapping[str, str]:
+def _find_more_problems(call: Call, content: bytes) -> Mapping[str, str]:
     try:
         read = validation.read_body(ReadableOfNotification, content)
     except BadRequest:
@@ -47,14 +47,18 @@ def _refusals(call: Call, content: bytes) -> Mapping[str, str]:
     "/api/notifications",
     who=COORDINATORS,
     answers={202: SubmittedJson},
-    headers=(key_header("The same key from the same caller is the same notification, ever after."),),
+    headers=(
+        key_header(
+            "A request that its caller repeats with the same key returns the same notification. Keys do not expire."
+        ),
+    ),
     errors=(InvalidValue, IdempotencyKeyReused, BacklogFull, Draining),
-    look_again=_refusals,
+    find_more_problems=_find_more_problems,
 )
 def submit_notification(call: Call, body: NewNotificationBody) -> SubmittedJson:
     """Send a notification.
 
-    202 once the notification is committed; `GET /api/notifications/{id}` shows what becomes of it.
+    202 once the notification is committed; `GET /api/notifications/{id}` shows its status.
     """
     refuse_while_draining()
     call.site.backlog.admit()

@@ -48,7 +48,7 @@ add_table_routes(
         NewPlanBody,
         PlanChangesBody,
         PlansQuery,
-        needed=(ShippedPlan,),
+        retire_errors=(ShippedPlan,),
     ),
 )
 
@@ -59,7 +59,7 @@ STEP_ROWS = Resource(
 
 @routes.add("GET", STEPS, who=COORDINATORS, answers={200: PageJson[ActionPlanStepJson]}, errors=(NotFound,))
 def list_steps(call: Call, plan_id: PathIdentifier) -> PageJson[ActionPlanStepJson]:
-    """List the steps of a plan, in the order they run."""
+    """List the steps of a plan, in the order in which they run."""
     with call.services.db.reading() as conn:
         return shown_page(STEP_ROWS, delivery.list_steps(conn, plan_id))
 
@@ -138,8 +138,8 @@ add_table_routes(
         NewTemplateBody,
         TemplateChangesBody,
         TemplatesQuery,
-        taken=(TemplateTaken,),
-        needed=(ShippedTemplate, TemplateInUse),
+        write_errors=(TemplateTaken,),
+        retire_errors=(ShippedTemplate, TemplateInUse),
     ),
 )
 

@@ -15,15 +15,15 @@ HTML = "text/html; charset=utf-8"
 
 @routes.add("GET", "/healthz", who=ANYONE, answers={200: AliveJson})
 def healthz(call: Call) -> AliveJson:
-    """Tell that the process is alive."""
+    """Show that the process is alive."""
     return AliveJson()
 
 
 @routes.add("GET", "/readyz", who=ANYONE, answers={200: ReadyJson, 503: ReadyJson})
 def readyz(call: Call) -> Reply:
-    """Tell whether this copy is fit to serve.
+    """Show whether this copy is ready for requests.
 
-    503 when the database does not answer or its schema is not the newest. Without Redis, or while no matcher handles
+    503 if the database does not answer or its schema is not the newest. Without Redis, or while no matcher handles
     the deadlines that are due, the copy is `degraded` and answers 200, because presses and answers still work.
     """
     report = call.site.readiness.look()
@@ -61,7 +61,7 @@ def openapi(call: Call) -> Reply:
 
 @routes.add("GET", RENDERED, who=ANYONE, answers={200: None}, content_type=HTML)
 def docs(call: Call) -> Reply:
-    """Show this description of the API, to read."""
+    """Show this description of the API as a page to read."""
     return Reply(call.site.pages[RENDERED], headers={"Content-Security-Policy": DOCS_POLICY})
 
 

@@ -1,4 +1,4 @@
-"""Tasks: what elders, students and coordinators do to them."""
+"""Tasks: the deeds of elders, students and coordinators."""
 
 from collections.abc import Callable
 from uuid import UUID
@@ -25,7 +25,9 @@ from app.users.models import Role
 
 routes = Routes("Tasks")
 
-IDEMPOTENCY_KEY = key_header("The same key from the same elder is the same request, ever after.")
+IDEMPOTENCY_KEY = key_header(
+    "A request repeated with the same key for the same elder returns the same task. Keys do not expire."
+)
 
 DEED_ERRORS: tuple[type[AppError], ...] = (
     TaskNotFound,
@@ -88,7 +90,7 @@ def list_tasks(call: Call, query: TasksQuery) -> PageJson[TaskJson]:
 
 @routes.add("GET", "/tasks/{taskId}", who=SIGNED_IN, answers={200: TaskJson}, errors=(TaskNotFound,))
 def get_task(call: Call, task_id: UUID) -> TaskJson:
-    """Show one task, as the caller may see it."""
+    """Show one task, with the fields that the caller may see."""
     return TaskJson.model_validate(call.services.matching.task(call.caller, task_id))
 
 
@@ -96,49 +98,49 @@ def get_task(call: Call, task_id: UUID) -> TaskJson:
 def list_offers(call: Call, task_id: UUID) -> OffersJson:
     """Show who was asked, in what order and why.
 
-    By the time of the offer; students who were skipped come last.
+    Ordered by the time of the offer; students who were skipped come last.
     """
     return OffersJson.model_validate({"items": call.services.matching.offers(call.caller, task_id)})
 
 
-def _do(call: Call, act: Callable[..., TaskView], *arguments: object) -> TaskJson:
-    return TaskJson.model_validate(act(call.caller, *arguments))
+def _run_deed(call: Call, deed: Callable[..., TaskView], *arguments: object) -> TaskJson:
+    return TaskJson.model_validate(deed(call.caller, *arguments))
 
 
 @routes.add("PUT", "/tasks/{taskId}/accept", who=STUDENT, answers={200: TaskJson}, errors=DEED_ERRORS)
 def accept(call: Call, task_id: UUID) -> TaskJson:
     """Accept the task that is offered to you. Repeating it is harmless."""
-    return _do(call, call.services.matching.accept, task_id)
+    return _run_deed(call, call.services.matching.accept, task_id)
 
 
 @routes.add("PUT", "/tasks/{taskId}/reject", who=STUDENT, answers={200: TaskJson}, errors=DEED_ERRORS)
 def reject(call: Call, task_id: UUID) -> TaskJson:
     """Reject the task that is offered to you. Repeating it is harmless."""
-    return _do(call, call.services.matching.reject, task_id)
+    return _run_deed(call, call.services.matching.reject, task_id)
 
 
 @routes.add("PUT", "/tasks/{taskId}/start", who=STUDENT, answers={200: TaskJson}, errors=DEED_ERRORS)
 def start(call: Call, task_id: UUID) -> TaskJson:
-    """Say that you are with the elder."""
-    return _do(call, call.services.matching.start, task_id)
+    """Report that you are with the elder."""
+    return _run_deed(call, call.services.matching.start, task_id)
 
 
 @routes.add("PUT", "/tasks/{taskId}/complete", who=COORDINATORS | STUDENT, answers={200: TaskJson}, errors=DEED_ERRORS)
 def complete(call: Call, task_id: UUID) -> TaskJson:
-    """Say that the elder was helped."""
-    return _do(call, call.services.matching.complete, task_id)
+    """Report that the elder was helped."""
+    return _run_deed(call, call.services.matching.complete, task_id)
 
 
 @routes.add("PUT", "/tasks/{taskId}/withdraw", who=STUDENT, answers={200: TaskJson}, errors=DEED_ERRORS)
 def withdraw(call: Call, task_id: UUID) -> TaskJson:
-    """Give a task back that you had accepted; the search goes on without you."""
-    return _do(call, call.services.matching.withdraw, task_id)
+    """Give back a task that you have accepted; the search continues without you."""
+    return _run_deed(call, call.services.matching.withdraw, task_id)
 
 
 @routes.add("PUT", "/tasks/{taskId}/cancel", who=ELDER_AND_COORDINATORS, answers={200: TaskJson}, errors=DEED_ERRORS)
 def cancel(call: Call, task_id: UUID) -> TaskJson:
     """End the task; help is not needed any more."""
-    return _do(call, call.services.matching.cancel, task_id)
+    return _run_deed(call, call.services.matching.cancel, task_id)
 
 
 @routes.add(
@@ -150,16 +152,16 @@ def cancel(call: Call, task_id: UUID) -> TaskJson:
 )
 def assign(call: Call, task_id: UUID, body: AssignBody) -> TaskJson:
     """Give the task to a student you have talked to."""
-    return _do(call, call.services.matching.assign, task_id, body.student_id)
+    return _run_deed(call, call.services.matching.assign, task_id, body.student_id)
 
 
 @routes.add("PUT", "/tasks/{taskId}/next", who=COORDINATORS, answers={200: TaskJson}, errors=DEED_ERRORS)
 def move_on(call: Call, task_id: UUID) -> TaskJson:
-    """Do not wait for the student who is being asked; ask the next one."""
-    return _do(call, call.services.matching.move_on, task_id)
+    """Stop waiting for the student who is being asked, and ask the next one."""
+    return _run_deed(call, call.services.matching.move_on, task_id)
 
 
 @routes.add("PUT", "/tasks/{taskId}/release", who=COORDINATORS, answers={200: TaskJson}, errors=DEED_ERRORS)
 def release(call: Call, task_id: UUID) -> TaskJson:
-    """Take the task from its student; the search goes on without them."""
-    return _do(call, call.services.matching.release, task_id)
+    """Take the task from its student; the search continues without this student."""
+    return _run_deed(call, call.services.matching.release, task_id)

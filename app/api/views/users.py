@@ -32,12 +32,12 @@ def create_user(call: Call, body: NewUserBody) -> Reply:
     with call.services.db.transaction() as conn:
         user = users.create_user(conn, new)
     if user.role is Role.STUDENT and user.active and new.location:
-        _tell_matching(call, user.id, new.location)
+        _announce_student(call, user.id, new.location)
     return Reply(UserJson.model_validate(user), headers={"Location": f"/users/{user.id}"})
 
 
-def _tell_matching(call: Call, student_id: int, place: LatLon) -> None:
-    """A hint for tasks that wait for a student nearby. The place is stored already, so a lost hint changes nothing."""
+def _announce_student(call: Call, student_id: int, place: LatLon) -> None:
+    """A hint for tasks that wait for a student nearby. The location is stored already, so the hint may be lost."""
     try:
         call.services.matching.set_location(student_id, place)
     except AppError as error:
@@ -76,9 +76,9 @@ def patch_user(call: Call, user_id: PathIdentifier, body: UserChangesBody) -> Us
         raise CannotDeactivateYourself("You cannot deactivate yourself.")
     with call.services.db.transaction() as conn:
         is_student = users.get_user(conn, user_id).role is Role.STUDENT
-        _refuse_to_forget_a_student(is_student, body)
+        _refuse_student_without_location(is_student, body)
         users.patch_user(conn, user_id, _plain_changes(body, is_student))
-    # Place and activity decide about offers, so matching changes them. Both are harmless to repeat.
+    # Location and activity of a student affect offers, so matching changes them. Both are harmless to repeat.
     new_place = lat_lon(body.location)
     if is_student and new_place is not None:
         call.services.matching.set_location(user_id, new_place)
@@ -88,7 +88,7 @@ def patch_user(call: Call, user_id: PathIdentifier, body: UserChangesBody) -> Us
         return UserJson.model_validate(users.get_user(conn, user_id))
 
 
-def _refuse_to_forget_a_student(is_student: bool, body: UserChangesBody) -> None:
+def _refuse_student_without_location(is_student: bool, body: UserChangesBody) -> None:
     if is_student and "location" in body.model_fields_set and body.location is None:
         raise InvalidValue("location", "of a student cannot be emptied; deactivate the student instead")
 

@@ -286,13 +286,13 @@ def test_a_terminal_lists_what_is_open(services: Services, world: World, capsys:
 def test_a_terminal_shows_one(services: Services, world: World, capsys: pytest.CaptureFixture[str]):
     _, out, _ = run(services, capsys, "show", str(world.entries["deadLetterId"]))
     assert "Error:        UNREACHABLE: The provider cannot be reached.\n" in out
-    assert "Retries:      2 after the first try; a try may help\n" in out
+    assert "Retries:      2 after the first try; another try may help\n" in out
     assert "Trace" not in out
 
 
 def test_a_terminal_redrives_one(services: Services, world: World, capsys: pytest.CaptureFixture[str]):
     id_ = str(world.entries["deadLetterId"])
-    assert run(services, capsys, "redrive", id_) == (0, "Redriven: it is tried again now.\n", "")
+    assert run(services, capsys, "redrive", id_) == (0, "Redriven: it is sent again now.\n", "")
     assert run(services, capsys, "redrive", id_) == (1, "", "This dead letter is closed already.\n")
     unknown = "00000000-0000-7000-8000-000000000000"
     assert run(services, capsys, "redrive", unknown) == (1, "", "There is no such dead letter.\n")
@@ -319,7 +319,7 @@ def test_a_terminal_redrives_all_and_says_how_far_it_is(
     assert code == 0
     assert out.splitlines() == [
         "Redriven: 450.",
-        "Left as they are: 1, which have expired or never became a notification.",
+        "Skipped: 1, which have expired or never became a notification.",
         "`dead-letters discard` closes them.",
     ]
     assert err.splitlines() == ["200 redriven, 250 to go", "400 redriven, 50 to go"]
@@ -333,7 +333,7 @@ def test_a_terminal_discards_one_or_all(services: Services, world: World, capsys
     id_ = str(world.entries["deadLetterId"])
     assert run(services, capsys, "discard", id_)[:2] == (
         0,
-        "Discarded: it stays on record, and alarms nobody any more.\n",
+        "Discarded: it stays on record, but no longer counts for the alarm.\n",
     )
     assert run(services, capsys, "discard", id_) == (1, "", "This dead letter is closed already.\n")
     assert run(services, capsys, "discard")[0] == 1
