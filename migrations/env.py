@@ -1,4 +1,4 @@
-"""Alembic's entry. `app.cli.migrate` hands over an open connection; tests do the same."""
+"""Alembic runs this file. `app.cli.migrate` and the tests give it an open connection."""
 
 from alembic import context
 from geoalchemy2 import alembic_helpers
@@ -9,7 +9,7 @@ from app.db.schema import metadata
 
 
 def run(connection: Connection) -> None:
-    # A migration that cannot get its lock gives up instead of making every request queue behind it.
+    # A migration that waits for a lock makes every later request on the table wait behind it, so it gives up soon.
     connection.execute(text("SET lock_timeout = '5s'"))
     connection.execute(text("SET statement_timeout = '15min'"))
     connection.commit()

@@ -1,4 +1,4 @@
-"""What the scripts share to set up a machine and to run stores on it.
+"""Shared by the scripts: setting up a machine, and running stores on it.
 
-Standard library only: these modules run before the virtual environment exists.
+These modules import only the standard library, because they run before the virtual environment exists.
 """

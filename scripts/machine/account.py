@@ -1,4 +1,4 @@
-"""The user the stores run as: PostgreSQL refuses root, so root hands them to an ordinary account."""
+"""The user account that runs the stores. PostgreSQL refuses to run as root, so root uses an unprivileged account."""
 
 import contextlib
 import os
@@ -8,9 +8,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from machine.steps import StepFailed
+from machine.steps import SetupFailed
 
-# Enough to walk through folders that only root may enter, such as a clone under /root. Nothing else is kept.
+# The one capability that is kept: to enter folders that only root may enter, such as a clone under /root.
 _THROUGH_CLOSED_FOLDERS = ("--inh-caps=+dac_override", "--ambient-caps=+dac_override")
 
 
@@ -26,7 +26,7 @@ class Account:
         path.chmod(mode)
 
     def folder(self, path: Path) -> Path:
-        """A folder that belongs to the account, with everything in it."""
+        """Creates the folder if it is missing, and gives it and its content to the account."""
         path.mkdir(parents=True, exist_ok=True)
         if os.geteuid() == 0 and path.stat().st_uid != self.uid:
             for inside in path.rglob("*"):
@@ -45,9 +45,9 @@ def store_account(folder: Path) -> Account:
         account = Account(user.pw_uid, user.pw_gid, prefix)
         if _can_enter(account, folder):
             return account
-    raise StepFailed(
-        f"root may not run PostgreSQL, and the user {user.pw_name} cannot enter {folder}",
-        "choose a folder every user can enter, for example --dir /var/lib/yaninda.",
+    raise SetupFailed(
+        f"PostgreSQL does not run as root, and the user {user.pw_name} cannot enter {folder}",
+        "choose a folder that every user can enter, for example --dir /var/lib/yaninda.",
     )
 
 
@@ -55,7 +55,7 @@ def _unprivileged_user() -> pwd.struct_passwd:
     for name in ("postgres", "redis", "nobody"):
         with contextlib.suppress(KeyError):
             return pwd.getpwnam(name)
-    raise StepFailed("this machine has no unprivileged user", "create one with `useradd --system postgres`.")
+    raise SetupFailed("this machine has no unprivileged user", "create one with `useradd --system postgres`.")
 
 
 def _can_enter(account: Account, folder: Path) -> bool:
@@ -63,4 +63,4 @@ def _can_enter(account: Account, folder: Path) -> bool:
     try:
         return subprocess.run(command, cwd="/", capture_output=True, check=False).returncode == 0
     except OSError as error:
-        raise StepFailed(f"setpriv could not be started: {error}", "install the package util-linux.") from None
+        raise SetupFailed(f"setpriv could not be started: {error}", "install the package util-linux.") from None

@@ -1,7 +1,7 @@
-"""`<dir>/env`: what a running copy needs to know, for itself and for other tools (`set -a; . .run/env`).
+"""`<dir>/env`: the settings of a running copy, for the copy and for other tools (`set -a; . .run/env`).
 
-The upper part is kept between starts and may be added to by hand. The lower part holds the settings that came from the
-environment of the last start; they win over the upper part.
+The upper part is kept between starts, and people may add to it. The lower part holds the settings from the environment
+of the last start; they override the upper part.
 """
 
 import os
@@ -69,20 +69,20 @@ def read(path: Path, *, with_given: bool) -> dict[str, str]:
 def _unquoted(value: str) -> str:
     try:
         return " ".join(shlex.split(value))
-    except ValueError:  # A quote that is not closed: a person wrote it, and meant the text as it is.
+    except ValueError:  # An unclosed quote was written by hand, so the text is taken as it is.
         return value
 
 
 def write(path: Path, kept: Mapping[str, str], given: Mapping[str, str]) -> None:
-    """Replace the file in one step: a power cut leaves the old one or the new one, never half of one."""
-    fresh = path.with_name(path.name + ".new")
-    fresh.unlink(missing_ok=True)
+    """Replaces the file atomically: after a power cut it is the old or the new one, and complete."""
+    unfinished = path.with_name(path.name + ".new")
+    unfinished.unlink(missing_ok=True)
     lines = [KEPT, *_assignments(kept), "", GIVEN, *_assignments(given), ""]
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write("\n".join(lines))
         file.flush()
         os.fsync(file.fileno())
-    fresh.replace(path)
+    unfinished.replace(path)
 
 
 def _assignments(values: Mapping[str, str]) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""System packages, from the distribution, without starting or touching any service of the machine."""
+"""Installs system packages of the distribution, and neither starts nor changes any service of the machine."""
 
 import importlib.util
 import os
@@ -9,9 +9,9 @@ import subprocess
 import sys
 
 from machine import postgres, redis
-from machine.steps import ROOT, StepFailed, run, say
+from machine.steps import ROOT, SetupFailed, run, say
 
-# Runs as root. Both guards are taken away afterwards, and only if they were not there before.
+# Runs as root. At the end, `undo` reverts the temporary changes that this script made, and no others.
 INSTALL = r"""
 set -eu
 export DEBIAN_FRONTEND=noninteractive
@@ -28,7 +28,7 @@ get() {
     apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold install --no-install-recommends "$@"
 }
 
-# No package may start the service it brings.
+# No package may start its service.
 if [ ! -e "$policy" ]; then
     made_policy=1
     printf '#!/bin/sh\nexit 101\n' > "$policy"
@@ -38,7 +38,7 @@ had_redis=$(command -v redis-server || true)
 postgis=
 for package in "$@"; do case $package in *postgis*) postgis=1;; esac; done
 if [ -n "$postgis" ]; then
-    # No cluster "main" may be made: this project brings its own.
+    # Without a cluster "main": this project creates its own.
     get postgresql-common
     if [ ! -e "$cluster" ]; then
         made_cluster=1
@@ -52,7 +52,7 @@ if [ -n "$postgis" ]; then
     fi
 fi
 get "$@"
-# A Redis that came with us must not start at the next boot either.
+# A Redis that this script installed must not start at the next boot either.
 if [ -z "$had_redis" ] && command -v update-rc.d > /dev/null; then
     for package in "$@"; do
         if [ "$package" = redis-server ]; then update-rc.d redis-server disable > /dev/null 2>&1 || true; fi
@@ -77,9 +77,9 @@ def ensure_stores(want_postgres: bool = True, want_redis: bool = True) -> None:
         return
     install(missing)
     if (want_postgres and not postgres.installed_versions()) or (want_redis and not redis.server()):
-        raise StepFailed(
-            "the packages are installed, but their programs are not where Debian puts them",
-            "see `dpkg -L postgresql-common redis-server`; both must be the distribution's own packages.",
+        raise SetupFailed(
+            "the packages are installed, but their programs are not in the folders that Debian uses",
+            "look at `dpkg -L postgresql-common redis-server`; both must be the distribution's own packages.",
         )
 
 
@@ -87,7 +87,7 @@ def ensure_venv_module() -> None:
     if importlib.util.find_spec("ensurepip") and importlib.util.find_spec("venv"):
         return
     if not sys.executable.startswith("/usr/bin/"):
-        raise StepFailed(
+        raise SetupFailed(
             f"{sys.executable} cannot make virtual environments: it was built without ensurepip",
             "run this script with the distribution's Python: /usr/bin/python3 " + " ".join(map(shlex.quote, sys.argv)),
         )
@@ -96,47 +96,47 @@ def ensure_venv_module() -> None:
 
 
 def install(missing: list[str]) -> None:
-    """`missing` names what is needed; which package brings it is the distribution's affair."""
+    """`missing` holds this project's names; `_package_names` finds the packages of the distribution."""
     if shutil.which("apt-get") is None:
-        raise StepFailed(
+        raise SetupFailed(
             f"{' and '.join(missing)} not found, and this machine has no apt",
             "install PostgreSQL, PostGIS and Redis by hand, or set DATABASE_URL and REDIS_URL to servers that exist.",
         )
-    root = _as_root()
+    root = _root_prefix()
     say(f"{' and '.join(missing)} … installing from the system's packages, without starting any service")
     names = _package_names(missing)
     if len(names) < len(missing):
-        run([*root, "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300", "update"], **_failing("apt-get update"))
+        run([*root, "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300", "update"], **_failure("apt-get update"))
         names = _package_names(missing)
     if len(names) < len(missing):
-        raise StepFailed(
+        raise SetupFailed(
             f"apt knows no package for {' and '.join(missing)}",
             "enable the distribution's main (on Ubuntu also universe) repository, then start again.",
         )
     command = [*root, "sh", "-c", INSTALL, "install", *names]
     try:
-        # Half a dpkg run is worse than a late Ctrl-C.
-        run(command, may_stop=False, **_failing("apt-get install"))
-    except StepFailed:
-        # Lists that are too old name files that are gone.
-        run([*root, "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300", "update"], **_failing("apt-get update"))
-        run(command, may_stop=False, **_failing("apt-get install " + " ".join(names)))
+        # An interrupted dpkg run is worse than a delayed Ctrl-C.
+        run(command, may_stop=False, **_failure("apt-get install"))
+    except SetupFailed:
+        # Old package lists name files that the mirror no longer has.
+        run([*root, "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300", "update"], **_failure("apt-get update"))
+        run(command, may_stop=False, **_failure("apt-get install " + " ".join(names)))
 
 
-def _failing(what: str) -> dict[str, str]:
+def _failure(what: str) -> dict[str, str]:
     return {
-        "failing": f"{what} did not work",
-        "advice": "see that the package mirror can be reached and that no other apt is running, then start again.",
+        "failure": f"{what} failed",
+        "advice": "check that the package mirror can be reached and that no other apt is running, then start again.",
     }
 
 
-def _as_root() -> list[str]:
+def _root_prefix() -> list[str]:
     if os.geteuid() == 0:
         return []
     allowed = ["sudo", "-n", "true"]
     if shutil.which("sudo") and subprocess.run(allowed, capture_output=True, check=False).returncode == 0:
         return ["sudo", "-n"]
-    raise StepFailed(
+    raise SetupFailed(
         "system packages are missing, and this user may not install them",
         f"run this once: sudo {shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'scripts' / 'run'))} --packages",
     )

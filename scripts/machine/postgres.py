@@ -12,13 +12,13 @@ from pathlib import Path
 
 from machine import processes
 from machine.account import Account
-from machine.steps import StepFailed, Stopped, interrupts, run, say, tail
+from machine.steps import SetupFailed, Stopped, interrupts, run, say, tail
 
 LIBRARIES = Path("/usr/lib/postgresql")
 EXTENSIONS = "/usr/share/postgresql/{version}/extension/postgis.control"
-ADVICE = "read the log named above; if the data is of no value, delete the folder and start again."
+ADVICE = "read the log that is named above; if you do not need the data, delete the folder and start again."
 
-# Variables such as PGPORT or PGDATA of the caller must not steer the private server.
+# The caller's variables, such as PGPORT or PGDATA, must not affect the private server.
 CLEAN_ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "HOME": "/"}
 
 SETTINGS = {
@@ -31,13 +31,13 @@ SETTINGS = {
     "log_timezone": "UTC",
     "log_min_duration_statement": "1s",
 }
-# For data that is thrown away at the end.
-CARELESS = {
+# For data that is deleted at the end.
+NOT_DURABLE = {
     "fsync": "off",
     "full_page_writes": "off",
     "synchronous_commit": "off",
     "max_connections": "400",
-    # Tests open many connections, and each would load the library again: 10 ms of processor time.
+    # Tests open many connections, and without this each loads the library again: 10 ms of processor time.
     "shared_preload_libraries": "postgis-3",
 }
 
@@ -72,14 +72,14 @@ class Postgres:
 
     @property
     def version(self) -> int:
-        made_by = self.data / "PG_VERSION"
+        version_file = self.data / "PG_VERSION"
         versions = installed_versions()
-        if not made_by.exists():
+        if not version_file.exists():
             return versions[0]
-        version = int(made_by.read_text())
+        version = int(version_file.read_text())
         if version not in versions:
-            raise StepFailed(
-                f"{self.data} was made by PostgreSQL {version}, which is not installed",
+            raise SetupFailed(
+                f"{self.data} was created by PostgreSQL {version}, which is not installed",
                 f"install it: apt-get install postgresql-{version}-postgis-3",
             )
         return version
@@ -88,31 +88,31 @@ class Postgres:
         return str(LIBRARIES / str(self.version) / "bin" / name)
 
     def create(self, user: str, password: str, database: str, superuser: bool = False) -> bool:
-        """Make the data folder unless there is one; False when there is. Complete or not there at all."""
+        """Creates the data folder; False if it exists already. An interrupted creation leaves no data folder."""
         self.account.folder(self.folder)
         if self.data.exists():
             return False
         self._remove_unfinished()
-        # A name of its own: an initdb whose start was killed may still be busy in another one.
-        fresh = self.folder / f"unfinished-{os.getpid()}-{time.time_ns()}"
+        # A unique name, because the initdb of a killed start may still write to its own folder.
+        unfinished = self.folder / f"unfinished-{os.getpid()}-{time.time_ns()}"
         options = ["--username=postgres", "--encoding=UTF8", "--locale=C.UTF-8", "--auth=trust", "--no-instructions"]
         if self.settings.get("fsync") == "off":
             options.append("--no-sync")
-        self._tool([self.program("initdb"), f"--pgdata={fresh}", *options], "initdb did not work")
-        # Nobody has logged in yet, and from here on nobody does without a password.
-        (fresh / "pg_hba.conf").write_text("host all all 127.0.0.1/32 scram-sha-256\n")
-        with (fresh / "postgresql.conf").open("a") as main:
+        self._run([self.program("initdb"), f"--pgdata={unfinished}", *options], "initdb failed")
+        # No login was possible before, and from here on every login needs a password.
+        (unfinished / "pg_hba.conf").write_text("host all all 127.0.0.1/32 scram-sha-256\n")
+        with (unfinished / "postgresql.conf").open("a") as main:
             main.write("\ninclude 'yaninda.conf'\n")
-        self._write_settings(fresh, port=1)
+        self._write_settings(unfinished, port=1)
         rights = "SUPERUSER LOGIN" if superuser else "LOGIN"
-        self._single_user(fresh, "template1", f"CREATE ROLE {user} {rights} PASSWORD '{password}'")
-        self._single_user(fresh, "template1", f"CREATE DATABASE {database} OWNER {user}")
-        self._single_user(fresh, database, "CREATE EXTENSION postgis")
-        fresh.rename(self.data)
+        self._run_single_user(unfinished, "template1", f"CREATE ROLE {user} {rights} PASSWORD '{password}'")
+        self._run_single_user(unfinished, "template1", f"CREATE DATABASE {database} OWNER {user}")
+        self._run_single_user(unfinished, database, "CREATE EXTENSION postgis")
+        unfinished.rename(self.data)
         return True
 
     def change_password(self, user: str, password: str) -> None:
-        self._single_user(self.data, "template1", f"ALTER ROLE {user} PASSWORD '{password}'")
+        self._run_single_user(self.data, "template1", f"ALTER ROLE {user} PASSWORD '{password}'")
 
     def start(self, port: int) -> None:
         self.end_leftovers()
@@ -131,14 +131,16 @@ class Postgres:
         self.end_leftovers()
 
     def end_leftovers(self) -> None:
-        """Stop what a killed start left running, and forget a pid file that points at nobody or at a stranger."""
+        """Stops the processes of a killed start, and removes its pid file, whose pid may belong to another process
+        now."""
         if not self.data.exists():
             return
         if pids := processes.running_in(self.data, "postgres"):
             say("PostgreSQL is still running from a start that was killed: stopping it first")
-            # Backends whose postmaster is gone end by themselves; they only take SIGINT for "cancel the query".
-            parents = [pid for pid in pids if pid == self._pid_in_file()]
-            processes.end_strangers(parents, FAST_SHUTDOWN[:1])
+            # Only the postmaster gets SIGINT, because for a backend it means "cancel the query". Backends without a
+            # postmaster end by themselves.
+            postmasters = [pid for pid in pids if pid == self._pid_in_file()]
+            processes.end_strangers(postmasters, FAST_SHUTDOWN[:1])
             processes.end_strangers(processes.running_in(self.data, "postgres"), FAST_SHUTDOWN[1:])
         (self.data / "postmaster.pid").unlink(missing_ok=True)
 
@@ -149,15 +151,15 @@ class Postgres:
     def _wait_until_ready(self, patience_s: float = 300.0) -> None:
         assert self.process is not None
         started = time.monotonic()
-        told = False
+        has_reported = False
         while not self._is_ready():
             interrupts.check()
             waited_s = time.monotonic() - started
             if self.process.poll() is not None or waited_s > patience_s:
-                raise StepFailed(f"PostgreSQL did not start; {self.log} ends with\n{tail(self.log)}", ADVICE)
-            if waited_s > 5 and not told:
-                told = True
-                say("PostgreSQL is putting its data in order after a power cut, which can take a minute")
+                raise SetupFailed(f"PostgreSQL did not start; {self.log} ends with\n{tail(self.log)}", ADVICE)
+            if waited_s > 5 and not has_reported:
+                has_reported = True
+                say("PostgreSQL is still starting; after a power cut it repairs its data, which can take a minute")
             time.sleep(0.02)
 
     def _is_ready(self) -> bool:
@@ -184,21 +186,21 @@ class Postgres:
         path.write_text("".join(f"{name} = '{value}'\n" for name, value in settings.items()))
         self.account.own(path, 0o600)
 
-    def _single_user(self, data: Path, database: str, statement: str) -> None:
+    def _run_single_user(self, data: Path, database: str, statement: str) -> None:
         command = [self.program("postgres"), "--single", "-D", str(data), database]
-        printed = self._tool(command, "PostgreSQL did not start", statement + "\n")
-        # The exit code says nothing about the statement.
+        printed = self._run(command, "PostgreSQL did not start", statement + "\n")
+        # The exit code does not show whether the statement failed.
         if problem := re.search(r"^.*\b(?:ERROR|FATAL|PANIC):.*$", printed, re.MULTILINE):
-            raise StepFailed(f"PostgreSQL refused a set-up statement: {problem[0].replace(statement, '…')}", ADVICE)
+            raise SetupFailed(f"PostgreSQL refused a set-up statement: {problem[0].replace(statement, '…')}", ADVICE)
 
     def _remove_unfinished(self) -> None:
         for folder in self.folder.glob("unfinished-*"):
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _tool(self, command: list[str], failing: str, text: str = "") -> str:
+    def _run(self, command: list[str], failure: str, text: str = "") -> str:
         try:
             command = [*self.account.prefix, *command]
-            return run(command, failing=failing, advice=ADVICE, text=text, env=CLEAN_ENVIRONMENT, cwd="/")
+            return run(command, failure=failure, advice=ADVICE, text=text, env=CLEAN_ENVIRONMENT, cwd="/")
         except Stopped:
             self._remove_unfinished()
             raise

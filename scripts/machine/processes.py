@@ -1,4 +1,4 @@
-"""Child processes in sessions of their own, and those that an earlier, killed start left behind."""
+"""Child processes in their own sessions, and processes that an earlier, killed start left behind."""
 
 import contextlib
 import os
@@ -15,7 +15,8 @@ Escalation = Sequence[tuple[signal.Signals, float]]
 def spawn(
     command: Sequence[str], *, env: Mapping[str, str], cwd: Path | str, log: Path | None
 ) -> "subprocess.Popen[bytes]":
-    """Start a child that Ctrl-C in the terminal does not reach: we decide who stops when."""
+    """Starts a child in its own session. Ctrl-C in the terminal does not reach it, so the caller stops its children in
+    the right order."""
     with contextlib.ExitStack() as stack:
         output = stack.enter_context(log.open("ab")) if log else None
         return subprocess.Popen(
@@ -30,19 +31,19 @@ def spawn(
 
 
 def end(process: "subprocess.Popen[bytes]", escalation: Escalation) -> bool:
-    """Send one signal after the other until the child is gone; True when the first one was enough."""
-    for step, (number, patience_s) in enumerate(escalation):
+    """Sends one signal after the other until the child has ended; True if the first signal was enough."""
+    for index, (number, patience_s) in enumerate(escalation):
         if process.poll() is None:
             process.send_signal(number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=patience_s)
-            return step == 0
+            return index == 0
     process.wait()
     return False
 
 
 def running_in(folder: Path, name: str) -> list[int]:
-    """Processes called `name` whose working directory is `folder`: unlike a pid file this cannot be stale."""
+    """Processes called `name` whose working directory is `folder`. Unlike a pid file, this cannot be stale."""
     wanted = str(folder.resolve())
     found: list[int] = []
     for entry in Path("/proc").iterdir():
@@ -55,7 +56,7 @@ def running_in(folder: Path, name: str) -> list[int]:
 
 
 def running_with(variable: str, value: str) -> list[int]:
-    """Processes of this user whose environment was started with `variable=value`."""
+    """Processes of this user that were started with `variable=value` in their environment."""
     wanted = f"{variable}={value}".encode()
     found: list[int] = []
     for entry in Path("/proc").iterdir():

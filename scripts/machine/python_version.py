@@ -1,4 +1,4 @@
-"""Written so that any Python 3 can read it: it finds one that is new enough for the rest."""
+"""Restarts the script under Python 3.11 or newer. This module itself works in any Python 3."""
 
 import os
 import shutil
@@ -15,5 +15,5 @@ def require():
     sys.exit(
         "This needs Python 3.11 or newer, and python3 here is "
         + sys.version.split()[0]
-        + ". What to do: install it, for example with `apt-get install python3.11`."
+        + ". What to do: install a newer one, for example with `apt-get install python3.11`."
     )

@@ -13,9 +13,9 @@ from pathlib import Path
 from machine import processes
 from machine.account import Account
 from machine.postgres import CLEAN_ENVIRONMENT
-from machine.steps import StepFailed, interrupts, say, tail
+from machine.steps import SetupFailed, interrupts, say, tail
 
-ADVICE = "read the log named above; Redis holds nothing that cannot be rebuilt, so its folder may be deleted."
+ADVICE = "read the log that is named above; you may delete the folder, because all data of Redis can be rebuilt."
 SHUTDOWN = ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0))
 
 CONFIGURATION = """\
@@ -59,10 +59,10 @@ class Redis:
         self._write_configuration(port, password)
         self._spawn()
         if not self._wait_until_ready(port, password):
-            self._set_broken_file_aside()
+            self._move_broken_files()
             self._spawn()
             if not self._wait_until_ready(port, password):
-                raise StepFailed(f"Redis did not start; {self.log} ends with\n{tail(self.log)}", ADVICE)
+                raise SetupFailed(f"Redis did not start; {self.log} ends with\n{tail(self.log)}", ADVICE)
 
     def start_again(self) -> None:
         self.end_leftovers()
@@ -105,19 +105,19 @@ class Redis:
             if self.process.poll() is not None:
                 return False
             if time.monotonic() > until:
-                raise StepFailed(f"Redis did not answer; {self.log} ends with\n{tail(self.log)}", ADVICE)
+                raise SetupFailed(f"Redis did not answer; {self.log} ends with\n{tail(self.log)}", ADVICE)
             time.sleep(0.02)
         return True
 
-    def _set_broken_file_aside(self) -> None:
-        """Everything in Redis is rebuilt from PostgreSQL, so an unreadable file must not keep the service down."""
-        saved = [path for path in self.folder.iterdir() if path.name.startswith(("appendonly", "dump.rdb"))]
-        if not saved:
+    def _move_broken_files(self) -> None:
+        """Everything in Redis is rebuilt from PostgreSQL, so an unreadable file must not stop the service."""
+        broken = [path for path in self.folder.iterdir() if path.name.startswith(("appendonly", "dump.rdb"))]
+        if not broken:
             return
-        aside = self.account.folder(self.folder / f"broken-{int(time.time())}")
-        say(f"Redis cannot read its file: moved it to {aside}, its content is rebuilt from PostgreSQL")
-        for path in saved:
-            path.rename(aside / path.name)
+        folder = self.account.folder(self.folder / f"broken-{int(time.time())}")
+        say(f"Redis cannot read its file: moving it to {folder}; the data is rebuilt from PostgreSQL")
+        for path in broken:
+            path.rename(folder / path.name)
 
 
 def _answers(port: int, password: str) -> bool:

@@ -1,4 +1,4 @@
-"""One running copy of the service in a folder: private stores, the supervised roles, and an orderly end."""
+"""One running copy of the service in a folder: starts private stores and the roles, and stops them in order."""
 
 import contextlib
 import fcntl
@@ -18,7 +18,7 @@ from machine.account import store_account
 from machine.environment import Store
 from machine.postgres import Postgres
 from machine.redis import Redis
-from machine.steps import ROOT, StepFailed, interrupts, run, say
+from machine.steps import ROOT, SetupFailed, interrupts, run, say
 
 MARK = "YANINDA_COPY"
 DEFAULT_PORT = "8080"
@@ -57,12 +57,12 @@ class RunningCopy:
             virtualenv.ensure(virtualenv.RUNTIME)
             interrupts.check()
             self._start_stores()
-            self._app("migrate", "Migrations", "the database could not be migrated")
+            self._run_command("migrate", "Migrations", "the database could not be migrated")
             if not self.options.empty:
-                self._app("demo", "Demo neighbourhood", "the demo neighbourhood could not be loaded")
+                self._run_command("demo", "Demo neighbourhood", "the demo neighbourhood could not be loaded")
             self._start_serve()
             self._wait_until_ready()
-            self._tell_what_to_open()
+            self._print_addresses()
             self._keep_running()
             return 0
         finally:
@@ -73,7 +73,7 @@ class RunningCopy:
         for folder in (self.folder, self.logs):
             if not folder.exists():
                 folder.mkdir(parents=True)
-                # Whatever the umask: the stores' user has to get to its folder inside. Secret files have mode 600.
+                # Regardless of the umask, the stores' user must reach its folder inside. Secret files have mode 600.
                 folder.chmod(0o700 if folder == self.logs else 0o755)
 
     def _lock(self) -> int:
@@ -83,7 +83,7 @@ class RunningCopy:
         except BlockingIOError:
             pid = os.read(lock, 20).decode().strip() or "unknown"
             os.close(lock)
-            raise StepFailed(
+            raise SetupFailed(
                 f"a copy is already running in {self.folder} (process {pid})",
                 f"stop it with Ctrl-C there or `kill {pid}`, or start another one: scripts/run --dir … --port …",
             ) from None
@@ -113,16 +113,16 @@ class RunningCopy:
             self.redis = Redis(self.folder / "redis", account, self._log("redis"))
             kept["REDIS_URL"] = self._start_redis(self.redis, kept.get("REDIS_URL")).redis_url
         environment.write(self.env_file, kept, given)
-        # PATH and the like, then the file, then whatever setting this start was given.
+        # Later values win: variables such as PATH, then the file, then the settings given to this start.
         self.env = {**os.environ, **kept, **given, MARK: str(self.folder)}
 
     def _given(self) -> dict[str, str]:
-        """Settings in the environment of this start. The names are the service's own."""
+        """The settings in the environment of this start. The service itself lists their names."""
         code = "from app.settings.settings import Settings; print(*Settings.model_fields)"
         printed = run(
             [str(virtualenv.PYTHON), "-c", code],
-            failing="the settings of the service could not be read",
-            advice="see whether app/settings is as it was committed (`git status`), then start again.",
+            failure="the settings of the service could not be read",
+            advice="check that app/settings is as it was committed (`git status`), then start again.",
         )
         names = [name.upper() for name in printed.split()]
         given = {name: os.environ[name] for name in names if os.environ.get(name, "").strip()}
@@ -133,9 +133,9 @@ class RunningCopy:
     def _check_port(self, values: dict[str, str]) -> None:
         port, host = values["PORT"], values.get("HOST", "127.0.0.1")
         if not port.isdigit() or not 1 <= int(port) <= 65535:
-            raise StepFailed(f"{port} is not a port", "choose a number from 1 to 65535 with --port.")
+            raise SetupFailed(f"{port} is not a port", "choose a number from 1 to 65535 with --port.")
         if not processes.is_free(int(port), host):
-            raise StepFailed(f"port {port} of {host} is taken", "choose another one: scripts/run --port 8081.")
+            raise SetupFailed(f"port {port} of {host} is taken", "choose another one: scripts/run --port 8081.")
 
     def _start_postgres(self, postgres: Postgres, known: str | None) -> Store:
         store = environment.store_from(known)
@@ -143,12 +143,12 @@ class RunningCopy:
         if store is None or not postgres.data.exists():
             store = environment.new_store()
             created = not postgres.data.exists()
-            say("PostgreSQL … " + ("making a database of its own" if created else "setting a new password"))
+            say("PostgreSQL … " + ("creating a private database" if created else "setting a new password"))
             postgres.end_leftovers()
             if not postgres.create(environment.ROLE, store.password, environment.DATABASE):
                 postgres.change_password(environment.ROLE, store.password)
         postgres.end_leftovers()
-        # Written before the server starts: a power cut from here on finds the password.
+        # Written before the server starts, so that a power cut from here on does not lose the password.
         store = store.with_free_port()
         self._remember("DATABASE_URL", store.database_url)
         postgres.start(store.port)
@@ -172,12 +172,12 @@ class RunningCopy:
             path.replace(path.with_suffix(".log.1"))
         return path
 
-    def _app(self, command: str, title: str, failing: str) -> None:
+    def _run_command(self, command: str, title: str, failure: str) -> None:
         say(f"{title} … python -m app {command}")
         run(
             [str(virtualenv.PYTHON), "-m", "app", command],
-            failing=failing,
-            advice=f"read the lines above, mend what they name, then start again ({self.logs} has the stores' side).",
+            failure=failure,
+            advice=f"read the lines above, fix the cause, then start again; the logs of the stores are in {self.logs}.",
             env=self.env,
         )
 
@@ -191,13 +191,13 @@ class RunningCopy:
         while not self._is_ready():
             interrupts.check()
             if self.serve is None or self.serve.poll() is not None:
-                raise StepFailed(
+                raise SetupFailed(
                     "the service ended while it started", "read its last lines above; they name the reason."
                 )
             if time.monotonic() > until:
-                raise StepFailed(
+                raise SetupFailed(
                     f"{self._url()}/readyz did not say 200 within {READY_WITHIN_S:.0f} s",
-                    f"see what is missing: curl {self._url()}/readyz while it starts; the lines above name the reason.",
+                    f"look at `curl {self._url()}/readyz` while it starts; the lines above name the reason.",
                 )
             time.sleep(0.05)
 
@@ -220,7 +220,7 @@ class RunningCopy:
         host, port = self._address()
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
-    def _tell_what_to_open(self) -> None:
+    def _print_addresses(self) -> None:
         default = self.folder == ROOT / ".run"
         app = "scripts/app" if default else f"scripts/app --dir {shlex.quote(str(self.folder))}"
         say(f"Ready: {self._url()}")
@@ -239,7 +239,7 @@ class RunningCopy:
     def _keep_running(self) -> None:
         while not interrupts.count:
             if self.serve is not None and self.serve.poll() is not None:
-                self._again("serve", "The supervisor", self._start_serve_again)
+                self._restart("serve", "The supervisor", self._start_serve_again)
             if self.postgres and self.postgres.process and self.postgres.process.poll() is not None:
                 self._store_ended("postgres", "PostgreSQL", self.postgres)
             if self.redis and self.redis.process and self.redis.process.poll() is not None:
@@ -249,11 +249,11 @@ class RunningCopy:
     def _store_ended(self, key: str, title: str, store: Postgres | Redis) -> None:
         assert store.process is not None
         if store.process.returncode == 0:
-            # Somebody shut it down on purpose, perhaps to see what happens without it.
+            # It was shut down on purpose, perhaps to test the service without it.
             say(f"{title} was shut down; it stays down until the next start")
             store.process = None
         else:
-            self._again(key, title, store.start_again)
+            self._restart(key, title, store.start_again)
 
     def _start_serve_again(self) -> None:
         processes.end_strangers(
@@ -261,8 +261,8 @@ class RunningCopy:
         )
         self._start_serve()
 
-    def _again(self, key: str, title: str, start: Callable[[], None]) -> None:
-        """At once, then with growing pauses while it dies quickly."""
+    def _restart(self, key: str, title: str, start: Callable[[], None]) -> None:
+        """Starts it again after 0.2 s. Each death within 60 s of the one before doubles the pause, up to 10 s."""
         deaths, last = self.restarts.get(key, (0, 0.0))
         deaths = deaths + 1 if time.monotonic() - last < 60 else 0
         self.restarts[key] = (deaths, time.monotonic())
@@ -277,11 +277,11 @@ class RunningCopy:
     # Stopping ---------------------------------------------------------------------------------------------------
 
     def _stop(self) -> None:
-        """Roles first, stores when the last role is done with them. Nothing in here can be interrupted."""
+        """Stops the roles first, and the stores after the last role has ended. No signal interrupts this."""
         if self.serve is not None and self.serve.poll() is None:
             say("Draining the roles (Ctrl-C again: without waiting for them)")
             interrupts.count = max(interrupts.count, 1)
-            interrupts.hurried = self._hurry
+            interrupts.on_next_signal = self._hurry
             clean = processes.end(self.serve, ((signal.SIGTERM, self._drain_s()), (signal.SIGKILL, 5.0)))
             say(
                 "Roles … drained"

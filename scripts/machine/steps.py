@@ -1,4 +1,4 @@
-"""Saying what happens, failing with advice, and being stopped without losing track of a child process."""
+"""Shared by all scripts: progress output, failures with advice, and stopping without leaving a child process behind."""
 
 import contextlib
 import os
@@ -13,8 +13,8 @@ from types import FrameType
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class StepFailed(Exception):
-    """A step that did not work, and one sentence on what to do about it."""
+class SetupFailed(Exception):
+    """An operation of a script has failed. `advice` is one sentence that says what to do."""
 
     def __init__(self, what: str, advice: str) -> None:
         super().__init__(what)
@@ -23,15 +23,16 @@ class StepFailed(Exception):
 
 
 class Stopped(Exception):
-    """Somebody pressed Ctrl-C or sent SIGTERM."""
+    """The user pressed Ctrl-C, or the script got SIGTERM."""
 
 
 class Interrupts:
-    """Signals are only counted. An exception out of a handler could lose a store that was just being started."""
+    """Only counts signals. An exception from a handler could interrupt the start of a store, which would keep running
+    without being known to the script."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.hurried: Callable[[], None] | None = None
+        self.on_next_signal: Callable[[], None] | None = None
 
     def install(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -39,8 +40,8 @@ class Interrupts:
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
         self.count += 1
-        if self.count > 1 and self.hurried is not None:
-            self.hurried()
+        if self.count > 1 and self.on_next_signal is not None:
+            self.on_next_signal()
 
     def check(self) -> None:
         if self.count:
@@ -51,7 +52,7 @@ interrupts = Interrupts()
 
 
 def say(text: str) -> None:
-    # A reader that went away (`scripts/run | head`) must not keep the stores from being stopped.
+    # The stores must be stopped even if the reader of the output has ended, as in `scripts/run | head`.
     with contextlib.suppress(OSError, ValueError):
         print(f"==> {text}", file=sys.stderr, flush=True)
 
@@ -67,7 +68,7 @@ def tail(log: Path, lines: int = 15) -> str:
 def run(
     command: Sequence[str],
     *,
-    failing: str,
+    failure: str,
     advice: str,
     text: str = "",
     env: Mapping[str, str] | None = None,
@@ -75,14 +76,15 @@ def run(
     may_stop: bool = True,
     shown: bool = False,
 ) -> str:
-    """Run a tool to its end and return what it printed; Ctrl-C reaches it only through us."""
-    with tempfile.TemporaryFile() as given, tempfile.NamedTemporaryFile() as output:
-        given.write(text.encode())
-        given.seek(0)
+    """Runs a command to its end and returns its output. Its session is its own, so Ctrl-C reaches it only through
+    `wait_for`."""
+    with tempfile.TemporaryFile() as stdin, tempfile.NamedTemporaryFile() as output:
+        stdin.write(text.encode())
+        stdin.seek(0)
         try:
             process = subprocess.Popen(
                 command,
-                stdin=given,
+                stdin=stdin,
                 stdout=None if shown else output,
                 stderr=None if shown else subprocess.STDOUT,
                 env=env,
@@ -90,12 +92,12 @@ def run(
                 start_new_session=True,
             )
         except OSError as error:
-            raise StepFailed(f"{failing}: {error}", advice) from None
+            raise SetupFailed(f"{failure}: {error}", advice) from None
         wait_for(process, may_stop)
         printed = Path(output.name).read_text(errors="replace")
         if process.returncode != 0:
             details = tail(Path(output.name))
-            raise StepFailed(f"{failing} (exit code {process.returncode})\n{details}".rstrip(), advice)
+            raise SetupFailed(f"{failure} (exit code {process.returncode})\n{details}".rstrip(), advice)
     return printed
 
 
@@ -114,13 +116,13 @@ def wait_for(process: "subprocess.Popen[bytes]", may_stop: bool) -> None:
 
 
 def main_with_advice(work: Callable[[], int]) -> int:
-    """Run a script; whatever goes wrong ends with one sentence on what to do."""
+    """Runs a script and returns its exit code. After a failure it prints one sentence that says what to do."""
     try:
         return work()
     except Stopped:
         say("Stopped.")
         return 130
-    except StepFailed as failure:
+    except SetupFailed as failure:
         say(f"FAILED: {failure.what}")
         say(f"What to do: {failure.advice}")
     except PermissionError as error:
@@ -128,5 +130,5 @@ def main_with_advice(work: Callable[[], int]) -> int:
         say("What to do: use a folder that this user may write (--dir), or run as the user it belongs to.")
     except OSError as error:
         say(f"FAILED: {error}")
-        say("What to do: see whether the disk is full and the folder can be written, then start again.")
+        say("What to do: check that the disk is not full and the folder can be written, then start again.")
     return 1

@@ -1,4 +1,4 @@
-"""A PostgreSQL and a Redis for tests: careless about power cuts, gone without a trace afterwards."""
+"""A PostgreSQL and a Redis for tests. They do not survive a power cut, and are deleted at the end."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from machine import packages, processes
 from machine.account import store_account
-from machine.postgres import CARELESS, Postgres
+from machine.postgres import NOT_DURABLE, Postgres
 from machine.redis import Redis
 from machine.steps import say
 
@@ -30,10 +30,10 @@ def stores() -> Iterator[Addresses]:
     packages.ensure_stores()
     with folder(PREFIX) as home:
         account = store_account(home)
-        postgres = Postgres(home / "postgres", account, home / "postgres.log", settings=CARELESS)
+        postgres = Postgres(home / "postgres", account, home / "postgres.log", settings=NOT_DURABLE)
         redis = Redis(home / "redis", account, home / "redis.log", durable=False, databases=64)
         try:
-            say("Test stores … starting a PostgreSQL and a Redis of their own")
+            say("Test stores … starting a private PostgreSQL and Redis")
             yield start(postgres, redis, "tester")
         finally:
             redis.stop()
@@ -41,7 +41,7 @@ def stores() -> Iterator[Addresses]:
 
 
 def start(postgres: Postgres, redis: Redis, user: str) -> Addresses:
-    """New ones, on free ports and with a password that nobody knows."""
+    """Creates and starts both on free ports, with a random password."""
     password = secrets.token_urlsafe(18)
     postgres.create(user, password, "maintenance", superuser=True)
     postgres_port, redis_port = processes.free_port(), processes.free_port()
@@ -57,24 +57,24 @@ def start(postgres: Postgres, redis: Redis, user: str) -> Addresses:
 def folder(
     prefix: str, end_processes: Callable[[Path], None] = lambda _: None, *, keep: bool = False
 ) -> Iterator[Path]:
-    """A folder for stores, gone at the end. What killed owners of such folders left behind goes first: the processes
-    that `end_processes` finds by a folder, then stores that run in it."""
+    """A folder for stores, deleted at the end. First it cleans up after owners of such folders that were killed: for
+    each folder, `end_processes` ends the processes that use it, then the stores in it are stopped."""
     _sweep(prefix, end_processes)
-    made = Path(tempfile.mkdtemp(prefix=prefix))
-    made.chmod(0o711)
-    lock = os.open(made, os.O_RDONLY)
+    created = Path(tempfile.mkdtemp(prefix=prefix))
+    created.chmod(0o711)
+    lock = os.open(created, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
-        yield made
+        yield created
     finally:
-        end_processes(made)
+        end_processes(created)
         if not keep:
-            shutil.rmtree(made, ignore_errors=True)
-        os.close(lock)  # Silently: the last line a test run prints is the one that counts the tests.
+            shutil.rmtree(created, ignore_errors=True)
+        os.close(lock)  # Without a message: the last line of a test run has to be the number of tests.
 
 
 def _sweep(prefix: str, end_processes: Callable[[Path], None]) -> None:
-    """One that is still in use is locked by its owner."""
+    """Skips folders that are in use: their owners hold a lock."""
     for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         if left.is_symlink() or not left.is_dir() or left.stat().st_uid != os.geteuid():
             continue
@@ -87,8 +87,8 @@ def _sweep(prefix: str, end_processes: Callable[[Path], None]) -> None:
             account = store_account(left)
             end_processes(left)
             Postgres(left / "postgres", account, left / "postgres.log").end_leftovers()
-            for one in left.glob("redis*/"):
-                Redis(one, account, left / "redis.log").end_leftovers()
+            for redis_folder in left.glob("redis*/"):
+                Redis(redis_folder, account, left / "redis.log").end_leftovers()
             shutil.rmtree(left, ignore_errors=True)
         finally:
             os.close(descriptor)

@@ -1,4 +1,4 @@
-"""The virtual environment beside the code, made from a lock file and remembered by that file's hash."""
+"""The virtual environment in `.venv`, installed from a lock file. A stamp file holds the hash of that lock file."""
 
 import fcntl
 import hashlib
@@ -28,24 +28,24 @@ def ensure(lock: str) -> None:
         if _is_installed(lock):
             return
         if not _works():
-            _make()
+            _create()
         say(f"Python packages of {lock} … installing into .venv, which takes a minute or two")
         STAMP.unlink(missing_ok=True)
         run(
             [str(PYTHON), "-m", "pip", "install", "--quiet", "--no-input", "--require-hashes", "-r", str(ROOT / lock)],
-            failing="pip could not install the packages",
-            advice="see that this machine reaches its package index (`pip config list` shows which), then start again.",
+            failure="pip could not install the packages",
+            advice="check that this machine reaches its package index (see `pip config list`), then start again.",
         )
-        _remember(lock)
+        _write_stamp(lock)
 
 
-def _make() -> None:
-    say(f"Virtual environment .venv … making it with Python {sys.version.split()[0]}")
+def _create() -> None:
+    say(f"Virtual environment .venv … creating it with Python {sys.version.split()[0]}")
     packages.ensure_venv_module()
     run(
         [sys.executable, "-m", "venv", "--clear", str(FOLDER)],
-        failing="the virtual environment could not be made",
-        advice=f"see that {ROOT} can be written and has space, delete .venv there, then start again.",
+        failure="the virtual environment could not be created",
+        advice=f"check that {ROOT} can be written and has space, delete .venv there, then start again.",
     )
 
 
@@ -64,8 +64,8 @@ def _is_installed(lock: str) -> bool:
         return False
 
 
-def _remember(lock: str) -> None:
-    # The development lock contains the runtime lock, pin for pin.
+def _write_stamp(lock: str) -> None:
+    # The development lock contains all pins of the runtime lock.
     locks = [RUNTIME, DEVELOPMENT] if lock == DEVELOPMENT else [RUNTIME]
     STAMP.write_text(json.dumps({name: _hash(name) for name in locks}))
 
@@ -76,7 +76,7 @@ def _hash(lock: str) -> str:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Two copies started together in a fresh clone must not both fill .venv."""
+    """Two copies that start together in a new clone must not install into .venv at the same time."""
     descriptor = os.open(ROOT, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
