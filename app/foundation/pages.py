@@ -18,8 +18,8 @@ class Page(Generic[Item]):
 
 
 def page_of(rows: Sequence[Any], limit: int, show: Callable[[Any], Item]) -> Page[Item]:
-    """The first `limit` rows. The query has to ask for one row more: if it exists there is a next page, and the last id
-    shown is its cursor."""
+    """The first `limit` rows. The query has to ask for one row more. If that row exists there is a next page, whose
+    cursor is the last id shown."""
     items = [show(row) for row in rows[:limit]]
     return Page(items, str(_id(items[-1])) if len(rows) > limit else None)
 

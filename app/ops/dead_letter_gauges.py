@@ -33,4 +33,4 @@ class DeadLetterGauges(Collector):
             return []
 
     def _metric(self, number: int) -> Metric:
-        return GaugeMetricFamily("yaninda_dead_letters_open", "Dead letters that are open.", number)
+        return GaugeMetricFamily("yaninda_dead_letters_open", "Open dead letters.", number)

@@ -42,7 +42,7 @@ def _plan(body: NewActionBody) -> int | str:
         raise InvalidValue("variables", problem)
     plans = [plan for plan in (body.action_plan_id, body.plan_key) if plan is not None]
     if len(plans) != 1:
-        raise InvalidValue("actionPlanId", "is what is requested for, or else planKey: one of the two")
+        raise InvalidValue("actionPlanId", "is what is asked for, or else planKey: one of the two")
     return plans[0]
 
 
