@@ -10,6 +10,7 @@ import structlog
 from flask import Flask, g, request
 from prometheus_client.registry import Collector
 from werkzeug.exceptions import HTTPException
+from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Response
 
 from app.api.auth import Doorkeeper, TokenVerifier, find_in
@@ -67,16 +68,8 @@ def create_app(
     )
     app = Flask("yaninda", static_folder=None, template_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
-    # A path with doubled slashes is answered with 404, not with a redirect.
-    app.url_map.merge_slashes = False
-    for route in routes:
-        app.add_url_rule(
-            route.rule,
-            route.path + " " + route.method,
-            handler(route, site),
-            methods=[route.method],
-            provide_automatic_options=False,
-        )
+    app.url_map = _catalogue_map() if routes is ROUTES else _url_map(routes)
+    app.view_functions |= {route.name: handler(route, site) for route in routes}
     _observe(app, site.metrics)
     app.before_request(lambda: _admit(settings))
     app.teardown_request(leave)
@@ -87,10 +80,20 @@ def create_app(
     return app
 
 
+# Described and compiled once in a process: the routes are the same for every application that it makes.
 @cache
 def _catalogue_pages() -> Mapping[str, bytes]:
-    """Built once in a process, because the routes are the same for every application that it creates."""
     return _pages(ROUTES)
+
+
+@cache
+def _catalogue_map() -> Map:
+    return _url_map(ROUTES)
+
+
+def _url_map(routes: Sequence[Route]) -> Map:
+    # A path with doubled slashes is answered with 404, not with a redirect.
+    return Map([Rule(route.rule, methods=[route.method], endpoint=route.name) for route in routes], merge_slashes=False)
 
 
 def _pages(routes: Sequence[Route]) -> Mapping[str, bytes]:
