@@ -13,14 +13,16 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.engine import make_url
 
 from app.api.services import Services
-from app.bootstrap.build_services import build_services
+from app.bootstrap.build_services import build_services, services_on
 from app.db.database import Database, psycopg_url
 from app.delivery.plans import shipped_plans
 from app.settings.settings import Settings
 from tests.support import cleaning, template
+from tests.support.kept_database import KeptDatabase
 
 SECRET = "a-secret-for-tests-that-is-long-enough-0123456789"
 FIRST = ("tests/e2e/test_torture_short.py", "tests/e2e/test_running_copy.py", "tests/e2e/")
+POOL_SIZE = 60
 STORES_WITHIN_S = 600
 """Packages may have to be installed first."""
 
@@ -102,9 +104,19 @@ def clean_stores(settings: Settings, cleaner: Engine) -> None:
     client.close()
 
 
+@pytest.fixture(scope="session")
+def kept_database(database_url: str) -> Iterator[KeptDatabase]:
+    database = KeptDatabase(database_url, pool_size=POOL_SIZE)
+    yield database
+    database.end()
+
+
 @pytest.fixture
-def services(settings: Settings, clean_stores: None) -> Iterator[Services]:
-    built = build_services(settings, role="test", pool_size=60)
+def services(settings: Settings, clean_stores: None, kept_database: KeptDatabase) -> Iterator[Services]:
+    if kept_database.suits(settings):
+        built = services_on(kept_database, settings, POOL_SIZE)
+    else:
+        built = build_services(settings, role="test", pool_size=POOL_SIZE)
     yield built
     built.close()
 

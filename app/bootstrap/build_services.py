@@ -27,6 +27,11 @@ def build_services(
         application_name=f"yaninda-{role}",
         plan_once=plan_once,
     )
+    return services_on(db, settings, pool_size)
+
+
+def services_on(db: Database, settings: Settings, pool_size: int) -> Services:
+    """Tests pass a database whose connections they keep."""
     clock = DatabaseClock(db.now)
     clockwork = connect(settings.redis_url, pool_size=pool_size)
     matching = Matching(Stores(db), clockwork, clock, MatchingRules.from_settings(settings))

@@ -10,7 +10,6 @@ import jwt
 import redis
 from sqlalchemy import Connection, text
 
-from app.all_tables import users as user_models
 from app.api.services import Services
 from app.api.tokens import AUDIENCE, ISSUER, LocalTokens
 from app.delivery.actions import service as actions
@@ -24,6 +23,7 @@ from app.delivery.plans.service import PLANS, ROUTES, TEMPLATES, create_step
 from app.matching.contract import NewTask
 from app.users import service as users
 from app.users.models import LatLon, Platform, Role
+from tests.support import cleaning
 from tests.support.notifications import NewNotification, enqueue
 
 HOME = LatLon(40.9870, 29.0280)
@@ -52,9 +52,8 @@ class World:
 
 
 def empty_stores(services: Services) -> None:
-    tables = ", ".join(table.name for table in user_models.metadata.sorted_tables)
     with services.db.transaction() as conn:
-        conn.execute(text(f"TRUNCATE {tables} RESTART IDENTITY CASCADE"))
+        cleaning.empty(conn)
         shipped_plans.install_shipped(conn)
     client = redis.Redis.from_url(services.settings.redis_url)
     client.flushdb()
