@@ -1,8 +1,8 @@
 """Users become available and unavailable: students go on and off duty, move, and are activated and deactivated.
 
-A student who becomes unavailable while being asked is no longer asked. The task is locked before the student, so each
-function first reads which task that is. Under the student's lock it reads that again, and if it was another task by
-then, the transaction is tried again.
+A student who becomes unavailable loses their live offer. The lock order is task before student, so each function first
+reads which task has the live offer and locks it. Under the student's lock it reads the task again. If that is another
+task by then, the function raises `Overtaken`, and the transaction is tried again.
 """
 
 from uuid import UUID
@@ -30,21 +30,22 @@ def set_availability(store: Store, student_id: int, on_duty: bool) -> FollowUp:
 
 def set_location(store: Store, student_id: int, spot: LatLon, rules: MatchingRules) -> FollowUp:
     task = _lock_asking_task(store, student_id)
-    # Tasks wait only for a student who is being asked, and only within reach of where the student was.
-    waited: set[UUID] = set() if task is None else store.tasks_waiting_for([student_id], rules.radius_m)
+    # A task can wait only for a student with a live offer, and only while the student is within the radius.
+    waiting_before: set[UUID] = set() if task is None else store.tasks_waiting_for([student_id], rules.radius_m)
     if not store.place_student(student_id, spot):
         raise NotFound("There is no such student.")
-    if store.has_strayed(student_id, rules.leash_m):
+    if store.is_too_far(student_id, rules.offer_reach_m):
         follow_up = _stop_asking(store, student_id, task, Obstacle.TOO_FAR)
     else:
         follow_up = FollowUp(freed=frozenset({student_id}))
-    in_vain = waited - store.tasks_waiting_for([student_id], rules.radius_m) if waited else waited
-    return combined(follow_up, FollowUp(again=frozenset(in_vain)))
+    if not waiting_before:
+        return follow_up
+    out_of_reach = waiting_before - store.tasks_waiting_for([student_id], rules.radius_m)
+    return combined(follow_up, FollowUp(again=frozenset(out_of_reach)))
 
 
 def set_active(store: Store, user_id: int, active: bool, rules: MatchingRules) -> FollowUp:
-    """A deactivated user leaves no request open: for a student's task the search begins again, an elder's task is
-    cancelled."""
+    """Deactivating an elder cancels their open task. For the task of a deactivated student the search begins again."""
     locked = {task.id: task for task in store.lock_tasks(store.tasks_of(user_id))}
     role = store.set_active_user(user_id, active)
     if role is None:
@@ -56,10 +57,10 @@ def set_active(store: Store, user_id: int, active: bool, rules: MatchingRules) -
         return FollowUp(freed=frozenset({user_id}) if role is Role.STUDENT else frozenset())
     if any(task_id not in locked for task_id in store.tasks_of(user_id)):
         raise Overtaken
-    return combined(*[_leave(store, user_id, task, rules) for task in locked.values()])
+    return combined(*[_leave_task(store, user_id, task, rules) for task in locked.values()])
 
 
-def _leave(store: Store, user_id: int, task: Task, rules: MatchingRules) -> FollowUp:
+def _leave_task(store: Store, user_id: int, task: Task, rules: MatchingRules) -> FollowUp:
     if task.elder_id == user_id and task.status in OPEN:
         return deeds.end_by_cancel(store, task, tell_elder=False)
     if task.student_id == user_id and task.is_held:

@@ -1,9 +1,9 @@
-"""The cascade: settles tasks, many in one transaction. To settle a task is to do for it what is due now: to close an
-offer that is overdue, to ask the next candidate, to end the search, to report what was not started or completed.
+"""The cascade: settles tasks, many in one transaction. Settling a task means doing the work that is due for it now: it
+closes an overdue offer, asks the next candidate, ends the search, or reports that a task was not started or completed.
 
-Expiry, reject, withdrawal, moving on and a new request all end up here. `settle` may be called for any task at any time
-and as often as one likes, because it does what is due and nothing else. So listener, ticker, reconciler and requests
-can all call it, and the first one wins.
+Expiry, reject, withdrawal, moving on and a new request all call `settle`. It is idempotent: it may be called for any
+task, at any time and any number of times, and changes nothing if no work is due. So listener, ticker, reconciler and
+requests can all call it, and the first call wins.
 """
 
 from collections import Counter
@@ -24,19 +24,19 @@ from app.redis_store.contract import ListChange, TaskKeys
 Facts = dict[tuple[UUID, int], Fact]
 
 HEAD, REST = slice(0, 2), slice(2, None)
-"""The head of a list is read first; nearly always one of its candidates can be asked."""
+"""The first two candidates of a list are read first, because nearly always one of them can be asked."""
 LOCKED_PAUSE = timedelta(milliseconds=100)
-"""A student whose row another transaction has locked is tried again after this; the other tasks of the batch do not
-wait."""
+"""If another transaction has locked the row of the chosen student, the task tries again after this pause. The other
+tasks of the batch do not wait for it."""
 
 
 @dataclass(frozen=True)
 class Lists:
-    """The candidate lists that a settling begins with. A task without one is ranked anew."""
+    """The candidate lists that `settle` starts from. A task without a list is ranked anew."""
 
     by_task: Mapping[UUID, Sequence[int]]
     are_new: bool = False
-    """Made for this settling, so Redis does not hold them yet."""
+    """The lists were just made, so Redis does not hold them yet."""
 
     def of(self, task_id: UUID) -> Sequence[int]:
         return self.by_task.get(task_id, ())
@@ -45,19 +45,19 @@ class Lists:
 @dataclass(frozen=True)
 class Offered:
     deadlines: Mapping[UUID, datetime]
-    """Of the offer that was made for each task."""
+    """The deadline of the offer that was made for each task."""
     locked_elsewhere: frozenset[int] = frozenset()
-    """Students who were chosen and whose rows another transaction has locked."""
+    """Chosen students whose rows another transaction has locked."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a task stands that goes on searching."""
+class ContinuedSearch:
+    """A search that goes on after this transaction, and when it is due again."""
 
     search: Search
     next_step_at: datetime
     deadline: datetime | None = None
-    """Of the offer that was just made."""
+    """The deadline of the offer that was just made."""
     waiting: bool = False
     again: bool = False
 
@@ -119,7 +119,7 @@ def _asking_keys(task: Task, live: Sequence[Offer], lists: Lists) -> TaskKeys:
 
 
 def _report_overdue(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
-    """Tells the coordinators once about a task that was not started, and once about one that was not completed."""
+    """Notifies the coordinators once if the task was not started in time, and once if it was not completed in time."""
     next_step_at, version = task.next_step_at, task.updated_at
     if next_step_at is not None and next_step_at <= task.read_at:
         assert task.assigned_at is not None, "a held task was assigned"
@@ -136,31 +136,34 @@ def _seek(store: Store, seekers: Sequence[Task], lists: Lists, rules: MatchingRu
     picks = [search.pick for search in searches if search.pick is not None]
     offered = _offer(store, picks, facts, rules, skip_locked)
     skipped = Counter(store.insert_skips([skip for search in searches for skip in search.skips]))
-    places = [_place(search, offered) for search in searches if search.goes_on]
-    versions = store.save_progress([place.progress(skipped[place.search.task.id]) for place in places])
+    continued = [_continue(search, offered) for search in searches if search.goes_on]
+    versions = store.save_progress([item.progress(skipped[item.search.task.id]) for item in continued])
     ended = _end(store, [task for task in seekers if task.id not in versions])
     made = FollowUp(figures=Figures(offered=len(offered.deadlines)))
-    return combined(made, *(place.follow_up(versions[place.search.task.id]) for place in places), ended)
+    return combined(made, *(item.follow_up(versions[item.search.task.id]) for item in continued), ended)
 
 
-def _place(search: Search, offered: Offered) -> Place:
+def _continue(search: Search, offered: Offered) -> ContinuedSearch:
     task = search.task
     if search.pick is None:
         assert search.wait_until is not None, "a task with nobody to ask or to wait for has ended"
-        return Place(search, min(search.wait_until, task.search_until), waiting=True)
+        return ContinuedSearch(search, min(search.wait_until, task.search_until), waiting=True)
     if search.pick.student_id in offered.locked_elsewhere:
-        return Place(search, task.read_at + LOCKED_PAUSE)
+        return ContinuedSearch(search, task.read_at + LOCKED_PAUSE)
     deadline = offered.deadlines.get(task.id)
     if deadline is None:
-        # Another transaction was faster with this student; the row says that the next step is due at once.
-        return Place(search, task.read_at, again=True)
-    return Place(search, deadline, deadline)
+        # Another task took this student first, so this task is due again at once.
+        return ContinuedSearch(search, task.read_at, again=True)
+    return ContinuedSearch(search, deadline, deadline)
 
 
 def _choose(store: Store, tasks: Sequence[Task], lists: Lists, rules: MatchingRules) -> tuple[list[Search], Facts]:
-    """The oldest task chooses first. The heads of all lists are read in one statement, and nearly always each of them
-    holds somebody to ask. From the first task whose head does not, all choose again, each without the students whom
-    older tasks took, with the rest of their lists, and with a new list if even that holds nobody."""
+    """Chooses a student for each task, the oldest task first.
+
+    The heads of all lists are read in one statement, and nearly always each head holds a candidate who can be asked.
+    If the head of a task holds none, this task and all younger ones choose again, without the students whom older tasks
+    took: each from its whole list, and then from a new list if the old one holds nobody.
+    """
     searches = [Search(task, lists.of(task.id), lists.are_new, listed=task.listed) for task in tasks]
     facts = _facts(store, searches, HEAD, rules)
     taken: set[int] = set()
@@ -178,7 +181,7 @@ def _choose(store: Store, tasks: Sequence[Task], lists: Lists, rules: MatchingRu
 def _search_whole(
     store: Store, search: Search, rest_is_unread: bool, facts: Facts, taken: set[int], rules: MatchingRules
 ) -> Search:
-    """Goes along head and rest of the list, then along a new one. Adds to `facts` and `taken`."""
+    """Searches the head and the rest of the list, then a new list. Adds to `facts` and `taken`."""
     _walk(search, HEAD, facts, taken, rules)
     if search.pick is None and rest_is_unread:
         facts |= _facts(store, [search], REST, rules)
@@ -199,7 +202,7 @@ def _walk(search: Search, part: slice, facts: Facts, taken: set[int], rules: Mat
 
 
 def _rank_anew(store: Store, search: Search, taken: set[int], rules: MatchingRules) -> None:
-    """Ranks those who were never asked. Where the first of them are all busy, the rest is looked at as well."""
+    """Ranks the candidates whom the task never asked. If all of the first `cap` are busy, it ranks all of them."""
     task, taken_until = search.task, search.task.read_at + rules.offer_ttl
     ranking = rank(store, task, rules)
     walk_ranking(search, ranking, taken, taken_until, rules.cap)
@@ -212,8 +215,10 @@ def rank(store: Store, task: Task, rules: MatchingRules, cap: int | None = None)
 
 
 def _offer(store: Store, picks: Sequence[Pick], facts: Facts, rules: MatchingRules, skip_locked: bool) -> Offered:
-    """Locks the students, reads again about those who have changed since the facts were read, and offers. A live offer
-    that another task made them meanwhile is no change of their row; it keeps this one from being inserted."""
+    """Locks the students, reads the facts again for rows that have changed since the first read, and makes the offers.
+
+    A live offer from another task does not change the student's row. A unique index then refuses the second offer.
+    """
     wanted = frozenset(pick.student_id for pick in picks)
     if not wanted:
         return Offered({})

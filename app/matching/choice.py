@@ -1,4 +1,4 @@
-"""Which candidate of a list is asked next: decisions over facts, for many tasks at once, without a store."""
+"""Chooses the candidate who is asked next. Pure: it decides over facts that were read, for many tasks at once."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from app.redis_store.contract import ListChange, TaskKeys
 
 @dataclass
 class Search:
-    """How far one task gets along its candidates in one transaction."""
+    """The search of one task through its candidates, in one transaction."""
 
     task: Task
     given: Sequence[int] = ()
@@ -21,12 +21,12 @@ class Search:
     pick: Pick | None = None
     skips: list[Skip] = field(default_factory=list[Skip])
     dealt_with: list[int] = field(default_factory=list[int])
-    """Leave the list once the transaction is committed: skipped, or on it by mistake."""
+    """Candidates who leave the list after the commit: they were skipped, or were on the list by mistake."""
     renewed: list[int] | None = None
-    """The new list, where the given one held nobody to ask."""
+    """The new list that was made because nobody on the given one could be asked."""
     listed: int = 0
     wait_until: datetime | None = None
-    """The earliest deadline among candidates who are being asked elsewhere."""
+    """The earliest deadline among candidates whom other tasks are asking."""
 
     @property
     def rank(self) -> int:
@@ -46,12 +46,12 @@ class Search:
     def keys(
         self, student_id: int | None, deadline: datetime | None, next_step_at: datetime, version: datetime | None = None
     ) -> TaskKeys:
-        """What Redis should hold once the transaction is committed. The student who is being asked leaves the list."""
-        gone = self.dealt_with if student_id is None else [*self.dealt_with, student_id]
-        change, ids = ListChange.KEEP, gone
+        """The keys that Redis should hold after the commit. The student who is asked leaves the list."""
+        removed = self.dealt_with if student_id is None else [*self.dealt_with, student_id]
+        change, ids = ListChange.KEEP, removed
         if self.renewed is not None or self.given_is_new:
             listed = self.given if self.renewed is None else self.renewed
-            change, ids = ListChange.REPLACE, [item for item in listed if item not in gone]
+            change, ids = ListChange.REPLACE, [item for item in listed if item not in removed]
         return TaskKeys(self.task.id, student_id, deadline, next_step_at, change, ids, version)
 
 
@@ -62,8 +62,8 @@ def walk(
     taken: set[int],
     taken_until: datetime,
 ) -> None:
-    """Goes along the candidates until one can be asked. `taken` are the students whom older tasks of this batch have
-    picked."""
+    """Goes through the candidates until one can be asked. `taken` are the students whom older tasks of this batch have
+    picked; they count as busy until `taken_until`."""
     for student_id in candidates:
         if search.pick is not None:
             return
@@ -81,7 +81,8 @@ def walk(
 
 
 def walk_ranking(search: Search, ranking: Ranking, taken: set[int], taken_until: datetime, cap: int) -> None:
-    """The same along a list that PostgreSQL has just made: it says who is busy. Only the first `cap` are kept."""
+    """Like `walk`, for a list that PostgreSQL has just made, which shows who is busy. Only the first `cap` candidates
+    go on the new list."""
     search.renewed = [item.student_id for item in ranking.candidates[:cap]]
     search.listed = search.task.asked + search.task.skipped + len(search.skips) + ranking.eligible
     search.wait_until = None
@@ -95,5 +96,5 @@ def walk_ranking(search: Search, ranking: Ranking, taken: set[int], taken_until:
 
 
 def by_age(tasks: Iterable[Task]) -> list[Task]:
-    """The oldest task chooses first."""
+    """The oldest task first."""
     return sorted(tasks, key=lambda task: (task.created_at, task.id))

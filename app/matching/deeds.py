@@ -1,8 +1,8 @@
-"""What people do to a task: press, accept, reject, start, complete, withdraw, cancel, move on, release, assign.
+"""The deeds of people on a task: press, accept, reject, start, complete, withdraw, cancel, move on, release, assign.
 
 Each function runs in the caller's transaction, takes its locks in the order that `store/stores.py` states, and returns
-what has to follow the commit. A deed that frees a student leaves the next offer to another transaction, because
-students are locked once in a transaction; until then the row says that its next step is due.
+the follow-up for after the commit. A transaction may lock students only once, so a deed that has locked a student
+leaves the next offer to a later transaction. Until then the task's row is due.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,8 +35,8 @@ class Created:
 
 
 def press(store: Store, new: NewTask, idempotency_key: str | None, rules: MatchingRules) -> Created:
-    """A second press finds the task of the first one, also when both arrive at the same instant. The elder's row is
-    held until the task is there, so that a transaction that deactivates the elder meanwhile finds the task."""
+    """A second press finds the task of the first, even if both arrive at the same instant. The elder's row is locked
+    until the commit, so that a concurrent transaction that deactivates the elder sees the task and cancels it."""
     home = _home_of_elder(store, new.elder_id)
     known = _pressed_before(store, new, idempotency_key)
     if known is not None:
@@ -118,8 +118,8 @@ def start(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> 
 
 
 def complete(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> FollowUp:
-    """The student starts before completing. A coordinator who completes what the student forgot to start takes the
-    task through both transitions."""
+    """A student has to start a task before completing it. A coordinator may complete a task that the student forgot to
+    start: it goes through both transitions."""
     task = _locked(store, task_id) if caller.is_coordinator else _own(store, caller, task_id)
     if task.status is TaskStatus.COMPLETED:
         return FollowUp()
@@ -192,8 +192,8 @@ def release(store: Store, task_id: UUID, rules: MatchingRules) -> FollowUp:
 
 
 def assign(store: Store, task_id: UUID, student_id: int, rules: MatchingRules) -> FollowUp:
-    """The coordinator has talked to the student, so duty and distance do not matter. All offers that stand in the way
-    are taken back."""
+    """The coordinator has talked to the student, so duty and distance do not matter. Takes back the live offers of the
+    task to other students, and the live offer of another task to this student."""
     elsewhere = store.live_task_of_students([student_id]).get(student_id)
     wanted = {task_id} if elsewhere is None else {task_id, elsewhere}
     locked = {task.id: task for task in store.lock_tasks(wanted)}
@@ -215,7 +215,8 @@ def assign(store: Store, task_id: UUID, student_id: int, rules: MatchingRules) -
 
 
 def _take_back_elsewhere(store: Store, student_id: int, task: Task, locked: Mapping[UUID, Task]) -> frozenset[UUID]:
-    """Read again under the student's lock: an offer that came meanwhile belongs to a task that is not locked."""
+    """Reads again under the student's lock, because another task may have made an offer meanwhile. If that task is not
+    locked, the transaction has to be tried again."""
     elsewhere = store.live_task_of_students([student_id]).get(student_id)
     if elsewhere is None or elsewhere == task.id:
         return frozenset()
@@ -237,7 +238,7 @@ def _locked(store: Store, task_id: UUID) -> Task:
 
 
 def _offered(store: Store, caller: Caller, task_id: UUID) -> tuple[Task, Offer]:
-    """The task and the caller's offer for it. A student who was never asked does not learn that the task exists."""
+    """The task and the caller's offer for it. For a student who was never asked, the task does not exist."""
     task = _locked(store, task_id)
     offer = store.offer_of(task_id, caller.id)
     if offer is None or offer.state is OfferState.SKIPPED:
@@ -278,7 +279,7 @@ def _assign(store: Store, task: Task, student_id: int, rules: MatchingRules) -> 
 def _start(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
     check_task_transition(task.status, TaskStatus.STARTED)
     assert task.assigned_at is not None, "a held task was assigned"
-    # Without a next step the task was reported as not completed before it was started; once is enough.
+    # If nothing is due any more, the task was reported as not completed before it was started. Report it only once.
     complete_by = None if task.next_step_at is None else task.assigned_at + rules.complete_limit
     moved = store.move_task(task, TaskStatus.STARTED, started_at=NOW, next_step_at=complete_by)
     notices.to_elder(store, task, NoticeKind.STARTED, task.student_id)
@@ -286,7 +287,7 @@ def _start(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
 
 
 def give_back(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
-    """ASSIGNED or STARTED to PENDING: the search begins again, without the student who had the task."""
+    """ASSIGNED or STARTED to PENDING: the search begins again and leaves out the student who had the task."""
     student_id = _student_of(task)
     store.lock_students([student_id])
     accepted = store.offer_of(task.id, student_id)
@@ -307,7 +308,7 @@ def give_back(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
 
 
 def take_back_live_offers(store: Store, task: Task, reason: str) -> frozenset[int]:
-    """Returns the students who were being asked and now are not."""
+    """Returns the students whose offers were taken back."""
     return _take_back(store, _live(store, task), reason)
 
 

@@ -1,7 +1,7 @@
-"""Tasks whose next step is due, collected from listener, ticker and reconciler, and settled together.
+"""A queue of due tasks. Listener, ticker and reconciler add their ids, and one thread settles them in batches.
 
-One thread takes as many as there are and settles them in one transaction. An id that waits here already, or is being
-settled now, is not taken twice: the ticker makes Redis fire the event for what it has just claimed itself.
+A batch is settled in one transaction. An id that is queued or being settled is not added again: when the ticker claims
+a deadline, Redis also fires the expiry event, and the listener adds the same task.
 """
 
 import threading
@@ -21,7 +21,8 @@ from app.matching.runner import CascadeRunner
 log = structlog.get_logger(__name__)
 
 SOON = timedelta(seconds=2)
-"""An event can come a moment before the deadline, when Redis's clock is ahead; then the task waits here."""
+"""If Redis's clock is ahead, an event can come a moment before the deadline. A task that is due within this time stays
+here until then."""
 LOCKED_RETRY_S = 0.2
 FAILED_RETRY_S = 0.5
 LONGEST_RETRY_S = 60.0
@@ -34,14 +35,14 @@ class DueTasks:
         self._metrics = metrics
         self._batch = batch
         self._changed = threading.Condition()
-        self._ready: dict[UUID, None] = {}  # a dict keeps the order in which they came
+        self._ready: dict[UUID, None] = {}  # a dict keeps the order of insertion
         self._running: set[UUID] = set()
-        self._later: dict[UUID, float] = {}  # when to look again, by the monotonic clock
+        self._later: dict[UUID, float] = {}  # the monotonic time at which the task is ready again
         self._failures: dict[UUID, int] = {}
         self._stopping = False
 
     def add(self, task_ids: Iterable[UUID], room: int | None = None) -> int:
-        """Returns how many of them are new here. With `room`, no more are taken than fill it."""
+        """Returns the number of ids that were added. With `room`, ids are added only while fewer than `room` wait."""
         with self._changed:
             new = [task_id for task_id in task_ids if task_id not in self._running and task_id not in self._ready]
             if room is not None:
@@ -53,13 +54,14 @@ class DueTasks:
         return len(new)
 
     def unknown(self, task_ids: Iterable[UUID]) -> set[UUID]:
-        """Those that nothing has brought here yet."""
+        """The ids that are not in this queue."""
         with self._changed:
             return set(task_ids) - self._ready.keys() - self._running - self._later.keys()
 
     def wait_until_idle(self, timeout_s: float) -> bool:
-        """True once all that came so far has been settled. What falls due meanwhile is taken together next time: two
-        threads that work at once would only take the interpreter from each other."""
+        """True once no task is ready or being settled; False after the timeout. The ticker waits here before it claims,
+        because two busy threads would only compete for the interpreter; tasks that fall due meanwhile form the next
+        batch."""
         with self._changed:
             return self._changed.wait_for(lambda: self._stopping or not (self._ready or self._running), timeout_s)
 
@@ -72,28 +74,28 @@ class DueTasks:
             ids = self._take()
             if ids is None:
                 return
-            self._try(ids)
+            self._settle_or_postpone(ids)
             with self._changed:
                 self._running.clear()
                 self._changed.notify_all()
 
-    def _try(self, ids: list[UUID]) -> None:
-        """After any error these tasks are still due, and are tried again, here or by another matcher. A task that
-        cannot be settled must not hold back the others of its batch, so they are settled without it."""
+    def _settle_or_postpone(self, ids: list[UUID]) -> None:
+        """After any error the tasks are still due and are tried again, here or by another matcher. A task that cannot
+        be settled must not hold up the rest of its batch, so a failed batch is halved until that task is alone."""
         try:
             self._settle(ids)
         except Unavailable as error:
             log.warning("due_tasks_put_off", tasks=len(ids), code=error.code)
-            self._put_off(ids, FAILED_RETRY_S)
+            self._postpone(ids, FAILED_RETRY_S)
         except Exception as error:
             log.error("due_tasks_failed", tasks=len(ids), error_type=type(error).__name__, exc_info=len(ids) == 1)
             if len(ids) == 1:
-                self._put_off(ids, self._longer_each_time(ids[0]))
+                self._postpone(ids, self._next_delay_s(ids[0]))
             else:
-                self._try(ids[: len(ids) // 2])
-                self._try(ids[len(ids) // 2 :])
+                self._settle_or_postpone(ids[: len(ids) // 2])
+                self._settle_or_postpone(ids[len(ids) // 2 :])
 
-    def _longer_each_time(self, task_id: UUID) -> float:
+    def _next_delay_s(self, task_id: UUID) -> float:
         self._failures[task_id] = failures = self._failures.get(task_id, 0) + 1
         return min(FAILED_RETRY_S * 2**failures, LONGEST_RETRY_S)
 
@@ -105,7 +107,7 @@ class DueTasks:
     def _take(self) -> list[UUID] | None:
         with self._changed:
             while True:
-                self._wake_later()
+                self._move_later_to_ready()
                 if self._stopping:
                     return None
                 if self._ready:
@@ -114,15 +116,15 @@ class DueTasks:
                         del self._ready[task_id]
                     self._running = set(ids)
                     return ids
-                self._changed.wait(self._nap_s())
+                self._changed.wait(self._wait_s())
 
-    def _wake_later(self) -> None:
+    def _move_later_to_ready(self) -> None:
         now = time.monotonic()
         for task_id in [task_id for task_id, when in self._later.items() if when <= now]:
             del self._later[task_id]
             self._ready[task_id] = None
 
-    def _nap_s(self) -> float | None:
+    def _wait_s(self) -> float | None:
         return max(min(self._later.values()) - time.monotonic(), 0) if self._later else None
 
     def _settle(self, ids: list[UUID]) -> None:
@@ -131,10 +133,10 @@ class DueTasks:
         self._metrics.count(follow_up.figures)
         for task_id in ids:
             self._failures.pop(task_id, None)
-        self._put_off([task_id for task_id in ids if task_id not in follow_up.keys], LOCKED_RETRY_S)
-        self._keep_those_due_soon(ids, follow_up)
+        self._postpone([task_id for task_id in ids if task_id not in follow_up.keys], LOCKED_RETRY_S)
+        self._keep_due_soon(ids, follow_up)
 
-    def _keep_those_due_soon(self, ids: list[UUID], follow_up: FollowUp) -> None:
+    def _keep_due_soon(self, ids: list[UUID], follow_up: FollowUp) -> None:
         now = self._runner.clock.now()
         with self._changed:
             for task_id in ids:
@@ -143,7 +145,7 @@ class DueTasks:
                     wait_s = (keys.next_step_at - now).total_seconds()
                     self._later[task_id] = time.monotonic() + max(wait_s, SHORTEST_WAIT_S)
 
-    def _put_off(self, ids: list[UUID], delay_s: float) -> None:
+    def _postpone(self, ids: list[UUID], delay_s: float) -> None:
         with self._changed:
             for task_id in ids:
                 self._later[task_id] = time.monotonic() + delay_s

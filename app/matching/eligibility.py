@@ -1,7 +1,8 @@
-"""Who may be asked. Every statement that decides this is built from the parts below, so a new rule is one change here.
+"""The rules of eligibility, as parts of SQL. Every statement that decides who may be asked is built from these parts,
+so a new rule is one change here.
 
 A student may be asked for a task if no obstacle applies, the task has never asked them, and no other task is asking
-them now. In all parts `s` is the student's row; everything else that a part speaks of is an argument.
+them now. In all parts `s` is the student's row; other rows and values are arguments.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from app.matching.liveness import live
 
 
 class Obstacle(StrEnum):
-    """Why a candidate is skipped for a task. Where several apply, the first one is the reason."""
+    """Why a candidate is skipped for a task. If several obstacles apply, the first one in this order is the reason."""
 
     INACTIVE = "INACTIVE"
     OFF_DUTY = "OFF_DUTY"
@@ -20,7 +21,7 @@ class Obstacle(StrEnum):
     TOO_FAR = "TOO_FAR"
 
 
-# What must be true of the student, whatever the task; otherwise this obstacle applies.
+# The obstacle applies if its condition is not true. These obstacles do not depend on the task.
 REQUIRED: Mapping[Obstacle, str] = {
     Obstacle.INACTIVE: "s.active",
     Obstacle.OFF_DUTY: "s.on_duty",
@@ -34,19 +35,19 @@ declared in `users.models`; a test compares the two."""
 
 
 def without(*obstacles: Obstacle) -> str:
-    """None of these applies."""
+    """The condition that none of these obstacles applies."""
     return " AND ".join(REQUIRED[obstacle] for obstacle in obstacles)
 
 
 ACTIVE = without(Obstacle.INACTIVE)
 
 ASSIGNABLE = without(Obstacle.INACTIVE, Obstacle.HAS_A_TASK)
-"""May be given a task that they accept, or that a coordinator assigns after talking to them. Duty and place are between
-the people."""
+"""The student may accept a task, or get one from a coordinator who has talked to them. Duty and location do not matter,
+because the people have agreed."""
 
 
 def first_obstacle(distance_m: str, radius_m: str) -> str:
-    """NULL where none applies. A student who does not exist is INACTIVE."""
+    """NULL if no obstacle applies. A student who does not exist is INACTIVE."""
     required = {**REQUIRED, Obstacle.TOO_FAR: f"{distance_m} <= {radius_m}"}
     cases = [f"WHEN ({condition}) IS NOT TRUE THEN '{obstacle}'" for obstacle, condition in required.items()]
     return f"CASE {' '.join(cases)} END"
@@ -58,18 +59,18 @@ def distance_m(place: str) -> str:
 
 
 def within(place: str, radius_m: str) -> str:
-    """The same limit as `TOO_FAR`, in the form that a geographic index answers."""
+    """The same limit as `TOO_FAR`, in a form that can use a geographic index."""
     return f"ST_DWithin({place}, s.location, {radius_m})"
 
 
 def never_asked(task_id: str) -> str:
-    """Neither asked nor skipped."""
+    """True if the task has neither asked nor skipped the student."""
     return f"NOT EXISTS (SELECT FROM offers o WHERE o.task_id = {task_id} AND o.student_id = s.id)"
 
 
 def never_asked_by_one_task(task_id: str) -> str:
-    """The same for many students and one task. It is an array, because PostgreSQL would otherwise compare every
-    candidate with a plan of its own."""
+    """`never_asked` for many students and one task. The array is built once; with NOT EXISTS, PostgreSQL would run the
+    subquery for every candidate."""
     return f"s.id <> ALL (ARRAY(SELECT o.student_id FROM offers o WHERE o.task_id = {task_id}))"
 
 
@@ -78,10 +79,10 @@ def not_being_asked() -> str:
 
 
 def month(time_zone: str) -> str:
-    """The current month where the service is. A subselect, so that a statement reads it once."""
+    """The current month in this time zone. A subselect, so that a statement evaluates it once."""
     return f"(SELECT date_trunc('month', clock_timestamp() AT TIME ZONE {time_zone})::date)"
 
 
 def completed_this_month(time_zone: str) -> str:
-    """A count belongs to its month, so it ends at local midnight without a statement that resets it."""
+    """The count is stored with its month, so it becomes 0 at local midnight without a statement that resets it."""
     return f"CASE WHEN s.month = {month(time_zone)} THEN s.completed ELSE 0 END"

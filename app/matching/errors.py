@@ -56,8 +56,8 @@ class StudentUnavailable(Conflict):
 
 
 class Overtaken(Conflict):
-    """Another transaction changed what this one had read before its locks. Entry points roll back and try again;
-    only when that keeps happening does a caller see it."""
+    """Another transaction changed rows that this one had read before it locked them. Entry points roll back and try
+    again, so a caller sees this error only if it keeps happening."""
 
     code = "try_again"
 
@@ -66,7 +66,7 @@ class Overtaken(Conflict):
 
 
 def too_late(state: OfferState) -> Conflict:
-    """Why an answer to an offer no longer counts, by what became of the offer."""
+    """The error for an answer that comes too late, by the state of the offer."""
     match state:
         case OfferState.REJECTED:
             return OfferRejected("You have rejected this request.")

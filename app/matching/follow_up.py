@@ -1,4 +1,4 @@
-"""What has to follow a commit. Deeds and the cascade return it, and the runner carries it out."""
+"""The follow-up work after a commit. Deeds and the cascade return it, and the runner carries it out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ from app.redis_store.contract import ListChange, TaskKeys
 
 @dataclass(frozen=True)
 class Figures:
-    """What the metrics count."""
+    """Values for the metrics."""
 
     late_s: tuple[float, ...] = ()
-    """How long after its deadline each expired offer was closed."""
+    """For each expired offer, the time from its deadline until it was closed."""
     offered: int = 0
     ended: int = 0
     """Searches that found nobody."""
@@ -21,24 +21,25 @@ class Figures:
 
 @dataclass(frozen=True)
 class FollowUp:
-    """All of it is hints, whose loss a committed row covers."""
+    """Everything in it is a hint. If it is lost, the reconciler finds the committed rows that it is about."""
 
     keys: Mapping[UUID, TaskKeys] = field(default_factory=dict[UUID, TaskKeys])
-    """What Redis should hold for each task now."""
+    """The keys that Redis should hold for each task now."""
     again: frozenset[UUID] = frozenset()
     """Tasks to be settled again, because another transaction took the student they had chosen, or because a deed has
     left them without an offer."""
     began_to_wait: frozenset[UUID] = frozenset()
-    """Tasks that wait since this transaction. A student who was freed while it ran did not see them waiting."""
+    """Tasks that began to wait in this transaction. The follow-up of a student who was freed while it ran did not see
+    them waiting."""
     freed: frozenset[int] = frozenset()
-    """Students who can be asked again, perhaps by a task that waits for one."""
+    """Students who can be asked again. A task may be waiting for one of them."""
     unavailable: frozenset[int] = frozenset()
-    """Students who were being asked and cannot be asked now: a task that waits for one of them waits in vain."""
+    """Students who were being asked and cannot be asked now. A task that waits for one of them has to stop waiting."""
     figures: Figures = Figures()
 
 
 def combined(*parts: FollowUp) -> FollowUp:
-    """All of them in one. Of two keys for one task the later one stays."""
+    """The union of all parts. If two parts have keys for the same task, those of the later part win."""
     keys: dict[UUID, TaskKeys] = {}
     for part in parts:
         keys |= part.keys
@@ -59,5 +60,5 @@ def combined(*parts: FollowUp) -> FollowUp:
 def no_offer_keys(
     task_id: UUID, version: datetime | None = None, next_step_at: datetime | None = None
 ) -> dict[UUID, TaskKeys]:
-    """Of a task that asks nobody any more: neither list nor pending key."""
+    """The keys of a task that asks nobody any more: Redis holds neither its list nor its pending key."""
     return {task_id: TaskKeys(task_id, next_step_at=next_step_at, list_change=ListChange.DROP, version=version)}

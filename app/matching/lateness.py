@@ -1,5 +1,5 @@
-"""Do the matchers keep up? Answered from the due tasks, so that every process gives the same answer however many
-matchers there are."""
+"""Measures how late the matchers are. It reads the due tasks from PostgreSQL, so every process gets the same answer,
+whatever the number of matchers."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class Overdue:
 
 
 def is_late(conn: Connection, after_s: float) -> bool:
-    """True if a next step has been due for longer than this."""
+    """True if a task has been due for longer than `after_s`."""
     statement = f"""
     SELECT EXISTS (
         SELECT {DUE} AND next_step_at < (SELECT clock_timestamp() - make_interval(secs => :after_s)))"""

@@ -1,4 +1,4 @@
-"""Turns Redis's expiry events into due tasks."""
+"""The listener: adds the tasks of Redis's expiry events to the due tasks."""
 
 import threading
 import time
@@ -14,7 +14,8 @@ log = structlog.get_logger(__name__)
 
 RECONNECT_S = 0.5
 RECHECK_S = 5.0
-"""An operator may switch the events off while the listener runs, and silence alone does not show it."""
+"""How often the listener checks that Redis sends events. An operator may switch them off while the listener runs, and a
+quiet connection alone does not show that."""
 
 
 class Listener:
@@ -30,10 +31,10 @@ class Listener:
         self._events = events
         self._due = due
         self._on_connect = on_connect
-        """Events that Redis fired without a connection are gone, so the reconciler has to sweep."""
+        """Events that Redis fired while the listener was not connected are lost, so the reconciler has to sweep."""
         self._room = room
-        """Redis fires the events of a backlog in no order. Where a ticker brings the same tasks in the order of their
-        deadlines, the listener takes no more events than keep the matcher busy meanwhile."""
+        """Redis fires the events of a backlog in no order, but a ticker finds the same tasks in the order of their
+        deadlines. So beside a ticker, the listener adds only as many tasks as keep the matcher busy."""
         self._recheck_s = recheck_s
         self._may_switch = True
 
@@ -60,7 +61,7 @@ class Listener:
                 checked_at = time.monotonic()
 
     def switch_on(self) -> bool:
-        """True if the events had been off."""
+        """True if the events were off and are on now."""
         try:
             were_off = self._events.switch_on()
             self._may_switch = True

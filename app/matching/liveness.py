@@ -1,6 +1,6 @@
-"""Which offers are live. A live offer is PENDING: it occupies its task and its student, through partial unique indexes,
-until a statement closes it. A student can answer it until its deadline. After that it is overdue, and the next
-statement that expires offers closes it."""
+"""SQL conditions on offers. A live offer is PENDING: partial unique indexes allow no second one for its task or its
+student until a statement closes it. The student can answer it until its deadline. After that it is overdue, and the
+next statement that expires offers closes it."""
 
 from app.matching.states import OfferState
 
@@ -8,7 +8,7 @@ NOW = "clock_timestamp()"
 
 
 def live(offer: str) -> str:
-    # A literal, because the partial indexes are used only by statements that repeat their condition.
+    # A literal, because the planner uses a partial index only for a statement that repeats its condition.
     return f"{offer}.state = '{OfferState.PENDING}'"
 
 

@@ -1,9 +1,9 @@
-"""A circle on the ground, drawn on the Mercator map of `students.plane`.
+"""A circle on the ground, on the Mercator map of `students.plane`.
 
 An ellipsoidal Mercator map (EPSG:3395) stretches a short distance by a factor that depends on the latitude alone.
 The factor halfway between two places turns their distance on the map into metres. Within a kilometre the error is
-micrometres; it grows with the cube of the distance and has a known bound. Where two distances differ by less than that,
-the map is in doubt, and PostGIS measures.
+micrometres; it grows with the cube of the distance and has a known bound. If two distances differ by less than that
+bound, their order on the map is in doubt, and PostGIS measures them.
 """
 
 import math
@@ -13,9 +13,9 @@ A = 6_378_137.0  # WGS 84: equatorial radius in metres
 E2 = 0.00669437999014  # and squared eccentricity
 E = math.sqrt(E2)
 SHORTEST_MERIDIAN_RADIUS = A * (1 - E2)
-SLACK_M = 0.001  # on the rim of what is searched: more than any rounding on the map
+SLACK_M = 0.001  # added to the radius of the search: more than any rounding on the map
 ROUNDING_M = 1e-6
-STEP_DEGREES = 0.001
+HALF_SPAN_DEGREES = 0.001
 
 
 def stretch(lat: float) -> float:
@@ -50,22 +50,22 @@ class SearchCircle:
 
     @property
     def outer(self) -> float:
-        """On the map, in its units: what is farther from the centre is outside the circle."""
+        """The radius on the map, in units of the map. Every place outside it is outside the circle on the ground."""
         return self.radius_m * stretch(abs(self.lat) + self._rim_degrees) + SLACK_M
 
     @property
     def halfway_stretch(self) -> tuple[float, float]:
-        """(a, b): between the centre and a place at `y` on the map, the factor is a + b * y."""
-        south, north = self.lat - STEP_DEGREES, self.lat + STEP_DEGREES
+        """(a, b): the factor halfway between the centre and a place at `y` on the map is a + b * y."""
+        south, north = self.lat - HALF_SPAN_DEGREES, self.lat + HALF_SPAN_DEGREES
         slope = (stretch(north) - stretch(south)) / (northing(north) - northing(south))
         return stretch(self.lat) - slope * self.y / 2, slope / 2
 
     @property
     def doubt_m(self) -> float:
-        """Within the circle, a distance taken from the map differs from the true one by less than this.
+        """Within the circle, a distance from the map differs from the true distance by less than this.
 
-        Of the terms that the halfway factor leaves out, the greatest is d³/6a² at the equator; the share of the others
-        grows with the latitude as tan² does, at less than a tenth. A quarter is more than all of them.
+        The greatest term that the halfway factor leaves out is d³/6a² at the equator. The share of the other terms
+        grows with tan² of the latitude, at less than a tenth. A quarter in place of the sixth is more than all of them.
         """
         return self.radius_m**3 / (4 * A * A * math.cos(math.radians(self.lat)) ** 2) + ROUNDING_M
 

@@ -19,7 +19,7 @@ class MatcherMetrics:
         self.searches_ended = Counter("yaninda_searches_ended", "Searches that found nobody.", registry=registry)
         self.found_by_sweep = Counter(
             "yaninda_due_found_by_sweep",
-            "Due tasks that the sweep found and that neither event nor ticker would have brought.",
+            "Due tasks that only the sweep found: neither an event nor the ticker would have found them.",
             registry=registry,
         )
 

@@ -1,8 +1,8 @@
-"""Deadlines that only the sweep finds.
+"""Finds missed deadlines: those that only the sweep can find.
 
-Most of what the sweep finds is on its way: it fell due this moment, another matcher is settling it, or a ticker has a
-thousand others before it. A deadline is missed if neither event nor ticker will bring it: no listener heard the event,
-and Redis was never told of the deadline or has forgotten it. In a healthy copy there are none.
+Most due tasks that the sweep finds are not missed: they fell due this moment, another matcher is settling them, or the
+ticker has a thousand others before them. A deadline is missed if no listener got its event and the ticker will not find
+it, because Redis never got the deadline or has lost it. While all is well, no deadline is missed.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from app.matching.due import DueTasks
 from app.matching.store.stores import Stores
 from app.redis_store.contract import Clockwork, RedisUnavailable
 
-TOLD_AFTER = timedelta(seconds=1)
-"""Longer than the time from a commit until Redis is told of it, and no longer than the shortest offer."""
+IN_REDIS_AFTER = timedelta(seconds=1)
+"""Longer than the time from a commit until Redis has the new keys, and no longer than the shortest offer."""
 
 
 class MissedDeadlines:
     def __init__(self, stores: Stores, clockwork: Clockwork | None, clock: Clock, due: DueTasks, batch: int) -> None:
-        """`clockwork` is the one that the ticker claims from; None where there is no ticker."""
+        """The ticker claims from `clockwork`; None if no ticker runs."""
         self._stores = stores
         self._clockwork = clockwork
         self._clock = clock
@@ -29,15 +29,15 @@ class MissedDeadlines:
 
     def find(self) -> set[UUID]:
         missed = self._due.unknown(self._overdue())
-        missed -= self._brought_by_ticker(sorted(missed))
-        # A task that was settled since the first look is not missed, so there is a second look.
+        missed -= self._scheduled_for_ticker(sorted(missed))
+        # A task that was settled after the first read is not missed, so the due tasks are read again.
         return missed & set(self._overdue()) if missed else missed
 
     def _overdue(self) -> list[UUID]:
         with self._stores.reading() as store:
-            return store.due_and_unchanged(self._batch, TOLD_AFTER)
+            return store.due_and_unchanged(self._batch, IN_REDIS_AFTER)
 
-    def _brought_by_ticker(self, task_ids: Sequence[UUID]) -> set[UUID]:
+    def _scheduled_for_ticker(self, task_ids: Sequence[UUID]) -> set[UUID]:
         if self._clockwork is None:
             return set()
         try:

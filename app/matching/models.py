@@ -1,4 +1,5 @@
-"""Tasks and offers. The partial unique indexes keep the promises even if all other code is wrong."""
+"""The tables of tasks and offers. Partial unique indexes keep the second promise of `docs/architecture.md`, even if all
+other code is wrong."""
 
 from typing import Any
 
@@ -41,7 +42,7 @@ tasks = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False),
     Column("search_until", DateTime(timezone=True), nullable=False),
     Column("next_step_at", DateTime(timezone=True)),
-    # No candidate can be asked now, but one will be free at `next_step_at`.
+    # True while no candidate can be asked; the first may become free at `next_step_at`.
     Column("waiting", Boolean, nullable=False, server_default=text("false")),
     Column("listed", Integer, nullable=False, server_default=text("0")),
     Column("asked", Integer, nullable=False, server_default=text("0")),

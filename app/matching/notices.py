@@ -1,6 +1,6 @@
-"""Who is notified of what. Every notice is an action that delivery carries out by a plan. It is requested on the
-connection of the transaction that gives the reason for it, so both are committed together. An operator may change which
-channels a plan uses and what its templates say."""
+"""Notifies people of transitions. Every notice is an action that delivery carries out by a plan. It is requested in the
+transaction that makes the transition, so both are committed together. An operator may change the channels of a plan and
+the text of its templates."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -37,7 +37,7 @@ def _data(kind: NoticeKind, task_id: UUID, deadline: datetime | None = None) -> 
 
 def offers(store: Store, asked: Sequence[Fact], deadlines: Mapping[UUID, datetime], rules: MatchingRules) -> None:
     seconds = int(rules.offer_ttl.total_seconds())
-    # The same for all of them, so that delivery renders the template only once.
+    # The same variables for all offers, so that delivery renders the template only once.
     variables = {"minutes": seconds // 60, "seconds": seconds}
     offered = [fact for fact in asked if fact.task_id in deadlines]
     delivery.request_actions(store.conn, [_offer(fact, deadlines[fact.task_id], variables) for fact in offered])
@@ -56,7 +56,7 @@ def _offer(asked: Fact, deadline: datetime, variables: dict[str, Any]) -> NewAct
 
 
 def offer_taken_back(store: Store, task_id: UUID, student_id: int) -> None:
-    """The app closes the offer. No text is shown, because the student has done nothing and has nothing to do."""
+    """Makes the app close the offer. It shows no text, because the student has nothing to do."""
     delivery.cancel_actions(store.conn, task_id, [student_id], NoticeKind.OFFER)
     delivery.request_actions(store.conn, [_notice(student_id, NoticeKind.OFFER_WITHDRAWN, task_id)])
 

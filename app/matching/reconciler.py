@@ -1,5 +1,5 @@
-"""Sweeps PostgreSQL every few seconds for due tasks that event and ticker did not bring, and makes Redis agree with
-PostgreSQL."""
+"""Sweeps PostgreSQL every few seconds for due tasks that neither an event nor the ticker found, and makes Redis agree
+with PostgreSQL."""
 
 import threading
 
@@ -14,9 +14,10 @@ from app.matching.store.stores import Stores
 
 log = structlog.get_logger(__name__)
 
-RARELY_S = 30.0
-"""A reconciler that is switched off still sweeps at the start, after every reconnect, and this often: some deadlines,
-such as the end of a search that waits for a student, have no key whose expiry Redis could report."""
+INTERVAL_WHEN_OFF_S = 30.0
+"""The interval of a reconciler that is switched off. It still sweeps at the start, after every reconnect of the
+listener, and at this interval, because some due times, such as the end of a search that waits for a student, have no
+key in Redis that could expire."""
 
 
 class Reconciler:

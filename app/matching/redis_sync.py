@@ -1,4 +1,4 @@
-"""Makes Redis agree with PostgreSQL: fills it after it was emptied, and finds changes that it was not told of."""
+"""Makes Redis agree with PostgreSQL: fills it after it was emptied, and finds changes that never reached it."""
 
 import time
 from collections import deque
@@ -22,13 +22,14 @@ log = structlog.get_logger(__name__)
 CHUNK = 500
 COMPARED_AT_ONCE = 50
 PAUSE_S = 0.005
-"""A pause between small reads: a thread that reads many rows at once keeps interpreter and stores from the thread that
-has deadlines to meet."""
+"""The pause between small reads. A thread that reads many rows at once would slow down the interpreter and the stores
+for the thread that settles due tasks."""
 LISTS_AT_ONCE = 100
 CHECK_AFTER = timedelta(seconds=2)
-"""A change is compared with Redis once, this long afterwards: by then the process that made it has told Redis, or has
-died before it could. It is longer than any transaction waits for a lock."""
+"""A change is compared with Redis once, this long after it was made. By then the process that made it has written it to
+Redis, or has died. It is longer than any transaction waits for a lock."""
 LOOK_BACK = timedelta(seconds=10)
+"""The first comparison of a process begins with changes of this age."""
 
 
 class RedisSync:
@@ -47,15 +48,15 @@ class RedisSync:
         self.restore_lists(LISTS_AT_ONCE)
 
     def restore(self) -> None:
-        """Redis was emptied, or missed something: deadlines and offers are written again. Lists follow bit by bit; a
-        task that needs one earlier is ranked by PostgreSQL."""
+        """Writes deadlines and offers again, after Redis was emptied or missed a change. Candidate lists follow in
+        portions; if a task needs its list earlier, PostgreSQL ranks the candidates."""
         log.info("redis_is_being_rebuilt")
         token = self._clockwork.begin_rebuild()
         failpoint("rebuild.begun")
         self._without_list.clear()
         count, last = 0, UUID(int=0)
         while chunk := self._open_after(last):
-            self._show(chunk)
+            self._write(chunk)
             self._without_list.extend(item.task_id for item in chunk if item.student_id is not None)
             count += len(chunk)
             last = chunk[-1].task_id
@@ -72,16 +73,16 @@ class RedisSync:
                     self._fill(store, task)
 
     def compare(self) -> None:
-        """Looks at every change once, in the order of time, and tells Redis of those that it does not know."""
+        """Compares every change once, in the order of time, and writes to Redis those that it does not have."""
         until = self._clock.now() - CHECK_AFTER
         since = self._compared_until or until - LOOK_BACK
         while changed := self._changed(since, until):
-            told = self._clockwork.versions(list(changed))
-            missed = [task_id for task_id, version in changed.items() if told[task_id] < version]
+            known = self._clockwork.versions(list(changed))
+            missed = [task_id for task_id, version in changed.items() if known[task_id] < version]
             if missed:
                 log.warning("redis_was_not_told", tasks=len(missed))
                 failpoint("compare.missed")
-                self._show(self._standings(missed))
+                self._write(self._standings(missed))
             since = max(changed.values())
             time.sleep(PAUSE_S)
         self._compared_until = until
@@ -103,7 +104,7 @@ class RedisSync:
         if ids and task.status is TaskStatus.PENDING:
             self._clockwork.fill_list(task.id, ids, task.updated_at)
 
-    def _show(self, standings: Sequence[Standing]) -> None:
+    def _write(self, standings: Sequence[Standing]) -> None:
         self._clockwork.apply([_keys(standing) for standing in standings], self._clock.now())
 
 

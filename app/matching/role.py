@@ -1,4 +1,4 @@
-"""The `matcher` role: listener, ticker and reconciler bring due tasks, and one thread settles them."""
+"""The `matcher` role: listener, ticker and reconciler find due tasks, and one thread settles them."""
 
 import threading
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from app.matching.due import DueTasks
 from app.matching.listener import Listener
 from app.matching.metrics import MatcherMetrics
 from app.matching.missed_deadlines import MissedDeadlines
-from app.matching.reconciler import RARELY_S, Reconciler
+from app.matching.reconciler import INTERVAL_WHEN_OFF_S, Reconciler
 from app.matching.redis_sync import RedisSync
 from app.matching.service import Matching
 from app.matching.ticker import Ticker
@@ -29,15 +29,15 @@ class Matcher:
         self.events = events
         self.ticker = Ticker(clockwork, clock, self.due, settings.matcher_batch)
         sweep = 5 * settings.matcher_batch
-        by_ticker = clockwork if settings.matcher_ticker else None
+        ticker_clockwork = clockwork if settings.matcher_ticker else None
         self.reconciler = Reconciler(
             stores,
             RedisSync(stores, clockwork, clock, matching.rules),
             self.due,
-            MissedDeadlines(stores, by_ticker, clock, self.due, sweep),
+            MissedDeadlines(stores, ticker_clockwork, clock, self.due, sweep),
             self.metrics,
             batch=sweep,
-            interval_s=settings.reconcile_interval_s if settings.matcher_reconciler else RARELY_S,
+            interval_s=settings.reconcile_interval_s if settings.matcher_reconciler else INTERVAL_WHEN_OFF_S,
         )
         self.listener = Listener(
             self.events,
@@ -59,7 +59,7 @@ class Matcher:
         return all(thread.is_alive() for thread in self._threads)
 
     def stop(self) -> None:
-        """Finishes the current batch. The rest is in PostgreSQL for another matcher, or for the next start."""
+        """Finishes the current batch. The other due tasks are left to another matcher, or to the next start."""
         self.stop_event.set()
         self.due.stop()
         self.reconciler.sweep_soon()

@@ -1,4 +1,4 @@
-"""The numbers that the rules of matching use, taken from the settings once."""
+"""The numbers in the rules of matching, read from the settings once."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,8 +18,9 @@ class MatchingRules:
     tasks_per_minute: int = 60
 
     @property
-    def leash_m(self) -> float:
-        """A student who is being asked may move this far from the task; positions from phones jitter."""
+    def offer_reach_m(self) -> float:
+        """The greatest distance from the task to a student who is being asked. It is more than the radius, because
+        positions from phones jitter."""
         return 1.5 * self.radius_m
 
     @staticmethod

@@ -1,7 +1,7 @@
-"""Runs the cascade: transactions first, then the hints that follow each commit.
+"""Runs the cascade: one transaction after the other, and the hints after each commit.
 
-Redis is read before a transaction and written after it, never inside. When it does not answer, PostgreSQL ranks anew,
-and the reconciler repairs the keys later.
+Redis is read before a transaction and written after it, never inside. If Redis does not answer, PostgreSQL ranks the
+candidates anew, and the reconciler repairs the keys later.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,10 +19,10 @@ from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork, RedisUnavailable
 
 log = structlog.get_logger(__name__)
-Seen = TypeVar("Seen")
+View = TypeVar("View")
 
 ROUNDS = 20
-"""A task whose choice is overtaken every time is left to the matcher after these. Its row says that it is due."""
+"""A task that loses its chosen student to another transaction in this many rounds is left to the matcher. It is due."""
 
 
 class CascadeRunner:
@@ -33,7 +33,7 @@ class CascadeRunner:
         self.rules = rules
 
     def lists(self, task_ids: Sequence[UUID]) -> Lists:
-        """The candidate lists as Redis has them; none where it does not answer."""
+        """The candidate lists that Redis holds; no lists if it does not answer."""
         try:
             return Lists(self.clockwork.peek(task_ids, self.rules.cap))
         except RedisUnavailable:
@@ -41,7 +41,7 @@ class CascadeRunner:
             return Lists({})
 
     def advance(self, task_ids: Iterable[UUID], *, skip_locked: bool = False) -> FollowUp:
-        """Settles these tasks and all that follows from it, until nothing is left to do now."""
+        """Settles these tasks, and then all tasks that can go on because of it."""
         ids = sorted(set(task_ids))
         if not ids:
             return FollowUp()
@@ -53,43 +53,46 @@ class CascadeRunner:
         failpoint("advance.committed")
         return self.follow_up(follow_up, skip_locked=skip_locked)
 
-    def first_offer(self, task_id: UUID, candidates: Sequence[int], look: Callable[[Store], Seen]) -> Seen:
-        """`look` reads what the offer's transaction has written, before its commit."""
+    def first_offer(self, task_id: UUID, candidates: Sequence[int], read_view: Callable[[Store], View]) -> View:
+        """`read_view` is called in the transaction of the offer, before its commit."""
         new = Lists({task_id: candidates}, are_new=True)
         with self.stores.transaction() as store:
             follow_up = settle(store, [task_id], new, self.rules)
             failpoint("first_offer.before_commit")
-            seen = look(store)
+            view = read_view(store)
         failpoint("first_offer.committed")
         self.follow_up(follow_up)
-        return seen
+        return view
 
     def follow_up(self, latest: FollowUp, *, skip_locked: bool = False) -> FollowUp:
-        """After a commit: Redis is told, tasks that were overtaken are settled again, freed students are offered to
-        tasks that wait, and tasks that waited for a student who is unavailable now look for another, or end.
+        """Runs after a commit. Writes to Redis, and settles four kinds of tasks again: those that lost their chosen
+        student to another transaction, those that began to wait, those that wait for a student who was freed, and those
+        that wait for a student who is unavailable now.
 
-        A task that begins to wait is settled once more after its row says so, and a freed student looks for waiting
-        tasks after their row says so. So one of the two sees the other, and no task sleeps through.
+        A task that begins to wait is settled once more after that is committed, and the search for tasks that wait for
+        a freed student runs after the student's row is committed. So one of the two sees the other's commit, and no
+        task misses a free student.
 
-        Returns the sum of what followed.
+        Returns the sum of all follow-ups.
         """
         total = FollowUp()
-        fruitless: frozenset[UUID] = frozenset()
+        # Settling these tasks again before another offer is made would change nothing.
+        settled_again: frozenset[UUID] = frozenset()
         for _ in range(ROUNDS):
-            self._tell_redis(latest)
+            self._write_to_redis(latest)
             failpoint("follow_up.shown")
             began_to_wait = latest.began_to_wait - total.began_to_wait
             total = combined(total, latest)
             if latest.figures.offered:
-                fruitless = frozenset()
-            # All students who were freed so far, not only those of this round: another process may have given the task
-            # that was meant for one of them to somebody else, and then there may be a next task.
-            ids = latest.again | began_to_wait | (self._waiting_for(total) - fruitless)
+                settled_again = frozenset()
+            # All students who were freed so far, not only those of this round: another process may have found a student
+            # for the task that waited for one of them, and then the next waiting task can have the freed student.
+            ids = latest.again | began_to_wait | (self._waiting_for(total) - settled_again)
             if not ids:
                 return total
-            fruitless |= ids
+            settled_again |= ids
             latest = self._settle_again(sorted(ids), skip_locked)
-        self._tell_redis(latest)
+        self._write_to_redis(latest)
         log.warning("cascade_left_to_the_matcher", tasks=len(latest.again))
         return combined(total, latest)
 
@@ -101,14 +104,14 @@ class CascadeRunner:
         failpoint("follow_up.committed")
         return follow_up
 
-    def _tell_redis(self, follow_up: FollowUp) -> None:
+    def _write_to_redis(self, follow_up: FollowUp) -> None:
         try:
             self.clockwork.apply(list(follow_up.keys.values()), self.clock.now())
         except RedisUnavailable:
             log.warning("redis_not_told", tasks=len(follow_up.keys))
 
     def _waiting_for(self, total: FollowUp) -> frozenset[UUID]:
-        """Tasks that wait for a student who was freed, or wait in vain for one who is unavailable."""
+        """The tasks that wait for a student who was freed, or for one who is unavailable now."""
         if not total.freed and not total.unavailable:
             return frozenset()
         waiting: set[UUID] = set()

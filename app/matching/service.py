@@ -1,4 +1,4 @@
-"""The front door of matching: each call is one transaction, then the hints that follow its commit."""
+"""The interface of matching. Each deed is one transaction, followed by the hints that its commit calls for."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -45,10 +45,10 @@ class Matching:
         try:
             view = self.runner.first_offer(task_id, created.candidates, lambda store: store.task_view(caller, task_id))
         except Unavailable as error:
-            # The request is committed, and due: the matcher makes the first offer.
+            # The task is committed and due, so the matcher makes the first offer.
             log.warning("first_offer_left_to_the_matcher", code=error.code)
             view = self.task(caller, task_id)
-        # The answer is about the press. What followed so fast is said by a notification.
+        # The answer shows the task as the press made it. If the search has ended already, a notification reports that.
         return Pressed(_as_pressed(view), True)
 
     # ---- the student ----
@@ -120,7 +120,7 @@ class Matching:
     # ---- transactions ----
 
     def _do(self, caller: Caller, task_id: UUID, deed: Deed) -> TaskView:
-        """Commits the deed, reads the task in the same transaction, and lets what follows follow."""
+        """Commits the deed, reads the task in the same transaction, and carries out the follow-up."""
         follow_up, view = self._commit(lambda store: (deed(store), store.task_view(caller, task_id)))
         self._follow_up(follow_up)
         return self.task(caller, task_id) if task_id in follow_up.again else view
@@ -143,7 +143,7 @@ class Matching:
             failpoint("deed.committed")
             self.runner.follow_up(follow_up)
         except Unavailable as error:
-            # The deed is committed. What follows from it is due, so the matcher does it as well.
+            # The deed is committed and its follow-up is due, so the matcher carries it out.
             log.warning("follow_up_left_to_the_matcher", code=error.code)
 
 

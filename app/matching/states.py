@@ -1,5 +1,5 @@
-"""The states of tasks and offers, and the transitions between them. Every statement that changes a state goes by these
-tables: it checks the transition here, or takes the states it may start from."""
+"""The states of tasks and offers, and the transitions between them. Every statement that changes a state uses these
+tables: it checks its transition, or reads the states that it may start from."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -42,8 +42,8 @@ TASK_TRANSITIONS: Mapping[TaskStatus | None, frozenset[TaskStatus]] = {
     T.CANCELLED: frozenset(),
 }
 
-# A coordinator who has talked to a student may assign the task to them whatever became of an earlier offer, or without
-# one. So a row can begin as ACCEPTED, and every closed offer but an accepted one can still become ACCEPTED.
+# A coordinator who has talked to a student may assign the task to them whatever the state of an earlier offer, or
+# without one. So a row can begin as ACCEPTED, and an offer in any other state can still become ACCEPTED.
 OFFER_TRANSITIONS: Mapping[OfferState | None, frozenset[OfferState]] = {
     None: frozenset({O.PENDING, O.SKIPPED, O.ACCEPTED}),
     O.PENDING: frozenset({O.ACCEPTED, O.REJECTED, O.EXPIRED, O.WITHDRAWN}),

@@ -1,4 +1,4 @@
-"""Sleeps until the next deadline in the sorted set, and brings the task when it falls due."""
+"""The ticker: sleeps until the next deadline of the sorted set in Redis, and adds the task to the due tasks."""
 
 import threading
 
@@ -12,11 +12,11 @@ from app.redis_store.contract import Clockwork
 
 log = structlog.get_logger(__name__)
 
-LONGEST_NAP_S = 0.25
-"""A deadline is at least a second away when it is written, so this misses none. A next step that is due at once, which
-is written when a first offer failed, waits this long at most."""
-SHORTEST_NAP_S = 0.0005
-DOWN_NAP_S = 1.0
+LONGEST_SLEEP_S = 0.25
+"""A deadline is written at least a second before it falls due, so this sleep misses none. A task that is due at once,
+because its first offer failed, waits for this time at most."""
+SHORTEST_SLEEP_S = 0.0005
+ERROR_SLEEP_S = 1.0
 
 
 class Ticker:
@@ -29,19 +29,19 @@ class Ticker:
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
             try:
-                nap_s = self.tick()
+                sleep_s = self.tick()
             except Unavailable as error:
                 log.warning("ticker_cannot_tick", code=error.code)
-                nap_s = DOWN_NAP_S
+                sleep_s = ERROR_SLEEP_S
             except Exception as error:
                 log.error("ticker_failed", error_type=type(error).__name__, exc_info=True)
-                nap_s = DOWN_NAP_S
-            stop.wait(nap_s)
+                sleep_s = ERROR_SLEEP_S
+            stop.wait(sleep_s)
 
     def tick(self) -> float:
-        """Brings what is due, and returns how long to sleep."""
-        if not self._due.wait_until_idle(LONGEST_NAP_S):
-            # A claimed deadline comes up again in a second, so claiming more than can be settled is no use.
+        """Claims the tasks that are due, and returns how long to sleep."""
+        if not self._due.wait_until_idle(LONGEST_SLEEP_S):
+            # A claim lasts a second. Tasks that are not settled by then would only be claimed again.
             return 0
         due = self._clockwork.claim_due(self._clock.now(), self._batch)
         if due.task_ids:
@@ -49,6 +49,6 @@ class Ticker:
             self._due.add(due.task_ids)
             return 0
         if due.next_at is None:
-            return LONGEST_NAP_S
+            return LONGEST_SLEEP_S
         until_next_s = (due.next_at - self._clock.now()).total_seconds()
-        return min(max(until_next_s, SHORTEST_NAP_S), LONGEST_NAP_S)
+        return min(max(until_next_s, SHORTEST_SLEEP_S), LONGEST_SLEEP_S)

@@ -1,7 +1,7 @@
-"""Tasks as people see them.
+"""Decides which parts of a task each user sees.
 
-Exact place and phone are shown to the student who accepted, until the task ends, and besides only to the elder and the
-coordinators. Before that a student sees the first word of a name.
+The elder and the coordinators always see the exact location and the phone number, and the student who accepted sees
+them until the task ends. All other students see only the first word of the elder's name.
 """
 
 from typing import Any
@@ -38,7 +38,7 @@ def seen_by(caller: Caller, row: Any) -> TaskView:
 
 
 def _student(caller: Caller, row: Any, status: TaskStatus, mine: bool) -> Person | None:
-    """An elder may call the student until the task ends; other students do not learn who it was."""
+    """The elder sees the student's phone number until the task ends. Other students do not see who accepted."""
     if row.student_id is None or not (caller.is_coordinator or caller.role is Role.ELDER or mine):
         return None
     phone_shown = caller.is_coordinator or mine or status in HELD

@@ -1,10 +1,10 @@
-"""The kinds of notices, and how people are addressed in them. The sentences are templates of delivery."""
+"""The kinds of notices, and the form of names in them. The texts are templates of delivery."""
 
 from enum import StrEnum
 
 
 class NoticeKind(StrEnum):
-    """Phones get it as `type`."""
+    """Apps get the kind as `type`."""
 
     OFFER = "OFFER"
     OFFER_WITHDRAWN = "OFFER_WITHDRAWN"
@@ -22,7 +22,7 @@ class NoticeKind(StrEnum):
 
     @property
     def plan(self) -> str:
-        """The key of the plan that delivers it."""
+        """The key of the plan that delivers the notice."""
         return f"matching.{self.value.lower()}"
 
 

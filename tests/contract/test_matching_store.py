@@ -385,10 +385,10 @@ def test_a_free_student_finds_the_oldest_task_that_waits_within_reach(world: Wor
 
 def test_who_strays_from_the_task_they_are_asked_for(world: World, store: Store) -> None:
     ali, task_id = world.student(1), task_of(world, store)
-    assert not store.has_strayed(ali.id, 1500)
+    assert not store.is_too_far(ali.id, 1500)
     ask(store, task_id, ali)
-    assert store.place_student(ali.id, world.spot(1499)) and not store.has_strayed(ali.id, 1500)
-    assert store.place_student(ali.id, world.spot(1501)) and store.has_strayed(ali.id, 1500)
+    assert store.place_student(ali.id, world.spot(1499)) and not store.is_too_far(ali.id, 1500)
+    assert store.place_student(ali.id, world.spot(1501)) and store.is_too_far(ali.id, 1500)
     assert not store.place_student(999_999, world.spot(0))
 
 

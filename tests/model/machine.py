@@ -207,7 +207,7 @@ class MatchingMachine(RuleBasedStateMachine):
         one.metres = spot * side
         self.do(True, lambda: self.world.matching.set_location(one.id, self.world.spot(one.metres)))
         asking = self.ref.asked_by(one.id)
-        if asking is not None and self.ref.distance(one, asking) > self.ref.rules.leash_m:
+        if asking is not None and self.ref.distance(one, asking) > self.ref.rules.offer_reach_m:
             self.ref.close(asking, "WITHDRAWN")
         self.observe()
 
@@ -660,7 +660,7 @@ class MatchingMachine(RuleBasedStateMachine):
             if task.live is not None:
                 student = self.ref.students[task.live]
                 assert student.active and student.on_duty and student.task is None
-                assert self.ref.distance(student, task) <= self.ref.rules.leash_m
+                assert self.ref.distance(student, task) <= self.ref.rules.offer_reach_m
 
     def check_nothing_was_forgotten(self) -> None:
         """Nothing is due any more; then whoever waits has a reason to."""

@@ -1,8 +1,8 @@
-"""Candidates for a task, in the order in which they are asked: tasks completed this month, then distance, then id.
+"""Ranks the candidates for a task by tasks completed this month, then distance, then id.
 
-The distance is the exact geodesic one. `map_distance.py` explains how a flat map gives it to the micrometre. `MEASURED`
-is the plain query, with distances by PostGIS: it is used where the map is in doubt or does not reach, and tests compare
-the fast answer with it.
+The distance is the exact geodesic distance. `map_distance.py` explains how a flat map gives it to the micrometre.
+`MEASURED` is the plain query, with distances by PostGIS. It is used where the order on the map is in doubt or the place
+is not on the map, and tests compare the fast answer with it.
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ NEAR = "s.plane <@ circle(point(%(x)s, %(y)s), %(outer)s)"
 
 BUSY_UNTIL = f"(SELECT o.deadline FROM offers o WHERE o.student_id = short.id AND {live('o')}) AS busy_until"
 
-# The index holds all that the map needs, so PostgreSQL visits only rows that changed since the last VACUUM. OFFSET 0
-# keeps the planner from computing each distance twice.
+# The index holds all columns of the query on the map, so PostgreSQL visits only rows that changed since the last
+# VACUUM. OFFSET 0 keeps the planner from computing each distance twice.
 STATEMENT = f"""
 SELECT short.completed, short.distance_m, short.id, {BUSY_UNTIL}, short.eligible, short.on_the_rim
 FROM (
@@ -48,14 +48,16 @@ ON_THE_MAP = STATEMENT.format(
 MEASURED = STATEMENT.format(distance=MEASURED_M, within=NEAR)
 MEASURED_EVERYWHERE = STATEMENT.format(distance=MEASURED_M, within="true")
 
-# Tasks completed, distance, id: the order of candidates is the order of these tuples.
+# The columns of STATEMENT. The first three make the order of these tuples the order of the candidates.
 Row = tuple[int, float, int, datetime | None, int, bool]
 
 
 def _in_doubt(rows: Sequence[Row], doubt_m: float) -> bool:
-    """True if the map may have put a student on the wrong side of the rim or of a neighbour on the list.
+    """True if the map may have put a student on the wrong side of the rim, or in the wrong order with the next student
+    of the list.
 
-    Students at exactly the same distance share a spot, as in a dormitory."""
+    Students at exactly the same distance are at the same place, as in a dormitory, so their order is not in doubt.
+    """
     too_close_m = 2 * doubt_m
     return bool(rows) and (
         rows[0][5] or any(a[0] == b[0] and 0 < b[1] - a[1] <= too_close_m for a, b in pairwise(rows))
@@ -89,7 +91,7 @@ class CandidateStatements(Connected):
         return self._fetch(statement, values | {"surely_m": circle.radius_m, "at_most_m": circle.radius_m})
 
     def _fetch(self, statement: str, values: dict[str, Any]) -> list[Row]:
-        """Uses the driver directly: of a query that takes half a millisecond, SQLAlchemy's share is a quarter."""
+        """Uses the driver directly: the query takes half a millisecond, and SQLAlchemy would be a quarter of that."""
         driver: Any = self.conn.connection
         with driver.cursor(binary=True) as cursor:
             return sorted(cast(list[Row], cursor.execute(statement, values).fetchall()))

@@ -1,4 +1,4 @@
-"""What all statements need."""
+"""The base class of all statements."""
 
 from sqlalchemy import Connection
 

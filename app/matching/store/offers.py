@@ -15,7 +15,7 @@ from app.matching.store.connected import Connected
 from app.matching.store.records import Expired, Fact, Offer, Pick, Skip
 from app.matching.store.state_conditions import may_become_offer, new_offer
 from app.matching.store.students import VERSION
-from app.matching.store.tasks import COUNTED
+from app.matching.store.tasks import SET_COUNTS
 
 COMPLETED = completed_this_month(":time_zone")
 
@@ -33,12 +33,12 @@ def _by_task(offers: Iterable[Offer]) -> dict[UUID, list[Offer]]:
     return found
 
 
-# Both halves use one reading of the clock, so that no offer falls between them.
-THEN = "(SELECT now FROM clock)"
+# The UPDATE and the SELECT use the same time, so that each offer is in exactly one of them.
+CLOCK = "(SELECT now FROM clock)"
 EXPIRE_OFFERS = text(f"""
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now), expired AS (
     UPDATE offers o SET state = 'EXPIRED', closed_at = clock_timestamp()
-    WHERE task_id = ANY(:ids) AND {may_become_offer(OfferState.EXPIRED, "o.state")} AND {past_deadline("o", THEN)}
+    WHERE task_id = ANY(:ids) AND {may_become_offer(OfferState.EXPIRED, "o.state")} AND {past_deadline("o", CLOCK)}
     RETURNING id, task_id, student_id, state, deadline
 )
 SELECT id, task_id, student_id, state, deadline, true AS overdue,
@@ -46,7 +46,7 @@ SELECT id, task_id, student_id, state, deadline, true AS overdue,
 FROM expired
 UNION ALL
 SELECT id, task_id, student_id, state, deadline, false, 0
-FROM offers o WHERE task_id = ANY(:ids) AND {answerable("o", THEN)}
+FROM offers o WHERE task_id = ANY(:ids) AND {answerable("o", CLOCK)}
 ORDER BY deadline, id
 """)
 
@@ -95,19 +95,22 @@ class OfferStatements(Connected):
         return None if row is None else _offer(row)
 
     def live_offers(self, task_ids: Iterable[UUID]) -> dict[UUID, list[Offer]]:
-        """Of the tasks that have some; the earliest deadline first."""
+        """The live offers by task, the earliest deadline first. Tasks without one are left out."""
         statement = f"""
         SELECT {OFFER_COLUMNS} FROM offers o WHERE task_id = ANY(:ids) AND {live("o")} ORDER BY deadline, id"""
         return _by_task(_offer(row) for row in self.conn.execute(text(statement), {"ids": list(task_ids)}))
 
     def live_task_of_students(self, student_ids: Iterable[int]) -> dict[int, UUID]:
-        """Which task each student is being asked for. Not locked, so read it again under the student's lock."""
+        """The task for which each student is being asked. Nothing is locked, so read it again under the student's
+        lock."""
         statement = f"SELECT student_id, task_id FROM offers o WHERE student_id = ANY(:ids) AND {live('o')}"
         return {row.student_id: row.task_id for row in self.conn.execute(text(statement), {"ids": list(student_ids)})}
 
     def close_offer(self, offer: Offer, state: OfferState, reason: str | None = None) -> bool:
-        """True if this call took the offer from the state it was read in. Without a new reason the old one stays: that
-        a coordinator had assigned a task by hand is still worth knowing after its release."""
+        """True if this call made the transition, False if the offer is no longer in the state in which it was read.
+
+        Without `reason` the old reason stays. So a released offer still shows that a coordinator had assigned the task.
+        """
         check_offer_transition(offer.state, state)
         statement = """
         UPDATE offers SET state = :state, reason = coalesce(CAST(:reason AS text), reason),
@@ -119,7 +122,7 @@ class OfferStatements(Connected):
         return row is not None
 
     def accept_offer(self, offer: Offer) -> bool:
-        """By the student, who has time until the deadline. False when the offer is no longer live."""
+        """Accepts for the student. False if the deadline has passed or the offer is no longer live."""
         check_offer_transition(offer.state, OfferState.ACCEPTED)
         statement = f"""
         UPDATE offers o SET state = 'ACCEPTED', closed_at = clock_timestamp()
@@ -127,7 +130,7 @@ class OfferStatements(Connected):
         return self.conn.execute(text(statement), {"id": offer.id}).one_or_none() is not None
 
     def accept_by_hand(self, task_id: UUID, student_id: int, time_zone: str) -> None:
-        """By a coordinator: whatever became of an earlier offer, and also where there was none."""
+        """Accepts for a coordinator who assigns the task, whatever the state of an earlier offer, or without one."""
         statement = f"""
         INSERT INTO offers AS o (task_id, student_id, state, reason, rank, completed_this_month, distance_m, offered_at,
                                  closed_at)
@@ -143,13 +146,13 @@ class OfferStatements(Connected):
         if self.conn.execute(text(statement), values).one_or_none() is None:
             raise Overtaken
         self.conn.execute(
-            text(f"UPDATE tasks SET {COUNTED} WHERE id = :task_id"),
+            text(f"UPDATE tasks SET {SET_COUNTS} WHERE id = :task_id"),
             {"task_id": task_id},
         )
 
     def expire_offers(self, task_ids: Sequence[UUID]) -> tuple[list[Expired], dict[UUID, list[Offer]]]:
-        """Closes the overdue offers of these tasks. Returns them, and the offers that are still live by task, the
-        earliest deadline first."""
+        """Closes the overdue offers of these tasks. Returns the closed offers, and by task those that are still live,
+        the earliest deadline first."""
         rows = self.conn.execute(EXPIRE_OFFERS, {"ids": list(task_ids)}).all()
         expired = [Expired(row.task_id, row.student_id, row.late_s) for row in rows if row.overdue]
         return expired, _by_task(_offer(row) for row in rows if not row.overdue)
@@ -183,8 +186,7 @@ class OfferStatements(Connected):
         }
 
     def insert_offers(self, picks: Sequence[Pick], ttl: timedelta) -> dict[UUID, datetime]:
-        """The deadline of each offer that was inserted, by task. An offer that would break a unique index is left
-        out."""
+        """The deadline of each inserted offer, by task. An offer that would break a unique index is left out."""
         if not picks:
             return {}
         rows = self.conn.execute(

@@ -10,8 +10,8 @@ from app.matching.store.connected import Connected
 from app.matching.store.records import Elder, NamedPerson
 from app.users.models import LatLon, Role
 
-# The coordinators of the elder's own institution; where it has none, or the elder belongs to none, all coordinators;
-# and where there are none at all, the admins. A request that failed must not end unseen.
+# The coordinators of the elder's institution; all coordinators if there are none in it or the elder has no institution;
+# the admins if there are no coordinators. Somebody has to be notified of every request that failed.
 COORDINATORS = text("""
 WITH staff AS (
     SELECT id,
@@ -26,7 +26,7 @@ SELECT id FROM staff WHERE circle = (SELECT min(circle) FROM staff) ORDER BY id
 
 class PeopleStatements(Connected):
     def hold_elder(self, elder_id: int) -> Elder | None:
-        """Transactions that change this person wait until this one ends."""
+        """Locks the elder's row: transactions that change it wait until this one ends."""
         statement = """
         SELECT role, active, ST_Y(home::geometry) AS lat, ST_X(home::geometry) AS lon
         FROM users WHERE id = :id FOR SHARE"""
@@ -44,7 +44,7 @@ class PeopleStatements(Connected):
         return None if role is None else Role(role)
 
     def tasks_of(self, user_id: int) -> list[UUID]:
-        """The open tasks that this person has pressed, has, or is being asked for."""
+        """The open tasks that this user has requested, has accepted, or is being asked for."""
         statement = f"""
         SELECT id FROM tasks WHERE elder_id = :id AND status IN ('PENDING', 'ASSIGNED', 'STARTED')
         UNION SELECT id FROM tasks WHERE student_id = :id AND status IN ('ASSIGNED', 'STARTED')

@@ -1,4 +1,4 @@
-"""What the store returns and takes: rows of tasks and offers, and decisions to be written."""
+"""The values that the store returns and takes: rows of tasks and offers, and decisions to be written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ class Task:
     assigned_at: datetime | None
     idempotency_key: str | None
     updated_at: datetime
-    """Grows with every change, so it is the version of the row."""
+    """The version of the row: it grows with every change."""
     read_at: datetime
-    """The database's time when this was read."""
+    """The database's time at which the row was read."""
 
     @property
     def is_held(self) -> bool:
@@ -40,7 +40,7 @@ class Task:
 
 @dataclass(frozen=True)
 class FromNow:
-    """A moment that the database's clock fixes when the row is written."""
+    """A time relative to the database's clock when the row is written."""
 
     by: timedelta
 
@@ -56,7 +56,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Progress:
-    """What settling writes into the row of a task that goes on searching."""
+    """The columns that `settle` writes for a task whose search goes on."""
 
     task_id: UUID
     next_step_at: datetime
@@ -89,20 +89,20 @@ class Expired:
 
 @dataclass(frozen=True)
 class Fact:
-    """Whether a candidate may be asked when their turn comes; `eligibility` has the rules."""
+    """The facts that decide whether a candidate may be asked; `eligibility` has the rules."""
 
     task_id: UUID
     student_id: int
     obstacle: Obstacle | None
-    """Why this student is skipped for the task; None if nothing is in the way."""
+    """Why this student is skipped for the task; None if no obstacle applies."""
     seen_before: bool
     """The task has asked or skipped this student already."""
     busy_until: datetime | None
-    """Deadline of the offer that this student is considering."""
+    """The deadline of this student's live offer."""
     completed: int
     distance_m: float | None
     version: int | None = None
-    """Of the student's row; another number means that another transaction has changed it."""
+    """The version of the student's row. A different number means that another transaction has changed the row."""
 
     @property
     def may_be_asked(self) -> bool:
@@ -128,40 +128,40 @@ class Skip:
 
 
 class Candidate(NamedTuple):
-    """A tuple, because there are fifty of them in a query that takes less than a millisecond."""
+    """A tuple and not a dataclass, because one query makes fifty of them in less than a millisecond."""
 
     student_id: int
     completed: int
     distance_m: float
     busy_until: datetime | None
-    """Deadline of the offer that this student is considering for another task."""
+    """The deadline of this student's live offer for another task."""
 
 
 @dataclass(frozen=True)
 class Ranking:
     candidates: Sequence[Candidate]
     eligible: int
-    """How many there are in all; the list is cut at its cap."""
+    """The number of all eligible students; `candidates` ends at the cap."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What Redis should hold for a task, as PostgreSQL has it."""
+    """The state of a task in PostgreSQL, for comparison with Redis."""
 
     task_id: UUID
     status: TaskStatus
     student_id: int | None
-    """Who is being asked."""
+    """The student who is being asked."""
     deadline: datetime | None
     next_step_at: datetime | None
     updated_at: datetime
     seen: Sequence[int] = ()
-    """All students who were asked or skipped, and so have left the list."""
+    """All students who were asked or skipped, so they are no longer on the list."""
 
 
 @dataclass(frozen=True)
 class NamedPerson:
-    """What a notice says about a person."""
+    """The parts of a user that a notice may contain."""
 
     id: int
     name: str

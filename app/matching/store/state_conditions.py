@@ -1,5 +1,5 @@
-"""Parts of statements that change a state, built from the transition tables. They are literals, because a partial index
-is used only where the statement repeats its condition."""
+"""Parts of statements that change a state, built from the transition tables. They are literals, because the planner
+uses a partial index only for a statement that repeats its condition."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -15,7 +15,7 @@ from app.matching.states import (
 
 
 def one_state_of(column: str, states: Iterable[StrEnum]) -> str:
-    """`state = 'PENDING'`, or `state IN (…)` where there are several."""
+    """`state = 'PENDING'`, or `state IN (…)` for several states."""
     literals = [f"'{state}'" for state in sorted(states)]
     return f"{column} = {literals[0]}" if len(literals) == 1 else f"{column} IN ({', '.join(literals)})"
 

@@ -1,8 +1,8 @@
-"""What the rules of matching read and write. PostgreSQL is the truth.
+"""The statements of matching. PostgreSQL is the truth.
 
-A transaction holds what it has locked until it ends: first tasks by id, then students by id in one call. Whatever was
-decided before the locks is read again under them, and a write that decides something is conditional: the rows it
-returns are what happened.
+The lock order of every transaction: first tasks by id, then students by id, all in one call. Rows that were read before
+they were locked are read again under the lock. A write that decides something is conditional, and the rows that it
+returns are the decision.
 """
 
 from collections.abc import Generator

@@ -19,8 +19,8 @@ from app.matching.liveness import live
 from app.matching.store.connected import Connected
 from app.users.models import LatLon
 
-# A task that waits for this student, among others perhaps. The index holds only tasks that wait, so this costs next to
-# nothing while none does.
+# A task that waits for this student, and perhaps for others. The index holds only waiting tasks, so the condition costs
+# next to nothing while no task waits.
 WAITS = f"""
 t.waiting AND t.status = 'PENDING' AND {within("t.location", ":radius_m")} AND {never_asked("t.id")}"""
 
@@ -39,7 +39,7 @@ VERSION = "s.xmin::text::bigint AS version"
 
 class StudentStatements(Connected):
     def lock_students(self, ids: Iterable[int], *, skip_locked: bool = False) -> dict[int, int]:
-        """Those that are locked now, with the versions of their rows. Once in a transaction: two transactions that
+        """The locked students, with the versions of their rows. Call this once in a transaction: two transactions that
         lock students twice could deadlock."""
         statement = f"SELECT id, {VERSION} FROM students s WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE"
         rows = self.conn.execute(text(statement + (" SKIP LOCKED" if skip_locked else "")), {"ids": sorted(set(ids))})
@@ -58,7 +58,7 @@ class StudentStatements(Connected):
         self.conn.execute(text("UPDATE students SET open_task_id = NULL WHERE id = :id"), {"id": student_id})
 
     def count_completed(self, student_id: int, time_zone: str) -> None:
-        """The student is free again, too. A count belongs to its month, so the first one of a month is one."""
+        """Counts a completed task and frees the student. The count begins at 1 in each month."""
         this_month = month(":time_zone")
         statement = f"""
         UPDATE students SET completed = CASE WHEN month = {this_month} THEN completed + 1 ELSE 1 END,
@@ -67,12 +67,12 @@ class StudentStatements(Connected):
         self.conn.execute(text(statement), {"id": student_id, "time_zone": time_zone})
 
     def oldest_waiting_tasks(self, student_ids: Iterable[int], radius_m: float) -> set[UUID]:
-        """For each of these students who can be asked, the oldest waiting task within reach."""
+        """For each of these students who can be asked, the oldest waiting task within the radius."""
         rows = self.conn.execute(OLDEST_WAITING, {"student_ids": sorted(student_ids), "radius_m": radius_m})
         return {row.id for row in rows}
 
     def tasks_waiting_for(self, student_ids: Iterable[int], radius_m: float) -> set[UUID]:
-        """All waiting tasks within reach of these students, whether or not the students can be asked now."""
+        """All waiting tasks within the radius of these students, whether or not the students can be asked now."""
         statement = f"SELECT t.id FROM students s JOIN tasks t ON {WAITS} WHERE s.id = ANY(:student_ids)"
         rows = self.conn.execute(text(statement), {"student_ids": sorted(student_ids), "radius_m": radius_m})
         return {row.id for row in rows}
@@ -92,13 +92,13 @@ class StudentStatements(Connected):
         moved = self.conn.execute(text(statement), {"id": student_id, "lat": spot.lat, "lon": spot.lon})
         return moved.one_or_none() is not None
 
-    def has_strayed(self, student_id: int, leash_m: float) -> bool:
+    def is_too_far(self, student_id: int, limit_m: float) -> bool:
         """True if the student is farther than this from the task they are being asked for."""
         statement = f"""
-        SELECT {distance_m("t.location")} > :leash_m
+        SELECT {distance_m("t.location")} > :limit_m
         FROM offers o JOIN tasks t ON t.id = o.task_id JOIN students s ON s.id = o.student_id
         WHERE o.student_id = :id AND {live("o")}"""
-        found = self.conn.execute(text(statement), {"id": student_id, "leash_m": leash_m})
+        found = self.conn.execute(text(statement), {"id": student_id, "limit_m": limit_m})
         return bool(found.scalar_one_or_none())
 
     def set_active_student(self, student_id: int, active: bool) -> None:

@@ -1,4 +1,4 @@
-"""What the reconciler reads: what is due, and what Redis should hold."""
+"""The statements of the reconciler: they read the due tasks, and the state that Redis should hold."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -18,8 +18,7 @@ SELECT t.id, t.status, t.next_step_at, t.updated_at, o.student_id, o.deadline,
 FROM tasks t LEFT JOIN offers o ON o.task_id = t.id AND {live("o")}
 """
 
-# Tasks whose next step is due. The time is a subselect, which is read once: with a volatile function the index could
-# not be used.
+# The due tasks. The time is a subselect, which is evaluated once, because a volatile function could not use the index.
 DUE = """
 FROM tasks
 WHERE next_step_at <= (SELECT clock_timestamp()) AND next_step_at IS NOT NULL
@@ -28,12 +27,12 @@ WHERE next_step_at <= (SELECT clock_timestamp()) AND next_step_at IS NOT NULL
 
 class SweepStatements(Connected):
     def due_tasks(self, most: int) -> list[UUID]:
-        """The longest overdue first."""
+        """The due tasks, those that have been due longest first."""
         statement = f"SELECT id {DUE} ORDER BY next_step_at LIMIT :most"
         return [row.id for row in self.conn.execute(text(statement), {"most": most})]
 
     def due_and_unchanged(self, most: int, unchanged_for: timedelta) -> list[UUID]:
-        """Those of the due tasks whose row was last written some time ago, so that the process that wrote it has told
+        """The due tasks whose row has not changed for some time, so that the process that changed it has written to
         Redis by now."""
         statement = f"""
         SELECT id {DUE} AND updated_at <= clock_timestamp() - :unchanged_for
@@ -57,7 +56,8 @@ class SweepStatements(Connected):
         return self._standings("WHERE t.id = ANY(:ids)", {"ids": list(task_ids)})
 
     def changed_tasks(self, since: datetime, until: datetime, most: int) -> dict[UUID, datetime]:
-        """The versions of the first `most` that changed in this time, in order: the next call begins at the last."""
+        """The first `most` tasks that changed in this period, in the order of their versions. The next call begins at
+        the last version."""
         statement = """
         SELECT id, updated_at FROM tasks WHERE updated_at > :since AND updated_at <= :until
         ORDER BY updated_at LIMIT :most"""

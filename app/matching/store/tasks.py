@@ -21,7 +21,7 @@ ST_X(t.location::geometry) AS lon,
 clock_timestamp() AS read_at
 """
 
-CHANGED = "updated_at = greatest(clock_timestamp(), tasks.updated_at + interval '1 microsecond')"
+SET_VERSION = "updated_at = greatest(clock_timestamp(), tasks.updated_at + interval '1 microsecond')"
 
 
 def _task(row: Any) -> Task:
@@ -48,8 +48,8 @@ def _task(row: Any) -> Task:
 
 LOCK_TASKS = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.id = ANY(:ids) ORDER BY t.id FOR NO KEY UPDATE"
 
-# The offers say who was asked. The task's row repeats the counts, so that showing progress reads one row.
-COUNTED = (
+# The offers are the truth. The task's row repeats the two counts, so that a view reads one row.
+SET_COUNTS = (
     "(asked, skipped) = (SELECT count(offered_at), count(*) - count(offered_at) FROM offers WHERE task_id = tasks.id)"
 )
 
@@ -78,7 +78,7 @@ class TaskStatements(Connected):
         return [_task(row) for row in self.conn.execute(text(statement), {"ids": list(ids)})]
 
     def unknown_tasks(self, ids: set[UUID]) -> set[UUID]:
-        """Those that do not exist; the others are locked by another transaction."""
+        """The ids of tasks that do not exist. The other tasks are locked by another transaction."""
         if not ids:
             return ids
         rows = self.conn.execute(text("SELECT id FROM tasks WHERE id = ANY(:ids)"), {"ids": list(ids)})
@@ -124,7 +124,7 @@ class TaskStatements(Connected):
         return None if row is None else _task(row)
 
     def count_recent_tasks(self, elder_id: int, most: int) -> int:
-        """How many of an elder's newest tasks are less than a minute old; counts up to `most`."""
+        """The number of the elder's tasks that are less than a minute old, counted up to `most`."""
         statement = """
         SELECT count(*)
         FROM (SELECT created_at FROM tasks WHERE elder_id = :elder_id ORDER BY id DESC LIMIT :most) newest
@@ -132,11 +132,11 @@ class TaskStatements(Connected):
         return self.conn.execute(text(statement), {"elder_id": elder_id, "most": most}).scalar_one()
 
     def move_task(self, task: Task, target: TaskStatus, **changes: Any) -> Moved:
-        """Takes a locked task from the status it was read in to `target`, or leaves it there. `changes` are further
-        columns."""
+        """Writes a locked task: its transition to `target`, or no transition if that is its status, and the columns in
+        `changes`."""
         if target is not task.status:
             check_task_transition(task.status, target)
-        sets = ["status = :target", CHANGED]
+        sets = ["status = :target", SET_VERSION]
         values: dict[str, Any] = {"id": task.id, "target": target, "current": task.status}
         for column, value in changes.items():
             if value == NOW:
@@ -156,12 +156,12 @@ class TaskStatements(Connected):
         return Moved(row.next_step_at, row.updated_at)
 
     def save_progress(self, progress: Sequence[Progress]) -> dict[UUID, datetime]:
-        """The new version of each of these tasks."""
+        """Returns the new version of each task."""
         if not progress:
             return {}
         statement = f"""
         UPDATE tasks SET next_step_at = p.next_step_at, waiting = p.waiting, asked = p.asked,
-                           skipped = p.skipped, listed = p.listed, {CHANGED}
+                           skipped = p.skipped, listed = p.listed, {SET_VERSION}
         FROM unnest(CAST(:ids AS uuid[]), CAST(:next_steps AS timestamptz[]), CAST(:waiting AS bool[]),
                     CAST(:asked AS int[]), CAST(:skipped AS int[]), CAST(:listed AS int[]))
              AS p (id, next_step_at, waiting, asked, skipped, listed)
@@ -180,15 +180,19 @@ class TaskStatements(Connected):
         return {row.id: row.updated_at for row in rows}
 
     def set_due(self, task_id: UUID) -> None:
-        """The next step of the search is due now. This covers the hint that follows the commit."""
+        """Makes the search due now, so that it goes on even if the hint after the commit is lost."""
         self.conn.execute(
-            text(f"UPDATE tasks SET next_step_at = clock_timestamp(), {CHANGED} WHERE id = :id AND status = 'PENDING'"),
+            text(
+                f"UPDATE tasks SET next_step_at = clock_timestamp(), {SET_VERSION}"
+                " WHERE id = :id AND status = 'PENDING'"
+            ),
             {"id": task_id},
         )
 
     def end_searches(self, task_ids: Sequence[UUID]) -> dict[UUID, datetime]:
-        """The new version of each task that ended by this call."""
+        """Returns the new version of each task that this call ended."""
         statement = f"""
-        UPDATE tasks SET status = 'TIMED_OUT', next_step_at = NULL, ended_at = clock_timestamp(), {CHANGED}, {COUNTED}
+        UPDATE tasks SET status = 'TIMED_OUT', next_step_at = NULL, ended_at = clock_timestamp(), {SET_VERSION},
+                         {SET_COUNTS}
         WHERE id = ANY(:ids) AND {may_become_task(TaskStatus.TIMED_OUT)} RETURNING id, updated_at"""
         return {row.id: row.updated_at for row in self.conn.execute(text(statement), {"ids": list(task_ids)})}

@@ -1,4 +1,4 @@
-"""Statements that read tasks and offers as they are shown; `visibility.py` decides who sees what of them."""
+"""Statements that read tasks and offers for views. `visibility.py` decides which parts each user sees."""
 
 from uuid import UUID
 
