@@ -1,4 +1,5 @@
-"""Notifies the coordinators when there are too many open dead letters: once, until half of the threshold is reached."""
+"""Notifies the coordinators once when the number of open dead letters reaches a threshold. The alarm can be raised
+again after the number has fallen below half of the threshold."""
 
 import threading
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ _RAISE = text("UPDATE delivery_alarms SET raised = true, raised_at = clock_times
 _LOWER = text("UPDATE delivery_alarms SET raised = false WHERE name = 'dead_letters'")
 _COORDINATORS = text("SELECT id FROM users WHERE role IN ('COORDINATOR', 'ADMIN') AND active ORDER BY id")
 _MOST_COUNTED = 1_000_000
-"""Counting further would take long, and would not help anybody."""
+"""The count in the message ends here, because counting more rows would take too long."""
 
 
 class Alarm:
@@ -67,7 +68,7 @@ class Alarm:
         try:
             actions.request_actions(conn, new)
         except NotFound as error:
-            # The plan is retired. The alarm stays raised, so that the log does not say so every few seconds.
+            # The plan is retired. The alarm stays raised, so that this error is not logged every few seconds.
             log.error("dead_letters_alarm_untold", code=error.code)
         return True
 

@@ -1,4 +1,4 @@
-"""The values and errors that cross delivery's front door."""
+"""The values and errors of delivery that other packages use."""
 
 from app.delivery.actions.errors import EvaluationKeyReused, PlanNotFound
 from app.delivery.actions.models import Origin

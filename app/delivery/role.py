@@ -1,5 +1,5 @@
-"""The role `delivery`: the dispatcher, and beside it the threads that take in actions, run them, publish their results
-and watch the number of dead letters."""
+"""The role `delivery`: the dispatcher, and threads that read requests for actions, run the actions, publish their
+results and watch the number of dead letters."""
 
 import threading
 from collections.abc import Generator
@@ -18,7 +18,7 @@ from app.redis_store.breakers import Breakers
 from app.redis_store.publisher import Publisher
 
 LEAVE_S = 5.0
-"""How long a thread beside the dispatcher may take to stop."""
+"""The longest time that a thread besides the dispatcher may take to stop."""
 
 # Followers lock rows in this order: actions before the directory.
 FOLLOWERS: tuple[Follower, ...] = (wake_actions, settle_challenges)

@@ -1,4 +1,4 @@
-"""The front door of delivery: what other features may call. Each call runs in the caller's transaction."""
+"""The functions of delivery that other packages may call. Each call runs in the caller's transaction."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ from app.delivery.plans.service import (
 from app.delivery.plans.shipped_plans import install_shipped
 
 PROFILES = replace(directory.PROFILES, after_retire=(*directory.PROFILES.after_retire, retire_routes_to))
-"""Plans stand above the directory, so the routes to a retired profile are retired here."""
+"""Retires the routes to a retired profile as well. This is here because the directory cannot import plans."""
 
 __all__ = [
     "CHANNELS",

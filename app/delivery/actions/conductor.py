@@ -1,4 +1,5 @@
-"""Advances actions: after one of their notifications has ended, or at the time that their last transition named.
+"""The conductor: advances actions after one of their notifications has ended, or at the time that their last transition
+set.
 
 Any number of conductors may run side by side, because a conductor locks the actions that it claims. Claiming, reading,
 deciding and writing are one transaction, so a conductor that dies in the middle has changed nothing.
@@ -29,7 +30,7 @@ log = structlog.get_logger(__name__)
 BATCH = 200
 POLL_S = 1.0
 POSTPONED = timedelta(seconds=60)
-"""An action that cannot be advanced must not be claimed again and again before all others."""
+"""The pause for an action that failed to advance. Without it, this action would be claimed before all others."""
 
 
 class Conductor:
@@ -54,7 +55,7 @@ class Conductor:
         except Unavailable:
             raise
         except Exception as error:
-            # A fault of one action must not hold up the others.
+            # One action that fails must not hold up the others of the batch.
             log.error("actions_advance_singly", **describe_error(error))
             return sum(self._advance_some(1, is_single=True) for _ in range(self._batch))
 

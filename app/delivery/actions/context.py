@@ -1,4 +1,4 @@
-"""An action with everything that was read for it: its recipients, its templates, and the settings if they are known."""
+"""An action with the data that decides its next transition: the directory, its templates, and the settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -48,7 +48,7 @@ class ActionContext:
     directory: targets.Directory
     renderer: BatchRenderer
     rules: DeliveryRules | None
-    """None where an action is requested: steps that need the settings are left to the conductor, which has them."""
+    """None while an action is being requested. The conductor has the settings, so it runs the steps that need them."""
 
     def resolve(self, step: StepRun) -> Resolution:
         if step.channel_type in CHANNEL_TYPES:
@@ -71,7 +71,7 @@ class ActionContext:
         return uuid7()
 
     def _recipient(self, target: Target) -> str | None:
-        """The address in the one form that channels rely on; None if that depends on the settings."""
+        """The canonical form of the address; None if it depends on settings that are not here."""
         if target.user_id is not None and target.recipient == f"{USER}{target.user_id}":
             return target.recipient
         if self.rules is None and target.channel_type in _PHONE_CHANNELS:
@@ -80,7 +80,7 @@ class ActionContext:
         return check_address(target.channel_type.upper(), target.recipient, country_code)
 
     def _words(self, step: StepRun, target: Target) -> Words | TemplateFault:
-        """A step without a template sends data and no words."""
+        """The rendered template. A step without a template sends only data."""
         if step.template_key is None:
             return NO_WORDS
         return self.renderer.render(step.template_key, target.locale, self.action.variables)

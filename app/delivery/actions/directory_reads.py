@@ -12,7 +12,7 @@ from app.delivery.plans.models import Audience
 
 
 def read_directory(conn: Connection, actions: Sequence[Action]) -> Directory:
-    """Reads nothing for steps that have begun, because their targets are known."""
+    """Reads nothing for steps that have begun, because they keep their targets."""
     waiting = [(one, step) for one in actions for step in one.run.steps if step.state is StepState.WAITING]
     routed = [one for one, step in waiting if step.audience is Audience.ROUTES]
     return Directory(

@@ -1,4 +1,4 @@
-"""Why a step fails before any provider was asked, and which failures say nothing about the steps after it."""
+"""The error codes of steps that fail before a provider was asked, and the codes that do not stop the later steps."""
 
 TOO_LATE = "TOO_LATE"
 NO_RECIPIENT = "NO_RECIPIENT"
@@ -6,7 +6,7 @@ RECIPIENT_RETIRED = "RECIPIENT_RETIRED"
 INVALID_ADDRESS = "INVALID_ADDRESS"
 UNKNOWN_CHANNEL = "UNKNOWN_CHANNEL"
 
-# The request itself was wrong, and would be wrong at every attempt. Some providers have codes of their own for it.
+# The message or its address is wrong, so every attempt would fail. Some of these codes come from providers.
 BAD_INPUT = frozenset(
     {
         INVALID_ADDRESS,

@@ -1,4 +1,4 @@
-"""Requests for actions that cannot be carried out."""
+"""Errors of requests for actions."""
 
 from app.foundation.errors import Conflict, NotFound
 
@@ -10,6 +10,6 @@ class PlanNotFound(NotFound):
 
 
 class EvaluationKeyReused(Conflict):
-    """One evaluation cannot ask for two plans."""
+    """The evaluation key was used for another plan."""
 
     code = "evaluation_key_reused"

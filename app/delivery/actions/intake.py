@@ -1,8 +1,8 @@
-"""Takes in the requests for actions that other services put on a Redis stream, once each, and refuses unfit ones.
+"""The intake: reads the requests for actions that other services put on a Redis stream, and creates or refuses each
+action once.
 
 An entry of the stream is acknowledged (XACK) only after its action is committed. If a consumer dies before that,
-another one claims the entry and finds the action by its evaluation key. An entry that was refused is found by its dead
-letter.
+another one claims the entry and finds the action by its evaluation key, or the refusal by its dead letter.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ CLAIM_EVERY_S = 5.0
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 CHANNEL_TYPE = "action"
-"""The channel type of a dead letter that is about a whole request and not about a step."""
+"""The channel type of a dead letter for a whole request, which has no step."""
 
 Request = Callable[[Connection, Sequence[NewAction]], object]
 
@@ -57,7 +57,8 @@ class RefusedRequest:
 
     @property
     def id(self) -> UUID:
-        """The id of its dead letter: the same whenever the entry is read again, and in the order of time as all ids."""
+        """The id of the dead letter. It is derived from the entry, so a repeated entry gets the same id, and like all
+        ids it sorts by time."""
         milliseconds, _, number = self.entry.id.partition("-")
         digest = hashlib.sha256(f"{self.entry.id} ".encode() + self.entry.payload).digest()
         head = (int(milliseconds) & ((1 << 48) - 1)) << 80 | 0x7 << 76 | (int(number or 0) & 0xFFF) << 64
@@ -73,16 +74,17 @@ class Intake:
         self._request = request
         self._idle_s = idle_s
         self._claim_at = 0.0
-        self._unanswered: list[StreamEntry] = []
+        self._unacknowledged: list[StreamEntry] = []
 
     def run_once(self) -> int:
-        """Reads one batch and takes it in; returns its size. After a failure, the next call tries the same batch."""
-        entries = self._unanswered = self._unanswered or self._next()
+        """Reads one batch and writes its actions; returns its size. After a failure, the next call tries the same
+        batch."""
+        entries = self._unacknowledged = self._unacknowledged or self._next()
         if entries:
-            self._take(entries)
+            self._write_batch(entries)
             failpoint("intake.committed")
             self._inlet.answer(entries)
-            self._unanswered = []
+            self._unacknowledged = []
         return len(entries)
 
     def run(self, stop: threading.Event) -> None:
@@ -97,7 +99,7 @@ class Intake:
         self._inlet.close()
 
     def _next(self) -> list[StreamEntry]:
-        """Entries that a dead consumer left come first, then new ones."""
+        """First the entries that a dead consumer left, then new ones."""
         if time.monotonic() >= self._claim_at:
             left_behind = self._inlet.claim(MOST_AT_ONCE, self._idle_s)
             if left_behind:
@@ -106,18 +108,18 @@ class Intake:
             self._claim_at = time.monotonic() + min(CLAIM_EVERY_S, self._idle_s)
         return self._inlet.read(MOST_AT_ONCE)
 
-    def _take(self, entries: Sequence[StreamEntry]) -> None:
+    def _write_batch(self, entries: Sequence[StreamEntry]) -> None:
         requests = [_read(entry) for entry in entries]
         try:
             self._write(requests)
         except Unavailable:
             raise
         except Exception:
-            # One of them cannot be taken in. One transaction each keeps it from failing the others.
+            # One of the requests fails. A transaction for each keeps it from failing the others.
             for entry, request in zip(entries, requests, strict=True):
-                self._take_alone(entry, request)
+                self._write_alone(entry, request)
 
-    def _take_alone(self, entry: StreamEntry, request: NewAction | RefusedRequest) -> None:
+    def _write_alone(self, entry: StreamEntry, request: NewAction | RefusedRequest) -> None:
         try:
             self._write([request])
         except Unavailable:
@@ -153,7 +155,7 @@ def _refused(entry: StreamEntry, new: NewAction, error: Exception) -> RefusedReq
 
 
 def refuse(conn: Connection, refused: Sequence[RefusedRequest]) -> None:
-    """Writes a dead letter for each request, and an event for each that was not refused before."""
+    """Writes a dead letter for each request, and an event for each one that was not refused before."""
     new = [
         NewDeadLetter(
             channel_type=CHANNEL_TYPE,
@@ -184,7 +186,8 @@ def _failed(one: RefusedRequest, now: datetime) -> outbox.Event:
 
 
 def _process_ms(entry: StreamEntry, now: datetime) -> int:
-    """Since the entry was put on the stream, by the clock of Redis, which may differ from the database's."""
+    """The time since the entry was put on the stream. That time is by Redis's clock, which may differ from the
+    database's."""
     try:
         put_at = datetime.fromtimestamp(int(entry.id.partition("-")[0]) / 1000, UTC)
         return max(0, int((now - put_at).total_seconds() * 1000))

@@ -24,20 +24,20 @@ from app.delivery.messages.values import Priority
 
 class Origin(StrEnum):
     INTERNAL = "INTERNAL"
-    """Requested by a feature of this product, which reads no events about it."""
+    """Requested by another package of this service, which reads no events about the action."""
     HTTP = "HTTP"
     STREAM = "STREAM"
 
 
-# An action runs a plan once. `steps` is a copy of the plan's steps as they were when the action was requested, with the
-# state of each (see `run.py`); a transition reads and writes it whole, under the row's lock. `due_at` is when a
-# conductor has to look at the action: at once after one of its notifications ended, or when one has had its time.
+# An action runs a plan once. `steps` is a copy of the plan's steps at the time of the request, with the state of each
+# (see `run.py`); a transition reads and writes the whole copy, under the row's lock. `due_at` is when a conductor has
+# to advance the action: at once after one of its notifications ended, or when `within_s` of a step is over.
 actions = Table(
     "actions",
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("evaluation_key", Text),
-    # Plans are never deleted. A foreign key would make every offer lock the one row of its plan.
+    # No foreign key, because it would make every offer lock the same row of its plan. Plans are never deleted.
     Column("action_plan_id", BigInteger, nullable=False),
     Column("status", Text, nullable=False, server_default="RUNNING"),
     Column("origin", Text, nullable=False),
@@ -56,7 +56,7 @@ actions = Table(
     CheckConstraint(one_of("origin", Origin), name="origin"),
     CheckConstraint(one_of("priority", Priority), name="priority"),
     CheckConstraint("(status = 'RUNNING') = (finished_at IS NULL)", name="running_is_unfinished"),
-    # An evaluation key is carried out once, however often it is requested.
+    # A request that is repeated with the same evaluation key creates no second action.
     Index("actions_evaluation_key", "evaluation_key", unique=True, postgresql_where=text("evaluation_key IS NOT NULL")),
     Index("actions_due_idx", "due_at", postgresql_where=text("due_at IS NOT NULL")),
     Index("actions_task_idx", "task_id", postgresql_where=text("task_id IS NOT NULL")),

@@ -49,7 +49,7 @@ _PLANS = text(
 
 
 def plans(conn: Connection, wanted: Collection[int | str]) -> dict[int | str, PlanToRun]:
-    """By id and by key, as the caller named each of them."""
+    """The plans by id and by key."""
     ids = [one for one in wanted if isinstance(one, int)]
     keys = [one for one in wanted if isinstance(one, str)]
     found: dict[int | str, PlanToRun] = {}
@@ -61,7 +61,7 @@ def plans(conn: Connection, wanted: Collection[int | str]) -> dict[int | str, Pl
     return found
 
 
-# The same plans are read again and again and are hardly ever edited, so their JSON is not parsed every time.
+# Plans are read often and edited rarely, so the parsed JSON is cached.
 @lru_cache(maxsize=256)
 def _steps(document: str) -> tuple[StepRun, ...]:
     return decode(json.loads(document))
@@ -115,16 +115,16 @@ def action_of(row: ActionRow) -> Action:
     )
 
 
-# A live notification is locked until the decision about it is committed. A transaction that holds one already is about
-# to record its end, and will make the action due again.
+# A live notification stays locked until the decision about it is committed. A notification that another transaction has
+# locked is skipped: that transaction is about to record its end, and will make the action due again.
 _LOCK_LIVE = text(
     f"""
     SELECT id FROM notifications WHERE id = ANY(:ids) AND {sql_in("status", LIVE)}
        FOR NO KEY UPDATE SKIP LOCKED
     """
 )
-# A later refusal does not undo an earlier attempt that may have arrived, and a phone that is still to be reached does
-# not undo one that was reached.
+# `arrived` covers all attempts and all phones: it stays true after a later attempt was refused, and while another phone
+# is still to be reached.
 _STATES = text(
     """
     SELECT n.id, n.status, n.error_code, n.failures, coalesce(attempt.arrived, false) AS arrived,
@@ -141,7 +141,7 @@ _STATES = text(
 
 
 def notifications(conn: Connection, ids: Sequence[UUID]) -> dict[UUID, NotificationState]:
-    """Locks the live ones that no other transaction holds, then reads all of them."""
+    """Locks the live notifications that no other transaction has locked, then reads all of them."""
     if not ids:
         return {}
     locked = {row.id for row in conn.execute(_LOCK_LIVE, {"ids": ids})}

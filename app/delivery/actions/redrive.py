@@ -1,4 +1,4 @@
-"""Redrives dead letters: the same notification under the same id, or the step that never got a notification."""
+"""Redrives dead letters: sends the same notification again under the same id, or runs a step again that wrote none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class DeadLetterTooLate(Conflict):
 
 
 class NothingToRedrive(Conflict):
-    """Nothing can be tried again: it was no action at all, or its step goes on by itself."""
+    """The dead letter has neither a notification nor an action, or its step has not failed."""
 
     code = "dead_letter_not_redrivable"
 
@@ -37,7 +37,7 @@ class NothingToRedrive(Conflict):
 class Redriven:
     redriven: int
     skipped: int
-    """Open dead letters that match, but that a redrive cannot help."""
+    """Open dead letters that match the criteria and cannot be redriven."""
     remaining: int
     """Dead letters that are left for the next call."""
 
@@ -77,7 +77,8 @@ _LOCK_ACTIONS = text(
      ORDER BY id FOR NO KEY UPDATE
     """
 )
-# With the other dead letters of the same steps, which may be closed too, in the order of their ids as everywhere.
+# Also locks the other dead letters of the same steps, because they may be closed too. The order of ids is the lock
+# order of all statements on dead letters.
 _LOCK_DEAD_LETTERS = text(
     f"""
     SELECT FROM dead_letters
@@ -89,7 +90,7 @@ _LOCK_DEAD_LETTERS = text(
      ORDER BY id FOR NO KEY UPDATE
     """
 )
-# A statement of its own, because only a statement after the locks sees what their former holders have committed.
+# A separate statement, because only a statement that begins after the locks sees the commits of their former holders.
 _READ = text(
     f"""
     SELECT d.id, d.status, d.action_id, d.step_order, d.notification_id, n.status AS notification_status,
@@ -108,7 +109,7 @@ _TRY_ANEW = text(
 
 
 def redrive_dead_letter(conn: Connection, id_: UUID, by: int | None, max_age_s: float = MAX_AGE_S) -> None:
-    """Of two callers that redrive the same dead letter, the second one gets `DeadLetterClosed`."""
+    """If two callers redrive the same dead letter, the second one gets `DeadLetterClosed`."""
     refusals = _redrive(conn, [id_], by, max_age_s)
     if id_ not in refusals:
         raise NotFound("There is no such dead letter.")
@@ -120,7 +121,7 @@ def redrive_dead_letter(conn: Connection, id_: UUID, by: int | None, max_age_s: 
 def redrive_dead_letters(
     conn: Connection, which: DeadLetterCriteria, by: int | None, limit: int = MOST_AT_ONCE, max_age_s: float = MAX_AGE_S
 ) -> Redriven:
-    """The oldest first, no more than `limit`. To redrive all of them, the caller repeats this while some remain."""
+    """Redrives the oldest first, at most `limit`. To redrive all, the caller repeats this while some remain."""
     values = which.values | {"max_age_s": max_age_s}
     ids = conn.execute(_NEXT, values | {"limit": limit}).scalars().all()
     refusals = _redrive(conn, ids, by, max_age_s)
@@ -159,8 +160,8 @@ def _refusal(row: Any) -> AppError | None:
 
 
 def _reopen(conn: Connection, row: Any, by: int | None) -> AppError | None:
-    """Reopens the step of a dead letter. A notification is sent whatever the state of its step is; without one, the
-    step has to begin anew."""
+    """Reopens the step of a dead letter. A dead letter with a notification is redriven whatever the state of its step;
+    without a notification, the step has to begin anew."""
     is_reopened = actions.reopen(conn, row.action_id, row.step_order)
     if row.notification_id is not None:
         return None

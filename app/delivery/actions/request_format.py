@@ -1,4 +1,4 @@
-"""Reads `action.execute.requested.v1`, by which other services request an action. Unknown fields are ignored."""
+"""Reads `action.execute.requested.v1`, with which other services request an action. Unknown fields are ignored."""
 
 import json
 import secrets
@@ -21,7 +21,7 @@ DEEPEST = 8
 
 
 def problem_with_variables(variables: Mapping[str, Any]) -> str | None:
-    """What keeps a JSON object from being an action's variables."""
+    """Why a JSON object cannot be the variables of an action; None if it can."""
     if flaw_of_json(variables, deepest=DEEPEST) is not None:
         return f"must not hold NUL, an infinite number, or anything nested deeper than {DEEPEST}"
     if len(json.dumps(variables, ensure_ascii=False).encode()) > MOST_VARIABLES_BYTES:
@@ -85,7 +85,7 @@ class _Requested(_Part):
 
 
 class Unreadable(Exception):
-    """The payload is no request for an action. The parts of it that could be read go into our answer."""
+    """The payload is not a valid request for an action. The failure event repeats the parts that could be read."""
 
     def __init__(self, action_plan_id: int | None, context: dict[str, Any]) -> None:
         super().__init__("A message is not a request for an action.")
@@ -119,7 +119,7 @@ def read(payload: bytes) -> NewAction:
 
 
 def _unreadable(payload: bytes) -> Unreadable:
-    """Hands back each part that can be read, so that the sender recognises its request in our events."""
+    """Keeps each part that can be read, so that the sender recognises its request in our events."""
     try:
         event: object = json.loads(payload)
     except (ValueError, RecursionError):
@@ -140,12 +140,12 @@ def _part(event: object, name: str) -> dict[str, Any]:
     return cast(dict[str, Any], part) if isinstance(part, dict) else {}
 
 
-# The fields that a part must have, to validate one field of it by itself.
+# The values of required fields, for validating another field of `_Data` alone.
 _REQUIRED: dict[str, Any] = {"action_plan_id": 1, "evaluation_key": "-"}
 
 
 def _one(model: type[_Part], part: dict[str, Any], name: str) -> Any:
-    """One field by itself, or None if it is missing or invalid."""
+    """The value of one field; None if it is missing or invalid."""
     if name not in part:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The request for an action, and the answer to it. Plain values."""
+"""The request for an action, and its result. Plain values."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,25 +14,25 @@ class NewAction:
     """Requests that a plan is carried out once."""
 
     plan: int | str
-    """Its id, or the key of a plan that the product ships with, such as `matching.offer`."""
+    """The id of the plan, or the key of a plan that the product ships with, such as `matching.offer`."""
     person_id: int | None = None
-    """The user that steps for PERSON go to."""
+    """The recipient of steps with the audience PERSON."""
     variables: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
     """The variables of the plan's templates."""
     data: dict[str, str] = field(default_factory=dict[str, str])
-    """What an app gets besides the text."""
+    """Data for an app, besides the text."""
     priority: Priority = Priority.NORMAL
     expires_at: datetime | None = None
     task_id: UUID | None = None
     evaluation_key: str | None = None
-    """The same key is carried out once. A request without a key is always carried out."""
+    """Repeated requests with the same key create one action. A request without a key always creates one."""
     origin: Origin = Origin.INTERNAL
     context: dict[str, Any] = field(default_factory=dict[str, Any])
-    """`device_id`, `stream_id`, `group_id`, `rule_id`, `trace_id`: repeated in the events about the action."""
+    """`device_id`, `stream_id`, `group_id`, `rule_id`, `trace_id`: copied into the events about the action."""
 
 
 @dataclass(frozen=True)
 class Requested:
     id: UUID
     is_new: bool
-    """False if the evaluation key was used before; `id` is the action of that time."""
+    """False if the evaluation key was used before; `id` is then the action of the earlier request."""

@@ -1,4 +1,4 @@
-"""The events about actions that other services read, in the form that they rely on."""
+"""The format of the events about actions that other services read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from app.foundation.clock import utc_milliseconds
 
 
 class Topic(StrEnum):
-    """Names of streams, after the prefix of the settings."""
+    """Names of streams, without the prefix from the settings."""
 
     REQUESTED = "action.requested"
     EXECUTED = "action.executed"
@@ -29,13 +29,13 @@ FAILED_STAGE = "action_execute"
 
 @dataclass(frozen=True)
 class StepResult:
-    """The step that an event is about."""
+    """The step of an event."""
 
     action_plan_id: int | None
     step_order: int | None
     channel_type: str
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """As the action keeps it: `device_id`, `stream_id`, `group_id`, `rule_id`, `trace_id`."""
+    """The context of the action: `device_id`, `stream_id`, `group_id`, `rule_id`, `trace_id`."""
 
 
 def executed(
@@ -79,7 +79,7 @@ def handover(
     variables: Mapping[str, Any],
     expires_at: datetime | None = None,
 ) -> Event:
-    """Requests that another service carries out a step, with everything that it needs."""
+    """Requests that another service carries out a step."""
     data = _data(step) | {
         "evaluation_key": evaluation_key,
         "variables": dict(variables),

@@ -1,4 +1,4 @@
-"""The events that other services read about a transition."""
+"""The events about a transition that other services read."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,16 +14,16 @@ from app.delivery.messages.error_texts import explain
 
 
 def events(action: Action, decision: Decision, at: datetime) -> Iterator[Event]:
-    """Nobody waits for the result of an internal action. A handover is published for every action, because another
-    service has to carry out the step."""
-    is_awaited = action.origin is not Origin.INTERNAL
+    """The results of internal actions are not published, because no service waits for them. A handover is published for
+    every action, because another service has to carry out the step."""
+    has_reader = action.origin is not Origin.INTERNAL
     for effect in decision.effects:
         match effect:
             case HandOver():
                 yield _handover(action, effect, at)
-            case Executed() if is_awaited:
+            case Executed() if has_reader:
                 yield _executed(action, effect, at)
-            case Failed() if is_awaited:
+            case Failed() if has_reader:
                 yield _failed(action, effect, at)
             case _:
                 continue
@@ -67,6 +67,6 @@ def _result(action: Action, step: StepRun, channel_type: str) -> StepResult:
 
 
 def _process_ms(step: StepRun, at: datetime) -> int:
-    """Since the newest notification of the step was written."""
+    """The time since the newest notification of the step was written."""
     began = step.asked_at or at
     return max(0, round((at - began).total_seconds() * 1000))

@@ -1,4 +1,4 @@
-"""The rows that a transition writes, as the JSON that its statements read."""
+"""The rows of a transition, in the JSON form that its statements read."""
 
 from datetime import datetime
 from typing import Any

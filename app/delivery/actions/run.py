@@ -1,7 +1,7 @@
-"""Decides the next transition of an action. Pure: it looks at what was read and at the time it is given.
+"""Decides the next transition of an action. Pure: the decision depends only on the arguments.
 
-Steps run in their order, one at a time. Within a step its targets are tried in their order. A notification that may
-have arrived is never followed by one to another target, so that nobody is told twice because an answer was lost.
+Steps run in their order, one at a time. Within a step, targets are tried in their order. After a notification that may
+have arrived, no other target is tried, so that a lost answer does not make a person get the same message twice.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,16 +19,17 @@ from app.foundation.state_machine import check_transition
 
 @dataclass(frozen=True)
 class Decision:
-    """The run after a transition, and what has to be written with it."""
+    """The run after a transition, and the effects that are written with it."""
 
     run: Run
     effects: tuple[Effect, ...] = ()
     due_at: datetime | None = None
-    """When the action is to be looked at again although none of its notifications has ended."""
+    """When a conductor has to advance the action again, even if none of its notifications has ended."""
 
 
 def advance(run: Run, context: Context, notifications: Mapping[UUID, NotificationState], now: datetime) -> Decision:
-    """Takes the run as far as it can go now. A repeat has no effect: a notification that was written is found."""
+    """Advances the run as far as possible now. Repeating it is safe: a target that has a notification gets no second
+    one."""
     effects: list[Effect] = []
     while run.status is ActionStatus.RUNNING:
         step = next((step for step in run.steps if step.state in UNENDED), None)
@@ -64,8 +65,8 @@ def skip(run: Run) -> Decision:
 def reopen(run: Run, step_order: int, live: Collection[UUID], now: datetime) -> Decision | None:
     """Runs a failed step again, and then the steps that its failure cancelled; None if the step has not failed.
 
-    The step waits for its notifications that are live again. If there are none, it begins anew, with the recipients
-    and the templates of that time.
+    The step waits for its notifications that are live again. If none is, the step begins anew, with the recipients and
+    templates of the time when it runs.
     """
     failed = next((step for step in run.steps if step.order == step_order), None)
     if failed is None or failed.state is not StepState.FAILED or run.status is ActionStatus.CANCELLED:
@@ -93,7 +94,8 @@ def _with_step(run: Run, changed: StepRun) -> Run:
 
 
 def _cancel_after(run: Run, failed: StepRun) -> Run:
-    """A later step may be running already, because an operator redrove an earlier one. It goes on."""
+    """Cancels the later steps that have not begun. A later step may be running already, because an operator redrove an
+    earlier one; it goes on."""
     steps = [
         step.moved_to(StepState.CANCELLED) if step.order > failed.order and step.state is StepState.WAITING else step
         for step in run.steps

@@ -22,10 +22,10 @@ from app.foundation.ids import uuid7
 
 
 def request_actions(conn: Connection, new: Sequence[NewAction]) -> list[Requested]:
-    """Begins the first step of each action, so that its notification is there when the caller commits.
+    """Writes the actions and begins the first step of each, so that the caller's commit also commits its notification.
 
-    An evaluation key that was used before gives the action of that time. The number of statements does not depend on
-    the number of actions.
+    For an evaluation key that was used before, the result is the earlier action. The number of statements does not
+    depend on the number of actions.
     """
     if not new:
         return []
@@ -49,8 +49,8 @@ def request_actions(conn: Connection, new: Sequence[NewAction]) -> list[Requeste
 
 
 def _plans(conn: Connection, new: Sequence[NewAction]) -> Mapping[int | str, PlanToRun]:
-    """An internal action is accepted although its plan is switched off, so that the feature that requests it goes on;
-    its steps are skipped."""
+    """The plans of the requests. A plan that is switched off is an error, except for an internal action: its steps are
+    skipped, so that the package that requests it goes on."""
     plans = queries.plans(conn, {one.plan for one in new})
     for one in new:
         plan = plans.get(one.plan)
@@ -91,7 +91,7 @@ _FIND_KEYS = text("SELECT evaluation_key, id, action_plan_id FROM actions WHERE 
 
 
 def _requested_earlier(conn: Connection, again: Sequence[Action]) -> dict[str, UUID]:
-    """The ids of the actions that used the evaluation keys first."""
+    """The ids of the earlier actions, by evaluation key."""
     if not again:
         return {}
     rows = conn.execute(_FIND_KEYS, {"keys": [one.evaluation_key for one in again]}).all()
@@ -101,8 +101,8 @@ def _requested_earlier(conn: Connection, again: Sequence[Action]) -> dict[str, U
     return {row.evaluation_key: row.id for row in rows}
 
 
-# Waiting for the row of an action cannot deadlock, because the holder of one waits for nobody. Waiting for the row of
-# a notification could.
+# It is safe to wait for the row of an action, because a transaction that has locked one does not wait for this one.
+# Waiting for the row of a notification could deadlock.
 _LOCK_OF_TASK = text(
     f"""
     SELECT {ACTION_COLUMNS}, clock_timestamp() AS read_at FROM actions
@@ -114,8 +114,8 @@ _LOCK_OF_TASK = text(
 
 
 def cancel_actions(conn: Connection, task_id: UUID, person_ids: Sequence[int], message_type: str) -> int:
-    """Cancels the running actions of this task, people and type, with the notifications that have not been sent;
-    returns their number."""
+    """Cancels the running actions of this type for these people and this task, and their notifications that have not
+    been sent. Returns the number of actions."""
     values = {"task_id": task_id, "person_ids": list(person_ids), "message_type": message_type}
     transitions = [_cancel(row) for row in conn.execute(_LOCK_OF_TASK, values)]
     write(conn, transitions)
@@ -131,7 +131,7 @@ _LOCK_ONE = text(f"SELECT {ACTION_COLUMNS}, clock_timestamp() AS read_at FROM ac
 
 
 def reopen(conn: Connection, action_id: UUID, step_order: int) -> bool:
-    """Runs a failed step again (see `run.reopen`). False if the action has no such step that failed."""
+    """Runs a failed step again (see `run.reopen`). False if there is no such step or it has not failed."""
     row = conn.execute(_LOCK_ONE, {"id": action_id}).one_or_none()
     if row is None:
         return False

@@ -28,15 +28,15 @@ class StepState(StrEnum):
     SENT = "SENT"
     FAILED = "FAILED"
     SKIPPED = "SKIPPED"
-    """All of its recipients are switched off."""
+    """All recipients of the step are switched off, or the plan is."""
     HANDED_OVER = "HANDED_OVER"
     CANCELLED = "CANCELLED"
 
 
 UNENDED = frozenset({StepState.WAITING, StepState.RUNNING})
 
-# FAILED to RUNNING or WAITING, and CANCELLED to WAITING: an operator redrives a dead letter of the step, or of the step
-# whose failure cancelled this one.
+# FAILED to RUNNING or WAITING: an operator redrives a dead letter of the step. CANCELLED to WAITING: an operator
+# redrives a dead letter of the step whose failure cancelled this one.
 STEP_TRANSITIONS: TransitionTable[StepState] = {
     StepState.WAITING: frozenset(
         {StepState.RUNNING, StepState.FAILED, StepState.SKIPPED, StepState.HANDED_OVER, StepState.CANCELLED}

@@ -1,4 +1,4 @@
-"""Decides how one step of an action goes on: which target is next, which notifications are withdrawn, and its end."""
+"""Decides the next transition of one step: the next target, the notifications that are withdrawn, or the step's end."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ from app.delivery.actions.steps import (
 from app.delivery.messages.values import NotificationStatus
 
 LOOK_AGAIN_S = 1.0
-"""The pause before another look at a notification that should give way while a worker holds its row."""
+"""The pause before the next try to withdraw a notification whose row another transaction has locked."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class _StepAdvance:
             self._fail_after([state for _, state in asked])
 
     def _asked(self) -> list[tuple[Target, NotificationState]]:
-        """The targets that have a notification, and its state."""
+        """The targets that have a notification, each with the state of its notification."""
         return [
             (target, self.notifications.get(target.notification_id, MISSING))
             for target in self.step.targets
@@ -113,7 +113,7 @@ class _StepAdvance:
         return self.step.has_next and not self.is_over and not any(state.may_have_arrived for _, state in asked)
 
     def _escalate(self, awaited: Sequence[tuple[Target, NotificationState]]) -> None:
-        """Goes to the next target, at once or when the awaited notifications have had their time."""
+        """Goes to the next target: at once if no notification is awaited, or else when `within_s` is over."""
         if not awaited:
             self._send_next()
         elif self.step.within_s is not None:
@@ -126,13 +126,14 @@ class _StepAdvance:
             else:
                 self._send_next([target for target, _ in awaited])
 
-    def _send_next(self, give_way: Sequence[Target] = ()) -> None:
-        """The notifications of `give_way` are withdrawn only if another one follows."""
+    def _send_next(self, replaced: Sequence[Target] = ()) -> None:
+        """Sends to the next target that can get a notification. Only then the notifications to the `replaced` targets
+        are withdrawn."""
         while self.step.has_next:
             target = self.step.targets[self.step.tried]
             match self.context.draft(self.step, target):
                 case Draft() as draft:
-                    self._withdraw(give_way)
+                    self._withdraw(replaced)
                     self._send(target, draft)
                     return
                 case TargetFault(error_code):
@@ -147,7 +148,8 @@ class _StepAdvance:
             self._fail_after(states)
 
     def _pass_over(self, target: Target, error_code: str) -> None:
-        """A fault of the template ends the step, because all targets have the same template."""
+        """An invalid address concerns only this target. Any other fault is one of the template, which all targets
+        share, so no target is left to try."""
         tried = self.step.tried + 1 if error_code == INVALID_ADDRESS else len(self.step.targets)
         self.step = replace(self.step, tried=tried, error_code=error_code)
         self.effects.append(GiveUp(self.step, target.channel_type, error_code))
@@ -160,11 +162,11 @@ class _StepAdvance:
         if self.step.within_s is not None and self.step.has_next:
             self.due_at = self.now + timedelta(seconds=self.step.within_s)
 
-    def _withdraw(self, meant: Sequence[Target]) -> None:
-        ids = {target.notification_id for target in meant if target.notification_id is not None}
+    def _withdraw(self, targets: Sequence[Target]) -> None:
+        ids = {target.notification_id for target in targets if target.notification_id is not None}
         self.effects += [Withdraw(id_) for id_ in sorted(ids)]
-        targets = (replace(one, withdrawn=True) if one.notification_id in ids else one for one in self.step.targets)
-        self.step = replace(self.step, targets=tuple(targets))
+        changed = (replace(one, withdrawn=True) if one.notification_id in ids else one for one in self.step.targets)
+        self.step = replace(self.step, targets=tuple(changed))
 
     def _arrive(self, target: Target, state: NotificationState, live: Sequence[Target]) -> None:
         self._withdraw(live)
@@ -174,7 +176,7 @@ class _StepAdvance:
         self.effects.append(Executed(self.step, target, state.provider_message_id))
 
     def _fail_after(self, states: Sequence[NotificationState]) -> None:
-        """The reason is that of a notification that may have arrived, or else that of the last one."""
+        """Fails with the reason of a notification that may have arrived, or else with that of the last one."""
         reason = next((state for state in states if state.may_have_arrived), states[-1])
         is_late = reason.status is NotificationStatus.EXPIRED
         self._fail(reason.error_code or (TOO_LATE if is_late else reason.status.value), reason)

@@ -1,4 +1,4 @@
-"""The steps of an action as its row keeps them. Default values are left out, because there are many rows."""
+"""Encodes and decodes the steps in the row of an action. Default values are left out, because there are many rows."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

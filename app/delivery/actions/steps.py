@@ -1,4 +1,4 @@
-"""The values that a decision about an action is made of: its steps, what was read about them, and the effects."""
+"""The values for decisions about an action: its steps, the data that was read about them, and the effects."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -23,16 +23,16 @@ class Target:
     locale: str = "tr"
     user_id: int | None = None
     channel_id: int | None = None
-    """The recipient channel in the directory."""
+    """The recipient's channel in the directory."""
     address_kind: str | None = None
     notification_id: UUID | None = None
-    """The notification to this target, after it was written."""
+    """The notification to this target; None until it is written."""
     withdrawn: bool = False
 
 
 @dataclass(frozen=True)
 class StepRun:
-    """A step of a plan, and how far one action has come with it."""
+    """A step of a plan, with its state in one action."""
 
     order: int
     channel_type: str
@@ -44,7 +44,7 @@ class StepRun:
     state: StepState = StepState.WAITING
     targets: tuple[Target, ...] = ()
     tried: int = 0
-    """The number of targets that had their turn."""
+    """The number of targets that were tried or passed over."""
     asked_at: datetime | None = None
     """When the newest notification of the step was written."""
     error_code: str | None = None
@@ -64,7 +64,7 @@ class StepRun:
 
 @dataclass(frozen=True)
 class Run:
-    """The part of an action that its transitions change."""
+    """The steps, the expiry and the status of an action. Its transitions change the steps and the status."""
 
     steps: tuple[StepRun, ...]
     expires_at: datetime | None = None
@@ -84,18 +84,18 @@ class Run:
 
 @dataclass(frozen=True)
 class NotificationState:
-    """A notification as it was read."""
+    """The state of a notification when it was read."""
 
     status: NotificationStatus
     may_have_arrived: bool = False
-    """An attempt ended without a trustworthy answer, or reached one phone of several."""
+    """An attempt ended without a clear answer, or at least one of several phones was reached."""
     error_code: str | None = None
     retry_count: int = 0
     retryable: bool = False
     """Further attempts might have succeeded."""
     provider_message_id: str | None = None
     is_locked_elsewhere: bool = False
-    """Another transaction holds the row and may be changing it at this moment."""
+    """Another transaction has locked the row and may be changing it."""
 
     @property
     def is_live(self) -> bool:
@@ -103,7 +103,7 @@ class NotificationState:
 
 
 MISSING = NotificationState(NotificationStatus.CANCELLED)
-"""Stands for a notification that has no row."""
+"""Used for a notification that has no row."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class TargetFault:
 
 class Unresolved(StrEnum):
     ALL_OFF = "ALL_OFF"
-    """There are recipients, and each of them is switched off."""
+    """All recipients are switched off."""
     ELSEWHERE = "ELSEWHERE"
     """Another service carries out steps of this channel type."""
     NEEDS_SETTINGS = "NEEDS_SETTINGS"
@@ -135,12 +135,12 @@ class Draft:
     """The address and the words of a notification that can be written."""
 
     recipient: str = field(repr=False)
-    """The address in the one form that channels rely on."""
+    """The canonical form of the address."""
     words: Words
 
 
 class Context(Protocol):
-    """The directory and the templates, as they were read for one action."""
+    """The directory and the templates that were read for one action."""
 
     def resolve(self, step: StepRun) -> Resolution: ...
 
@@ -166,7 +166,7 @@ class Withdraw:
 
 @dataclass(frozen=True)
 class GiveUp:
-    """A dead letter for a target that got no notification."""
+    """Writes a dead letter for a target that got no notification."""
 
     step: StepRun
     channel_type: str
@@ -175,7 +175,7 @@ class GiveUp:
 
 @dataclass(frozen=True)
 class Cover:
-    """Closes the dead letters of a step that has reached its recipient by another channel."""
+    """Closes the dead letters of a step that reached its recipient at another target."""
 
     step: StepRun
 

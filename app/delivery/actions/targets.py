@@ -1,13 +1,14 @@
-"""Resolves the targets of a step, in the order in which they are tried. Pure: it looks at the directory as it was read.
+"""Resolves the targets of a step, in the order in which they are tried. Pure: it uses the directory that was read.
 
-A step for ROUTES goes to the profiles that it is routed to, or else to the profiles of the device; the lowest
-`priority` is first. Of each profile, the channels of the wanted type are tried in the order of their ids, then those of
-each type in the step's fallback. The next profile has its turn only if the step has a fallback or several routes: a
-single route names the recipient, and the profiles of a device are alternatives, of which the first reachable one is
-taken.
+A step for ROUTES goes to the profiles of its routes, or else to the profiles of the device; the lowest `priority` is
+first. Within a profile, the channels of the step's type are tried in the order of their ids, then the channels of each
+type in the step's fallback. The next profile is tried only if the step has a fallback or several routes. Otherwise only
+the first profile that has a target is used: a single route names the recipient, and the profiles of a device are
+alternatives.
 
-A step for PERSON goes to the channels that the directory has verified for this user, type by type. A type that can
-reach a user without a channel in the directory (the app, the phone number of the user) is tried if there is none.
+A step for PERSON goes to the user's verified channels in the directory, type by type. Some types reach a user without a
+channel in the directory: push and in-app by the id of the user, and SMS by their phone number. They are tried if the
+directory has no channel of the type.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ PUSH, IN_APP, SMS, AUDIT = (
 
 @dataclass(frozen=True)
 class ProfileChannel:
-    """A channel of a profile, with what decides whether it can be a target."""
+    """A channel of a profile, with the states that decide whether it can be a target."""
 
     id: int
     channel_type: str
@@ -53,12 +54,12 @@ class Profile:
 class ProfileRoute:
     profile: Profile
     channel_type: str | None = None
-    """Overrides the step's."""
+    """Overrides the channel type of the step."""
 
 
 @dataclass(frozen=True)
 class Recipient:
-    """A user."""
+    """A user, with their profiles."""
 
     id: int
     locale: str = "tr"
@@ -72,7 +73,7 @@ class Directory:
     routes: Mapping[tuple[int, int], Sequence[ProfileRoute]] = field(
         default_factory=dict[tuple[int, int], Sequence[ProfileRoute]]
     )
-    """By plan and step."""
+    """By plan id and step order."""
     devices: Mapping[str, Sequence[Profile]] = field(default_factory=dict[str, Sequence[Profile]])
 
 
@@ -139,7 +140,7 @@ def _targets_of(step: StepRun, route: ProfileRoute) -> Iterator[Target]:
 
 
 def _has_retired_channel(step: StepRun, routes: Iterable[ProfileRoute]) -> bool:
-    """True if there was a channel of a wanted type, and it was retired."""
+    """True if a profile has a retired channel of the type of its step or of a fallback."""
     return any(
         channel.is_retired and channel.channel_type in (route.channel_type or step.channel_type, *step.fallback)
         for route in routes
@@ -160,14 +161,15 @@ def _usable(profile: Profile, channel_type: str) -> Iterator[ProfileChannel]:
 
 
 def _target(channel: ProfileChannel, locale: str, person_id: int | None = None) -> Target:
-    """A push token belongs to a phone. With a user beside it, the push would go to all phones of that user."""
+    """A push token belongs to one phone, so its target has no user: with a user, the push would go to all their
+    phones."""
     named = user_in(channel.channel_type.upper(), channel.target)
     user_id = person_id if named is None and channel.channel_type != PUSH else named
     return Target(channel.channel_type, channel.target, locale, user_id, channel.id, channel.address_kind)
 
 
 def _found(targets: Iterable[Target]) -> Found | TargetFault:
-    """An address that is found in two ways is one target."""
+    """Removes duplicates: an address that was found twice is one target."""
     distinct: dict[tuple[str, str], Target] = {}
     for target in targets:
         distinct.setdefault((target.channel_type, target.recipient), target)

@@ -1,5 +1,5 @@
-"""Writes transitions of actions: the row of each action, and the effects of its decision. Set-based, in the caller's
-transaction."""
+"""Writes the transitions of a batch of actions: the rows of the actions and the effects of the decisions. The caller
+owns the transaction."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ Kind = TypeVar("Kind", bound=Effect)
 
 @dataclass(frozen=True)
 class ActionTransition:
-    """An action as it was read or requested, and what was decided about it."""
+    """An action as it was read or requested, and the decision about it."""
 
     action: Action
     decision: Decision
@@ -44,8 +44,8 @@ _NOTIFICATIONS = """
                priority text, metadata jsonb, task_id uuid, expires_at timestamptz, action_id uuid, step_order int,
                channel_id bigint)
 """
-# In the order of the evaluation keys, so that two callers with the same keys do not deadlock. The first notifications
-# are written by the same statement as their actions, because this is a part of every offer and has to be fast.
+# Rows are inserted in the order of their evaluation keys, so that two callers with the same keys do not deadlock. One
+# statement writes the actions and their first notifications, because every offer runs it and it has to be fast.
 _INSERT = text(
     f"""
     WITH inserted AS (
@@ -89,9 +89,9 @@ _SEND = text(
     SELECT pg_notify(:channel, notification_type) FROM inserted GROUP BY notification_type
     """
 )
-# A notification that a worker is sending cannot be stopped, but further attempts can be prevented: it expires now. Rows
-# that another transaction holds at this instant are being sent too; waiting for them could deadlock with the
-# dispatcher, which records many rows at once.
+# A notification that a worker is sending cannot be cancelled. It expires now instead, which prevents further attempts.
+# Rows that another transaction has locked are skipped, because they are being sent too, and waiting for them could
+# deadlock with the dispatcher, which records many rows at once.
 _WITHDRAW = text(
     f"""
     WITH meant AS (
@@ -112,7 +112,7 @@ def write(conn: Connection, transitions: Sequence[ActionTransition]) -> set[UUID
     """Writes the transitions with their effects; returns the ids of the actions that were written.
 
     A new action whose evaluation key was used before is not written, and has no effects. The order of the statements
-    is the lock order. An action that is known is locked by the caller, who read it.
+    is the lock order. The caller has locked the actions that are not new.
     """
     new = [one for one in transitions if one.is_new]
     known = [one for one in transitions if not one.is_new]
@@ -157,7 +157,7 @@ def _update(conn: Connection, known: Sequence[ActionTransition]) -> None:
 
 
 def postpone(conn: Connection, action_id: UUID, until: datetime) -> None:
-    """Not a transition: the action stays as it is, and is looked at later."""
+    """Makes the action due later. This is not a transition."""
     conn.execute(_POSTPONE, {"id": action_id, "until": until})
 
 

@@ -1,4 +1,4 @@
-"""Actions as coordinators see them: the request, the state of each step, and its notifications."""
+"""Views of actions for coordinators: the request, the state of each step, and its notifications."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -60,7 +60,7 @@ class ActionView:
     expires_at: datetime | None
     finished_at: datetime | None
     steps: list[StepView] = field(default_factory=list[StepView])
-    """Filled where one action is shown, empty in a list."""
+    """Empty in a list of actions."""
 
 
 _SHOW = "SELECT a.*, p.key AS plan_key FROM actions a JOIN action_plans p ON p.id = a.action_plan_id"
@@ -74,7 +74,7 @@ _LIST = text(
      ORDER BY a.id DESC LIMIT :limit
     """
 )
-# A step that began anew has other notifications than before. Those of before are found by their dead letters.
+# A step that began anew has new notifications. Its earlier notifications are found by their dead letters.
 _NOTIFICATIONS = text(
     """
     SELECT id, notification_type, recipient, recipient_user_id, status, created_at, finished_at, error_code, step_order

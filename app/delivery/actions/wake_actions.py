@@ -7,7 +7,8 @@ from sqlalchemy import Connection, text
 from app.db.wake import WAKE_CHANNEL
 from app.delivery.messages.values import ACTION_TOPIC, Ended
 
-# The row of an action is locked for a moment only, and never by a transaction that waits for a notification.
+# It is safe to wait for the row of an action: a transaction that holds it is short, and does not wait for the row of a
+# notification.
 _WAKE = text(
     """
     WITH held AS (
@@ -24,7 +25,7 @@ _NOTIFY = text("SELECT pg_notify(:channel, :topic)")
 
 
 def wake_actions(conn: Connection, ended: Sequence[Ended]) -> None:
-    """A follower: makes the actions due whose notifications have ended."""
+    """A follower: makes the actions of the ended notifications due."""
     ids = {one.action_id for one in ended if one.action_id is not None}
     if ids:
         conn.execute(_WAKE, {"ids": list(ids), "channel": WAKE_CHANNEL, "topic": ACTION_TOPIC})

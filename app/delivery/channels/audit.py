@@ -1,5 +1,5 @@
-"""Appends notifications to the audit trail. There is one try, of two seconds; it is repeated only if the database was
-away, because nothing was written then."""
+"""Appends notifications to the audit trail. There are no retries: the try of two seconds is repeated only if the
+database could not be reached, because nothing was written then."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ POLICY = RetryPolicy(timeout_s=2.0, retries=0)
 SETTINGS = ()
 
 
-# Set the time limit, take the lock, read the end of the chain, insert the entries.
+# The statements of one call: set the time limit, take the lock, read the end of the chain, insert the entries.
 _STATEMENTS = 4
 
 

@@ -1,7 +1,7 @@
 """The audit trail: the hash of each entry covers the entry before it.
 
 Changing, removing or inserting an entry would require new hashes for all later entries. The chain alone does not show
-that its end was cut off: to find that, note a hash that `audit verify` prints and give it to a later run.
+that its last entries were removed. To detect that, note a hash that `audit verify` prints and pass it to a later run.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ class AuditEntry:
     subject: str = field(repr=False)
     body: str = field(repr=False)
     metadata: str = field(repr=False)
-    """JSON with exactly the characters that were hashed."""
+    """The JSON text, with exactly the characters that were hashed."""
     written_at: datetime
     previous_hash: bytes
     hash: bytes
@@ -39,10 +39,10 @@ class AuditEntry:
 @dataclass(frozen=True)
 class Verified:
     count: int
-    """The number of entries that follow from each other."""
+    """The number of entries, from the first one, whose hashes are right."""
     last_hash: bytes
     broken_id: int | None = None
-    """The first entry that does not follow."""
+    """The first entry whose hash is wrong."""
     missing: bytes | None = None
     """A hash that was noted earlier and is no longer in the trail."""
 
@@ -60,7 +60,7 @@ def link(
     metadata: str,
     written_at: datetime,
 ) -> bytes:
-    """Hashes a JSON list of strings, because it can be read in one way only: no two entries are encoded alike."""
+    """Hashes a JSON list of strings, because no two different entries have the same list."""
     fields = [str(notification_id), recipient, subject, body, metadata, _instant(written_at)]
     return hashlib.sha256(previous_hash + json.dumps(fields, separators=(",", ":")).encode()).digest()
 
@@ -69,7 +69,7 @@ def _instant(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-# The lock is a statement of its own, so that the next statement sees what the previous holder has committed.
+# A separate statement, so that the next statement sees the commit of the previous holder of the lock.
 _LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('audit_entries', 0))")
 _END = text(
     """
@@ -92,7 +92,7 @@ _APPEND = text(
 
 
 def append(conn: Connection, notifications: Sequence[Notification]) -> None:
-    """Appends one caller at a time. A notification that is in the trail already is left out."""
+    """Appends under a lock, one caller at a time. A notification that is in the trail already is left out."""
     if not notifications:
         return
     conn.execute(_LOCK)
@@ -131,7 +131,7 @@ _LIST = text(
 
 
 def verify_audit_trail(db: Database, known: bytes | None = None, *, page: int = PAGE) -> Verified:
-    """Follows the chain from its beginning. `known` is a hash that has to be in it."""
+    """Checks the chain from its first entry. `known` is a hash that has to be in the chain."""
     count, last_hash, is_known = 0, GENESIS, known is None
     for entry in _all(db, page):
         if not _follows(entry, last_hash):
@@ -155,8 +155,8 @@ def _follows(entry: AuditEntry, last_hash: bytes) -> bool:
 
 
 def _all(db: Database, page: int) -> Iterator[AuditEntry]:
-    """Reads each page in a transaction of its own, because a trail of years takes longer than one transaction may. Ids
-    are assigned under the lock, so no entry appears before the end of a page that was read."""
+    """Reads each page in a separate transaction, because reading a trail of years takes longer than a transaction may.
+    Ids are assigned under the lock, so no entry can appear later among pages that were read."""
     after = -(2**63)
     while True:
         with db.reading() as conn:

@@ -11,7 +11,7 @@ from app.delivery.messages.values import Device, Notification, NotificationType,
 
 @dataclass(frozen=True)
 class OutgoingMessage:
-    """A notification for one of its addresses."""
+    """A notification with one of its addresses."""
 
     notification: Notification
     device: Device | None = None
@@ -26,13 +26,13 @@ class OutgoingMessage:
 class Channel(Protocol):
     """Sends messages and returns their results. It never retries: only the dispatcher does, by the channel's policy.
 
-    An expected failure is a result. After any exception the message may have been sent, except after `Unavailable`: it
-    means that nothing was sent because one of our own stores does not answer. Several threads call a channel.
+    An expected failure is a result. `Unavailable` means that nothing was sent because one of our own stores does not
+    answer. After any other exception the message may have been sent. A channel is called by several threads.
     """
 
     @property
     def name(self) -> str:
-        """Its label in metrics and logs."""
+        """The label of the channel in metrics and logs."""
         ...
 
     @property
@@ -40,12 +40,12 @@ class Channel(Protocol):
 
     @property
     def batch_size(self) -> int:
-        """The most messages in one call of `handle`."""
+        """The highest number of messages in one call of `handle`."""
         ...
 
     @property
     def needs_device(self) -> bool:
-        """Whether it sends to devices only, so that it cannot reach a person without one."""
+        """True if the channel sends only to devices, so that a person without a device cannot be reached."""
         ...
 
     @property
@@ -60,14 +60,14 @@ class Channel(Protocol):
         ...
 
     def handle(self, messages: Sequence[OutgoingMessage]) -> Sequence[Result | None]:
-        """One result for each message, in their order; None if there was no time left to begin it."""
+        """One result for each message, in the same order; None if no time was left to begin the message."""
         ...
 
     def close(self) -> None: ...
 
 
 class SingleProvider:
-    """The common part of most channels: one type, one provider, one message at a time."""
+    """The common part of most channels: one type, one provider, and by default one message at a time."""
 
     batch_size = 1
     needs_device = False
@@ -88,4 +88,4 @@ class SingleProvider:
         return self.name
 
     def close(self) -> None:
-        """Closes nothing, because nothing is open."""
+        """Nothing to close by default."""

@@ -1,9 +1,9 @@
-"""The network below httpcore: requests end in time, and connections go only to addresses that were checked.
+"""A network backend for httpcore that ends every request in time and connects only to addresses that were checked.
 
-A timeout of a socket starts anew with every byte, and the system's resolver has none. A receiver that sends its headers
-byte by byte, or a name server that does not answer, would hold a thread for hours. So the `timeout` that httpcore
-passes from a request to this backend, unread, is a moment of the monotonic clock here, and no duration: every step gets
-the time that is left until then.
+The timeout of a socket starts anew with every byte, and the system's resolver has no timeout. A receiver that sends its
+headers byte by byte, or a name server that does not answer, would hold a thread for hours. So `timeout` is a time of
+the monotonic clock here, not a duration: httpcore passes it from the request to this backend unchanged, and every
+operation may take the time that is left until then.
 """
 
 import ssl
@@ -17,14 +17,14 @@ from app.delivery.channels.public_addresses import Resolver
 
 Check = Callable[[list[str]], None]
 
-# One `send` of the socket takes that much at once, which matters because httpcore's stream renews its timeout for each.
+# httpcore's stream renews its timeout for each `send` of the socket, so each write has to fit one `send`.
 _PIECE_BYTES = 4096
 
 
 class TimedBackend(httpcore.NetworkBackend):
     def __init__(self, resolver: Resolver | None = None, check: Check | None = None) -> None:
-        """`check` sees all addresses of a host before one of them is connected to, and raises its refusal, which comes
-        out of the request unchanged unless it is an error of httpcore."""
+        """`check` gets all addresses of a host before the connection, and raises an error to refuse them. The caller of
+        the request gets that error, unless it is one of httpcore's own."""
         self._resolver = resolver or Resolver()
         self._check = check
         self._tcp = httpcore.SyncBackend()
@@ -37,7 +37,7 @@ class TimedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        """Each address gets its share of the time, so that one that swallows packets leaves some to the next."""
+        """Divides the time between the addresses, so that an address that does not answer leaves time for the next."""
         addresses = self._look_up(host.strip("[]"), timeout)
         if self._check is not None:
             self._check(addresses)
@@ -60,7 +60,7 @@ class TimedBackend(httpcore.NetworkBackend):
 
 
 class TimedStream(httpcore.NetworkStream):
-    """Another stream, whose timeouts are moments."""
+    """Wraps a stream. Timeouts are times of the monotonic clock."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream
@@ -85,9 +85,9 @@ class TimedStream(httpcore.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
-def _left_s(until: float | None, late: type[httpcore.TimeoutException]) -> float:
+def _left_s(until: float | None, error: type[httpcore.TimeoutException]) -> float:
     assert until is not None, "every request is made with timeouts"
     left_s = until - time.monotonic()
     if left_s <= 0:
-        raise late
+        raise error
     return left_s

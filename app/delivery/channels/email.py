@@ -20,27 +20,27 @@ from app.settings.mail_server import MailSender, MailServer
 log = structlog.get_logger(__name__)
 
 TYPES = (NotificationType.EMAIL,)
-# A server that gets the same message twice delivers it twice, but mail programs recognise the Message-ID. For mail,
+# Repeatable, although a server delivers a repeated mail twice: mail programs recognise the Message-ID, and for mail,
 # twice is better than never.
 POLICY = RetryPolicy(timeout_s=10.0, retries=3)
 SETTINGS = ("smtp_url", "smtp_from", "smtp_ca_file")
 
 
-# Servers close connections that are idle for long or carry too many mails.
+# Servers close connections that are idle for too long or have carried too many mails.
 _LONGEST_IDLE_S = 30.0
 _MOST_MAILS = 100
 
-# No such mailbox, domain or address; mailbox moved; the domain takes no mail. The other 5.1 codes are about the sender
-# or are ambiguous.
+# No such mailbox, domain or address; the mailbox has moved; the domain accepts no mail. The other 5.1 codes are about
+# the sender, or are ambiguous.
 _NO_SUCH_RECIPIENT = frozenset({"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"})
 _MAILBOX_CODES = frozenset({550, 551, 553, 556})
-# The server shuts down or limits us.
+# The server shuts down, or limits our rate.
 _CLOSING = 421
 _AUTH_REQUIRED = 530
 
 
 class EmailChannel(SingleProvider):
-    """Keeps one connection for each sending thread and reuses it for further mails."""
+    """Keeps idle connections and reuses them, so there is at most one for each sending thread."""
 
     def __init__(
         self,
@@ -76,23 +76,23 @@ class EmailChannel(SingleProvider):
             return self._deliver(mail, time.monotonic() + self.policy.timeout_s)
         except ConversationFailed as failed:
             result = judge(failed)
-            _tell(failed, result, message)
+            _log_operator_fault(failed, result, message)
             return result
 
     def _deliver(self, mail: Mail, until: float) -> Result:
-        """Uses an open connection if there is one. If that is broken and the mail was certainly not taken, a new
-        connection is tried within the same time."""
+        """Uses an idle connection if there is one. If it turns out to be broken before the server can have taken the
+        mail, a new connection is tried within the same time."""
         kept = self._take()
         if kept is not None:
             try:
-                return self._hand_over(kept, mail, until, time.monotonic() + self.policy.timeout_s / 4)
+                return self._send_over(kept, mail, until, time.monotonic() + self.policy.timeout_s / 4)
             except ConversationFailed as failed:
                 if not _was_stale(failed):
                     raise
         fresh = Connection(self._server, self._context, self._network, until)
-        return self._hand_over(fresh, mail, until, until)
+        return self._send_over(fresh, mail, until, until)
 
-    def _hand_over(self, connection: Connection, mail: Mail, until: float, first_answer_until: float) -> Result:
+    def _send_over(self, connection: Connection, mail: Mail, until: float, first_answer_until: float) -> Result:
         if mail.needs_smtputf8 and not connection.takes_utf8:
             self._keep(connection)
             return Result(Outcome.PERMANENT, "INVALID_ADDRESS")
@@ -105,7 +105,7 @@ class EmailChannel(SingleProvider):
         return Result(Outcome.SENT, provider_message_id=reply.queue_id or mail.message_id)
 
     def _recover(self, connection: Connection, failed: ConversationFailed, until: float) -> None:
-        """A server that refused one mail may take the next."""
+        """Keeps the connection after a refusal, because the server may take the next mail."""
         if failed.reply is None or failed.reply.code == _CLOSING:
             connection.leave()
             return
@@ -119,11 +119,11 @@ class EmailChannel(SingleProvider):
     def _take(self) -> Connection | None:
         too_old = time.monotonic() - self._longest_idle_s
         with self._lock:
-            worn = [one for one in self._idle if one.used_at < too_old or one.mails >= _MOST_MAILS]
-            self._idle = [one for one in self._idle if one not in worn]
+            expired = [idle for idle in self._idle if idle.used_at < too_old or idle.mails >= _MOST_MAILS]
+            self._idle = [idle for idle in self._idle if idle not in expired]
             kept = self._idle.pop() if self._idle else None
-        for one in worn:
-            one.leave()
+        for connection in expired:
+            connection.leave()
         return kept
 
     def _keep(self, connection: Connection) -> None:
@@ -137,8 +137,8 @@ class EmailChannel(SingleProvider):
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []
-        for one in idle:
-            one.leave()
+        for connection in idle:
+            connection.leave()
 
 
 def _was_stale(failed: ConversationFailed) -> bool:
@@ -172,15 +172,15 @@ def _judge_reply(stage: Stage, reply: SmtpReply) -> Result:
     if stage is Stage.AUTH or reply.code == _AUTH_REQUIRED:
         return Result(Outcome.PERMANENT, "AUTH_REJECTED")
     if stage < Stage.AUTH:
-        # Refused before the message was sent, so this says nothing about the message.
+        # The server refused before it saw the mail, so another attempt may succeed.
         return Result(Outcome.TRANSIENT, code)
     if reply.code in _MAILBOX_CODES and reply.status in _NO_SUCH_RECIPIENT and stage > Stage.MAIL:
         return Result(Outcome.RECIPIENT_GONE, code, at_fault=False)
     return Result(Outcome.PERMANENT, code)
 
 
-def _tell(failed: ConversationFailed, result: Result, message: OutgoingMessage) -> None:
-    """Logs what an operator has to mend."""
+def _log_operator_fault(failed: ConversationFailed, result: Result, message: OutgoingMessage) -> None:
+    """Logs failures that only an operator can repair."""
     if result.error_code == "AUTH_REJECTED":
         log.error("smtp_refuses_us", reply=failed.reply and failed.reply.code, notification_id=str(message.id))
     elif failed.stage is Stage.TLS:

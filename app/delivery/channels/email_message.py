@@ -1,7 +1,7 @@
-"""A notification as the bytes of an e-mail.
+"""Encodes a notification as an e-mail.
 
-Each header comes once, the domain is the sender's own, lines are too short to be wrapped on the way, and the text is
-ASCII, so that the signature of a DKIM signer stays valid.
+A DKIM signature has to stay valid on the way. So each header occurs once, the domain is the sender's own, no line is
+long enough to be wrapped, and the text is ASCII.
 """
 
 import re
@@ -18,17 +18,17 @@ from app.settings.mail_server import MailSender
 # Control characters, surrogates, and the line breaks of Unicode.
 _NOT_IN_A_HEADER = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,64}[\x21-\x7e])?")
-# This many bytes become an encoded word of 75 characters, the most that are allowed.
+# This many bytes become an encoded word of 75 characters, the longest that is allowed.
 _WORD_BYTES = 45
 
 
 class InvalidSubject(ValueError):
-    """The subject cannot be a header."""
+    """The subject holds a character that a header may not hold."""
 
 
 @dataclass(frozen=True)
 class Mail:
-    """An e-mail in its envelope."""
+    """An e-mail with its envelope."""
 
     sender: str
     recipient: str = field(repr=False)
@@ -41,7 +41,7 @@ class Mail:
 
 
 def compose(notification: Notification, sender: MailSender, recipient: str) -> Mail:
-    """The same notification makes the same bytes at every try, so that mail programs know a repeated one by its id.
+    """The same notification gives the same bytes at every attempt, so that mail programs recognise a repeated mail.
 
     The subject is encoded here, because Python's own encoding would decode encoded words in the text, and line breaks
     in them would become headers.
@@ -69,7 +69,7 @@ def encode_subject(subject: str) -> str:
 
 
 def _pieces(text: str) -> list[bytes]:
-    """Cut between characters, never within one."""
+    """Splits the text between characters, never within one."""
     pieces = [b""]
     for char in text:
         encoded = char.encode()

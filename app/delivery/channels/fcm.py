@@ -1,8 +1,8 @@
 """Push through Firebase Cloud Messaging.
 
-The service account is firebase-admin's, the HTTP call is ours: firebase-admin's sender tries again inside (a 503
-became five requests, a read timeout a second push on the phone), waits for up to two minutes, and has no setting
-for the address. Here one message is one request, and the dispatcher's policy is the only one that tries again.
+firebase-admin handles the service account, but not the HTTP calls: its own sender retries (a 503 became five requests,
+a read timeout a second push on the phone), waits for up to two minutes, and has no setting for the address. Here one
+message is one request, and only the dispatcher retries.
 """
 
 import time
@@ -26,20 +26,20 @@ from app.settings.settings import PushMode
 log = structlog.get_logger(__name__)
 
 TYPES = (NotificationType.PUSH,)
-# FCM asks for at least 10 s after a 5xx. A push that is sent again replaces the one that is shown.
+# FCM asks for a pause of at least 10 s after a 5xx. A repeated push replaces the one that the phone shows.
 POLICY = RetryPolicy(timeout_s=3.0, retries=2, overloaded_backoff_s=(10.0, 30.0, 60.0))
 SETTINGS = ("push", "firebase_credentials", "fcm_base_url", "fcm_connections")
 
 
-# These concern the whole project, not one phone: no push arrives until an operator acts.
+# These errors concern the whole project, not one phone: no push arrives until an operator acts.
 _OUR_FAULT = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED", "SENDER_ID_MISMATCH", "THIRD_PARTY_AUTH_ERROR"})
 
-# If FCM answers slowly, the rest of a batch is not begun, because its lease would run out.
+# If FCM answers slowly, the other messages of a batch are not begun, because their leases would run out.
 _BEGIN_WITHIN_S = 5.0
 
 
 class FcmChannel(SingleProvider):
-    """FCM has no call for several messages, so a batch is spread over a bounded number of connections."""
+    """FCM has no request for several messages, so a batch is sent over several connections at the same time."""
 
     batch_size = 500
     needs_device = True
@@ -74,7 +74,7 @@ class FcmChannel(SingleProvider):
         return list(self._pool.map(self._send_apart, messages, repeat(until)))
 
     def _send_apart(self, message: OutgoingMessage, until: float) -> Result | None:
-        """An unexpected error of one message must not hide the results of the others in its batch."""
+        """An unexpected error of one message must not lose the results of the others in its batch."""
         try:
             return self._send(message, until)
         except Exception as error:

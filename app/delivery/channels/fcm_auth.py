@@ -1,4 +1,4 @@
-"""The OAuth2 access token that sending needs, fetched with a service account and kept until it is stale."""
+"""Fetches the OAuth2 access token for FCM with a service account, and keeps it until it is stale."""
 
 import json
 import threading
@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 
 class TokenUnavailable(Exception):
-    """The token address does not answer; a later attempt may succeed."""
+    """The token server does not answer; a later attempt may succeed."""
 
 
 class CredentialsRejected(Exception):
@@ -32,10 +32,9 @@ class _Answer:
     data: bytes
 
 
-class _OneTry:
-    """The transport for google-auth, with our timeout and without retries. google-auth repeats requests after
-    temporary errors, but not after a `TransportError`.
-    """
+class _TransportWithoutRetries:
+    """A transport for google-auth with our own timeout. google-auth repeats requests after temporary errors, but not
+    after a `TransportError`."""
 
     def __init__(self, http: HttpClient) -> None:
         self._http = http
@@ -69,7 +68,7 @@ class AccessTokens:
         account: Any = credentials.Certificate(credentials_path)
         self.project_id: str = account.project_id
         self._credential: Any = account.get_credential()
-        self._transport = _OneTry(http)
+        self._transport = _TransportWithoutRetries(http)
         self._lock = threading.Lock()
         self._failure: tuple[float, Exception] | None = None
 
@@ -80,8 +79,8 @@ class AccessTokens:
         with self._lock:
             if self._credential.token_state is TokenState.FRESH:
                 return self._credential.token
-            # Threads that waited for a fetch that failed share its failure. Fetching one after the other would take
-            # longer than their leases.
+            # Threads that waited while a fetch failed share its failure. If each of them fetched in turn, that would
+            # take longer than their leases.
             if self._failure is not None and self._failure[0] > asked_at:
                 raise self._failure[1]
             return self._fetch()
@@ -98,7 +97,7 @@ class AccessTokens:
         return self._credential.token
 
     def forget(self, token: str) -> None:
-        """FCM refused this token; the next message gets a new one."""
+        """Call this when FCM refused the token, so that the next message gets a new one."""
         with self._lock:
             if self._credential.token == token:
                 self._credential.token = None

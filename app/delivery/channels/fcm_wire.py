@@ -48,7 +48,7 @@ def _android(message: OutgoingMessage, now: datetime) -> dict[str, Any]:
         left_s = int((message.notification.expires_at - now).total_seconds())
         android["ttl"] = f"{min(max(left_s, 0), LONGEST_TTL_S)}s"
     if not message.notification.is_data_only:
-        # A repeated message replaces the one that is shown, instead of being shown beside it.
+        # A repeated message replaces the one that the phone shows.
         android["notification"] = {"tag": str(message.id)}
     return android
 
@@ -94,10 +94,11 @@ def _error_code(error: dict[str, Any], details: list[dict[str, Any]]) -> str | N
 
 
 def _token_is_at_fault(error: dict[str, Any], details: list[dict[str, Any]]) -> bool:
-    """INVALID_ARGUMENT means a bad token or a bad payload; taking one for the other would delete good devices.
+    """INVALID_ARGUMENT means a bad token or a bad payload. A bad token deletes its device, so a payload must not count
+    as one.
 
     For a payload, Firebase names the field in `BadRequest` details. For an invalid token, it documents an `FcmError`
-    alone with the sentence that is looked for here.
+    without them, and the message that is matched here.
     """
     violations = [
         as_object(violation)

@@ -1,4 +1,4 @@
-"""One HTTP request to a provider, and the result that a failure means."""
+"""Sends one HTTP request to a provider, and converts failures and statuses to results."""
 
 import json
 import re
@@ -20,14 +20,14 @@ from app.delivery.channels.http_url import credentials_of, parse_url
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import Outcome
 
-MOST_OF_AN_ANSWER = 64 * 1024
-# An unneeded body is read up to this length, so that the connection can be reused.
-SHORT_ANSWER = 1024
-# The share of the time that is for looking up the name, connecting and TLS.
-_TO_CONNECT = 1 / 3
+LONGEST_ANSWER_BYTES = 64 * 1024
+# A body that nobody needs is read if it is not longer than this, so that the connection can be reused.
+SHORT_ANSWER_BYTES = 1024
+# The share of the timeout for looking up the name, connecting and TLS.
+_CONNECT_SHARE = 1 / 3
 _OUR_HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "Yaninda/1"}
 _WITHOUT_BODY = (204, 304)
-# What zlib calls "gzip or zlib, whichever it is".
+# zlib's `wbits` for "gzip or zlib, detected from the header".
 _GZIP_OR_ZLIB = 47
 
 _NOT_CONNECTED = (httpcore.ConnectTimeout, httpcore.ConnectError, httpcore.ProxyError)
@@ -37,7 +37,7 @@ _CODE = re.compile(r"[A-Z][A-Z0-9_]{1,62}")
 
 
 class Headers(Mapping[str, str]):
-    """Headers by name, in any case. A repeated header holds all its values."""
+    """Headers by name; upper and lower case are equal. The values of a repeated header are joined."""
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
         self._values: dict[str, str] = {}
@@ -71,19 +71,19 @@ class Answer:
 
 
 class _Progress:
-    """Follows a request in httpcore's trace: if a proxy fails before its tunnel is open, nothing was sent to the
+    """Follows a request in httpcore's trace. If a proxy fails before its tunnel is open, nothing was sent to the
     provider."""
 
     def __init__(self) -> None:
-        self.is_at_the_proxy = False
+        self.is_asking_proxy = False
 
     def __call__(self, event: str, details: Mapping[str, Any]) -> None:
         if event == "http11.send_request_headers.started":
-            self.is_at_the_proxy = details["request"].method == b"CONNECT"
+            self.is_asking_proxy = details["request"].method == b"CONNECT"
 
 
 class HttpClient:
-    """Reuses connections, keeps no cookies, follows no redirects, tries once, and limits what it reads."""
+    """Reuses connections, and limits the length of answers. No cookies, no redirects, no retries."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class HttpClient:
         ca_file: str | None = None,
         trust_env: bool = True,
     ) -> None:
-        """With `trust_env`, the environment may name proxies and certificates to trust."""
+        """With `trust_env`, proxies and trusted certificates are read from the environment."""
         self._limit_s = policy.timeout_s
         self._pools = HttpPools(
             connections=connections, network=network or TimedBackend(), ca_file=ca_file, trust_env=trust_env
@@ -110,38 +110,38 @@ class HttpClient:
         auth: str | None = None,
         needs_body: bool = True,
     ) -> Answer | Result:
-        """The answer, or the result that its absence means, within the policy's timeout. `auth` is the Authorization
-        header. Without `needs_body`, an answer counts even if its body never arrives."""
+        """Returns the answer, or if none arrives within the policy's timeout, the result of that failure. `auth` is the
+        Authorization header. Without `needs_body`, an answer counts even if its body never arrives."""
         try:
             target = parse_url(url)
             pool = self._pools.pool_for(target)
             fields = _fields(headers, auth or _basic_of(url))
         except ValueError:
-            return _IMPOSSIBLE
+            return _INVALID_REQUEST
         progress = _Progress()
         extensions = {"timeout": self._timeouts(), "trace": progress}
         try:
             with pool.stream(method, target, headers=fields, content=body, extensions=extensions) as response:
                 return _read(response, needs_body)
         except httpcore.LocalProtocolError:
-            return _IMPOSSIBLE
+            return _INVALID_REQUEST
         except _NOT_CONNECTED:
             return _UNREACHABLE
         except (*_FAILED, zlib.error) as error:
-            return _UNREACHABLE if progress.is_at_the_proxy else _unknown(error)
+            return _UNREACHABLE if progress.is_asking_proxy else _unknown(error)
 
     def _timeouts(self) -> dict[str, float]:
-        """The moments that `TimedBackend` expects."""
+        """The monotonic times that `TimedBackend` expects as timeouts."""
         now = time.monotonic()
         until = now + self._limit_s
-        return {"connect": now + self._limit_s * _TO_CONNECT, "write": until, "read": until}
+        return {"connect": now + self._limit_s * _CONNECT_SHARE, "write": until, "read": until}
 
     def close(self) -> None:
         self._pools.close()
 
 
 # The URL or a header is invalid.
-_IMPOSSIBLE = Result(Outcome.PERMANENT, "INVALID_ADDRESS")
+_INVALID_REQUEST = Result(Outcome.PERMANENT, "INVALID_ADDRESS")
 # Nothing was sent if no connection was made. If one broke, the provider may have taken the message.
 _UNREACHABLE = Result(Outcome.TRANSIENT, "UNREACHABLE")
 
@@ -151,7 +151,7 @@ def _unknown(error: Exception) -> Result:
 
 
 def _fields(headers: Mapping[str, str], auth: str | None) -> list[tuple[bytes, bytes]]:
-    """Of headers that differ in case only, the last one counts."""
+    """If headers differ only in case, the last one counts."""
     chosen = [*_OUR_HEADERS.items(), *headers.items(), *([("Authorization", auth)] if auth else [])]
     return [*{name.lower(): (name.encode("ascii"), value.encode("latin-1")) for name, value in chosen}.values()]
 
@@ -159,25 +159,26 @@ def _fields(headers: Mapping[str, str], auth: str | None) -> list[tuple[bytes, b
 def _read(response: httpcore.Response, needs_body: bool) -> Answer:
     headers = Headers(response.headers)
     if needs_body:
-        return Answer(response.status, headers, _unpacked(response, headers))
+        return Answer(response.status, headers, _decompressed(response, headers))
     length = headers.get("Content-Length", "")
-    if response.status in _WITHOUT_BODY or (length.isascii() and length.isdigit() and int(length[:9]) <= SHORT_ANSWER):
+    is_short = length.isascii() and length.isdigit() and int(length[:9]) <= SHORT_ANSWER_BYTES
+    if response.status in _WITHOUT_BODY or is_short:
         # The status has arrived, so a failure here does not matter.
         with suppress(*_FAILED):
             response.read()
     return Answer(response.status, headers, b"")
 
 
-def _unpacked(response: httpcore.Response, headers: Headers) -> bytes:
-    """Some servers compress their answers although the request refuses that."""
-    is_packed = headers.get("Content-Encoding", "").lower() in ("gzip", "x-gzip", "deflate")
-    unpack = zlib.decompressobj(_GZIP_OR_ZLIB).decompress if is_packed else None
-    told = b""
+def _decompressed(response: httpcore.Response, headers: Headers) -> bytes:
+    """Some servers compress their answers although the request does not allow it."""
+    is_compressed = headers.get("Content-Encoding", "").lower() in ("gzip", "x-gzip", "deflate")
+    decompress = zlib.decompressobj(_GZIP_OR_ZLIB).decompress if is_compressed else None
+    content = b""
     for piece in response.iter_stream():
-        told += unpack(piece, MOST_OF_AN_ANSWER - len(told)) if unpack else piece
-        if len(told) >= MOST_OF_AN_ANSWER:
+        content += decompress(piece, LONGEST_ANSWER_BYTES - len(content)) if decompress else piece
+        if len(content) >= LONGEST_ANSWER_BYTES:
             break
-    return told[:MOST_OF_AN_ANSWER]
+    return content[:LONGEST_ANSWER_BYTES]
 
 
 def bearer(token: str) -> str:
@@ -194,7 +195,7 @@ def _basic_of(url: str) -> str | None:
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """Seconds to wait, given as a number or as a date; None if it is neither."""
+    """The seconds to wait, from a number or a date; None if the value is neither."""
     value = (value or "").strip()
     if value.isascii() and value.isdigit():
         return float(value[:9])
@@ -210,7 +211,7 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
 def judge_status(
     answer: Answer, now: datetime, error_code: str | None = None, *, throttled_s: float | None = None
 ) -> Result:
-    """The result that a status means by default. `throttled_s` is the wait after a 429 without Retry-After."""
+    """The default result for a status. `throttled_s` is the wait after a 429 without Retry-After."""
     code = error_code or f"HTTP_{answer.status}"
     wait_s = parse_retry_after(answer.headers.get("Retry-After"), now)
     match answer.status:
@@ -234,14 +235,14 @@ def judge_status(
 
 
 def throttled(answer: Answer, now: datetime, error_code: str, default_s: float | None = None) -> Result:
-    """The provider asks us to slow down. This does not count as its failure."""
+    """The provider asks us to send more slowly. The breaker does not count this as a failure."""
     wait_s = parse_retry_after(answer.headers.get("Retry-After"), now)
     wait_s = default_s if wait_s is None else wait_s
     return Result(Outcome.TRANSIENT, error_code, retry_after_s=wait_s, at_fault=False)
 
 
 def as_code(value: Any) -> str | None:
-    """The value if it looks like an error code: free text may repeat an address or a token."""
+    """The value if it looks like an error code, or None, because free text may contain an address or a token."""
     return value if isinstance(value, str) and _CODE.fullmatch(value) else None
 
 

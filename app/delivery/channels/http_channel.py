@@ -1,4 +1,4 @@
-"""What channels share whose provider takes one message with one POST."""
+"""The common part of channels that send each message with one POST."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from app.foundation.clock import Clock
 
 log = structlog.get_logger(__name__)
 
-# No message arrives until an operator acts.
+# After these errors, no message of the channel arrives until an operator acts.
 _OUR_FAULT = frozenset({"AUTH_REJECTED", "ACCOUNT_BLOCKED"})
 
 

@@ -1,4 +1,4 @@
-"""Connections that are kept between requests, directly or through a proxy that the environment names."""
+"""Keeps connections between requests, direct ones or through a proxy from the environment."""
 
 import ssl
 import threading
@@ -15,36 +15,36 @@ from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.http_url import credentials_of, parse_url
 from app.settings.settings import trusted_certificates
 
-# A webhook's receivers are many. httpcore looks at each idle connection of a pool twice in a request, so that one pool
-# for all would be slow.
+# Webhooks have many receivers. One pool for all of them would be slow, because httpcore looks at each idle connection
+# of a pool twice in a request.
 _MOST_POOLS = 10
 
-_Way = tuple[bytes, bytes, int | None, str | None]
+_PoolKey = tuple[bytes, bytes, int | None, str | None]
 """Scheme, host, port and proxy."""
 
 
 class HttpPools:
-    """A pool for each host, as long as it is among those that were asked last."""
+    """A pool for each host. Only the pools that were used last are kept."""
 
     def __init__(self, *, connections: int, network: TimedBackend, ca_file: str | None, trust_env: bool) -> None:
-        """`connections` is how many each pool keeps for the next requests. More are opened if more threads ask at the
-        same time, so that none waits for another."""
+        """`connections` is the number of idle connections that each pool keeps. More are opened while more threads need
+        one, so that no thread waits for another."""
         self._connections = connections
         self._network = network
         self._ca_file = ca_file
         self._trust_env = trust_env
-        self._pools: OrderedDict[_Way, httpcore.ConnectionPool] = OrderedDict()
+        self._pools: OrderedDict[_PoolKey, httpcore.ConnectionPool] = OrderedDict()
         self._context: ssl.SSLContext | None = None
         self._lock = threading.Lock()
 
     def pool_for(self, url: httpcore.URL) -> httpcore.ConnectionPool:
-        """Raises `ValueError` if the environment names a proxy that is none of HTTP."""
+        """Raises `ValueError` if the environment names a proxy that is not an HTTP proxy."""
         proxy = proxy_for(url) if self._trust_env else None
-        way = (url.scheme, url.host, url.port, proxy)
+        key = (url.scheme, url.host, url.port, proxy)
         with self._lock:
-            pool = self._pools.get(way) or self._open(url, proxy)
-            self._pools[way] = pool
-            self._pools.move_to_end(way)
+            pool = self._pools.get(key) or self._open(url, proxy)
+            self._pools[key] = pool
+            self._pools.move_to_end(key)
             oldest = self._pools.popitem(last=False)[1] if len(self._pools) > _MOST_POOLS else None
         if oldest is not None:
             _close_idle(oldest)
@@ -68,7 +68,7 @@ class HttpPools:
         )
 
     def _load_context(self) -> ssl.SSLContext:
-        """Takes longer than a request. Mozilla's authorities are trusted where no others are named."""
+        """Called once, because it takes longer than a request. Mozilla's authorities are the default."""
         trusted = self._ca_file or (trusted_certificates() if self._trust_env else None) or certifi.where()
         if Path(trusted).is_dir():
             return ssl.create_default_context(capath=trusted)
@@ -76,14 +76,15 @@ class HttpPools:
 
 
 def _close_idle(pool: httpcore.ConnectionPool) -> None:
-    """Connections in use go on until their requests end."""
+    """Closes the idle connections. The others stay open until their requests end."""
     for connection in pool.connections:
         if connection.is_idle():
             connection.close()
 
 
 def proxy_for(url: httpcore.URL) -> str | None:
-    """By HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, in small letters or capitals."""
+    """The proxy from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, in lower or upper case; None for a direct
+    connection."""
     origin = url.origin
     host = origin.host.decode().strip("[]")
     proxies = getproxies()

@@ -1,4 +1,4 @@
-"""A URL as httpcore takes it, and what else may stand in one. No I/O."""
+"""Parses URLs for httpcore, and reads the credentials in them. No I/O."""
 
 import re
 from urllib.parse import quote, unquote, urlsplit
@@ -7,13 +7,13 @@ import httpcore
 import idna
 
 _HOST = re.compile(r"[!-~]+")
-# What may stand in a path or a query as it is; everything else is percent-encoded.
+# These characters stay in a path or a query as they are; all others are percent-encoded.
 _SAFE = "!$%&'()*+,/:;=?@[]~"
 
 
 def parse_url(text: str) -> httpcore.URL:
-    """Raises `ValueError` for what is no URL. Other hosts than ASCII ones come out in the notation of IDNA, and IPv6
-    addresses keep their brackets, which the Host header needs."""
+    """Raises `ValueError` if the text is not a URL. A host that is not ASCII is encoded with IDNA. An IPv6 address
+    keeps its brackets, because the Host header needs them."""
     parts = urlsplit(text)
     host = parts.hostname or ""
     if not host.isascii():
@@ -30,7 +30,7 @@ def parse_url(text: str) -> httpcore.URL:
 
 
 def credentials_of(text: str) -> tuple[str, str] | None:
-    """The user and the password that a URL holds."""
+    """The user and the password in a URL; None if one of them is missing."""
     parts = urlsplit(text)
     if not parts.username or parts.password is None:
         return None

@@ -1,5 +1,5 @@
-"""Messages that wait in the app until the user opens it. The row is the message; a hint on Redis lets an open app show
-it at once."""
+"""Stores messages that the app shows when the user opens it. With a hint through Redis, an open app shows a message at
+once."""
 
 import json
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ POLICY = RetryPolicy(timeout_s=2.0, retries=3)
 SETTINGS = ()
 
 
-# A repeated message is there already. Rows are inserted in the order of their ids, so that two batches with common
+# A repeated message is stored once. Rows are inserted in the order of their ids, so that two batches with common
 # messages cannot deadlock.
 _WRITE = text(
     """

@@ -1,4 +1,4 @@
-"""The messages in the app of a user."""
+"""Reads a user's messages in the app, and marks them as read."""
 
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""A channel for unit tests: it remembers the messages that it was given and returns the results of a function."""
+"""A channel for unit tests. It keeps the messages in a list, and a function decides their results."""
 
 import threading
 from collections.abc import Callable, Sequence

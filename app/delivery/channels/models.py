@@ -19,7 +19,7 @@ in_app_messages = Table(
     Index("in_app_messages_user_idx", "user_id", "id"),
 )
 
-# The hash of each entry covers the entry before it, so that every change, removal and insertion shows. A trigger
+# The hash of each entry covers the entry before it, so that changes, removals and insertions can be detected. A trigger
 # refuses changes to entries. The type `json` keeps every character of the metadata as it was hashed.
 audit_entries = Table(
     "audit_entries",
@@ -35,7 +35,7 @@ audit_entries = Table(
     Column("hash", LargeBinary, nullable=False),
 )
 
-# Messages that the channel `recording` kept because no provider is set up.
+# Messages that the channel `recording` keeps because no provider is set up.
 recorded_pushes = Table(
     "recorded_pushes",
     metadata,

@@ -1,6 +1,7 @@
-"""Tells public addresses from private ones, and looks up names within a time limit. The user who enters a webhook's
-URL chooses where our servers connect to, and must not reach private networks by it. So a name is looked up once,
-all its addresses are checked, and the connection goes to a checked address.
+"""Distinguishes public addresses from private ones, and looks up names within a time limit.
+
+A user who enters the URL of a webhook chooses the host that our servers connect to, and must not reach private networks
+in this way. So a name is looked up once, all its addresses are checked, and the connection goes to a checked address.
 """
 
 import queue
@@ -14,7 +15,7 @@ Lookup = Callable[[str], list[str]]
 
 # Python's `is_global` uses the same IANA registry, but counts multicast, NAT64 and others as public, and differs
 # between versions.
-_CLOSED_V4 = [
+_PRIVATE_V4 = [
     ip_network(text)
     for text in (
         "0.0.0.0/8",
@@ -34,11 +35,11 @@ _CLOSED_V4 = [
         "240.0.0.0/4",
     )
 ]
-# The first holds all public IPv6 addresses. The others are exceptions within it: IETF protocols with Teredo,
+# All public IPv6 addresses are in the first network. The others are exceptions in it: IETF protocols with Teredo,
 # documentation, 6to4, and documentation again.
-_OPEN_V6 = IPv6Network("2000::/3")
-_CLOSED_V6 = [IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
-# Networks without IPv4 reach IPv4 addresses through it.
+_PUBLIC_V6 = IPv6Network("2000::/3")
+_PRIVATE_V6 = [IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
+# Networks without IPv4 reach IPv4 addresses through this prefix.
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
@@ -51,19 +52,19 @@ def is_public(text: str) -> bool:
         address = ip_address(text)
     except ValueError:
         return False
-    return _is_open(address)
+    return _is_public_address(address)
 
 
-def _is_open(address: Address) -> bool:
+def _is_public_address(address: Address) -> bool:
     if isinstance(address, IPv4Address):
-        return not any(address in network for network in _CLOSED_V4)
-    inside = _inside(address)
-    if inside is not None:
-        return _is_open(inside)
-    return address.scope_id is None and address in _OPEN_V6 and not any(address in one for one in _CLOSED_V6)
+        return not any(address in network for network in _PRIVATE_V4)
+    reached = _reached_ipv4(address)
+    if reached is not None:
+        return _is_public_address(reached)
+    return address.scope_id is None and address in _PUBLIC_V6 and not any(address in one for one in _PRIVATE_V6)
 
 
-def _inside(address: IPv6Address) -> IPv4Address | None:
+def _reached_ipv4(address: IPv6Address) -> IPv4Address | None:
     """The IPv4 address that a connection to this address reaches."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFF_FFFF)
@@ -71,13 +72,13 @@ def _inside(address: IPv6Address) -> IPv4Address | None:
 
 
 def require_public(addresses: list[str]) -> None:
-    """One private address is enough to refuse; otherwise the order of the addresses would decide."""
+    """Refuses if any address is private, so that the order of the addresses does not matter."""
     if not all(is_public(address) for address in addresses):
         raise PrivateAddress
 
 
 def look_up(host: str) -> list[str]:
-    """In the order of the system's resolver, which also reads addresses in unusual notations."""
+    """The addresses of a host, in the order of the system's resolver. It also reads addresses in unusual notations."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
@@ -87,16 +88,16 @@ class Resolver:
 
     def __init__(self, lookup: Lookup = look_up, *, most_at_once: int = 64) -> None:
         self._lookup = lookup
-        # A name server that hangs keeps a thread until the system's resolver gives up.
-        self._room = threading.BoundedSemaphore(most_at_once)
+        # A look-up at a name server that hangs keeps its thread until the system's resolver gives up.
+        self._free_threads = threading.BoundedSemaphore(most_at_once)
 
     def addresses(self, host: str, limit_s: float) -> list[str]:
         """At least one address. Raises OSError if the name has none, TimeoutError if the answer is too late."""
-        if not self._room.acquire(blocking=False):
+        if not self._free_threads.acquire(blocking=False):
             raise TimeoutError
         answers: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()
-        # Not a pool: its threads are joined when the process ends, and a hanging one would keep it alive.
-        threading.Thread(target=self._ask, args=(host, answers), name="look-up", daemon=True).start()
+        # Not a thread pool: the end of the process joins its threads, so a hanging look-up would keep it alive.
+        threading.Thread(target=self._run_lookup, args=(host, answers), name="look-up", daemon=True).start()
         try:
             answer = answers.get(timeout=max(limit_s, 0))
         except queue.Empty:
@@ -105,7 +106,7 @@ class Resolver:
             raise answer
         return answer
 
-    def _ask(self, host: str, answers: "queue.SimpleQueue[list[str] | OSError]") -> None:
+    def _run_lookup(self, host: str, answers: "queue.SimpleQueue[list[str] | OSError]") -> None:
         try:
             found = self._lookup(host)
             answers.put(found or OSError("no address"))
@@ -115,4 +116,4 @@ class Resolver:
             # A label is empty or too long for the resolver's encoding.
             answers.put(OSError("no such name"))
         finally:
-            self._room.release()
+            self._free_threads.release()

@@ -14,7 +14,7 @@ from app.delivery.messages.values import NotificationType, Outcome
 
 TYPES = (NotificationType.PUSH, NotificationType.EMAIL, NotificationType.SMS, NotificationType.WHATSAPP)
 POLICY = RetryPolicy(timeout_s=3.0, retries=2)
-# They tell for which types a provider is set up.
+# These settings decide which types have a provider.
 SETTINGS = (
     "environment",
     "push",
@@ -24,7 +24,7 @@ SETTINGS = (
     "whatsapp_phone_number_id",
 )
 
-# A repeated message is kept once, as a phone shows it once.
+# A repeated message is kept once, like on a phone.
 _RECORD = text(
     """
     INSERT INTO recorded_pushes (notification_id, notification_type, recipient, user_id, device_id, title, body, data)

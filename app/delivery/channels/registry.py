@@ -1,6 +1,6 @@
-"""Finds the channels: the modules of this package that have what `ChannelModule` describes.
+"""Finds the channels: the modules of this package that follow the protocol `ChannelModule`.
 
-CONTRIBUTING.md lists what a new channel takes; `tests/policy/test_what_a_channel_takes.py` says which part is missing.
+CONTRIBUTING.md lists the parts of a new channel; `tests/policy/test_what_a_channel_takes.py` reports missing parts.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from app.settings.settings import Settings
 
 @dataclass(frozen=True)
 class Wiring:
-    """What a channel may need to open itself."""
+    """The dependencies of `open_channel`."""
 
     settings: Settings
     db: Database
@@ -30,16 +30,16 @@ class Wiring:
 
 
 class ChannelModule(Protocol):
-    """What the file of a channel declares."""
+    """The declarations in the module of a channel."""
 
     @property
     def TYPES(self) -> tuple[NotificationType, ...]:
-        """The types that it can send."""
+        """The types of notifications that the channel can send."""
         ...
 
     @property
     def POLICY(self) -> RetryPolicy:
-        """Its time-out and its retries."""
+        """The timeout and the retries of the channel."""
         ...
 
     @property
@@ -48,7 +48,7 @@ class ChannelModule(Protocol):
         ...
 
     def open_channel(self, wiring: Wiring) -> Channel | None:
-        """None if the settings do not ask for this channel."""
+        """None if the settings do not set up this channel."""
         ...
 
 
@@ -86,6 +86,6 @@ def open_channels(wiring: Wiring) -> Channels:
 
 
 def channel_modules() -> dict[str, ChannelModule]:
-    """By their file names."""
+    """The modules of the channels, by file name."""
     modules = {one.name: import_module(f"{package.__name__}.{one.name}") for one in iter_modules(package.__path__)}
     return {name: cast(ChannelModule, module) for name, module in modules.items() if hasattr(module, "open_channel")}

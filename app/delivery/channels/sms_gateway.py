@@ -1,4 +1,4 @@
-"""SMS through any gateway that takes a POST. One template makes the request, another reads the answer."""
+"""SMS through any gateway that takes a POST. One template writes the request, another one reads the answer."""
 
 import json
 import re
@@ -27,7 +27,7 @@ SETTINGS = (
 )
 
 
-# Ten SMS joined into one message; networks carry no more.
+# Networks join at most ten SMS into one message.
 LONGEST_TEXT = 1600
 
 _ID = re.compile(r"[\x21-\x7e]{1,200}")
@@ -35,7 +35,7 @@ _ID = re.compile(r"[\x21-\x7e]{1,200}")
 
 @dataclass(frozen=True)
 class Gateway:
-    """Where and how to send. `request` and `answer` are Jinja templates; None means the built-in ones."""
+    """The settings of a gateway. `request` and `answer` are Jinja templates; None means the default."""
 
     url: str = field(repr=False)
     token: str | None = field(default=None, repr=False)
@@ -82,7 +82,7 @@ class SmsGatewayChannel(HttpChannel):
         try:
             verdict, _, rest = render(self._answer, values).strip().partition(" ")
         except GatewayRenderFailed:
-            return _unread(usual)
+            return _result_of_unreadable(usual)
         if not verdict:
             return usual
         return _by_verdict(verdict, rest.strip(), usual, answer.status)
@@ -100,7 +100,8 @@ def _by_status(result: Result, answer: Answer) -> Result:
 
 
 def _by_verdict(verdict: str, rest: str, usual: Result, status: int) -> Result:
-    """The template decides the outcome. The pause that the provider asked for, and whether it is at fault, stay."""
+    """The template decides the outcome. For outcomes that are retried, the pause that the provider asked for and the
+    fault are still those of the HTTP status."""
     if verdict == Outcome.SENT:
         return Result(Outcome.SENT, provider_message_id=_id(rest))
     code = as_code(rest.upper()) or f"HTTP_{status}"
@@ -113,12 +114,12 @@ def _by_verdict(verdict: str, rest: str, usual: Result, status: int) -> Result:
         case Outcome.RECIPIENT_GONE:
             return Result(Outcome.RECIPIENT_GONE, code, at_fault=False)
         case _:
-            return _unread(usual)
+            return _result_of_unreadable(usual)
 
 
-def _unread(usual: Result) -> Result:
-    """For an answer that the template cannot read. A status that means failure is believed. A status that means success
-    is not: the outcome is unknown."""
+def _result_of_unreadable(usual: Result) -> Result:
+    """The result if the template cannot read the answer. A status of failure counts. After a status of success the
+    outcome is unknown."""
     return Result(Outcome.UNKNOWN, "INVALID_ANSWER") if usual.outcome is Outcome.SENT else usual
 
 

@@ -1,4 +1,4 @@
-"""One conversation with a mail server, which knows at every moment whether the server may already have the message."""
+"""A connection to a mail server that records at every moment whether the server may already have taken the message."""
 
 import io
 import re
@@ -22,17 +22,17 @@ from app.settings.mail_server import MailServer, Tls
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-# One record of TLS: a socket of TLS renews its timeout for each.
+# The size of one TLS record, because a TLS socket renews its timeout for each record.
 _PIECE_BYTES = 16 * 1024
-_FAREWELL_S = 1.0
-_LEAST_S = 0.001
+_QUIT_S = 1.0
+_SHORTEST_LIMIT_S = 0.001
 _ENHANCED = re.compile(rb"\s*([245]\.\d{1,3}\.\d{1,3})\b")
-# The ways in which Postfix, Exim and Amazon's servers name the message that they took.
+# The queue id in the replies of Postfix, Exim and Amazon's servers.
 _QUEUE_ID = re.compile(rb"(?:queued as |\bid=|^ok )<?([A-Za-z0-9][A-Za-z0-9._-]{5,99})", re.IGNORECASE)
 
 
 class Stage(IntEnum):
-    """How far the conversation has come, in this order."""
+    """The stages of a conversation, in their order."""
 
     CONNECT = 1
     TLS = 2
@@ -42,12 +42,12 @@ class Stage(IntEnum):
     RCPT = 6
     DATA = 7
     HANDED_OVER = 8
-    """The final dot is on its way: the message may be taken from here on."""
+    """The final dot is being sent: from here on, the server may take the message."""
 
 
 @dataclass(frozen=True)
 class SmtpReply:
-    """What the server said, without its words, which repeat addresses."""
+    """A reply of the server without its text, because the text may contain addresses."""
 
     code: int
     status: str | None = None
@@ -56,20 +56,21 @@ class SmtpReply:
 
 
 class ConversationFailed(Exception):
-    """The conversation ended early."""
+    """The server refused, or the connection failed."""
 
     def __init__(self, stage: Stage, reply: SmtpReply | None = None, *, is_late: bool = False) -> None:
         super().__init__(stage.name)
         self.stage = stage
         self.reply = reply
-        """None where the server did not get to say anything."""
+        """None if the server sent no reply."""
         self.is_late = is_late
 
 
 class Connection(smtplib.SMTP):
-    """smtplib with one deadline for the whole conversation, where its own timeout starts anew with every byte.
+    """smtplib with one time limit for a whole conversation. smtplib's own timeout starts anew with every byte.
 
-    It is open when it has been made, and takes one mail after the other until it fails."""
+    The constructor opens the connection. It can send any number of mails, one after the other, until it fails.
+    """
 
     def __init__(self, server: MailServer, context: ssl.SSLContext, network: TimedBackend, until: float) -> None:
         self._server = server
@@ -91,7 +92,7 @@ class Connection(smtplib.SMTP):
         return self.has_extn("smtputf8")
 
     def deliver(self, mail: Mail, until: float, first_answer_until: float) -> SmtpReply:
-        """`first_answer_until` is when a server that may long be gone is no longer waited for."""
+        """`first_answer_until` limits the wait for the first reply, because a kept connection may be broken."""
         self.mails += 1
         with self._conversation(min(until, first_answer_until)):
             self._stage = Stage.MAIL
@@ -100,7 +101,7 @@ class Connection(smtplib.SMTP):
             self._stage = Stage.RCPT
             self._expect(self.docmd("RCPT", f"TO:<{mail.recipient}>"), 250, 251, 252)
             self._stage = Stage.DATA
-            # smtplib's `data` sends the final dot with the text, so it could not be told whether the dot was sent.
+            # smtplib's `data` sends the final dot with the text, so a failure would not show whether the dot was sent.
             self._expect(self.docmd("DATA"), 354)
             self.send(_stuff_dots(mail.content))
             self._stage = Stage.HANDED_OVER
@@ -110,20 +111,20 @@ class Connection(smtplib.SMTP):
             return reply
 
     def start_over(self, until: float) -> None:
-        """After a refusal, so that the next mail does not meet the rest of this one."""
+        """Resets the conversation after a refusal, so that the next mail can be sent."""
         with self._conversation(until):
             self._expect(self.docmd("RSET"), 250)
             self.used_at = time.monotonic()
 
     def leave(self) -> None:
-        """Says goodbye without waiting for an answer."""
-        self._until = time.monotonic() + _FAREWELL_S
+        """Sends QUIT and closes the connection, without waiting for the reply."""
+        self._until = time.monotonic() + _QUIT_S
         with suppress(OSError):
             self.putcmd("QUIT")
         self.close()
 
     def connect(self, host: str = "localhost", port: int = 0, source_address: object = None) -> tuple[int, bytes]:
-        """Called by smtplib, whose own would let the first address use up all the time."""
+        """Replaces smtplib's method, in which the first address could use up all the time."""
         sock: socket.socket = self._network.connect_tcp(host, port, self._until).get_extra_info("socket")
         self.sock = sock
         if self._server.tls is Tls.IMPLICIT:
@@ -137,19 +138,20 @@ class Connection(smtplib.SMTP):
         if self.file is None and self.sock is not None:
             self.file = io.BufferedReader(_Incoming(self.sock, self._limit))
         reply = super().getreply()
-        # For the handshake that follows STARTTLS. The reply counts even if it came at the last moment.
-        self._limit(_LEAST_S)
+        # This limits the handshake after STARTTLS. The limit is never zero, because a reply counts even if it came at
+        # the last moment.
+        self._limit(_SHORTEST_LIMIT_S)
         return reply
 
     def send(self, s: "ReadableBuffer | str") -> None:
-        # ASCII where there is nothing else; more is only ever said to a server that offers SMTPUTF8.
+        # The text is ASCII, except for addresses, and those only if the server offers SMTPUTF8.
         rest = memoryview(s.encode() if isinstance(s, str) else s)
         for start in range(0, len(rest), _PIECE_BYTES):
             self._limit()
             super().send(rest[start : start + _PIECE_BYTES])
 
     def _limit(self, least_s: float = 0.0) -> None:
-        """The next operation of the socket ends at the deadline."""
+        """Makes the next operation of the socket end at the time limit."""
         left_s = max(self._until - time.monotonic(), least_s)
         if left_s <= 0:
             raise TimeoutError
@@ -158,8 +160,8 @@ class Connection(smtplib.SMTP):
 
     @contextmanager
     def _conversation(self, until: float) -> Generator[None]:
-        """Errors become failures at the stage reached. Those of smtplib are `OSError`s, too, hide timeouts, and quote
-        the server."""
+        """Converts errors to `ConversationFailed` with the current stage. smtplib's own errors are `OSError`s too; they
+        do not show timeouts, and they quote the server."""
         self._until = until
         try:
             yield
@@ -169,7 +171,7 @@ class Connection(smtplib.SMTP):
             raise ConversationFailed(self._stage, is_late=time.monotonic() >= self._until) from None
 
     def _open(self) -> None:
-        # Without `local_hostname`, smtplib would ask a name server for the name of this machine, for any time.
+        # Without `local_hostname`, smtplib would look up the name of this machine, without a time limit.
         super().__init__(self._server.host, self._server.port, local_hostname="localhost")
         self._greet()
         if self._server.tls is Tls.STARTTLS:
@@ -186,10 +188,10 @@ class Connection(smtplib.SMTP):
         self._expect(self.ehlo(_address_literal(self.sock)), 250)
 
     def _authenticate(self, user: str, password: str) -> None:
-        """Once: smtplib's `login` tries each mechanism that it knows, and three wrong passwords lock accounts. Its
-        `auth` takes users and passwords of ASCII only."""
-        ways = self.esmtp_features.get("auth", "").upper().split()
-        if "PLAIN" in ways or not ways:
+        """Sends the password once. smtplib's `login` tries each mechanism that it knows, and three wrong passwords lock
+        an account; its `auth` accepts only ASCII."""
+        mechanisms = self.esmtp_features.get("auth", "").upper().split()
+        if "PLAIN" in mechanisms or not mechanisms:
             self._expect(self.docmd("AUTH PLAIN", _base64(f"\0{user}\0{password}")), 235)
         else:
             self._expect(self.docmd("AUTH LOGIN"), 334)
@@ -210,7 +212,7 @@ class Connection(smtplib.SMTP):
 
 
 class _Incoming(io.RawIOBase):
-    """Reads what the server says; no read goes on beyond the deadline."""
+    """Reads the server's replies within the time limit."""
 
     def __init__(self, sock: socket.socket, limit: Callable[[], None]) -> None:
         self._sock = sock
@@ -225,7 +227,7 @@ class _Incoming(io.RawIOBase):
 
 
 def _reply(code: int, words: bytes | str) -> SmtpReply | None:
-    """None if it is no reply of SMTP. Text is not the server's, but smtplib's about a line that is too long."""
+    """None if this is not a reply of a server. `words` of type str are smtplib's own, about a line that is too long."""
     if isinstance(words, str) or not 200 <= code <= 599:
         return None
     status, queue_id = _ENHANCED.match(words), _QUEUE_ID.search(words)

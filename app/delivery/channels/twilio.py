@@ -27,11 +27,11 @@ SETTINGS = (
 
 LONGEST_TEXT = 1600
 
-# Error codes of Twilio, which its documentation explains. For other codes the HTTP status decides.
+# Error codes of Twilio. For other codes the HTTP status decides.
 _OPTED_OUT = 21610
-# The number is invalid, cannot get SMS, is a landline, is a short code, is our own, or belongs to nobody.
+# The number is invalid, cannot get SMS, is a landline, is a short code, is our own, or is not in use.
 _NO_SUCH_PHONE = frozenset({21211, 21217, 21265, 21266, 21614, 21635, 30005, 30006})
-# The phone is off for days, or blocks us.
+# The phone has been off for days, or blocks us.
 _PHONE_REFUSES = frozenset({30003, 30004})
 _TOO_LONG = frozenset({21617, 21605})
 _NOT_ALLOWED = frozenset({20003, 20008, 20403})
@@ -39,7 +39,7 @@ _BLOCKED = frozenset({20005, 30002, 90010})
 # Too many requests, too many at the same time, or a full queue at the sender or the carrier.
 _THROTTLED = frozenset({20429, 21611, 30001, 30022})
 _OVERLOADED = frozenset({20500, 20503, 30017})
-_NEVER_LEFT = frozenset({"failed", "undelivered", "canceled"})
+_NOT_SENT_STATUSES = frozenset({"failed", "undelivered", "canceled"})
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Account:
     sid: str
     auth_token: str = field(repr=False)
     sender: str
-    """A number, or the `MG…` of a messaging service that chooses a number."""
+    """A phone number, or the id of a messaging service (`MG…`) that chooses one."""
     base_url: str = "https://api.twilio.com"
     country_code: str = "90"
 
@@ -60,10 +60,10 @@ class TwilioChannel(HttpChannel):
 
     def encode(self, message: OutgoingMessage) -> ProviderRequest:
         account = self._account
-        by = "MessagingServiceSid" if account.sender.startswith("MG") else "From"
+        sender_field = "MessagingServiceSid" if account.sender.startswith("MG") else "From"
         form = {
             "To": phone_of(message.notification, account.country_code),
-            by: account.sender,
+            sender_field: account.sender,
             "Body": words_of(message.notification, LONGEST_TEXT),
         }
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -75,7 +75,7 @@ class TwilioChannel(HttpChannel):
         if answer.status >= 300:
             code = _number(content.get("code"))
             return _by_code(code, answer, now) or judge_status(answer, now, _name(code))
-        if content.get("status") in _NEVER_LEFT:
+        if content.get("status") in _NOT_SENT_STATUSES:
             code = _number(content.get("error_code"))
             return _by_code(code, answer, now) or Result(Outcome.PERMANENT, _name(code) or "NOT_DELIVERED")
         sid = content.get("sid")
@@ -106,7 +106,7 @@ def _by_code(code: int | None, answer: Answer, now: datetime) -> Result | None:
 
 
 def _number(value: Any) -> int | None:
-    """None unless it has five digits like all codes of Twilio, because a longer number might be that of a phone."""
+    """The value if it has five digits, like all codes of Twilio. A longer number might be a phone number."""
     return value if isinstance(value, int) and 10_000 <= value <= 99_999 else None
 
 

@@ -1,4 +1,4 @@
-"""Stands in for a type without a channel: its notifications are given up with a reason instead of waiting forever."""
+"""The channel for types that no other channel sends. It gives notifications up, so that they do not wait forever."""
 
 from collections.abc import Sequence
 

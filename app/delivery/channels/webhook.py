@@ -1,5 +1,5 @@
-"""Webhooks: signed messages for machines, sent to URLs that users enter. The URLs are not trusted: redirects are not
-followed, private addresses are refused, and time and memory of a request are limited.
+"""Webhooks: sends signed messages to URLs that users enter. The URLs are not trusted: redirects are not followed,
+private addresses are refused, and the time and memory of a request are limited.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class WebhookChannel(SingleProvider):
             connections=connections,
             network=TimedBackend(resolver, check),
             ca_file=ca_file,
-            # A proxy would connect to any address, private ones included.
+            # A proxy would connect to any address, also to private ones.
             trust_env=False,
         )
 
@@ -86,7 +86,7 @@ class WebhookChannel(SingleProvider):
         if answer.status == 410:
             return Result(Outcome.RECIPIENT_GONE, "HTTP_410", disables=True, at_fault=False)
         if answer.status == 401:
-            # For other providers this status means that our account is refused; here only this receiver refuses us.
+            # At other providers a 401 means that our account is refused; here it concerns only this receiver.
             return Result(Outcome.PERMANENT, "HTTP_401", at_fault=False)
         result = judge_status(answer, self._clock.now())
         if result.outcome is Outcome.SENT and challenge is not None:
@@ -101,7 +101,8 @@ _CHALLENGE_FAILED = Result(Outcome.PERMANENT, "CHALLENGE_FAILED", at_fault=False
 
 
 def challenge_of(message: OutgoingMessage) -> str | None:
-    """Only channels of the directory are verified; other metadata with this key is the sender's own."""
+    """The challenge of a verification. Only channels of the directory are verified; without one, the key in the
+    metadata is the caller's own data."""
     challenge = message.notification.metadata.get(CHALLENGE)
     return challenge if message.recipient_channel is not None and isinstance(challenge, str) else None
 

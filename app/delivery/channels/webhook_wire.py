@@ -1,4 +1,4 @@
-"""The requests to webhooks, signed as Standard Webhooks requires, and the headers that receivers may want. No I/O."""
+"""The requests to webhooks, signed as Standard Webhooks requires, and the headers that receivers may choose. No I/O."""
 
 import base64
 import hashlib
@@ -20,9 +20,9 @@ MOST_HEADERS = 20
 LONGEST_HEADER = 1024
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
 _VALUE = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
-# A receiver may not ask for these: we set them, or they control the connection. With one of them, a request could be
-# cut in two or carry a foreign signature.
-_OURS = re.compile(
+# A receiver may not choose these headers, because we set them, or because they control the connection. Otherwise a
+# request could be split in two, or carry a forged signature.
+_RESERVED = re.compile(
     r"host|content-.*|webhook-.*|accept-encoding|connection|expect|keep-alive|proxy-.*|te|trailers?|transfer-encoding"
     r"|upgrade|http2-settings|user-agent|cookie",
     re.IGNORECASE,
@@ -30,7 +30,7 @@ _OURS = re.compile(
 
 
 def encode(notification: Notification, challenge: str | None = None) -> bytes:
-    """The same bytes at every try, because the time in it is that of the notification."""
+    """The same notification gives the same bytes at every attempt: the timestamp is that of the notification."""
     type_ = VERIFICATION_TYPE if challenge is not None else notification.data.get("type") or DEFAULT_TYPE
     data = {"challenge": challenge} if challenge is not None else _content(notification)
     message = {"type": type_, "timestamp": _rfc3339(notification.created_at), "data": data}
@@ -52,7 +52,7 @@ def _rfc3339(at: datetime) -> str:
 
 
 def sign(secrets: Sequence[str], message_id: str, timestamp: int, body: bytes) -> str:
-    """One signature for each secret, so that a receiver may know the old or the new secret while they change."""
+    """One signature for each secret, so that a receiver can use the old or the new secret while they change."""
     signed = f"{message_id}.{timestamp}.".encode() + body
     return " ".join(f"v1,{_signature(signing_secrets.decode(secret), signed)}" for secret in secrets)
 
@@ -77,17 +77,17 @@ def headers(
 
 
 def is_safe_header(name: str, value: Any) -> bool:
-    """Whether a webhook may ask for this header."""
+    """True if a receiver may choose this header."""
     # Many servers treat `_` and `-` alike.
-    if not _NAME.fullmatch(name) or _OURS.fullmatch(name.replace("_", "-")):
+    if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name.replace("_", "-")):
         return False
     return isinstance(value, str) and len(value) <= LONGEST_HEADER and _VALUE.fullmatch(value) is not None
 
 
 def extra_headers(meta: Mapping[str, Any]) -> dict[str, str]:
-    """The safe headers among those that the directory names, at most `MOST_HEADERS`."""
-    asked = as_object(meta.get("headers"))
-    safe = [(name, str(value)) for name, value in asked.items() if is_safe_header(name, value)]
+    """The safe headers in a channel's metadata, at most `MOST_HEADERS`."""
+    chosen = as_object(meta.get("headers"))
+    safe = [(name, str(value)) for name, value in chosen.items() if is_safe_header(name, value)]
     return dict(safe[:MOST_HEADERS])
 
 

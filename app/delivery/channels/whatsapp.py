@@ -31,20 +31,20 @@ SETTINGS = (
 
 LONGEST_TEXT = 4096
 
-# The error codes of Meta decide, because its HTTP statuses mislead: a missing permission is a 500.
+# The error codes of Meta decide, because its HTTP statuses are misleading: a missing permission is a 500.
 _NOT_ALLOWED = frozenset({0, 3, 10, 190, 131005}) | frozenset(range(200, 300))
 _BLOCKED = frozenset({368, 131031, 131042, 131045})
-# Too many calls of the app, the account or the number, or too many messages that people reported as spam.
+# Too many requests by the app, the account or the number, or too many messages that people reported as spam.
 _THROTTLED = frozenset({4, 80007, 130429, 131048, 133016})
 # One person gets at most one message in six seconds.
-_THROTTLED_FOR_ONE = 131056
+_THROTTLED_FOR_RECIPIENT = 131056
 _PAIR_PAUSE_S = 6.0
 _OVERLOADED = frozenset({1, 2, 131000, 131016, 131057, 133004})
-# The number has no WhatsApp, or one that is too old, or a test account may not write to it.
+# The number has no WhatsApp or a version that is too old, or a test account may not write to it.
 _NOT_REACHABLE = frozenset({131026, 131030})
 # WhatsApp refuses the message for this person: it has to be a template, or the person is part of an experiment, gets
-# too much advertising, or wants none.
-_REFUSED_FOR_ONE = frozenset({131047, 130472, 131049, 131050})
+# too much advertising, or does not want any.
+_REFUSED_FOR_RECIPIENT = frozenset({131047, 130472, 131049, 131050})
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _template(chosen: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parameters(given: Any) -> list[dict[str, Any]]:
-    """By position, or by name for templates with named parameters."""
+    """A list holds parameters by position, an object holds named parameters."""
     if isinstance(given, dict):
         filled = [{"type": "text", "parameter_name": name, "text": value} for name, value in as_object(given).items()]
     elif isinstance(given, list):
@@ -125,13 +125,13 @@ def _by_code(code: int | None, answer: Answer, now: datetime) -> Result | None:
         return Result(Outcome.PERMANENT, "ACCOUNT_BLOCKED")
     if code in _THROTTLED:
         return throttled(answer, now, name)
-    if code == _THROTTLED_FOR_ONE:
+    if code == _THROTTLED_FOR_RECIPIENT:
         return throttled(answer, now, name, _PAIR_PAUSE_S)
     if code in _OVERLOADED:
         return replace(throttled(answer, now, name), overloaded=True, at_fault=True)
     if code in _NOT_REACHABLE:
         return Result(Outcome.RECIPIENT_GONE, name, at_fault=False)
-    if code in _REFUSED_FOR_ONE:
+    if code in _REFUSED_FOR_RECIPIENT:
         return Result(Outcome.PERMANENT, name, at_fault=False)
     return None
 
@@ -144,7 +144,7 @@ def _by_status(answer: Answer, now: datetime, code: int | None) -> Result:
 
 
 def _number(value: Any) -> int | None:
-    """None for a number that is longer than the codes of Meta, because it might be that of a phone."""
+    """None for a number that is longer than the codes of Meta, because it might be a phone number."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 9_999_999 else None
 
 

@@ -1,4 +1,4 @@
-"""Verifies webhooks: a webhook that answers a signed challenge is verified, and one that does not has failed."""
+"""Verifies webhooks: a webhook that answers a signed challenge is verified; otherwise its verification has failed."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ from app.db.schema import one_of
 from app.delivery.directory.states import FAILABLE, VERIFIABLE
 from app.delivery.messages.values import CHALLENGE, Ended
 
-# Only the newest challenge counts, and only if the channel still has the address that it went to. The verification of a
-# failed challenge is kept, because an operator may redrive it.
+# Only the newest challenge counts, and only if the channel still has the address to which the challenge was sent. After
+# a failed challenge the verification is kept, because an operator may redrive the challenge.
 _SETTLE = text(
     f"""
     WITH ended AS (
@@ -34,7 +34,7 @@ _SETTLE = text(
 
 
 def settle_challenges(conn: Connection, ended: Sequence[Ended]) -> None:
-    """A follower: settles the verification of the webhooks whose challenge has ended."""
+    """A follower: sets the verify status of the webhooks whose challenge has ended."""
     ids = [one.id for one in ended if CHALLENGE in one.metadata]
     if ids:
         conn.execute(_SETTLE, {"ids": ids})

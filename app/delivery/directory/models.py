@@ -23,8 +23,8 @@ from app.db.schema import metadata, one_of
 from app.db.tables import IN_USE
 from app.delivery.directory.states import VerifyStatus
 
-# A recipient of notifications: a user, the owner of a device, or a group of people, such as those who are on call.
-# `key` is the name by which the product refers to a profile that it ships with.
+# A recipient of notifications: a user, the owner of a device, or a group, such as the coordinators on call. `key` is
+# the name by which the product refers to a profile that it ships with.
 recipient_profiles = Table(
     "recipient_profiles",
     metadata,
@@ -47,8 +47,8 @@ recipient_profiles = Table(
     Index("recipient_profiles_user_idx", "user_id", postgresql_where=IN_USE),
 )
 
-# `secrets` sign the requests to a webhook; the newest is first, and the older ones stay until an operator removes them.
-# They are in no view.
+# `secrets` sign the requests to a webhook. The newest is first, and the older ones stay until an operator removes them.
+# No view shows them.
 recipient_channels = Table(
     "recipient_channels",
     metadata,
@@ -66,11 +66,11 @@ recipient_channels = Table(
     CheckConstraint(one_of("verify_status", VerifyStatus), name="verify_status"),
     CheckConstraint("length(channel_type) <= 32", name="channel_type"),
     CheckConstraint("length(target) <= 255", name="target"),
-    # With retired channels, because a recipient that was retired is told from one that never existed.
+    # The index includes retired channels, because a step that finds only retired ones fails with its own error code.
     Index("recipient_channels_profile_idx", "profile_id"),
 )
 
-# One running verification for each channel: the digest of the code that the recipient was sent, and the tries left.
+# At most one running verification for each channel: the digest of the code that was sent, and the number of tries left.
 channel_verifications = Table(
     "channel_verifications",
     metadata,

@@ -47,7 +47,7 @@ def _check_channel(conn: Connection, values: Values, current: TableRow | None, r
         return
     if "target" in values:
         values["target"] = _target(conn, current.channel_type, values["target"], rules)
-    # Locked, so that the address does not change before the decision about it is committed.
+    # The row is locked, so that the address cannot change before this decision is committed.
     current = CHANNELS.get(conn, current.id, lock=True)
     if values.get("target", current.target) != current.target:
         _check_headers_are_for_the_new_address(values, current)
@@ -59,24 +59,24 @@ def _check_channel(conn: Connection, values: Values, current: TableRow | None, r
 
 
 def _check_headers_are_for_the_new_address(values: Values, current: TableRow) -> None:
-    """Headers may hold secrets that no view shows. A new address must not receive those of the old one."""
+    """Headers may hold secrets that no view shows. A new address must not receive the secrets of the old one."""
     if "target_meta" in values:
-        is_meant_anew = HIDDEN not in _headers(values["target_meta"]).values()
+        keeps_old_headers = HIDDEN in _headers(values["target_meta"]).values()
     else:
-        is_meant_anew = not _headers(current.target_meta)
-    if not is_meant_anew:
+        keeps_old_headers = bool(_headers(current.target_meta))
+    if keeps_old_headers:
         raise InvalidValue(
             "targetMeta", "holds headers that were given for the address before; give them anew, or leave them out"
         )
 
 
 def without_headers(meta: dict[str, Any]) -> dict[str, Any]:
-    """The metadata as a view shows it. Headers of a webhook may hold the receiver's passwords."""
+    """The metadata for a view, with hidden values of headers, because they may hold passwords of the receiver."""
     return {**meta, "headers": dict.fromkeys(_headers(meta), HIDDEN)} if _headers(meta) else meta
 
 
 def _with_known_headers(meta: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """A caller that sends back hidden values, as a view has shown them, means the values that are stored."""
+    """Replaces hidden values with the stored ones, because a caller may send back what a view has shown."""
     known = _headers(before)
     headers = {name: known.get(name, value) if value == HIDDEN else value for name, value in _headers(meta).items()}
     return {**meta, "headers": headers} if headers else meta
@@ -125,7 +125,7 @@ CHANNELS = EditableTable(
 
 
 def rotate_secret(conn: Connection, channel_id: int) -> str:
-    """Makes a new secret to sign with. The last ones sign too, until `forget_old_secrets`."""
+    """Adds a new secret. Requests are signed with the last old ones too, until `forget_old_secrets`."""
     channel = _webhook(conn, channel_id)
     secret = new_secret()
     _keep_secrets(conn, channel_id, [secret, *channel.secrets[:MOST_OLD_SECRETS]])

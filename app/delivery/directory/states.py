@@ -24,7 +24,7 @@ VERIFY_TRANSITIONS: TransitionTable[VerifyStatus] = {
 VERIFIABLE = sources(VERIFY_TRANSITIONS, VerifyStatus.VERIFIED)
 FAILABLE = sources(VERIFY_TRANSITIONS, VerifyStatus.FAILED)
 
-# We deliver to these ourselves, so there is no other party that could confirm an address.
+# This service delivers these types itself, so no other party could confirm an address.
 _NEVER_VERIFIED = frozenset({NotificationType.IN_APP.channel_type, NotificationType.AUDIT.channel_type})
 
 
@@ -33,7 +33,7 @@ def initial_status(channel_type: str) -> VerifyStatus:
 
 
 def status_at_new_address(channel_type: str, current: VerifyStatus) -> VerifyStatus:
-    """An answer from the old address says nothing about the new one."""
+    """The status after the address has changed. A verification of the old address does not count for the new one."""
     status = initial_status(channel_type)
     check_transition(VERIFY_TRANSITIONS, current, status)
     return status

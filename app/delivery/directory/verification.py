@@ -1,9 +1,9 @@
 """Verifies that a channel reaches its recipient.
 
-A person gets a code by the channel and gives it back. A webhook answers a challenge, and the end of the notification
-that carries it decides (see `challenges`). A channel has at most one running verification, which keeps only a digest of
-the code; a transaction that changes it locks the channel's row. The pause between two codes is kept by address, because
-an address may be in the directory several times, and may be removed and added again.
+A person gets a code through the channel and returns it. A webhook answers a challenge, and the end of the notification
+with the challenge decides (see `challenges`). A channel has at most one running verification, which stores only a
+digest of the code; a transaction that changes it locks the channel's row. The pause between two codes applies to the
+address, because an address may be in the directory several times, and may be removed and added again.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ _RUNNING = text(
     """
 )
 _LOCK_ADDRESS = text("SELECT pg_advisory_xact_lock(hashtextextended('verification ' || :target, 0))")
-# Ids are in the order of time, so the newest notifications are at one end of the primary key.
+# Ids increase with time, so the newest notifications are at one end of the primary key.
 _PAUSE_LEFT_S = text(
     """
     SELECT ceil(:pause_s - extract(epoch FROM clock_timestamp() - max(created_at)))::int
@@ -149,14 +149,14 @@ def _words(conn: Connection, channel: TableRow, code: str) -> Words:
         words = render(template, variables) if template is not None else None
     except RenderFailed:
         words = None
-    # An operator may have edited the template until it lost the code. The shipped one contains it.
+    # An operator may have removed the code from the template. The shipped template contains it.
     if words is None or code not in words.body:
         words = render(TEMPLATES[VERIFICATION_CODE][locale], variables)
     return words
 
 
 def confirm_verification(conn: Connection, channel_id: int, code: str) -> Conflict | None:
-    """Returns the refusal instead of raising it, because a wrong try has to be committed.
+    """Returns the refusal instead of raising it, because the count of wrong codes has to be committed.
 
     Confirming a verified channel again has no effect.
     """

@@ -1,6 +1,7 @@
-"""The form of an address of each type. Pure: whether the address exists is not known here.
+"""Checks the form of an address of each type. Pure: it does not check that the address exists.
 
-Addresses are checked before any channel is open, so a new type of notification adds its check to `_CHECKS`.
+Addresses are checked before any channel is open, so the check is here and not in the channel. A new type of
+notification adds its check to `_CHECKS`.
 """
 
 import re
@@ -20,29 +21,29 @@ LONGEST_TOKEN = 4096
 LONGEST_LINE = 4096
 HIGHEST_USER_ID = 2**63 - 1
 
-# Letters of every alphabet. The channel finds out whether the mail server takes them (SMTPUTF8).
+# Letters of every alphabet are allowed. The channel finds out whether the mail server supports them (SMTPUTF8).
 _LOCAL_PART = re.compile(
     r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00a1-\U0010ffff-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00a1-\U0010ffff-]+)*"
 )
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-# Resolvers read numbers in many notations (0x7f.1, 2130706433) as IP addresses.
+# Resolvers accept IP addresses in many notations (0x7f.1, 2130706433), so no domain may end in a number.
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
-# What people, address books and word processors put between digits.
+# Characters that people, address books and word processors put between digits.
 _BETWEEN_DIGITS = re.compile(r"[ \u00a0\u202f()\-\u2010-\u2013]")
 _HARD_SPACES = {0xA0: " ", 0x202F: " "}
 _PHONE = re.compile(r"\+[1-9][0-9]{7,14}")
 _USER = re.compile(r"(?:user:)?([0-9]{1,19})")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
-# These stay in a URL as they are; everything else is percent-encoded.
+# These characters stay in a URL as they are; all others are percent-encoded.
 _OF_A_URL = "%/:=&?~+!$,;'()*[]@"
 
 
 class InvalidAddress(ValueError):
-    """Says what is wrong without the address itself, because the text goes to answers and logs."""
+    """The text never contains the address, because it is shown in answers and logs."""
 
 
 def check_address(notification_type: str, text: str, country_code: str) -> str:
-    """The canonical form of an address: spellings that mean the same address become equal."""
+    """The canonical form of an address: different spellings of the same address become equal."""
     if not text.translate(_HARD_SPACES).isprintable():
         raise InvalidAddress("must not hold line breaks or control characters")
     text = text.strip()
@@ -75,8 +76,8 @@ def _email(text: str) -> str:
 
 
 def _domain(text: str) -> str:
-    """In lower case and, for other alphabets, in the notation of IDNA."""
-    # Unicode lowers this letter to an i with a second dot, which no domain has.
+    """The domain in lower case; other alphabets are encoded with IDNA."""
+    # Unicode's lower case of this letter is an i with a combining dot, which no domain has.
     text = text.replace("İ", "i")
     try:
         domain = text.lower() if text.isascii() else idna.encode(text, uts46=True).decode()
@@ -89,7 +90,7 @@ def _domain(text: str) -> str:
 
 
 def _phone(text: str, country_code: str) -> str:
-    # In +90 (0) 555 the zero in parentheses is for calls from inside the country.
+    # In +90 (0) 555 the zero is only for calls within the country.
     digits = _BETWEEN_DIGITS.sub("", text.replace("(0)", "") if text.startswith(("+", "00")) else text)
     if digits.startswith("00"):
         digits = f"+{digits[2:]}"

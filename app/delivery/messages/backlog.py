@@ -1,4 +1,4 @@
-"""Limits how many notifications may wait, because the service could not send an endless queue in time."""
+"""Limits the number of notifications that wait, because a longer queue could not be sent in time."""
 
 import threading
 import time
@@ -21,8 +21,8 @@ class BacklogFull(Unavailable):
 
 
 class Backlog:
-    """Counts at most once a second, and adds what this process takes in between. Other processes are seen at the next
-    count, so the limit can be exceeded for a second: it guards against floods and is not exact."""
+    """Counts the live notifications at most once a second, and adds those that this process accepts in between. Those
+    of other processes are seen at the next count. So the limit can be exceeded for a second; it is not exact."""
 
     def __init__(
         self, count_live: Callable[[], int], limit: int, monotonic: Callable[[], float] = time.monotonic
@@ -46,7 +46,7 @@ class Backlog:
             self._live += 1
 
     def _count(self) -> None:
-        # One thread counts; the others use the last count meanwhile.
+        # Only one thread counts. The others use the last count meanwhile.
         if not self._counting.acquire(blocking=False):
             return
         try:

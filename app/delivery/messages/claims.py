@@ -1,4 +1,5 @@
-"""The table `notifications` as a queue: claim and put back. SQL only; the caller owns the transaction."""
+"""Claims notifications from the queue, which is the table `notifications`, and puts them back. SQL only; the caller
+owns the transaction."""
 
 import json
 import random
@@ -38,10 +39,10 @@ class Claimed:
     lease_until: datetime
     devices: tuple[Device, ...] = ()
     settled: dict[str | None, Outcome] = field(default_factory=dict[str | None, Outcome])
-    """Devices that earlier attempts reached, or that refused the notification for good."""
+    """Devices that need no further try, because an earlier one reached them or was refused permanently."""
     recipient_channel: RecipientChannel | None = None
     is_retired: bool = False
-    """The recipient's channel is disabled or retired, or its profile is retired."""
+    """The recipient's channel is disabled or retired, or their profile is retired."""
     action_id: UUID | None = None
 
     @property
@@ -53,7 +54,7 @@ class Claimed:
 class Claim:
     taken: list[Claimed]
     expired: list[Ended]
-    """Notifications that were too late to be sent. They have the status EXPIRED now."""
+    """Notifications that it was too late to send. They have the status EXPIRED now."""
 
     @property
     def size(self) -> int:
@@ -62,12 +63,12 @@ class Claim:
 
 STARVED_AFTER_S = 30.0
 STARVED_SHARE = 0.1
-"""The share of a claim for the notifications that have waited longest, of any priority. Without it, a flood of urgent
-notifications would hold back all others for as long as it lasts."""
+"""The share of a claim for the notifications that have waited longest, of any priority but URGENT. Without it, no other
+notification would be sent during a flood of urgent ones."""
 
-# The index holds each priority as a range, which is read from its oldest due row until there are enough rows.
+# In the index each priority is a range, which is read from its oldest due row until there are enough rows.
 # The search uses `statement_timestamp()` instead of `clock_timestamp()`: a stable function can bound an index scan.
-# Cancelling an action skips notifications that another transaction holds at that moment. They expire here instead.
+# The cancellation of an action skips notifications that another transaction has locked. They expire here instead.
 _CLAIMABLE = sql_in("n.status", CLAIMABLE)
 _DUE = """
     SELECT n.id, n.due_at, n.action_id FROM notifications n
@@ -119,7 +120,7 @@ def claim(
     max_age_s: float = 86_400,
     chance: Callable[[], float] = random.random,
 ) -> Claim:
-    # A tenth of a small claim is less than one row, so it takes one such row in one claim out of ten.
+    # The share of a small claim is less than one row, so the number is rounded at random, by its fraction.
     starved = int(limit * STARVED_SHARE + chance())
     values: dict[str, Any] = {
         "notification_type": notification_type.value,
@@ -162,7 +163,8 @@ def _claimed(
     )
     target, recipient_channel = channels.get(row.channel_id, ("", None))
     if recipient_channel is not None and target != row.recipient:
-        # The details belong to the new address; the notification goes to the old one, which must not see them.
+        # The address was changed after the notification was written. The old address must not get the metadata of the
+        # new one.
         recipient_channel = replace(recipient_channel, meta={})
     return Claimed(
         notification,
@@ -178,7 +180,7 @@ def _claimed(
 
 
 def _destinations(row: Any, devices: dict[int, list[Device]]) -> tuple[Device, ...]:
-    """The phones of a person, or the one whose token was given."""
+    """All phones of the user, or the one phone whose token is the recipient."""
     if row.notification_type != _PUSH or row.recipient_user_id is not None:
         return tuple(devices.get(row.recipient_user_id, ()))
     kind = AddressKind(row.metadata.get("addressKind", AddressKind.TOKEN))
@@ -200,8 +202,8 @@ def _devices(conn: Connection, user_ids: Iterable[int | None]) -> dict[int, list
 
 
 def _recipient_channels(conn: Connection, channel_ids: Collection[int]) -> dict[int, tuple[str, RecipientChannel]]:
-    """With the current address of each. Whether a channel is verified does not matter here, because the code that
-    verifies it must reach it."""
+    """The usable channels by id, each with its current address. A channel need not be verified, because the
+    verification code has to reach it."""
     if not channel_ids:
         return {}
     rows = conn.execute(
@@ -216,8 +218,8 @@ def _recipient_channels(conn: Connection, channel_ids: Collection[int]) -> dict[
 
 
 def _settled(conn: Connection, ids: Sequence[UUID]) -> dict[UUID, dict[str | None, Outcome]]:
-    """Leaves out a device that was gone, because it may be registered again, and a device that refused the
-    notification before an operator redrove it."""
+    """The devices that need no further try, with their outcomes. A device that was gone is left out, because it may be
+    registered again. A refusal from before a redrive does not count."""
     if not ids:
         return {}
     rows = conn.execute(
@@ -251,6 +253,6 @@ _PUT_BACK = text(
 
 
 def put_back(conn: Connection, claimed: Sequence[Claimed]) -> None:
-    """Lets other workers claim them at once. This worker has not begun to send them."""
+    """Ends the leases of notifications that this worker has not begun to send, so that others can claim them now."""
     rows = [{"id": str(one.id), "attempt": one.attempt} for one in claimed]
     conn.execute(_PUT_BACK, {"rows": json.dumps(rows), "channel": WAKE_CHANNEL})

@@ -9,7 +9,7 @@ class DeadLetterStatus(StrEnum):
     OPEN = "OPEN"
     REDRIVEN = "REDRIVEN"
     COVERED = "COVERED"
-    """The recipient was reached by another channel or by a later attempt."""
+    """The recipient was reached through another channel or by a later attempt."""
     DISCARDED = "DISCARDED"
     """An operator decided that the notification need not arrive any more."""
 

@@ -1,4 +1,4 @@
-"""Dead letters as operators see them."""
+"""Views of dead letters for operators."""
 
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -14,7 +14,7 @@ from app.foundation.pages import Page, page_of, parse_uuid
 
 @dataclass(frozen=True)
 class DeadLetterCriteria:
-    """Selects dead letters. A criterion that is None selects all of them."""
+    """Selects dead letters. A criterion that is None selects all."""
 
     channel_type: str | None = None
     error_code: str | None = None

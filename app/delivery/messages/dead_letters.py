@@ -1,4 +1,5 @@
-"""Writes dead letters, and closes them: by a redrive, because another channel covered them, or by an operator."""
+"""Writes dead letters, and closes them: after a redrive, after another channel reached the recipient, or because an
+operator discards them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,13 +20,13 @@ from app.foundation.errors import Conflict
 from app.foundation.ids import uuid7
 
 TOPIC = "dlq.action"
-"""The stream, after the prefix of the settings, that tells other services of dead letters."""
+"""The stream for events about dead letters, without the prefix from the settings."""
 MOST_AT_ONCE = 200
-"""Dead letters that one call redrives or discards at most."""
+"""The highest number of dead letters that one call redrives or discards."""
 
 
 class DeadLetterClosed(Conflict):
-    """It was redriven already, or the message arrived in another way."""
+    """The dead letter is closed: it was redriven or discarded, or the message arrived in another way."""
 
     code = "dead_letter_closed"
 
@@ -40,9 +41,9 @@ class NewDeadLetter:
     action_id: UUID | None = None
     step_order: int | None = None
     id: UUID = field(default_factory=uuid7)
-    """A caller that may write the same dead letter twice gives it the same id, and it is written once."""
+    """A caller that may repeat a dead letter gives it the same id, so that it is written once."""
     action_plan_id: int | None = None
-    """The plan of a request that never became an action; otherwise the plan of the action is taken."""
+    """The plan of a request that never became an action. Otherwise the plan is that of the action."""
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -66,7 +67,7 @@ _WRITE = text(
 
 
 def write(conn: Connection, new: Sequence[NewDeadLetter]) -> set[UUID]:
-    """Writes the dead letters, and an event about each; returns the ids of those that were not there yet."""
+    """Writes the dead letters that do not exist yet, and an event about each; returns their ids."""
     if not new:
         return set()
     rows = conn.execute(_WRITE, {"rows": json.dumps([_row(one) for one in new])}).all()
@@ -107,7 +108,7 @@ def dead_letter_event(row: Row[Any], context: Mapping[str, Any]) -> Event:
     return Event(TOPIC, payload)
 
 
-# Every statement that closes several dead letters locks them in the order of their ids.
+# Every statement that closes several dead letters locks them in the order of their ids, to avoid deadlocks.
 _COVER = text(
     f"""
     WITH held AS (
@@ -120,7 +121,7 @@ _COVER = text(
       FROM held WHERE d.id = held.id AND {one_of("d.status", COVERABLE)}
     """
 )
-# The caller of these two has locked the dead letters.
+# The callers of these two statements have locked the dead letters.
 _CLOSE_REDRIVEN = text(
     f"""
     WITH closed AS (
@@ -139,19 +140,20 @@ _CLOSE_REDRIVEN_STEP = text(
 
 
 def cover(conn: Connection, steps: Sequence[tuple[UUID, int]]) -> None:
-    """Closes the dead letters of steps, given as action and order, whose recipient was reached another way."""
+    """Closes the dead letters of steps, given as action id and step order, whose recipient was reached another way."""
     if steps:
         rows = [{"action_id": str(action_id), "step_order": step_order} for action_id, step_order in steps]
         conn.execute(_COVER, {"rows": json.dumps(rows)})
 
 
 def close_redriven(conn: Connection, ids: Sequence[UUID], by: int | None) -> None:
-    """Closes them, and wakes the workers that may take up their notifications and actions again."""
+    """Closes the dead letters, and wakes the workers that send their notifications or advance their actions again."""
     conn.execute(_CLOSE_REDRIVEN, {"ids": ids, "by": by, "channel": WAKE_CHANNEL})
 
 
 def close_redriven_step(conn: Connection, action_id: UUID, step_order: int, by: int | None) -> None:
-    """Closes all of a step that begins anew: it writes new notifications, and the old ones must not be sent besides."""
+    """Closes all dead letters of a step that begins anew. The step writes new notifications, so the old ones must not
+    be redriven too."""
     conn.execute(_CLOSE_REDRIVEN_STEP, {"by": by, "action_id": action_id, "step_order": step_order})
 
 
@@ -159,10 +161,10 @@ def close_redriven_step(conn: Connection, action_id: UUID, step_order: int, by: 
 class Discarded:
     discarded: int
     remaining: int
-    """Dead letters that match and are left for the next call."""
+    """Dead letters that match the criteria and are left for the next call."""
 
 
-# ARRAY runs the subquery once. After IN, a nested loop could run it for every row, and its LIMIT would count anew.
+# ARRAY runs the subquery once. With IN, a nested loop could run it for every row, each time with a new LIMIT.
 _DISCARD = f"""
     UPDATE dead_letters SET status = 'DISCARDED', closed_at = clock_timestamp(), closed_by = :by
      WHERE {one_of("status", DISCARDABLE)} AND id = ANY(ARRAY(
@@ -175,7 +177,7 @@ _REMAINING = text(f"SELECT count(*) FROM dead_letters d WHERE {one_of('d.status'
 
 
 def discard_dead_letter(conn: Connection, id_: UUID, by: int | None) -> None:
-    """Of two callers that close the same dead letter, the second one gets an error."""
+    """If two callers close the same dead letter, the second one gets `DeadLetterClosed`."""
     if conn.execute(_DISCARD_ONE, {"id": id_, "by": by, "limit": 1}).rowcount:
         return
     raise DeadLetterClosed("This dead letter is closed already.", status=get_dead_letter(conn, id_).status.value)
@@ -184,6 +186,6 @@ def discard_dead_letter(conn: Connection, id_: UUID, by: int | None) -> None:
 def discard_dead_letters(
     conn: Connection, which: DeadLetterCriteria, by: int | None, limit: int = MOST_AT_ONCE
 ) -> Discarded:
-    """The oldest first, no more than `limit`."""
+    """Discards the oldest first, at most `limit`."""
     discarded = conn.execute(_DISCARD_MATCHING, which.values | {"by": by, "limit": limit}).rowcount
     return Discarded(discarded, conn.execute(_REMAINING, which.values).scalar_one())

@@ -1,6 +1,6 @@
-"""The meaning of each error code, in a sentence for the operator who has to solve the problem.
+"""Explains each error code in a sentence for operators.
 
-The texts of providers are not kept, because they repeat addresses and tokens.
+The messages of providers are not stored, because they may contain addresses and tokens.
 """
 
 REASONS = {

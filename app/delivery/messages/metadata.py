@@ -1,4 +1,4 @@
-"""Checks the metadata that a caller may give beside the words of a notification. Pure."""
+"""Checks the metadata of a notification or of a recipient's channel. Pure."""
 
 import json
 from typing import Any, cast
@@ -19,7 +19,7 @@ _PROBLEMS = {
 
 
 def check_metadata(metadata: dict[str, Any]) -> str | None:
-    """The first problem, or None. Channels read some members without checking their types again."""
+    """The first problem, or None. Channels rely on this check and do not repeat it."""
     flaw = flaw_of_json(metadata, deepest=DEEPEST, largest=LARGEST_WHOLE)
     if flaw is not None:
         return _PROBLEMS[flaw]

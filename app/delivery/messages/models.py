@@ -1,4 +1,4 @@
-"""The tables of notifications, which are the queue as well, of their attempts, and of dead letters."""
+"""The tables of notifications, attempts and dead letters. The table of notifications is also the queue."""
 
 from sqlalchemy import (
     BigInteger,
@@ -27,10 +27,10 @@ from app.delivery.messages.values import NotificationStatus, Outcome, Priority
 LIVE = "status IN ('ACCEPTED', 'SENDING', 'RETRYING')"
 FAILED = "status IN ('DEAD', 'EXPIRED', 'CANCELLED')"
 
-# The table is the queue. `due_at` is when a worker may claim the row; while it is being sent, the end of the lease.
-# `attempts` counts claims and is the fence against a worker whose lease has passed to another worker. `failures` counts
-# attempts that failed, so that the death of a worker costs no retry. `fresh_from` is the last attempt before an
-# operator redrove the notification: refusals up to it no longer count.
+# The table is the queue. `due_at` is when a worker may claim the row; while the notification is being sent, it is the
+# end of the lease. `attempts` counts claims. It is a fencing token: a worker whose lease has passed to another worker
+# cannot record its result. `failures` counts only attempts that failed, so that the death of a worker costs no retry.
+# `fresh_from` is the number of the last attempt before a redrive: refusals up to this attempt no longer count.
 notifications = Table(
     "notifications",
     metadata,
@@ -44,7 +44,7 @@ notifications = Table(
     Column("status", Text, nullable=False, server_default=INITIAL.value),
     Column("metadata", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
     Column("task_id", Uuid),
-    # The action and the step that it belongs to, and the recipient's channel that it goes to.
+    # The action and the step of the notification, and the recipient's channel that it goes to.
     Column("action_id", Uuid),
     Column("step_order", Integer),
     Column("channel_id", BigInteger),
@@ -64,7 +64,8 @@ notifications = Table(
     Index("notifications_failed_idx", "status", "id", postgresql_where=text(FAILED)),
     Index("notifications_recipient_idx", "recipient_user_id", "id"),
     Index("notifications_task_idx", "task_id", postgresql_where=text("task_id IS NOT NULL")),
-    # Every row is rewritten twice on its way; vacuuming after the usual fifth would leave the queue's index bloated.
+    # Every row is updated at least twice. By default, vacuum runs when a fifth of the rows is dead. Until then the index
+    # of the queue would bloat.
     postgresql_with={"autovacuum_vacuum_scale_factor": "0.01", "autovacuum_vacuum_threshold": "1000"},
 )
 
@@ -83,7 +84,7 @@ notification_attempts = Table(
     Index("notification_attempts_notification_idx", "notification_id"),
 )
 
-# A repeated key returns the same notification; `digest` tells whether it is the same request.
+# A repeated key returns the same notification. `digest` shows whether the request is the same.
 notification_keys = Table(
     "notification_keys",
     metadata,
@@ -94,7 +95,7 @@ notification_keys = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
 )
 
-# What was given up, with the reason. A dead letter without a notification is of a step that created none.
+# A dead letter without a notification is about a step, or about a request for an action, that created none.
 dead_letters = Table(
     "dead_letters",
     metadata,
@@ -124,7 +125,8 @@ dead_letters = Table(
     Index("dead_letters_action_idx", "action_id", postgresql_where=text("action_id IS NOT NULL")),
 )
 
-# Whether the coordinators have been told that dead letters pile up. A process locks the row while it checks.
+# `raised` is true if the coordinators were notified that there are too many dead letters. A process locks the row while
+# it checks.
 delivery_alarms = Table(
     "delivery_alarms",
     metadata,

@@ -42,9 +42,9 @@ class Verdict:
     due_at: datetime | None = None
     error_code: str | None = None
     failed: bool = False
-    """Whether the attempt counts as one of the retries."""
+    """True if the attempt failed, so that it uses up a retry."""
     retryable: bool = False
-    """Whether a notification that is given up might have been sent with more retries."""
+    """True if the notification is given up although further attempts might have succeeded."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Recorded:
     notification_type: NotificationType
 
 
-# `attempts` is the fence: if a worker has lost its lease, the row has a higher number and stays as it is.
-# A notification expires if its retry would come after `expires_at`, which may have been moved to now since the claim.
-# It also expires if it failed after `expires_at`, because its dead letter could not be redriven.
+# `attempts` is the fencing token: if a worker has lost its lease, the row has a higher number and is not changed.
+# A notification expires if its retry would come after `expires_at`. A withdrawal may have changed that since the claim.
+# It also expires instead of being given up after `expires_at`, because its dead letter could not be redriven.
 _RECORD = text(
     """
     WITH reported AS (
@@ -95,7 +95,7 @@ _RECORD = text(
         " OR reported.status = 'DEAD' AND n.expires_at <= clock_timestamp()) IS TRUE",
     )
 )
-# Only with the token that failed, because the phone may have registered a new one in the meantime.
+# Deletes a device only if it still has the token that failed, because the phone may have registered a new one.
 _FORGET_DEVICES = text(
     """
     DELETE FROM devices d USING json_to_recordset(CAST(:rows AS json)) AS gone(device_id text, token text)
@@ -110,7 +110,7 @@ _SWITCH_OFF = text(
 
 
 def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Follower]) -> list[Recorded]:
-    """Keeps every try, but changes the status only if the worker still holds the notification.
+    """Records every try, but changes the status only if the worker has not lost its lease.
 
     The order of the statements is the lock order: notifications, devices and channels, dead letters, then the rows of
     the followers.
@@ -140,7 +140,7 @@ def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Foll
 
 
 def fits_one_statement(report: Report) -> bool:
-    """True if one autocommitted statement is enough, because nothing else has to change in the same transaction."""
+    """True if one autocommitted statement is enough, because no other row has to change in the same transaction."""
     claimed = report.claimed
     if claimed.action_id is not None or CHALLENGE in claimed.notification.metadata:
         return False
@@ -198,6 +198,6 @@ def _try_row(report: Report, one: Try) -> dict[str, Any]:
         "device_id": one.device.device_id if one.device else None,
         "outcome": one.result.outcome,
         "error_code": one.result.error_code,
-        # If PostgreSQL refused the provider's text, nothing would be recorded, and the notification sent again.
+        # If PostgreSQL refused this text, nothing would be recorded, and the notification would be sent again.
         "provider_message_id": provider_message_id and made_storable(provider_message_id),
     }

@@ -1,6 +1,6 @@
-"""Decides when a notification is tried again. Pure: a result and a time in, a decision out.
+"""Decides whether and when a notification is tried again. Pure.
 
-The policy of each channel is in the file of the channel.
+The policy of each channel is in the module of the channel.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from app.delivery.messages.values import Outcome
 
 Rng = Callable[[], float]
-"""A number from 0 to 1, as `random.random` gives it."""
+"""Returns a number from 0 to 1, like `random.random`."""
 
 RETRYABLE = frozenset({Outcome.TRANSIENT, Outcome.UNKNOWN})
 # The provider's Retry-After replaces our own backoff, up to this limit.
@@ -23,15 +23,15 @@ class RetryPolicy:
     retries: int
     backoff_s: tuple[float, ...] = (1.0, 5.0, 15.0)
     overloaded_backoff_s: tuple[float, ...] | None = None
-    """After an answer that the provider itself is in trouble (5xx); None: as after any failure."""
+    """The pauses after the provider answered that it is overloaded or broken (5xx); None for those of `backoff_s`."""
     repeatable: bool = True
-    """Whether the receiver recognises a repeated message by its id. If not, a message that the provider may have
-    taken is not sent again, because a person would read it twice."""
+    """True if the receiver recognises a repeated message by its id. If False, a message that the provider may have
+    taken is not sent again, because the person would read it twice."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a channel answers for one message."""
+    """The result of a channel for one message."""
 
     outcome: Outcome
     error_code: str | None = None
@@ -40,7 +40,7 @@ class Result:
     """The pause that the provider asked for."""
     overloaded: bool = False
     at_fault: bool = True
-    """Whether the failure is the provider's fault. It is not for a full mailbox, a blocked number, or a request to send
+    """True if the failure is the provider's fault. False for a full mailbox, a blocked number, or a request to send
     more slowly."""
     disables: bool = False
     """The recipient wants no more messages, so their channel in the directory is disabled."""

@@ -1,4 +1,4 @@
-"""What the settings say about addresses and channel types."""
+"""The settings for addresses and channel types."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ CHANNEL_TYPES = tuple(type_.channel_type for type_ in NotificationType)
 @dataclass(frozen=True)
 class DeliveryRules:
     country_code: str
-    """For phone numbers that are written without a country."""
+    """The country of phone numbers that are written without one."""
     handover_types: frozenset[str]
-    """Types of a plan's steps that another service carries out."""
+    """The channel types of steps that another service carries out."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "DeliveryRules":

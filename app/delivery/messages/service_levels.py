@@ -9,15 +9,15 @@ from app.foundation.ids import earliest_id
 
 WINDOW = timedelta(hours=1)
 MOST = 20_000
-"""At most this many notifications are measured, the newest: that takes milliseconds and is exact enough."""
+"""Only this many of the newest notifications are measured. That takes milliseconds and is exact enough."""
 
 
 @dataclass(frozen=True)
 class ServiceLevels:
-    """Shares of the notifications that ended. Without any, the values are those of a healthy service."""
+    """Rates are shares of the notifications that ended. If none ended, the values are those of a healthy service."""
 
     p95_s: float
-    """From the creation of a notification until it is sent."""
+    """The 95th percentile of the time from the creation of a notification until it is sent."""
     success_rate: float
     dlq_rate: float
     critical_exhausted_rate: float

@@ -1,5 +1,5 @@
-"""The state machine of a notification, and nothing else. Every statement that changes a notification's status takes the
-states that it may start from out of the table here."""
+"""The state machine of a notification. Pure. Every statement that changes a notification's status reads the states that
+it may start from in this table."""
 
 from collections.abc import Collection
 
@@ -13,8 +13,9 @@ LIVE = frozenset({S.ACCEPTED, S.SENDING, S.RETRYING})
 WAITING = frozenset({S.ACCEPTED, S.RETRYING})
 FINAL = frozenset(S) - LIVE
 
-# SENDING to SENDING: a worker claims what another worker left behind when its lease ran out.
-# SENDING to ACCEPTED or RETRYING: an attempt is repeated later, or a draining worker puts back what it has not begun.
+# SENDING to SENDING: a worker claims a notification again after the lease of another worker has run out.
+# SENDING to ACCEPTED or RETRYING: the attempt is repeated later, or a draining worker puts back a notification that it
+# has not begun to send.
 # DEAD to ACCEPTED: an operator redrives the dead letter.
 TRANSITIONS: dict[NotificationStatus, frozenset[NotificationStatus]] = {
     S.ACCEPTED: frozenset({S.SENDING, S.EXPIRED, S.CANCELLED}),

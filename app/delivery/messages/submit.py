@@ -1,4 +1,4 @@
-"""Takes in a notification for an address in one statement, so that the caller waits for one commit."""
+"""Submits a notification for one address. One statement writes it, so that the caller waits for one commit only."""
 
 import hashlib
 import json
@@ -19,23 +19,23 @@ from app.foundation.ids import uuid7
 
 @dataclass(frozen=True)
 class NewSubmission:
-    """A notification for one address, which has to suit the type."""
+    """A notification for one address of its type."""
 
     notification_type: NotificationType
     recipient: str = field(repr=False)
-    """As `check_address` returns it."""
+    """In the canonical form that `check_address` returns."""
     body: str = field(repr=False)
     subject: str = field(default="", repr=False)
     priority: Priority = Priority.NORMAL
     metadata: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
     expires_at: datetime | None = None
     channel_id: int | None = None
-    """The recipient's channel in the directory, if the address is in the directory."""
+    """The recipient's channel, if the address comes from the directory."""
 
 
 @dataclass(frozen=True)
 class SubmissionKey:
-    """The same key from the same caller means the same notification."""
+    """A repeated key of the same caller returns the same notification."""
 
     caller_id: int
     text: str
@@ -50,11 +50,11 @@ class Submitted:
 
 
 USER = "user:"
-# Apps get the id of the notification in its data, and recognise by it a message that they have shown.
+# Apps get the id of the notification in its data, so that they recognise a message that they have shown.
 _FOR_APPS = frozenset({NotificationType.PUSH, NotificationType.IN_APP})
 
-# Writes nothing if the user does not exist, if `expires_at` has passed, or if the key was used before. Of several
-# requests with one key, the first to insert the key writes the notification, and the others wait for its commit.
+# Writes nothing if the user does not exist, if `expires_at` has passed, or if the key was used before. If several
+# requests have the same key, the first one that inserts it writes the notification, and the others wait for its commit.
 _SUBMIT = text(
     """
     WITH wanted AS MATERIALIZED (
@@ -85,7 +85,7 @@ _FIND_KEY = text(
 
 
 def submit(conn: Connection, new: NewSubmission, key: SubmissionKey | None = None) -> Submitted:
-    """The recipient has been checked by `check_address`. The same key returns the same notification."""
+    """The caller has checked the recipient with `check_address`. A repeated key returns the same notification."""
     values = _values(new, key)
     row = conn.execute(_SUBMIT, values).one_or_none()
     if row is not None:
@@ -126,13 +126,13 @@ def _values(new: NewSubmission, key: SubmissionKey | None) -> dict[str, Any]:
 
 
 def user_in(notification_type: str, recipient: str) -> int | None:
-    """The user that a checked address names."""
+    """The id of the user in a checked address; None if the address is not that of a user."""
     is_user = notification_type in _FOR_APPS and recipient.startswith(USER)
     return int(recipient.removeprefix(USER)) if is_user else None
 
 
 def digest(new: NewSubmission) -> bytes:
-    """Equal for two requests with the same content, however their JSON is written."""
+    """A hash of the content. It does not depend on the order of the members in the JSON."""
     content = [
         new.notification_type,
         new.recipient,
@@ -149,12 +149,12 @@ def digest(new: NewSubmission) -> bytes:
 def submit_notification(
     conn: Connection, new: NewSubmission, country_code: str, key: SubmissionKey | None = None
 ) -> Submitted:
-    """Checks it, then submits it. Raises `InvalidValues` with everything that is wrong."""
+    """Checks and submits the notification. Raises `InvalidValues` with all problems."""
     return submit(conn, _checked(conn, new, country_code), key)
 
 
 def _checked(conn: Connection, new: NewSubmission, country_code: str) -> NewSubmission:
-    """Returns it with the recipient in canonical form; raises `InvalidValues` with everything that is wrong."""
+    """Returns the submission with the recipient in canonical form, or raises `InvalidValues` with all problems."""
     recipient, problems = _check_values(new.notification_type, new.recipient, new.metadata, country_code)
     if not problems:
         return replace(new, recipient=recipient)
@@ -170,7 +170,7 @@ def refusals_of_submission(
     expires_at: datetime | None,
     country_code: str,
 ) -> dict[str, str]:
-    """The problems of the values that could be read, by field, for a request that is refused anyway."""
+    """The problems of the fields that could be read, by field, for a request that is refused because of others."""
     address, problems = _check_values(notification_type, recipient, metadata, country_code)
     user_id = user_in(notification_type, address) if notification_type else None
     return problems | _check_database(conn, user_id, expires_at)
@@ -182,7 +182,7 @@ def _check_values(
     metadata: dict[str, Any] | None,
     country_code: str,
 ) -> tuple[str, dict[str, str]]:
-    """The address in canonical form, or empty; and the problems that show without the database."""
+    """The address in canonical form, or empty, and the problems that can be found without the database."""
     problems: dict[str, str] = {}
     address = ""
     if notification_type is not None and recipient is not None:
@@ -205,7 +205,7 @@ _CHECK_DATABASE = text(
 
 
 def _check_database(conn: Connection, user_id: int | None, expires_at: datetime | None) -> dict[str, str]:
-    """The problems that only the database can see: which users exist, and what time it is."""
+    """The problems that only the database can find: an unknown user, and a time that has passed."""
     if user_id is None and expires_at is None:
         return {}
     row = conn.execute(_CHECK_DATABASE, {"user_id": user_id, "expires_at": expires_at}).one()

@@ -1,4 +1,4 @@
-"""The values that all of delivery uses: a notification, its types and states, and its addresses."""
+"""The values that all packages of delivery use: a notification, its types and states, and its addresses."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from app.users.models import AddressKind
 
 ACTION_TOPIC = "action"
-"""Announced (see `db/wake.py`) when an action has a step to run."""
+"""The topic of announcements (see `db/wake.py`) that an action is due."""
 
 
 class NotificationType(StrEnum):
@@ -28,7 +28,7 @@ class NotificationType(StrEnum):
 
     @property
     def channel_type(self) -> str:
-        """The spelling of the directory, of plans and of published events."""
+        """The type in lower case, as the directory, plans and published events spell it."""
         return self.value.lower()
 
 
@@ -60,11 +60,11 @@ class Outcome(StrEnum):
     PERMANENT = "PERMANENT"
     RECIPIENT_GONE = "RECIPIENT_GONE"
     UNKNOWN = "UNKNOWN"
-    """The provider may have taken the message."""
+    """There is no clear answer: the provider may have taken the message."""
 
 
 VERIFICATION = "verification"
-"""A key in the metadata of a notification that carries a verification code: its text is shown to nobody else."""
+"""A key in the metadata of a notification that holds a verification code. No view shows the notification's text."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Notification:
     id: UUID
     notification_type: str
     recipient: str = field(repr=False)
-    """An e-mail address, phone number, token or URL, as the type requires. It is kept out of logs."""
+    """An e-mail address, phone number, token, URL or user id, by type. It never appears in logs."""
     subject: str = field(repr=False)
     body: str = field(repr=False)
     priority: Priority
@@ -83,7 +83,7 @@ class Notification:
 
     @property
     def data(self) -> dict[str, str]:
-        """What an app or a machine gets besides the text."""
+        """Data for an app or a machine, besides the text."""
         return self.metadata.get("data") or {}
 
     @property
@@ -95,7 +95,7 @@ class Notification:
 class Device:
     device_id: str
     token: str = field(repr=False)
-    """Anybody who has it can send to the phone, so it is kept out of logs and errors."""
+    """Anybody who has the token can send to the phone, so it never appears in logs and errors."""
     address_kind: AddressKind
 
 
@@ -106,11 +106,12 @@ class RecipientChannel:
     channel_id: int
     meta: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    """They sign webhooks; the newest comes first."""
+    """The secrets that sign the requests to a webhook, the newest first."""
 
 
 CHALLENGE = "challenge"
-"""A key in the metadata of a notification that verifies a webhook: the text that the webhook has to return."""
+"""A key in the metadata of a notification that verifies a webhook. Its value is the text that the webhook has to
+return."""
 
 
 @dataclass(frozen=True)
@@ -123,5 +124,5 @@ class Ended:
 
 
 Follower = Callable[[Connection, Sequence[Ended]], None]
-"""Follow-up work of another package, in the transaction in which notifications end. Followers are called in the order
-in which they are given, because that is the order in which they lock rows."""
+"""Follow-up work of another package, in the transaction in which notifications end. The order of the followers is the
+order in which they lock rows."""

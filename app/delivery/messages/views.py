@@ -1,4 +1,4 @@
-"""Notifications as coordinators see them."""
+"""Views of notifications for coordinators."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -40,7 +40,7 @@ class NotificationView:
     finished_at: datetime | None
     error_code: str | None
     attempts: list[AttemptView] = field(default_factory=list[AttemptView])
-    """Filled where one notification is shown, empty in a list."""
+    """Empty in a list of notifications."""
 
 
 def list_notifications(
@@ -81,7 +81,7 @@ def _attempts(conn: Connection, id_: UUID) -> list[AttemptView]:
         ),
         {"id": id_},
     )
-    # A phone that was addressed by its token alone has no id.
+    # If a push went to a token and not to a user, the device has no id.
     return [
         AttemptView(
             row.attempt, row.device_id or None, Outcome(row.outcome), row.error_code, row.provider_message_id, row.at
@@ -104,7 +104,7 @@ HIDDEN = "••••••"
 
 
 def _view(row: RowMapping, attempts: list[AttemptView] | None = None) -> NotificationView:
-    # Without a channel of the directory, the key in the metadata is the sender's own and hides nothing.
+    # Without a channel of the directory, the key in the metadata is the caller's own data, and the text is not a code.
     is_secret = VERIFICATION in row["metadata"] and row["channel_id"] is not None
     return NotificationView(
         id=row["id"],

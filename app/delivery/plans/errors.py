@@ -2,19 +2,19 @@ from app.foundation.errors import Conflict
 
 
 class ShippedPlan(Conflict):
-    """The product itself asks for this plan: it can be edited and switched off, but neither retired nor emptied."""
+    """The product itself requests this plan: it can be edited and switched off, but neither retired nor emptied."""
 
     code = "shipped_plan"
 
 
 class ShippedTemplate(Conflict):
-    """A shipped plan or the product itself says these words: they can be edited, but not retired."""
+    """A shipped plan or the product itself uses this template: it can be edited, but not retired."""
 
     code = "shipped_template"
 
 
 class TemplateInUse(Conflict):
-    """A step of a plan says these words; give the step others first."""
+    """A step of a plan uses this template; give the step another one first."""
 
     code = "template_in_use"
 
@@ -29,7 +29,7 @@ class StepOrderTaken(Conflict):
 
 
 class TemplateTaken(Conflict):
-    """There is a template of this key in this language."""
+    """There is already a template with this key in this language."""
 
     code = "template_taken"
 

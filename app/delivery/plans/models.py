@@ -24,12 +24,12 @@ from app.db.tables import IN_USE
 
 
 class Audience(StrEnum):
-    """Whom a step goes to."""
+    """The recipients of a step."""
 
     PERSON = "PERSON"
-    """The user the action is about."""
+    """The user whom the action is about."""
     ROUTES = "ROUTES"
-    """The profiles that the step is routed to, or else those of the device."""
+    """The profiles of the step's routes, or else those of the device."""
 
 
 class OnFailure(StrEnum):
@@ -52,8 +52,8 @@ action_plans = Table(
     Index("action_plans_key", "key", unique=True, postgresql_where=text("key IS NOT NULL")),
 )
 
-# `fallback` holds the channel types of the same recipient that are tried next, in this order, if this one fails or has
-# not delivered after `within_s` seconds. Without `template_key` the notification carries data and no text.
+# `fallback` holds the channel types that are tried next for the same recipient, in this order, if the step's own type
+# fails or has not delivered within `within_s` seconds. Without `template_key` the notification holds data and no text.
 action_plan_steps = Table(
     "action_plan_steps",
     metadata,
@@ -76,7 +76,7 @@ action_plan_steps = Table(
     Index("action_plan_steps_once_per_order", "action_plan_id", "step_order", unique=True, postgresql_where=IN_USE),
 )
 
-# The profiles that a step goes to. `channel_type` overrides the step's.
+# The profiles that a step goes to. `channel_type` overrides that of the step.
 action_routes = Table(
     "action_routes",
     metadata,

@@ -17,7 +17,7 @@ from app.foundation.errors import InvalidValue, NotFound
 from app.foundation.pages import Page
 
 HIGHEST_ORDER = 100
-"""The number of steps that a plan may have; a list of them is one page."""
+"""The highest step order, and so the highest number of steps of a plan. A list of steps is one page."""
 
 
 # Plans
@@ -33,7 +33,7 @@ def _retire_parts(conn: Connection, plan: TableRow) -> None:
 PLANS = EditableTable[DeliveryRules](action_plans, "action plan", after_retire=(_retire_parts,))
 
 
-# Steps: a transaction that changes one locks its plan, so that no other one counts or moves them meanwhile.
+# Steps: a transaction that changes a step locks the plan, so that no other transaction counts or moves steps meanwhile.
 
 
 def _check_step(conn: Connection, values: Values, _current: TableRow | None, rules: DeliveryRules) -> None:
@@ -60,7 +60,7 @@ STEPS = EditableTable(
 
 
 def list_steps(conn: Connection, plan_id: int) -> Page[TableRow]:
-    """In the order they run."""
+    """The steps in the order in which they run."""
     PLANS.get(conn, plan_id)
     steps = action_plan_steps.c
     query = select(action_plan_steps).where(steps.action_plan_id == plan_id, steps.retired_at.is_(None))
@@ -81,7 +81,7 @@ def create_step(conn: Connection, plan_id: int, values: Values, rules: DeliveryR
 
 
 def edit_step(conn: Connection, plan_id: int, step_id: int, changes: Values, rules: DeliveryRules) -> TableRow:
-    """A step that gets another order takes its routes with it."""
+    """If the order of the step changes, its routes get the new order too."""
     PLANS.get(conn, plan_id, lock=True)
     before = get_step(conn, plan_id, step_id)
     step = STEPS.edit(conn, step_id, changes, rules)

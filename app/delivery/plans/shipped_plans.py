@@ -1,7 +1,7 @@
 """The plans, templates and profiles that the product ships with.
 
-Those that are missing are inserted by key. After that they belong to the operator: an edit is never overwritten, and
-nothing is switched on again.
+Missing ones are inserted by key. After that they belong to the operator: an edit is never overwritten, and nothing is
+switched on again.
 """
 
 import json
@@ -15,7 +15,7 @@ from app.delivery.plans.models import Audience, OnFailure
 from app.delivery.words.shipped_templates import DEAD_LETTERS, TEMPLATES
 
 ON_CALL = "coordinator.on_call"
-"""The profile of the coordinators on call. It is off until an operator gives it a channel and switches it on."""
+"""The profile of the coordinators on call. It is switched off until an operator adds a channel and switches it on."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def _plan(key: str, name: str, description: str, *steps: ShippedStep) -> PlanAsS
     return PlanAsShipped(key, name, description, steps)
 
 
-# Written out one by one and not made from the keys, because each may get steps of its own.
+# Each plan is written out and not generated from its key, because its steps may become different.
 PLANS = (
     _plan("matching.offer", "Teklif", "Sıradaki öğrenciye sorulur.", _push("matching.offer")),
     _plan("matching.offer_withdrawn", "Teklif geri alındı", "Telefondaki pencere sessizce kapanır.", _push(None)),
@@ -103,7 +103,8 @@ PLANS = (
 
 PROFILES = {ON_CALL: "Nöbetçi koordinatör"}
 
-# Steps and routes are inserted only with their plan. An operator may have removed those of an older plan on purpose.
+# Steps and routes are inserted only together with their plan, because an operator may have removed those of an existing
+# plan.
 _INSTALL = text(
     """
     WITH profiles AS (

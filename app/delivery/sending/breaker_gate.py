@@ -1,4 +1,4 @@
-"""Asks the breakers that all workers share before a message is sent, and tells them its result."""
+"""Asks the shared breakers before a message is sent, and reports its result to them."""
 
 import threading
 import time
@@ -13,33 +13,36 @@ from app.redis_store.breakers import GO, Breakers, Passage, Permit
 log = structlog.get_logger(__name__)
 
 MOST_KNOWN = 1_000
-"""Every host of a webhook is a provider, so the number of those remembered is limited."""
-LOOK_EVERY_S = 0.25
-"""How long a breaker counts as closed after it was asked, and how long successes are collected before it is told."""
+"""The highest number of providers whose state is kept, because every host of a webhook is a provider."""
+ASK_EVERY_S = 0.25
+"""A closed breaker is not asked again for this time, and successes are collected for this time before they are
+reported."""
 
 
 @dataclass
-class _Known:
-    looked_at: float = float("-inf")
-    calls: int = 0
-    told_at: float = 0.0
+class _BreakerCache:
+    """The state of one breaker in this process, between two calls of the shared breakers."""
+
+    asked_at: float = float("-inf")
+    unreported_calls: int = 0
+    reported_at: float = 0.0
 
 
 class BreakerGate:
-    """Asks the shared state rarely while a provider works. While the shared state cannot be reached it lets everything
+    """Asks the shared breakers rarely while a provider works. If they cannot be reached, the gate lets all messages
     through, because a breaker must not be the reason that nothing is sent.
     """
 
     def __init__(self, breakers: Breakers, now: Callable[[], float] = time.monotonic) -> None:
         self._breakers = breakers
         self._now = now
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _BreakerCache] = {}
         self._lock = threading.Lock()
 
     def ask(self, name: str, probe_s: float) -> Permit:
         with self._lock:
             known = self._find(name)
-        if self._now() - known.looked_at < LOOK_EVERY_S:
+        if self._now() - known.asked_at < ASK_EVERY_S:
             return GO
         try:
             permit = self._breakers.ask(name, probe_s)
@@ -47,7 +50,7 @@ class BreakerGate:
             log.warning("breaker_not_asked", breaker=name, code=error.code)
             permit = GO
         if permit.passage is Passage.GO:
-            known.looked_at = self._now()
+            known.asked_at = self._now()
         return permit
 
     def tell(self, name: str, permit: Permit, *, calls: int, failures: int) -> None:
@@ -56,22 +59,22 @@ class BreakerGate:
             probe = permit.passage is Passage.PROBE
             if not probe:
                 # A probe reports its own calls only: earlier successes must not close the breaker.
-                calls += known.calls
-            if not probe and not failures and self._now() - known.told_at < LOOK_EVERY_S:
-                known.calls = calls
+                calls += known.unreported_calls
+            if not probe and not failures and self._now() - known.reported_at < ASK_EVERY_S:
+                known.unreported_calls = calls
                 return
-            known.calls, known.told_at = 0, self._now()
+            known.unreported_calls, known.reported_at = 0, self._now()
             if failures:
-                known.looked_at = float("-inf")
+                known.asked_at = float("-inf")
         try:
             self._breakers.tell(name, calls=calls, failures=failures, probe=probe)
         except Unavailable as error:
             log.warning("breaker_not_told", breaker=name, code=error.code)
 
-    def _find(self, name: str) -> _Known:
+    def _find(self, name: str) -> _BreakerCache:
         if name not in self._known:
             while len(self._known) >= MOST_KNOWN:
-                # The oldest. Its untold calls are few, and all are successes.
+                # The calls of the oldest that are lost here are few, and all are successes.
                 del self._known[next(iter(self._known))]
-            self._known[name] = _Known(told_at=self._now())
+            self._known[name] = _BreakerCache(reported_at=self._now())
         return self._known[name]

@@ -1,6 +1,7 @@
-"""Claims the notifications of one type, keeps them in a queue in memory, sends them and hands on the reports.
+"""Claims the notifications of one type, keeps them in a queue in memory, sends them, and gives the reports to the
+recorder.
 
-Each type has a worker with its own queue and its own threads, so that a channel that hangs delays no other.
+Each type has a worker with its own queue and threads, so that a channel that hangs does not delay the others.
 """
 
 import threading
@@ -25,16 +26,16 @@ from app.foundation.loop import LONGEST_PAUSE_S, DoublingPause
 
 log = structlog.get_logger(__name__)
 
-# How long a loop may take to notice that it should stop.
-_SLICE_S = 0.2
-# How much work a worker claims ahead: enough that no thread waits for the next claim, but little enough that an urgent
-# notification does not wait behind a long queue in memory and that no lease runs out there.
+# The longest time that a loop may take to notice that it should stop.
+_STOP_CHECK_S = 0.2
+# The amount of work that a worker claims ahead: enough that no thread waits for the next claim, but so little that an
+# urgent notification does not wait behind a long queue in memory, and that no lease runs out there.
 _CLAIMED_AHEAD_S = 0.25
-_FIRST_GUESS_S = 0.1
-# After the database was away, the leases of notifications that were sent meanwhile may have run out. A claim would send
-# them again, so it waits until the recorders of this process and of others have recorded them.
-_RECORDERS_FIRST_S = 1.0
-_RECORDER_AT_MOST_S = 5.0
+_FIRST_ESTIMATE_S = 0.1
+# While the database could not be reached, the leases of notifications that were sent may have run out. A claim would
+# send them again, so it waits until the recorders of this process and of others have recorded them.
+_OTHER_RECORDERS_S = 1.0
+_OWN_RECORDER_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class ChannelWorkerOptions:
     threads: int = 2
     poll_s: float = 1.0
     lease_s: float = 30.0
-    """Longer than any call of a channel. Otherwise another worker would claim a notification that is being sent."""
+    """Longer than any call of a channel; otherwise another worker would claim a notification that is being sent."""
     claim_limit: int = 200
     max_age_s: float = 86_400.0
 
@@ -75,8 +76,8 @@ class ChannelWorker:
         self._room = threading.Condition()
         self._held = 0
         self._pause = DoublingPause()
-        self._database_was_away = False
-        self._send_s = _FIRST_GUESS_S
+        self._database_was_down = False
+        self._send_s = _FIRST_ESTIMATE_S
         name = type_.channel_type
         self._claimer = threading.Thread(target=self._run_claims, name=f"claimer-{name}", daemon=True)
         self._consumers = [
@@ -98,7 +99,7 @@ class ChannelWorker:
             thread.start()
 
     def announce(self) -> None:
-        """There may be something to claim."""
+        """Wakes the claiming thread, because there may be a notification to claim."""
         self._announced.set()
 
     # ---- claiming ------------------------------------------------------------------------------------------
@@ -112,11 +113,11 @@ class ChannelWorker:
     def _claim_and_queue(self, limit: int) -> None:
         self._announced.clear()
         try:
-            if self._database_was_away:
+            if self._database_was_down:
                 self._wait_for_recorders()
             found = self._claim(limit)
         except Unavailable:
-            self._database_was_away = True
+            self._database_was_down = True
             pause_s = self._pause.next_s()
             log.warning("delivery_claim_waits", type=self.type, pause_s=pause_s)
             self._stop.wait(pause_s)
@@ -132,9 +133,9 @@ class ChannelWorker:
 
     def _wait_for_recorders(self) -> None:
         self._db.now()
-        self._stop.wait(_RECORDERS_FIRST_S)
-        self._recorder.wait_until_written(_RECORDER_AT_MOST_S)
-        self._database_was_away = False
+        self._stop.wait(_OTHER_RECORDERS_S)
+        self._recorder.wait_until_written(_OWN_RECORDER_S)
+        self._database_was_down = False
 
     def _claim(self, limit: int) -> Claim:
         options = self._options
@@ -160,16 +161,18 @@ class ChannelWorker:
         self._show_depth()
 
     def _wait_for_room(self) -> int:
-        """How many may be claimed; 0 while there is room for a few only, because each claim costs a transaction."""
+        """Returns how many notifications may be claimed; 0 while there is little room, because each claim costs a
+        transaction."""
         capacity = self._capacity()
         worthwhile = max(1, min(capacity // 4, self._options.claim_limit))
         with self._room:
-            self._room.wait_for(lambda: capacity - self._held >= worthwhile, timeout=_SLICE_S)
+            self._room.wait_for(lambda: capacity - self._held >= worthwhile, timeout=_STOP_CHECK_S)
             room = capacity - self._held
         return min(room, self._options.claim_limit) if room >= worthwhile else 0
 
     def _capacity(self) -> int:
-        """At least two batches for every thread, one of them waiting; more if sending is fast."""
+        """The number of notifications to hold: at least two batches for every thread, one of them waiting, and more if
+        sending is fast."""
         at_once = self._options.threads * self._channel.batch_size
         batches = max(2, int(_CLAIMED_AHEAD_S / max(self._send_s, 1e-6)))
         return min(batches * at_once, self._options.capacity)
@@ -186,13 +189,13 @@ class ChannelWorker:
         try:
             reports = self._sender.send(taken)
         except Exception as error:
-            # Their leases run out, and they are claimed again.
+            # These notifications are claimed again when their leases run out.
             log.error("delivery_batch_failed", type=self.type, count=len(taken), **describe_error(error))
             self._metrics.count_handler_error(self._channel.name)
             self._free(len(taken))
             return
         took_s = time.monotonic() - began
-        # A moving average. Two threads may overwrite each other's update, which does not matter to an average.
+        # A moving average. Two threads may overwrite each other's update, which does not matter for an average.
         self._send_s += 0.1 * (took_s - self._send_s)
         self._metrics.observe_handler(self._channel.name, took_s, reports)
         self._recorder.put(reports, self._free)
@@ -208,20 +211,20 @@ class ChannelWorker:
     # ---- stopping ------------------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Claims no more, and puts back what no thread has begun to send."""
+        """Stops claiming, and puts back the notifications that no thread has begun to send."""
         self._stop.set()
         self._announced.set()
         self._put_back(self._buffer.close())
 
     def join(self, until: float) -> bool:
-        """Waits for what is being sent until `until`, a monotonic time. False if a thread is still sending then."""
+        """Waits until a monotonic time for the sending threads. False if a thread is still sending then."""
         for thread in (self._claimer, *self._consumers):
             thread.join(max(until - time.monotonic(), 0))
         return not any(thread.is_alive() for thread in self._consumers)
 
-    def begin_nothing_more(self) -> None:
-        """Leaves the rest of the batches that are being sent to other workers."""
-        self._sender.begin_nothing_more()
+    def abort(self) -> None:
+        """Stops inside the batches that are being sent. Their other notifications are left to other workers."""
+        self._sender.abort()
 
     def _put_back(self, claimed: list[Claimed]) -> None:
         if not claimed:

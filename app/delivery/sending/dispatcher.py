@@ -30,7 +30,7 @@ RECORD_S = 3.0
 
 
 class Dispatcher:
-    """Any number may run side by side, in one process or in several."""
+    """Any number of dispatchers may run at the same time, in one process or in several."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Dispatcher:
         )
 
     def run_once(self) -> int:
-        """One claim of each worker, sent and recorded in the calling thread."""
+        """Makes one claim for each worker, sends and records it in the calling thread. Returns the number claimed."""
         return sum(worker.run_once() for worker in self._workers)
 
     def run(self, stop: threading.Event) -> None:
@@ -88,13 +88,14 @@ class Dispatcher:
         self._drain()
 
     def _drain(self) -> None:
-        """Finishes what is being sent. After `drain_s`, only what a channel has begun is finished and the rest of the
-        batches is left to other workers. What hangs even after `abort_s` is claimed again when its lease ends."""
+        """Finishes the batches that are being sent. After `drain_s`, a channel finishes only the messages that it has
+        begun, and the rest of each batch is left to other workers. If a call hangs even after `abort_s`, its
+        notifications are claimed again when their leases end."""
         for worker in self._workers:
             worker.stop()
         hanging = _join(self._workers, self._drain_s)
         for worker in hanging:
-            worker.begin_nothing_more()
+            worker.abort()
             log.warning("delivery_leaves_off", type=worker.type.value)
         hanging = _join(hanging, self._abort_s)
         if hanging:

@@ -1,4 +1,4 @@
-"""The metrics of a dispatcher. If several processes share a directory for metrics, a gauge is the sum of theirs."""
+"""The metrics of a dispatcher. If several processes share a directory for metrics, a gauge is the sum over them."""
 
 from collections.abc import Iterable, Sequence
 

@@ -20,10 +20,10 @@ from app.foundation.loop import DoublingPause
 log = structlog.get_logger(__name__)
 
 GROUP_S = 0.010
-"""How long a report may wait for others. With 0, `put` records in the thread that calls it."""
+"""The longest time that a report waits for others. With 0, `put` records in the calling thread."""
 GROUP_SIZE = 500
 FIRST_PAUSE_S = 0.05
-# Short, because channel workers wait for the recorder after the database was away.
+# Short, because after an outage of the database, channel workers wait for the recorder.
 LONGEST_PAUSE_S = 0.5
 
 
@@ -36,7 +36,7 @@ class _Batch:
 class Recorder:
     """A thread that gathers reports for up to `GROUP_S` and commits them together.
 
-    It keeps them while the database is away, because their messages have been sent and would be sent again.
+    During an outage of the database it keeps the reports. Without them, messages that were sent would be sent again.
     """
 
     def __init__(
@@ -66,19 +66,19 @@ class Recorder:
             self._write_all([batch])
 
     def wait_until_written(self, timeout_s: float) -> bool:
-        """Whether all reports were recorded or given up in time."""
+        """True if all reports were recorded or given up within the timeout."""
         with self._written:
             return self._written.wait_for(lambda: self._unwritten == 0, timeout_s)
 
     def close(self, timeout_s: float) -> bool:
-        """Records what is left. False if the database did not come back in time."""
+        """Records the remaining reports. False if the recorder could not finish within the timeout."""
         self._give_up_at = time.monotonic() + timeout_s
         self._inbox.put(None)
         self._thread.join(timeout_s + 1)
         return not self._thread.is_alive()
 
     def write(self, reports: list[Report]) -> None:
-        # A single statement is a transaction by itself and needs a third of the round trips.
+        # An autocommitted statement needs a third of the round trips of a transaction.
         alone = all(map(fits_one_statement, reports))
         with self._db.autocommit() if alone else self._db.transaction() as conn:
             failpoint("delivery.recording")
@@ -135,8 +135,8 @@ class Recorder:
             time.sleep(pause_s)
 
     def _write_one_by_one(self, group: list[Report], error: Exception) -> None:
-        """One report that cannot be recorded must not stop the others: their leases would run out, and they would be
-        sent again."""
+        """A report that cannot be recorded must not stop the others: their leases would run out, and their messages
+        would be sent again."""
         if len(group) == 1:
             log.error("delivery_record_failed", notification_id=str(group[0].claimed.id), **describe_error(error))
             return

@@ -1,4 +1,4 @@
-"""Sends claimed notifications through a channel and decides what status each gets. Opens no transaction."""
+"""Sends claimed notifications through a channel, and decides the status of each. Opens no transaction."""
 
 import random
 from collections.abc import Sequence
@@ -25,23 +25,23 @@ S = NotificationStatus
 NO_DEVICE = "NO_DEVICE"
 RECIPIENT_RETIRED = "RECIPIENT_RETIRED"
 BREAKER_OPEN = "BREAKER_OPEN"
-# After a failure of one of our own stores. Nothing was sent, so the attempt does not count as failed.
+# The pause after a failure of one of our own stores. Nothing was sent, so the attempt does not count as failed.
 STORE_PAUSE_S = 1.0
 
 
 @dataclass
 class _Attempt:
-    """One attempt of one notification: a try for each of its addresses."""
+    """An attempt of a notification, with one try for each of its addresses."""
 
     claimed: Claimed
     tries: list[Try] = field(default_factory=list[Try])
-    held_s: float | None = None
-    """How long the breaker of its provider makes it wait."""
+    wait_s: float | None = None
+    """The pause that the breaker of its provider asks for; None if the breaker held no message of it."""
 
 
 @dataclass
 class _Sending:
-    """A message of an attempt, and its result."""
+    """One message of an attempt, and its result."""
 
     attempt: _Attempt
     message: OutgoingMessage
@@ -57,15 +57,16 @@ class Sender:
         self._clock = clock
         self._gate = gate or BreakerGate(MemoryBreakers())
         self._rng = rng
-        self._needs = timedelta(seconds=channel.longest_s)
-        self._begins = True
+        self._longest_call = timedelta(seconds=channel.longest_s)
+        self._is_aborted = False
 
-    def begin_nothing_more(self) -> None:
-        """Messages that are being sent are finished; the rest of the batch is left to other workers."""
-        self._begins = False
+    def abort(self) -> None:
+        """Begins no further message. Those that are being sent are finished; the rest of the batch is left to other
+        workers."""
+        self._is_aborted = True
 
     def send(self, claimed: Sequence[Claimed]) -> list[Report]:
-        """One report for each notification, in their order."""
+        """One report for each notification, in the same order."""
         attempts = [_Attempt(one) for one in claimed]
         sendings = [
             _Sending(one, OutgoingMessage(one.claimed.notification, device, one.claimed.recipient_channel))
@@ -89,10 +90,10 @@ class Sender:
     def _may_begin(self, claimed: Claimed, now: datetime) -> bool:
         expires_at = claimed.notification.expires_at
         is_late = expires_at is not None and now >= expires_at
-        return self._begins and not is_late and now + self._needs < claimed.lease_until
+        return not self._is_aborted and not is_late and now + self._longest_call < claimed.lease_until
 
     def _send_behind_breakers(self, sendings: list[_Sending]) -> None:
-        """Each provider has a breaker of its own."""
+        """Sends the messages that the breakers permit. Each provider has its own breaker."""
         by_provider: dict[str, list[_Sending]] = {}
         for one in sendings:
             by_provider.setdefault(self._channel.provider(one.message), []).append(one)
@@ -105,7 +106,7 @@ class Sender:
     def _tell_breaker(self, name: str, permit: Permit, sendings: list[_Sending]) -> None:
         results = [one.result for one in sendings if one.result is not None]
         if permit.passage is Passage.PROBE:
-            # A message that is wrong in itself may be refused without asking the provider, so it proves nothing.
+            # An invalid message may be refused before the provider is asked, so its result proves nothing.
             results = [one for one in results if one.outcome is Outcome.SENT or one.counts_against_provider]
         failures = sum(one.counts_against_provider for one in results)
         self._gate.tell(name, permit, calls=len(results), failures=failures)
@@ -131,20 +132,20 @@ class Sender:
 
     def _verdict(self, attempt: _Attempt) -> Verdict:
         now, claimed = self._clock.now(), attempt.claimed
-        if not attempt.tries and attempt.held_s is not None:
-            pause_s = attempt.held_s * (1 + self._rng() / 4)
+        if not attempt.tries and attempt.wait_s is not None:
+            pause_s = attempt.wait_s * (1 + self._rng() / 4)
             return _after_pause(claimed, _has_arrived(claimed), now, pause_s, BREAKER_OPEN)
         wanted = len(self._destinations(claimed))
         return judge(self._channel.policy, claimed, attempt.tries, wanted, now, self._rng)
 
 
 def _permitted(sendings: list[_Sending], permit: Permit) -> list[_Sending]:
-    """All of them, one as the probe, or none. The others are held."""
+    """The messages that may be sent now: all, one as a probe, or none. The attempts of the others wait."""
     if permit == GO:
         return sendings
     permitted = sendings[:1] if permit.passage is Passage.PROBE else []
     for one in sendings[len(permitted) :]:
-        one.attempt.held_s = permit.wait_s or STORE_PAUSE_S
+        one.attempt.wait_s = permit.wait_s or STORE_PAUSE_S
     return permitted
 
 
@@ -153,8 +154,8 @@ def _has_arrived(claimed: Claimed) -> bool:
 
 
 def judge(policy: RetryPolicy, claimed: Claimed, tries: Sequence[Try], wanted: int, now: datetime, rng: Rng) -> Verdict:
-    """`wanted` is the number of addresses to be tried. The notification is sent if one of them took it, but only once
-    no other is left to be tried again."""
+    """`wanted` is the number of addresses to try. The notification is SENT if at least one address took it and no other
+    address has to be tried again."""
     results = [one.result for one in tries]
     arrived = _has_arrived(claimed) or any(one.outcome is Outcome.SENT for one in results)
     again = [one for one in results if one.outcome in RETRYABLE]
@@ -165,8 +166,8 @@ def judge(policy: RetryPolicy, claimed: Claimed, tries: Sequence[Try], wanted: i
     if arrived:
         return Verdict(S.SENT)
     refused = next((one.error_code or one.outcome.value for one in results), None)
-    nowhere = RECIPIENT_RETIRED if claimed.is_retired else NO_DEVICE
-    return Verdict(S.DEAD, error_code=refused or nowhere, failed=bool(results))
+    no_address = RECIPIENT_RETIRED if claimed.is_retired else NO_DEVICE
+    return Verdict(S.DEAD, error_code=refused or no_address, failed=bool(results))
 
 
 def _after_failure(
@@ -177,7 +178,7 @@ def _after_failure(
     retries = [decision.at for decision in decisions if isinstance(decision, RetryAt)]
     code = again[0].error_code
     if retries:
-        # All addresses are tried again together, at the latest of their times.
+        # All addresses are tried again together, at the latest of the times.
         return Verdict(S.RETRYING, due_at=max(retries), error_code=code, failed=True)
     if arrived:
         return Verdict(S.SENT, failed=True)
@@ -189,7 +190,8 @@ def _after_failure(
 def _after_pause(
     claimed: Claimed, arrived: bool, now: datetime, pause_s: float = STORE_PAUSE_S, code: str | None = None
 ) -> Verdict:
-    """Some addresses were not tried: it was too late, the lease was too short, or a store or the provider was away."""
+    """The verdict if some addresses were not tried: it was too late, the lease was too short, the dispatcher is
+    stopping, a store could not be reached, or a breaker was open."""
     expires_at, due_at = claimed.notification.expires_at, now + timedelta(seconds=pause_s)
     if expires_at is not None and arrived and due_at >= expires_at:
         return Verdict(S.SENT)

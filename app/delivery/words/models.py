@@ -1,4 +1,4 @@
-"""The table of message templates, which operators edit."""
+"""The table of message templates. Operators edit them."""
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, DateTime, Identity, Index, Table, Text, func
 

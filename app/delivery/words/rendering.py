@@ -1,9 +1,9 @@
 """Fills a template with the variables of an action.
 
-Operators write templates and other services send the variables, so a rendering has a bounded cost and reaches nothing
-but its variables. A template holds text, values, conditions and loops; it calls nothing and builds nothing. Its work
-and its output are counted during the rendering. The bound is a count and not a time limit, so that the result is the
-same on a busy machine. `docs/decisions/template-language.md` says why this is Jinja.
+Operators write the templates and other services send the variables, so a rendering has a bounded cost and can read only
+its variables. A template holds text, values, conditions and loops; it cannot call functions or define anything. Its
+work and its output are counted during the rendering. The bound is a count and not a time limit, so that the result is
+the same on a busy machine. `docs/decisions/template-language.md` explains the choice of Jinja.
 """
 
 import math
@@ -23,19 +23,20 @@ from app.foundation.errors import InvalidValue
 from app.foundation.storable import flaw_of_text
 
 LONGEST = 20_000
-"""Characters that one template may write."""
+"""The highest number of characters in the output of one template."""
 MOST_ROUNDS = 2_000
-"""Sum over all loops of one rendering."""
+"""The highest number of rounds of all loops in one rendering."""
 MOST_WORK = 20_000
-"""Sum over one rendering: template nodes in each round of a loop, and the sizes of the values given to filters."""
+"""The work budget of one rendering. Each round of a loop costs the number of its template nodes, and each filter costs
+the size of its input."""
 DEEPEST = 40
-"""Levels of nesting: Jinja compiles a template in a time that grows with the cube of its depth."""
+"""The highest depth of nesting, because Jinja's time to compile a template grows with the cube of its depth."""
 MOST_KEPT = 256
-"""Compiled templates in the cache: a long one takes a third of a megabyte, and each edit adds one."""
+"""The size of the cache of compiled templates. A long one takes a third of a megabyte, and each edit adds one."""
 LARGEST_NUMBER = 10**15
 
 _BUDGET = "work budget"
-"""The variable that holds the budget of a rendering. A name with a blank cannot be written in a template."""
+"""The variable that holds the budget of a rendering. A template cannot use it, because its name has a space."""
 
 
 @dataclass
@@ -63,7 +64,7 @@ class TemplateInvalid(InvalidValue):
 
 
 class RenderFailed(InvalidValue):
-    """The template cannot be filled with these variables. The message names variables and never holds their values."""
+    """The template cannot be filled with these variables. The message may name variables, but never their values."""
 
     def __init__(self, message: str) -> None:
         super().__init__("variables", message)
@@ -92,7 +93,7 @@ def _fill(source: str, variables: Mapping[str, Any]) -> str:
     except UndefinedError:
         raise RenderFailed(_what_is_missing(source, variables)) from None
     except Exception as error:
-        # The text of the error may quote a value; the name of its class does not.
+        # The text of the error may quote the value of a variable, so only the name of its class is shown.
         raise RenderFailed(f"The template cannot be filled with what was given ({type(error).__name__}).") from None
 
 
@@ -136,7 +137,7 @@ def _compiled(source: str) -> Template:
     except TemplateSyntaxError as error:
         raise TemplateInvalid("body", f"cannot be read: {error.message} (line {error.lineno})") from None
     except Exception as error:
-        # Limits of Python itself: recursion, nested blocks, digits of a number.
+        # Limits of Python: recursion, nested blocks, digits of a number.
         raise TemplateInvalid("body", f"cannot be read ({type(error).__name__})") from None
 
 
@@ -210,7 +211,7 @@ def _rounded(value: float, digits: int = 0) -> float:
 
 
 def _writable(value: Any) -> Any:
-    """Text and numbers can be written; the Python form of a list or an object means nothing to a reader."""
+    """Only text and numbers can be written, because a reader would not understand the Python form of other values."""
     if isinstance(value, StrictUndefined):
         return str(value)
     if value is None or not isinstance(value, str | int | float):
@@ -219,7 +220,7 @@ def _writable(value: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """Only numbers of limited size: `*` and `+` make texts, lists and integers of any size."""
+    """Accepts only numbers of limited size, because `*` and `+` could make texts, lists and integers of any size."""
     if isinstance(value, StrictUndefined):
         return value + 0
     if not isinstance(value, int | float) or (math.isfinite(value) and abs(value) > LARGEST_NUMBER):
@@ -243,7 +244,7 @@ _FILTERS = (
     "lower", "title", "trim", "truncate", "upper",
 )  # fmt: skip
 
-# Tests that calculate (`odd`, `even`, `divisibleby`) are left out: `%` formats a text, to any length.
+# Tests that calculate (`odd`, `even`, `divisibleby`) are left out: they use `%`, which formats a text to any length.
 _TESTS = (
     "boolean", "defined", "eq", "equalto", "==", "false", "float", "ge", ">=", "gt", ">", "in", "integer", "le", "<=",
     "lt", "<", "mapping", "ne", "!=", "none", "number", "sequence", "string", "true", "undefined",

@@ -1,4 +1,4 @@
-"""Reads message templates, chooses the language of a text, and renders each text once."""
+"""Reads message templates, chooses their language, and renders each text once."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -25,22 +25,21 @@ def read_templates(conn: Connection, keys: Collection[str]) -> Templates:
 
 
 def choose_template(templates: Templates, key: str, locale: str) -> Words | None:
-    """In the reader's language, or else in Turkish."""
+    """The template in the recipient's language, or else in Turkish."""
     return templates.get((key, locale)) or templates.get((key, FALLBACK_LOCALE))
 
 
 class TemplateFault(StrEnum):
-    """Error codes of a template that gives no text."""
+    """Error codes of templates that cannot be rendered."""
 
     UNKNOWN_TEMPLATE = "UNKNOWN_TEMPLATE"
     TEMPLATE_RENDER_FAILED = "TEMPLATE_RENDER_FAILED"
 
 
 class BatchRenderer:
-    """Renders a template once for all actions of a batch that have the same variables, as a batch of offers has.
+    """Renders a template once for all actions of a batch that have the same variables, such as a batch of offers.
 
-    Variables are the same if their JSON is, because JSON is what an action keeps of them. Python's `==` would take
-    1, 1.0 and True for the same, and they are written differently.
+    Variables are compared as JSON. For Python's `==`, 1, 1.0 and True are equal, but they are rendered differently.
     """
 
     def __init__(self, templates: Templates) -> None:
