@@ -51,8 +51,8 @@ class DeliveryRole:
     @contextmanager
     def _with_other_threads(self, stop: threading.Event) -> Generator[None]:
         threads = [
-            threading.Thread(target=one.run, args=(stop,), name=type(one).__name__.lower(), daemon=True)
-            for one in (self._intake, self._publisher, self._conductor, self._alarm)
+            threading.Thread(target=part.run, args=(stop,), name=type(part).__name__.lower(), daemon=True)
+            for part in (self._intake, self._publisher, self._conductor, self._alarm)
         ]
         for thread in threads:
             thread.start()

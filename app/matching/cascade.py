@@ -162,7 +162,7 @@ def _choose(store: Store, tasks: Sequence[Task], lists: Lists, rules: MatchingRu
 
     The heads of all lists are read in one statement, and nearly always each head holds a candidate who can be asked.
     If the head of a task holds none, this task and all younger ones choose again, without the students whom older tasks
-    took: each from its whole list, and then from a new list if the old one holds nobody.
+    took: each from its whole list, or else from a new list.
     """
     searches = [Search(task, lists.of(task.id), lists.are_new, listed=task.listed) for task in tasks]
     facts = _facts(store, searches, HEAD, rules)

@@ -23,7 +23,7 @@ class Search:
     dealt_with: list[int] = field(default_factory=list[int])
     """Candidates who leave the list after the commit: they were skipped, or were on the list by mistake."""
     renewed: list[int] | None = None
-    """The new list that was made because nobody on the given one could be asked."""
+    """The new list, if no candidate on the given one could be asked."""
     listed: int = 0
     wait_until: datetime | None = None
     """The earliest deadline among candidates whom other tasks are asking."""

@@ -16,7 +16,7 @@ class Figures:
     """For each expired offer, the time from its deadline until it was closed."""
     offered: int = 0
     ended: int = 0
-    """Searches that found nobody."""
+    """The number of searches that ended without a student."""
 
 
 @dataclass(frozen=True)
@@ -60,5 +60,5 @@ def combined(*parts: FollowUp) -> FollowUp:
 def no_offer_keys(
     task_id: UUID, version: datetime | None = None, next_step_at: datetime | None = None
 ) -> dict[UUID, TaskKeys]:
-    """The keys of a task that asks nobody any more: Redis holds neither its list nor its pending key."""
+    """The keys of a task without an offer: Redis drops its list and its pending key."""
     return {task_id: TaskKeys(task_id, next_step_at=next_step_at, list_change=ListChange.DROP, version=version)}

@@ -65,9 +65,9 @@ class CascadeRunner:
         return view
 
     def follow_up(self, latest: FollowUp, *, skip_locked: bool = False) -> FollowUp:
-        """Runs after a commit. Writes to Redis, and settles four kinds of tasks again: those that lost their chosen
-        student to another transaction, those that began to wait, those that wait for a student who was freed, and those
-        that wait for a student who is unavailable now.
+        """Runs after a commit. Writes to Redis, and settles these tasks again, in rounds: tasks that lost their chosen
+        student to another transaction, tasks that began to wait, and tasks that wait for a student who was freed or is
+        unavailable now.
 
         A task that begins to wait is settled once more after that is committed, and the search for tasks that wait for
         a freed student runs after the student's row is committed. So one of the two sees the other's commit, and no

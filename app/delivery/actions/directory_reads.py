@@ -13,12 +13,12 @@ from app.delivery.plans.models import Audience
 
 def read_directory(conn: Connection, actions: Sequence[Action]) -> Directory:
     """Reads nothing for steps that have begun, because they keep their targets."""
-    waiting = [(one, step) for one in actions for step in one.run.steps if step.state is StepState.WAITING]
-    routed = [one for one, step in waiting if step.audience is Audience.ROUTES]
+    waiting = [(action, step) for action in actions for step in action.run.steps if step.state is StepState.WAITING]
+    routed = [action for action, step in waiting if step.audience is Audience.ROUTES]
     return Directory(
-        _people(conn, {one.person_id for one, _ in waiting if one.person_id is not None}),
-        _routes(conn, {one.plan_id for one in routed}),
-        _devices(conn, {one.about.device_id for one in routed if one.about.device_id is not None}),
+        _people(conn, {action.person_id for action, _ in waiting if action.person_id is not None}),
+        _routes(conn, {action.plan_id for action in routed}),
+        _devices(conn, {action.about.device_id for action in routed if action.about.device_id is not None}),
     )
 
 
@@ -58,7 +58,7 @@ def _people(conn: Connection, ids: Collection[int]) -> dict[int, Recipient]:
     if not ids:
         return {}
     return {
-        row.id: Recipient(row.id, row.locale, row.phone, tuple(_profile(one) for one in row.profiles or ()))
+        row.id: Recipient(row.id, row.locale, row.phone, tuple(_profile(profile) for profile in row.profiles or ()))
         for row in conn.execute(_PEOPLE, {"ids": list(ids)})
     }
 
@@ -82,7 +82,7 @@ def _devices(conn: Connection, device_ids: Collection[str]) -> dict[str, list[Pr
 def _profile(row: Mapping[str, Any]) -> Profile:
     return Profile(
         id=row["id"],
-        channels=tuple(_channel(one) for one in row["channels"] or ()),
+        channels=tuple(_channel(channel) for channel in row["channels"] or ()),
         priority=row["priority"],
         is_on=row["status"],
         is_retired=row["retired"],

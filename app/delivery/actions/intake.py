@@ -159,27 +159,27 @@ def refuse(conn: Connection, refused: Sequence[RefusedRequest]) -> None:
     new = [
         NewDeadLetter(
             channel_type=CHANNEL_TYPE,
-            error_code=one.error_code,
+            error_code=request.error_code,
             retryable=False,
-            id=one.id,
-            action_plan_id=one.action_plan_id,
-            context=one.context,
+            id=request.id,
+            action_plan_id=request.action_plan_id,
+            context=request.context,
         )
-        for one in refused
+        for request in refused
     ]
     written = dead_letters.write(conn, new)
     if written:
         now = conn.execute(text("SELECT clock_timestamp()")).scalar_one()
-        outbox.put(conn, [_failed(one, now) for one in refused if one.id in written])
+        outbox.put(conn, [_failed(request, now) for request in refused if request.id in written])
 
 
-def _failed(one: RefusedRequest, now: datetime) -> outbox.Event:
+def _failed(request: RefusedRequest, now: datetime) -> outbox.Event:
     return result_format.failed(
-        result_format.StepResult(one.action_plan_id, None, CHANNEL_TYPE, one.context),
+        result_format.StepResult(request.action_plan_id, None, CHANNEL_TYPE, request.context),
         produced_at=now,
-        process_ms=_process_ms(one.entry, now),
-        error_code=one.error_code,
-        error_message=explain(one.error_code),
+        process_ms=_process_ms(request.entry, now),
+        error_code=request.error_code,
+        error_message=explain(request.error_code),
         retryable=False,
         failed_at=now,
     )

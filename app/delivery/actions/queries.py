@@ -50,8 +50,8 @@ _PLANS = text(
 
 def plans(conn: Connection, wanted: Collection[int | str]) -> dict[int | str, PlanToRun]:
     """The plans by id and by key."""
-    ids = [one for one in wanted if isinstance(one, int)]
-    keys = [one for one in wanted if isinstance(one, str)]
+    ids = [id_ for id_ in wanted if isinstance(id_, int)]
+    keys = [key for key in wanted if isinstance(key, str)]
     found: dict[int | str, PlanToRun] = {}
     for row in conn.execute(_PLANS, {"ids": ids, "keys": keys}):
         plan = PlanToRun(row.id, row.status, _steps(row.steps or "[]"), _templates(row.templates or "[]"), row.read_at)
@@ -74,7 +74,8 @@ def _templates(document: str) -> Templates:
 
 def templates(conn: Connection, actions: Iterable[Action]) -> Templates:
     """The templates of steps that may still send something."""
-    steps = [step for one in actions for step in one.run.steps if step.state is StepState.WAITING or step.has_next]
+    all_steps = [step for action in actions for step in action.run.steps]
+    steps = [step for step in all_steps if step.state is StepState.WAITING or step.has_next]
     return read_templates(conn, {step.template_key for step in steps if step.template_key is not None})
 
 

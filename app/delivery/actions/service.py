@@ -30,31 +30,31 @@ def request_actions(conn: Connection, new: Sequence[NewAction]) -> list[Requeste
     if not new:
         return []
     plans = _plans(conn, new)
-    actions = [_action(one, plans[one.plan]) for one in new]
+    actions = [_action(request, plans[request.plan]) for request in new]
     directory = read_directory(conn, actions)
     _check_people(actions, directory)
     renderer = BatchRenderer({key: words for plan in plans.values() for key, words in plan.templates.items()})
     inserted = write(
         conn,
         [
-            _begin(ActionContext(action, directory, renderer, None), plans[one.plan])
-            for action, one in zip(actions, new, strict=True)
+            _begin(ActionContext(action, directory, renderer, None), plans[request.plan])
+            for action, request in zip(actions, new, strict=True)
         ],
     )
-    earlier = _requested_earlier(conn, [one for one in actions if one.id not in inserted])
+    earlier = _requested_earlier(conn, [action for action in actions if action.id not in inserted])
     return [
-        Requested(one.id, True) if one.id in inserted else Requested(earlier[one.evaluation_key or ""], False)
-        for one in actions
+        Requested(action.id, True) if action.id in inserted else Requested(earlier[action.evaluation_key or ""], False)
+        for action in actions
     ]
 
 
 def _plans(conn: Connection, new: Sequence[NewAction]) -> Mapping[int | str, PlanToRun]:
     """The plans of the requests. A plan that is switched off is an error, except for an internal action: its steps are
     skipped, so that the package that requests it goes on."""
-    plans = queries.plans(conn, {one.plan for one in new})
-    for one in new:
-        plan = plans.get(one.plan)
-        if plan is None or not (plan.is_on or one.origin is Origin.INTERNAL):
+    plans = queries.plans(conn, {request.plan for request in new})
+    for request in new:
+        plan = plans.get(request.plan)
+        if plan is None or not (plan.is_on or request.origin is Origin.INTERNAL):
             raise PlanNotFound("There is no such plan, or it is switched off.")
     return plans
 
@@ -77,7 +77,8 @@ def _action(new: NewAction, plan: PlanToRun) -> Action:
 
 
 def _check_people(actions: Sequence[Action], directory: Directory) -> None:
-    if any(one.person_id is not None and one.run.steps and one.person_id not in directory.people for one in actions):
+    people = {action.person_id for action in actions if action.person_id is not None and action.run.steps}
+    if not people <= directory.people.keys():
         raise InvalidValue("personId", "is not the id of a user")
 
 
@@ -94,15 +95,15 @@ def _requested_earlier(conn: Connection, again: Sequence[Action]) -> dict[str, U
     """The ids of the earlier actions, by evaluation key."""
     if not again:
         return {}
-    rows = conn.execute(_FIND_KEYS, {"keys": [one.evaluation_key for one in again]}).all()
+    rows = conn.execute(_FIND_KEYS, {"keys": [action.evaluation_key for action in again]}).all()
     plans = {row.evaluation_key: row.action_plan_id for row in rows}
-    if any(plans[one.evaluation_key] != one.plan_id for one in again):
+    if any(plans[action.evaluation_key] != action.plan_id for action in again):
         raise EvaluationKeyReused("This evaluation key was used for another plan.")
     return {row.evaluation_key: row.id for row in rows}
 
 
-# It is safe to wait for the row of an action, because a transaction that has locked one does not wait for this one.
-# Waiting for the row of a notification could deadlock.
+# It is safe to wait for the row of an action, because a transaction that has locked it does not wait for the rows that
+# are locked here. Waiting for the row of a notification could deadlock.
 _LOCK_OF_TASK = text(
     f"""
     SELECT {ACTION_COLUMNS}, clock_timestamp() AS read_at FROM actions

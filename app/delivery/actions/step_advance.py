@@ -156,7 +156,8 @@ class _StepAdvance:
 
     def _send(self, target: Target, draft: Draft) -> None:
         sent = replace(target, notification_id=self.context.new_id())
-        targets = tuple(sent if place == self.step.tried else one for place, one in enumerate(self.step.targets))
+        before, after = self.step.targets[: self.step.tried], self.step.targets[self.step.tried + 1 :]
+        targets = (*before, sent, *after)
         self.step = replace(self.step, targets=targets, tried=self.step.tried + 1, asked_at=self.now)
         self.effects.append(Send(self.step, sent, draft))
         if self.step.within_s is not None and self.step.has_next:
@@ -165,8 +166,10 @@ class _StepAdvance:
     def _withdraw(self, targets: Sequence[Target]) -> None:
         ids = {target.notification_id for target in targets if target.notification_id is not None}
         self.effects += [Withdraw(id_) for id_ in sorted(ids)]
-        changed = (replace(one, withdrawn=True) if one.notification_id in ids else one for one in self.step.targets)
-        self.step = replace(self.step, targets=tuple(changed))
+        changed = tuple(
+            replace(target, withdrawn=True) if target.notification_id in ids else target for target in self.step.targets
+        )
+        self.step = replace(self.step, targets=changed)
 
     def _arrive(self, target: Target, state: NotificationState, live: Sequence[Target]) -> None:
         self._withdraw(live)

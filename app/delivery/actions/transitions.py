@@ -114,24 +114,24 @@ def write(conn: Connection, transitions: Sequence[ActionTransition]) -> set[UUID
     A new action whose evaluation key was used before is not written, and has no effects. The order of the statements
     is the lock order. The caller has locked the actions that are not new.
     """
-    new = [one for one in transitions if one.is_new]
-    known = [one for one in transitions if not one.is_new]
+    new = [item for item in transitions if item.is_new]
+    known = [item for item in transitions if not item.is_new]
     inserted = _insert(conn, new)
     _withdraw(conn, known)
     _send(conn, known)
-    written = [*(one for one in new if one.action.id in inserted), *known]
-    dead_letters.write(conn, [rows.dead_letter(one.action, effect) for one, effect in _effects(written, GiveUp)])
-    dead_letters.cover(conn, [(one.action.id, effect.step.order) for one, effect in _effects(written, Cover)])
-    outbox.put(conn, [event for one in written for event in results.events(one.action, one.decision, one.at)])
+    written = [*(item for item in new if item.action.id in inserted), *known]
+    dead_letters.write(conn, [rows.dead_letter(item.action, effect) for item, effect in _effects(written, GiveUp)])
+    dead_letters.cover(conn, [(item.action.id, effect.step.order) for item, effect in _effects(written, Cover)])
+    outbox.put(conn, [event for item in written for event in results.events(item.action, item.decision, item.at)])
     _update(conn, known)
-    return {one.action.id for one in written}
+    return {item.action.id for item in written}
 
 
 def _insert(conn: Connection, new: Sequence[ActionTransition]) -> set[UUID]:
     if not new:
         return set()
     values = {
-        "rows": _json([rows.new_action(one.action, one.decision) for one in new]),
+        "rows": _json([rows.new_action(item.action, item.decision) for item in new]),
         "notifications": _json(_notifications(new)),
         "channel": WAKE_CHANNEL,
         "topic": ACTION_TOPIC,
@@ -153,7 +153,7 @@ def _send(conn: Connection, known: Sequence[ActionTransition]) -> None:
 
 def _update(conn: Connection, known: Sequence[ActionTransition]) -> None:
     if known:
-        conn.execute(_UPDATE, {"rows": _json([rows.changed_action(one.action, one.decision) for one in known])})
+        conn.execute(_UPDATE, {"rows": _json([rows.changed_action(item.action, item.decision) for item in known])})
 
 
 def postpone(conn: Connection, action_id: UUID, until: datetime) -> None:
@@ -162,11 +162,11 @@ def postpone(conn: Connection, action_id: UUID, until: datetime) -> None:
 
 
 def _notifications(transitions: Iterable[ActionTransition]) -> list[dict[str, Any]]:
-    return [rows.notification(one.action, effect) for one, effect in _effects(transitions, Send)]
+    return [rows.notification(item.action, effect) for item, effect in _effects(transitions, Send)]
 
 
 def _effects(transitions: Iterable[ActionTransition], kind: type[Kind]) -> Iterator[tuple[ActionTransition, Kind]]:
-    return ((one, effect) for one in transitions for effect in one.decision.effects if isinstance(effect, kind))
+    return ((item, effect) for item in transitions for effect in item.decision.effects if isinstance(effect, kind))
 
 
 def _json(values: Sequence[dict[str, Any]]) -> str:

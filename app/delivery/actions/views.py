@@ -109,7 +109,8 @@ def get_action(conn: Connection, id_: UUID) -> ActionView:
     if row is None:
         raise NotFound("There is no such action.")
     steps = decode(row["steps"])
-    notifications = _notifications(conn, id_, [one for step in steps for one in step.notification_ids])
+    notification_ids = [notification_id for step in steps for notification_id in step.notification_ids]
+    notifications = _notifications(conn, id_, notification_ids)
     return _view(row, [_step(step, notifications.get(step.order, [])) for step in steps])
 
 

@@ -26,7 +26,7 @@ _NOTIFY = text("SELECT pg_notify(:channel, :topic)")
 
 def wake_actions(conn: Connection, ended: Sequence[Ended]) -> None:
     """A follower: makes the actions of the ended notifications due."""
-    ids = {one.action_id for one in ended if one.action_id is not None}
+    ids = {notification.action_id for notification in ended if notification.action_id is not None}
     if ids:
         conn.execute(_WAKE, {"ids": list(ids), "channel": WAKE_CHANNEL, "topic": ACTION_TOPIC})
 

@@ -94,8 +94,8 @@ def _error_code(error: dict[str, Any], details: list[dict[str, Any]]) -> str | N
 
 
 def _token_is_at_fault(error: dict[str, Any], details: list[dict[str, Any]]) -> bool:
-    """INVALID_ARGUMENT means a bad token or a bad payload. A bad token deletes its device, so a payload must not count
-    as one.
+    """INVALID_ARGUMENT means a bad token or a bad payload. A device with a bad token is deleted, so the two must not be
+    confused.
 
     For a payload, Firebase names the field in `BadRequest` details. For an invalid token, it documents an `FcmError`
     without them, and the message that is matched here.

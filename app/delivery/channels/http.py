@@ -21,7 +21,7 @@ from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import Outcome
 
 LONGEST_ANSWER_BYTES = 64 * 1024
-# A body that nobody needs is read if it is not longer than this, so that the connection can be reused.
+# A body that is not needed is still read if it is not longer than this, so that the connection can be reused.
 SHORT_ANSWER_BYTES = 1024
 # The share of the timeout for looking up the name, connecting and TLS.
 _CONNECT_SHARE = 1 / 3

@@ -61,7 +61,7 @@ def _is_public_address(address: Address) -> bool:
     reached = _reached_ipv4(address)
     if reached is not None:
         return _is_public_address(reached)
-    return address.scope_id is None and address in _PUBLIC_V6 and not any(address in one for one in _PRIVATE_V6)
+    return address.scope_id is None and address in _PUBLIC_V6 and not any(address in network for network in _PRIVATE_V6)
 
 
 def _reached_ipv4(address: IPv6Address) -> IPv4Address | None:

@@ -87,5 +87,6 @@ def open_channels(wiring: Wiring) -> Channels:
 
 def channel_modules() -> dict[str, ChannelModule]:
     """The modules of the channels, by file name."""
-    modules = {one.name: import_module(f"{package.__name__}.{one.name}") for one in iter_modules(package.__path__)}
+    names = [module.name for module in iter_modules(package.__path__)]
+    modules = {name: import_module(f"{package.__name__}.{name}") for name in names}
     return {name: cast(ChannelModule, module) for name, module in modules.items() if hasattr(module, "open_channel")}

@@ -112,9 +112,9 @@ def _parameters(given: Any) -> list[dict[str, Any]]:
         filled = [{"type": "text", "text": value} for value in as_list(given)]
     else:
         raise MessageRefused("INVALID_TEMPLATE")
-    if not all(isinstance(one["text"], str | int | float) for one in filled):
+    if not all(isinstance(parameter["text"], str | int | float) for parameter in filled):
         raise MessageRefused("INVALID_TEMPLATE")
-    return [{**one, "text": str(one["text"])} for one in filled]
+    return [{**parameter, "text": str(parameter["text"])} for parameter in filled]
 
 
 def _by_code(code: int | None, answer: Answer, now: datetime) -> Result | None:

@@ -35,6 +35,6 @@ _SETTLE = text(
 
 def settle_challenges(conn: Connection, ended: Sequence[Ended]) -> None:
     """A follower: sets the verify status of the webhooks whose challenge has ended."""
-    ids = [one.id for one in ended if CHALLENGE in one.metadata]
+    ids = [notification.id for notification in ended if CHALLENGE in notification.metadata]
     if ids:
         conn.execute(_SETTLE, {"ids": ids})

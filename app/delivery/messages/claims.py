@@ -254,5 +254,5 @@ _PUT_BACK = text(
 
 def put_back(conn: Connection, claimed: Sequence[Claimed]) -> None:
     """Ends the leases of notifications that this worker has not begun to send, so that others can claim them now."""
-    rows = [{"id": str(one.id), "attempt": one.attempt} for one in claimed]
+    rows = [{"id": str(item.id), "attempt": item.attempt} for item in claimed]
     conn.execute(_PUT_BACK, {"rows": json.dumps(rows), "channel": WAKE_CHANNEL})

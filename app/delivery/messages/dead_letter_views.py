@@ -24,7 +24,7 @@ class DeadLetterCriteria:
 
     @property
     def values(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 EVERY = DeadLetterCriteria()

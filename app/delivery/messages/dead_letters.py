@@ -70,8 +70,8 @@ def write(conn: Connection, new: Sequence[NewDeadLetter]) -> set[UUID]:
     """Writes the dead letters that do not exist yet, and an event about each; returns their ids."""
     if not new:
         return set()
-    rows = conn.execute(_WRITE, {"rows": json.dumps([_row(one) for one in new])}).all()
-    contexts = {one.id: one.context for one in new}
+    rows = conn.execute(_WRITE, {"rows": json.dumps([_row(dead_letter) for dead_letter in new])}).all()
+    contexts = {dead_letter.id: dead_letter.context for dead_letter in new}
     put(conn, [dead_letter_event(row, row.context or contexts[row.id]) for row in rows])
     return {row.id for row in rows}
 

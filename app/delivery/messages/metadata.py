@@ -35,4 +35,4 @@ def check_metadata(metadata: dict[str, Any]) -> str | None:
 def _is_text_to_text(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    return all(isinstance(one, str) for one in cast("dict[str, Any]", value).values())
+    return all(isinstance(member, str) for member in cast("dict[str, Any]", value).values())

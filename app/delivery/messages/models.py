@@ -64,8 +64,8 @@ notifications = Table(
     Index("notifications_failed_idx", "status", "id", postgresql_where=text(FAILED)),
     Index("notifications_recipient_idx", "recipient_user_id", "id"),
     Index("notifications_task_idx", "task_id", postgresql_where=text("task_id IS NOT NULL")),
-    # Every row is updated at least twice. By default, vacuum runs when a fifth of the rows is dead. Until then the index
-    # of the queue would bloat.
+    # Every row is updated at least twice. By default, vacuum runs when a fifth of the rows is dead, and by then the
+    # index of the queue would be bloated.
     postgresql_with={"autovacuum_vacuum_scale_factor": "0.01", "autovacuum_vacuum_threshold": "1000"},
 )
 

@@ -118,7 +118,7 @@ def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Foll
     for report in reports:
         check_transition(NotificationStatus.SENDING, report.verdict.status)
     verdicts = [_verdict_row(report) for report in reports]
-    tries = [_try_row(report, one) for report in reports for one in report.tries]
+    tries = [_try_row(report, try_) for report in reports for try_ in report.tries]
     rows = conn.execute(_RECORD, {"rows": json.dumps(verdicts), "tries": json.dumps(tries)}).all()
     _remove_unreachable(conn, reports)
     retryable = {report.claimed.id for report in reports if report.verdict.retryable}
@@ -144,23 +144,23 @@ def fits_one_statement(report: Report) -> bool:
     claimed = report.claimed
     if claimed.action_id is not None or CHALLENGE in claimed.notification.metadata:
         return False
-    gone = any(one.result.outcome is Outcome.RECIPIENT_GONE or one.result.disables for one in report.tries)
+    gone = any(try_.result.outcome is Outcome.RECIPIENT_GONE or try_.result.disables for try_ in report.tries)
     return report.verdict.status is not NotificationStatus.DEAD and not gone
 
 
 def _remove_unreachable(conn: Connection, reports: Sequence[Report]) -> None:
-    tries = [(report.claimed, one) for report in reports for one in report.tries]
+    tries = [(report.claimed, try_) for report in reports for try_ in report.tries]
     gone = [
-        {"device_id": one.device.device_id, "token": one.device.token}
-        for _, one in tries
-        if one.device is not None and one.result.outcome is Outcome.RECIPIENT_GONE
+        {"device_id": try_.device.device_id, "token": try_.device.token}
+        for _, try_ in tries
+        if try_.device is not None and try_.result.outcome is Outcome.RECIPIENT_GONE
     ]
     if gone:
         conn.execute(_FORGET_DEVICES, {"rows": json.dumps(gone)})
     off = [
         claimed.recipient_channel.channel_id
-        for claimed, one in tries
-        if claimed.recipient_channel is not None and one.result.disables
+        for claimed, try_ in tries
+        if claimed.recipient_channel is not None and try_.result.disables
     ]
     if off:
         conn.execute(_SWITCH_OFF, {"ids": off})
@@ -190,14 +190,14 @@ def _verdict_row(report: Report) -> dict[str, Any]:
     }
 
 
-def _try_row(report: Report, one: Try) -> dict[str, Any]:
-    provider_message_id = one.result.provider_message_id
+def _try_row(report: Report, try_: Try) -> dict[str, Any]:
+    provider_message_id = try_.result.provider_message_id
     return {
         "notification_id": str(report.claimed.id),
         "attempt": report.claimed.attempt,
-        "device_id": one.device.device_id if one.device else None,
-        "outcome": one.result.outcome,
-        "error_code": one.result.error_code,
+        "device_id": try_.device.device_id if try_.device else None,
+        "outcome": try_.result.outcome,
+        "error_code": try_.result.error_code,
         # If PostgreSQL refused this text, nothing would be recorded, and the notification would be sent again.
         "provider_message_id": provider_message_id and made_storable(provider_message_id),
     }

@@ -33,7 +33,7 @@ def _retire_parts(conn: Connection, plan: TableRow) -> None:
 PLANS = EditableTable[DeliveryRules](action_plans, "action plan", after_retire=(_retire_parts,))
 
 
-# Steps: a transaction that changes a step locks the plan, so that no other transaction counts or moves steps meanwhile.
+# Steps: a transaction that changes a step locks the plan first, so that it can count and move steps safely.
 
 
 def _check_step(conn: Connection, values: Values, _current: TableRow | None, rules: DeliveryRules) -> None:

@@ -151,9 +151,9 @@ class ChannelWorker:
     def _queue(self, taken: list[Claimed]) -> None:
         with self._room:
             self._held += len(taken)
-        for number, one in enumerate(taken):
+        for number, claimed in enumerate(taken):
             try:
-                self._buffer.put(one)
+                self._buffer.put(claimed)
             except BufferClosed:
                 self._put_back(taken[number:])
                 break

@@ -23,7 +23,7 @@ from app.redis_store.breakers import Breakers, MemoryBreakers
 
 log = structlog.get_logger(__name__)
 
-# The phases of draining: finish what is being sent, then stop inside batches, then record the last results.
+# The time limits of the phases of draining: finish the batches, then stop inside batches, then record the last results.
 DRAIN_S = 30.0
 ABORT_S = 10.0
 RECORD_S = 3.0

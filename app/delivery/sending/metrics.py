@@ -62,27 +62,27 @@ class DeliveryMetrics:
     def observe_handler(self, handler: str, took_s: float, reports: Sequence[Report]) -> None:
         self._handler_s.labels(handler).observe(took_s)
         for report in reports:
-            for one in report.tries:
-                if one.result.outcome != S.SENT:
-                    self._handler_errors.labels(handler, one.result.outcome).inc()
+            for try_ in report.tries:
+                if try_.result.outcome != S.SENT:
+                    self._handler_errors.labels(handler, try_.result.outcome).inc()
 
     def count_handler_error(self, handler: str) -> None:
         self._handler_errors.labels(handler, "EXCEPTION").inc()
 
     def count_recorded(self, recorded: Iterable[Recorded]) -> None:
-        for one in recorded:
-            type_, code = one.notification_type, one.error_code or "NONE"
+        for item in recorded:
+            type_, code = item.notification_type, item.error_code or "NONE"
             self._consumed.labels(type_).inc()
-            if one.status is S.SENT:
+            if item.status is S.SENT:
                 self._sent.labels(type_).inc()
-                self._latency.labels(type_).observe(one.latency_s)
-            elif one.status is S.DEAD:
+                self._latency.labels(type_).observe(item.latency_s)
+            elif item.status is S.DEAD:
                 self._dead.labels(type_, code).inc()
-                if one.priority in CRITICAL:
+                if item.priority in CRITICAL:
                     self._critical_dead.labels(type_).inc()
-            elif one.status is S.RETRYING:
+            elif item.status is S.RETRYING:
                 self._retried.labels(type_, code).inc()
-            elif one.status is S.EXPIRED:
+            elif item.status is S.EXPIRED:
                 self.count_expired(type_, 1)
 
     def count_expired(self, type_: NotificationType, number: int) -> None:

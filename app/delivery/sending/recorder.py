@@ -96,25 +96,25 @@ class Recorder:
                 self._write_all(batches)
 
     def _write_all(self, batches: list[_Batch]) -> None:
-        self._write_with_retries([report for one in batches for report in one.reports])
-        for one in batches:
-            one.on_recorded(len(one.reports))
+        self._write_with_retries([report for batch in batches for report in batch.reports])
+        for batch in batches:
+            batch.on_recorded(len(batch.reports))
         with self._written:
             self._unwritten -= len(batches)
             self._written.notify_all()
 
     def _gather(self) -> tuple[list[_Batch], bool]:
         batches: list[_Batch] = []
-        one = self._inbox.get()
+        batch = self._inbox.get()
         until = time.monotonic() + self._group_s
         size = 0
-        while one is not None:
-            batches.append(one)
-            size += len(one.reports)
+        while batch is not None:
+            batches.append(batch)
+            size += len(batch.reports)
             if size >= GROUP_SIZE:
                 return batches, True
             try:
-                one = self._inbox.get(timeout=max(until - time.monotonic(), 0))
+                batch = self._inbox.get(timeout=max(until - time.monotonic(), 0))
             except queue.Empty:
                 return batches, True
         return batches, False

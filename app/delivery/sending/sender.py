@@ -67,18 +67,18 @@ class Sender:
 
     def send(self, claimed: Sequence[Claimed]) -> list[Report]:
         """One report for each notification, in the same order."""
-        attempts = [_Attempt(one) for one in claimed]
+        attempts = [_Attempt(item) for item in claimed]
         sendings = [
-            _Sending(one, OutgoingMessage(one.claimed.notification, device, one.claimed.recipient_channel))
-            for one in attempts
-            for device in self._destinations(one.claimed)
+            _Sending(attempt, OutgoingMessage(attempt.claimed.notification, device, attempt.claimed.recipient_channel))
+            for attempt in attempts
+            for device in self._destinations(attempt.claimed)
         ]
         size = self._channel.batch_size
         for start in range(0, len(sendings), size):
             now = self._clock.now()
-            batch = [one for one in sendings[start : start + size] if self._may_begin(one.attempt.claimed, now)]
-            self._send_behind_breakers(batch)
-        return [Report(one.claimed, self._verdict(one), one.tries) for one in attempts]
+            batch = sendings[start : start + size]
+            self._send_behind_breakers([item for item in batch if self._may_begin(item.attempt.claimed, now)])
+        return [Report(attempt.claimed, self._verdict(attempt), attempt.tries) for attempt in attempts]
 
     def _destinations(self, claimed: Claimed) -> list[Device | None]:
         if claimed.is_retired:
@@ -95,29 +95,30 @@ class Sender:
     def _send_behind_breakers(self, sendings: list[_Sending]) -> None:
         """Sends the messages that the breakers permit. Each provider has its own breaker."""
         by_provider: dict[str, list[_Sending]] = {}
-        for one in sendings:
-            by_provider.setdefault(self._channel.provider(one.message), []).append(one)
+        for sending in sendings:
+            by_provider.setdefault(self._channel.provider(sending.message), []).append(sending)
         permits = {name: self._gate.ask(name, self._channel.longest_s) for name in by_provider}
-        self._hand_to_channel([one for name, some in by_provider.items() for one in _permitted(some, permits[name])])
+        self._hand_to_channel([item for name, some in by_provider.items() for item in _permitted(some, permits[name])])
         for name, permit in permits.items():
             if permit.passage is not Passage.WAIT:
                 self._tell_breaker(name, permit, by_provider[name])
 
     def _tell_breaker(self, name: str, permit: Permit, sendings: list[_Sending]) -> None:
-        results = [one.result for one in sendings if one.result is not None]
+        results = [sending.result for sending in sendings if sending.result is not None]
         if permit.passage is Passage.PROBE:
             # An invalid message may be refused before the provider is asked, so its result proves nothing.
-            results = [one for one in results if one.outcome is Outcome.SENT or one.counts_against_provider]
-        failures = sum(one.counts_against_provider for one in results)
+            results = [item for item in results if item.outcome is Outcome.SENT or item.counts_against_provider]
+        failures = sum(result.counts_against_provider for result in results)
         self._gate.tell(name, permit, calls=len(results), failures=failures)
 
     def _hand_to_channel(self, sendings: list[_Sending]) -> None:
         if not sendings:
             return
-        for one, result in zip(sendings, self._results([one.message for one in sendings]), strict=True):
-            one.result = result
+        results = self._results([sending.message for sending in sendings])
+        for sending, result in zip(sendings, results, strict=True):
+            sending.result = result
             if result is not None:
-                one.attempt.tries.append(Try(one.message.device, result))
+                sending.attempt.tries.append(Try(sending.message.device, result))
 
     def _results(self, messages: list[OutgoingMessage]) -> Sequence[Result | None]:
         try:
@@ -144,8 +145,8 @@ def _permitted(sendings: list[_Sending], permit: Permit) -> list[_Sending]:
     if permit == GO:
         return sendings
     permitted = sendings[:1] if permit.passage is Passage.PROBE else []
-    for one in sendings[len(permitted) :]:
-        one.attempt.wait_s = permit.wait_s or STORE_PAUSE_S
+    for sending in sendings[len(permitted) :]:
+        sending.attempt.wait_s = permit.wait_s or STORE_PAUSE_S
     return permitted
 
 
@@ -156,27 +157,27 @@ def _has_arrived(claimed: Claimed) -> bool:
 def judge(policy: RetryPolicy, claimed: Claimed, tries: Sequence[Try], wanted: int, now: datetime, rng: Rng) -> Verdict:
     """`wanted` is the number of addresses to try. The notification is SENT if at least one address took it and no other
     address has to be tried again."""
-    results = [one.result for one in tries]
-    arrived = _has_arrived(claimed) or any(one.outcome is Outcome.SENT for one in results)
-    again = [one for one in results if one.outcome in RETRYABLE]
-    if again:
-        return _after_failure(policy, claimed, again, arrived, now, rng)
+    results = [try_.result for try_ in tries]
+    arrived = _has_arrived(claimed) or any(result.outcome is Outcome.SENT for result in results)
+    retryable = [result for result in results if result.outcome in RETRYABLE]
+    if retryable:
+        return _after_failure(policy, claimed, retryable, arrived, now, rng)
     if len(results) < wanted:
         return _after_pause(claimed, arrived, now)
     if arrived:
         return Verdict(S.SENT)
-    refused = next((one.error_code or one.outcome.value for one in results), None)
+    refused = next((result.error_code or result.outcome.value for result in results), None)
     no_address = RECIPIENT_RETIRED if claimed.is_retired else NO_DEVICE
     return Verdict(S.DEAD, error_code=refused or no_address, failed=bool(results))
 
 
 def _after_failure(
-    policy: RetryPolicy, claimed: Claimed, again: list[Result], arrived: bool, now: datetime, rng: Rng
+    policy: RetryPolicy, claimed: Claimed, failed: list[Result], arrived: bool, now: datetime, rng: Rng
 ) -> Verdict:
     attempt, expires_at = claimed.failures + 1, claimed.notification.expires_at
-    decisions = [decide_retry(policy, one, attempt, now, rng, expires_at) for one in again]
+    decisions = [decide_retry(policy, result, attempt, now, rng, expires_at) for result in failed]
     retries = [decision.at for decision in decisions if isinstance(decision, RetryAt)]
-    code = again[0].error_code
+    code = failed[0].error_code
     if retries:
         # All addresses are tried again together, at the latest of the times.
         return Verdict(S.RETRYING, due_at=max(retries), error_code=code, failed=True)
