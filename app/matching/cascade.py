@@ -83,17 +83,17 @@ def settle(
     locked = store.lock_tasks(task_ids, skip_locked=skip_locked)
     unknown = store.unknown_tasks(set(task_ids) - {task.id for task in locked})
     expired, live = store.expire_offers([task.id for task in locked]) if locked else ([], {})
-    seekers = [task for task in locked if task.status is TaskStatus.PENDING and task.id not in live]
+    searching = [task for task in locked if task.status is TaskStatus.PENDING and task.id not in live]
     others = [task for task in locked if task.status is not TaskStatus.PENDING or task.id in live]
     return combined(
         *(FollowUp(no_offer_keys(task_id)) for task_id in unknown),
-        _expiry(expired),
+        _expiry_follow_up(expired),
         *[_settle_without_search(store, task, live.get(task.id, ()), lists, rules) for task in others],
-        _seek(store, by_age(seekers), lists, rules, skip_locked) if seekers else FollowUp(),
+        _search_next(store, by_age(searching), lists, rules, skip_locked) if searching else FollowUp(),
     )
 
 
-def _expiry(expired: Sequence[Expired]) -> FollowUp:
+def _expiry_follow_up(expired: Sequence[Expired]) -> FollowUp:
     late_s = tuple(item.late_s for item in expired)
     return FollowUp(freed=frozenset(item.student_id for item in expired), figures=Figures(late_s))
 
@@ -109,7 +109,7 @@ def _settle_without_search(
 
 
 def _asking_keys(task: Task, live: Sequence[Offer], lists: Lists) -> TaskKeys:
-    """Redis holds one student for each task: the one whose deadline comes first."""
+    """The keys of a task with a live offer. Redis holds one student for each task, the one with the first deadline."""
     first = live[0]
     change, ids = ListChange.KEEP, list[int]()
     if lists.are_new:
@@ -131,14 +131,16 @@ def _report_overdue(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
     return FollowUp(no_offer_keys(task.id, version, next_step_at))
 
 
-def _seek(store: Store, seekers: Sequence[Task], lists: Lists, rules: MatchingRules, skip_locked: bool) -> FollowUp:
-    searches, facts = _choose(store, [task for task in seekers if task.search_until > task.read_at], lists, rules)
+def _search_next(
+    store: Store, searching: Sequence[Task], lists: Lists, rules: MatchingRules, skip_locked: bool
+) -> FollowUp:
+    searches, facts = _choose(store, [task for task in searching if task.search_until > task.read_at], lists, rules)
     picks = [search.pick for search in searches if search.pick is not None]
     offered = _offer(store, picks, facts, rules, skip_locked)
     skipped = Counter(store.insert_skips([skip for search in searches for skip in search.skips]))
     continued = [_continue(search, offered) for search in searches if search.goes_on]
     versions = store.save_progress([item.progress(skipped[item.search.task.id]) for item in continued])
-    ended = _end(store, [task for task in seekers if task.id not in versions])
+    ended = _end_searches(store, [task for task in searching if task.id not in versions])
     made = FollowUp(figures=Figures(offered=len(offered.deadlines)))
     return combined(made, *(item.follow_up(versions[item.search.task.id]) for item in continued), ended)
 
@@ -146,7 +148,7 @@ def _seek(store: Store, seekers: Sequence[Task], lists: Lists, rules: MatchingRu
 def _continue(search: Search, offered: Offered) -> ContinuedSearch:
     task = search.task
     if search.pick is None:
-        assert search.wait_until is not None, "a task with nobody to ask or to wait for has ended"
+        assert search.wait_until is not None, "a search that goes on has a candidate to ask or to wait for"
         return ContinuedSearch(search, min(search.wait_until, task.search_until), waiting=True)
     if search.pick.student_id in offered.locked_elsewhere:
         return ContinuedSearch(search, task.read_at + LOCKED_PAUSE)
@@ -233,7 +235,7 @@ def _offer(store: Store, picks: Sequence[Pick], facts: Facts, rules: MatchingRul
     return Offered(deadlines, wanted - locked.keys())
 
 
-def _end(store: Store, ending: Sequence[Task]) -> FollowUp:
+def _end_searches(store: Store, ending: Sequence[Task]) -> FollowUp:
     if not ending:
         return FollowUp()
     versions = store.end_searches([task.id for task in ending])

@@ -113,26 +113,26 @@ def reject(store: Store, caller: Caller, task_id: UUID, lists: Lists, rules: Mat
 
 
 def start(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> FollowUp:
-    task = _own(store, caller, task_id)
+    task = _accepted_task(store, caller, task_id)
     return FollowUp() if task.status is TaskStatus.STARTED else _start(store, task, rules)
 
 
 def complete(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> FollowUp:
     """A student has to start a task before completing it. A coordinator may complete a task that the student forgot to
     start: it goes through both transitions."""
-    task = _locked(store, task_id) if caller.is_coordinator else _own(store, caller, task_id)
+    task = _lock_task(store, task_id) if caller.is_coordinator else _accepted_task(store, caller, task_id)
     if task.status is TaskStatus.COMPLETED:
         return FollowUp()
     if caller.is_coordinator and task.status is TaskStatus.ASSIGNED:
         _start(store, task, rules)
-        task = _locked(store, task_id)
+        task = _lock_task(store, task_id)
     check_task_transition(task.status, TaskStatus.COMPLETED)
     student_id = _student_of(task)
     store.lock_students([student_id])
     moved = store.move_task(task, TaskStatus.COMPLETED, ended_at=NOW, next_step_at=None)
     store.count_completed(student_id, rules.time_zone)
     notices.to_elder(store, task, NoticeKind.COMPLETED, student_id)
-    return _ended(task, moved, freed=frozenset({student_id}))
+    return _ended_follow_up(task, moved, freed=frozenset({student_id}))
 
 
 def withdraw(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> FollowUp:
@@ -149,11 +149,11 @@ def withdraw(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) 
     return give_back(store, task, rules)
 
 
-# ---- either side, and the coordinator ----
+# ---- the elder, or the coordinator ----
 
 
 def cancel(store: Store, caller: Caller, task_id: UUID) -> FollowUp:
-    task = _locked(store, task_id)
+    task = _lock_task(store, task_id)
     if not caller.is_coordinator and task.elder_id != caller.id:
         raise TaskNotFound
     if task.status is TaskStatus.CANCELLED:
@@ -172,11 +172,11 @@ def end_by_cancel(store: Store, task: Task, *, tell_elder: bool) -> FollowUp:
         freed |= {task.student_id}
     if tell_elder:
         notices.to_elder(store, task, NoticeKind.CANCELLED)
-    return _ended(task, moved, freed)
+    return _ended_follow_up(task, moved, freed)
 
 
 def move_on(store: Store, task_id: UUID, lists: Lists, rules: MatchingRules) -> FollowUp:
-    task = _locked(store, task_id)
+    task = _lock_task(store, task_id)
     if task.status is not TaskStatus.PENDING:
         raise NotAssigned(f"A task that is {task.status} is not asking anybody.")
     freed = take_back_live_offers(store, task, "MOVED_ON")
@@ -184,7 +184,7 @@ def move_on(store: Store, task_id: UUID, lists: Lists, rules: MatchingRules) -> 
 
 
 def release(store: Store, task_id: UUID, rules: MatchingRules) -> FollowUp:
-    task = _locked(store, task_id)
+    task = _lock_task(store, task_id)
     check_task_transition(task.status, TaskStatus.PENDING)
     follow_up = give_back(store, task, rules)
     notices.to_student(store, task, NoticeKind.RELEASED, _student_of(task))
@@ -230,7 +230,7 @@ def _take_back_elsewhere(store: Store, student_id: int, task: Task, locked: Mapp
 # ---- shared by several deeds ----
 
 
-def _locked(store: Store, task_id: UUID) -> Task:
+def _lock_task(store: Store, task_id: UUID) -> Task:
     task = store.lock_task(task_id)
     if task is None:
         raise TaskNotFound
@@ -239,14 +239,14 @@ def _locked(store: Store, task_id: UUID) -> Task:
 
 def _offered(store: Store, caller: Caller, task_id: UUID) -> tuple[Task, Offer]:
     """The task and the caller's offer for it. For a student who was never asked, the task does not exist."""
-    task = _locked(store, task_id)
+    task = _lock_task(store, task_id)
     offer = store.offer_of(task_id, caller.id)
     if offer is None or offer.state is OfferState.SKIPPED:
         raise TaskNotFound
     return task, offer
 
 
-def _own(store: Store, caller: Caller, task_id: UUID) -> Task:
+def _accepted_task(store: Store, caller: Caller, task_id: UUID) -> Task:
     task, offer = _offered(store, caller, task_id)
     if task.student_id != caller.id:
         if offer.state is OfferState.PENDING:
@@ -309,19 +309,19 @@ def give_back(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
 
 def take_back_live_offers(store: Store, task: Task, reason: str) -> frozenset[int]:
     """Returns the students whose offers were taken back."""
-    return _take_back(store, _live(store, task), reason)
+    return _take_back(store, _live_offers(store, task), reason)
 
 
 def take_back_offers_to_others(store: Store, task: Task, student_id: int, reason: str) -> frozenset[int]:
-    others = [offer for offer in _live(store, task) if offer.student_id != student_id]
+    others = [offer for offer in _live_offers(store, task) if offer.student_id != student_id]
     return _take_back(store, others, reason)
 
 
 def take_back_offer_to(store: Store, task: Task, student_id: int, reason: str) -> None:
-    _take_back(store, [offer for offer in _live(store, task) if offer.student_id == student_id], reason)
+    _take_back(store, [offer for offer in _live_offers(store, task) if offer.student_id == student_id], reason)
 
 
-def _live(store: Store, task: Task) -> list[Offer]:
+def _live_offers(store: Store, task: Task) -> list[Offer]:
     return store.live_offers([task.id]).get(task.id, [])
 
 
@@ -332,5 +332,5 @@ def _take_back(store: Store, offers: Sequence[Offer], reason: str) -> frozenset[
     return frozenset(offer.student_id for offer in offers)
 
 
-def _ended(task: Task, moved: Moved, freed: frozenset[int]) -> FollowUp:
+def _ended_follow_up(task: Task, moved: Moved, freed: frozenset[int]) -> FollowUp:
     return FollowUp(no_offer_keys(task.id, moved.updated_at), freed=freed)

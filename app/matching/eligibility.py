@@ -30,7 +30,7 @@ REQUIRED: Mapping[Obstacle, str] = {
 }
 
 AVAILABLE = "s.available"
-"""All of `REQUIRED`, as a generated column, because the index that the search reads has this condition. The column is
+"""All conditions of `REQUIRED` as a generated column, because the index of the search has this condition. The column is
 declared in `users.models`; a test compares the two."""
 
 

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 A = 6_378_137.0  # WGS 84: equatorial radius in metres
-E2 = 0.00669437999014  # and squared eccentricity
+E2 = 0.00669437999014  # WGS 84: squared eccentricity
 E = math.sqrt(E2)
 SHORTEST_MERIDIAN_RADIUS = A * (1 - E2)
 SLACK_M = 0.001  # added to the radius of the search: more than any rounding on the map

@@ -76,7 +76,8 @@ def _first_name_of(store: Store, person_id: int) -> str:
 
 
 def nobody_found(store: Store, tasks: Sequence[Task]) -> None:
-    """The elder's plan has a step for the person on call, who needs the elder's name and phone."""
+    """Notifies the elder and the coordinators. The elder's plan also has a step for the coordinator on call, who needs
+    the elder's name and phone."""
     elders = store.people([task.elder_id for task in tasks]) if tasks else {}
     new: list[NewAction] = []
     for task in tasks:

@@ -126,7 +126,7 @@ class Matching:
         return self.task(caller, task_id) if task_id in follow_up.again else view
 
     def _commit(self, work: Callable[[Store], Result]) -> Result:
-        """Rolls back and tries again when another transaction changed what `work` had read before its locks."""
+        """Rolls back and tries again if another transaction changed rows that `work` had read before it locked them."""
         for left in reversed(range(TRIES)):
             try:
                 with self.stores.transaction() as store:

@@ -27,5 +27,5 @@ class NoticeKind(StrEnum):
 
 
 def first_name(name: str) -> str:
-    """The first word of a name; "Ayşe Nur Yılmaz" is greeted as Ayşe."""
+    """The first word of a name: "Ayşe" for "Ayşe Nur Yılmaz"."""
     return name.split()[0] if name.split() else name

@@ -73,7 +73,7 @@ def _templates(document: str) -> Templates:
 
 
 def templates(conn: Connection, actions: Iterable[Action]) -> Templates:
-    """The templates of steps that may still send something."""
+    """The templates of the steps that may still write notifications."""
     all_steps = [step for action in actions for step in action.run.steps]
     steps = [step for step in all_steps if step.state is StepState.WAITING or step.has_next]
     return read_templates(conn, {step.template_key for step in steps if step.template_key is not None})

@@ -52,19 +52,19 @@ _LATE = """
      OR coalesce(a.expires_at <= statement_timestamp(), false)
      OR coalesce(a.status = 'CANCELLED', false))
 """
-_WORTH_A_REDRIVE = f"""
+_IS_REDRIVABLE = f"""
     (NOT {_LATE} AND CASE WHEN n.id IS NULL THEN a.id IS NOT NULL ELSE {sql_in("n.status", REDRIVABLE)} END)
 """
-_NEXT = text(
+_FIND_NEXT = text(
     f"""
-    SELECT d.id FROM {_JOINED} WHERE {_OPEN} AND {MATCHES} AND {_WORTH_A_REDRIVE}
+    SELECT d.id FROM {_JOINED} WHERE {_OPEN} AND {MATCHES} AND {_IS_REDRIVABLE}
      ORDER BY d.id LIMIT :limit
     """
 )
-_LEFT = text(
+_COUNT_REMAINING = text(
     f"""
-    SELECT count(*) FILTER (WHERE {_WORTH_A_REDRIVE}) AS remaining,
-           count(*) FILTER (WHERE NOT {_WORTH_A_REDRIVE}) AS skipped
+    SELECT count(*) FILTER (WHERE {_IS_REDRIVABLE}) AS remaining,
+           count(*) FILTER (WHERE NOT {_IS_REDRIVABLE}) AS skipped
       FROM {_JOINED} WHERE {_OPEN} AND {MATCHES}
     """
 )
@@ -98,7 +98,7 @@ _READ = text(
       FROM {_JOINED} WHERE d.id = ANY(:ids) ORDER BY d.id
     """
 )
-_TRY_ANEW = text(
+_SEND_AGAIN = text(
     f"""
     UPDATE notifications
        SET status = 'ACCEPTED', due_at = clock_timestamp(), finished_at = NULL, error_code = NULL,
@@ -123,9 +123,9 @@ def redrive_dead_letters(
 ) -> Redriven:
     """Redrives the oldest first, at most `limit`. To redrive all, the caller repeats this while some remain."""
     values = which.values | {"max_age_s": max_age_s}
-    ids = conn.execute(_NEXT, values | {"limit": limit}).scalars().all()
+    ids = conn.execute(_FIND_NEXT, values | {"limit": limit}).scalars().all()
     refusals = _redrive(conn, ids, by, max_age_s)
-    left = conn.execute(_LEFT, values).one()
+    left = conn.execute(_COUNT_REMAINING, values).one()
     return Redriven(sum(refusal is None for refusal in refusals.values()), left.skipped, left.remaining)
 
 
@@ -138,7 +138,7 @@ def _redrive(conn: Connection, ids: Sequence[UUID], by: int | None, max_age_s: f
     rows = conn.execute(_READ, {"ids": ids, "max_age_s": max_age_s}).all()
     refusals = {row.id: _refusal(row) for row in rows}
     chosen = [row for row in rows if refusals[row.id] is None]
-    conn.execute(_TRY_ANEW, {"ids": [row.notification_id for row in chosen if row.notification_id is not None]})
+    conn.execute(_SEND_AGAIN, {"ids": [row.notification_id for row in chosen if row.notification_id is not None]})
     for row in chosen:
         if row.action_id is not None and row.step_order is not None:
             refusals[row.id] = _reopen(conn, row, by)

@@ -46,7 +46,7 @@ class StepRun:
     tried: int = 0
     """The number of targets that were tried or passed over."""
     asked_at: datetime | None = None
-    """When the newest notification of the step was written."""
+    """The time at which the newest notification of the step was written."""
     error_code: str | None = None
 
     @property
@@ -79,7 +79,7 @@ class Run:
         return self.expires_at is not None and self.expires_at <= now
 
 
-# What was read
+# Data that was read
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from email.policy import SMTP, SMTPUTF8
 from app.delivery.messages.values import Notification
 from app.settings.mail_server import MailSender
 
-# Control characters, surrogates, and the line breaks of Unicode.
+# Unicode categories: control characters, surrogates, and line and paragraph separators.
 _NOT_IN_A_HEADER = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,64}[\x21-\x7e])?")
 # This many bytes become an encoded word of 75 characters, the longest that is allowed.

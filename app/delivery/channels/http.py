@@ -115,7 +115,7 @@ class HttpClient:
         try:
             target = parse_url(url)
             pool = self._pools.pool_for(target)
-            fields = _fields(headers, auth or _basic_of(url))
+            fields = _header_fields(headers, auth or _basic_of(url))
         except ValueError:
             return _INVALID_REQUEST
         progress = _Progress()
@@ -142,7 +142,7 @@ class HttpClient:
 
 # The URL or a header is invalid.
 _INVALID_REQUEST = Result(Outcome.PERMANENT, "INVALID_ADDRESS")
-# Nothing was sent if no connection was made. If one broke, the provider may have taken the message.
+# No connection was made, so nothing was sent. After a connection has broken, the provider may have taken the message.
 _UNREACHABLE = Result(Outcome.TRANSIENT, "UNREACHABLE")
 
 
@@ -150,7 +150,7 @@ def _unknown(error: Exception) -> Result:
     return Result(Outcome.UNKNOWN, "TIMEOUT" if isinstance(error, httpcore.TimeoutException) else "CONNECTION_LOST")
 
 
-def _fields(headers: Mapping[str, str], auth: str | None) -> list[tuple[bytes, bytes]]:
+def _header_fields(headers: Mapping[str, str], auth: str | None) -> list[tuple[bytes, bytes]]:
     """If headers differ only in case, the last one counts."""
     chosen = [*_OUR_HEADERS.items(), *headers.items(), *([("Authorization", auth)] if auth else [])]
     return [*{name.lower(): (name.encode("ascii"), value.encode("latin-1")) for name, value in chosen}.values()]

@@ -1,4 +1,4 @@
-"""The tables of channels that write to our own database: messages in the app, the audit trail, recorded messages."""
+"""The tables of the channels `in_app`, `audit` and `recording`, which write to our own database."""
 
 from sqlalchemy import BigInteger, Column, DateTime, ForeignKey, Identity, Index, LargeBinary, Table, Text, Uuid, func
 from sqlalchemy.dialects.postgresql import JSON, JSONB

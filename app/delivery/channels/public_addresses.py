@@ -65,7 +65,7 @@ def _is_public_address(address: Address) -> bool:
 
 
 def _reached_ipv4(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that a connection to this address reaches."""
+    """The IPv4 address that a connection to this IPv6 address reaches; None if there is none."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address.ipv4_mapped

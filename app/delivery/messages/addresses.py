@@ -35,7 +35,7 @@ _PHONE = re.compile(r"\+[1-9][0-9]{7,14}")
 _USER = re.compile(r"(?:user:)?([0-9]{1,19})")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 # These characters stay in a URL as they are; all others are percent-encoded.
-_OF_A_URL = "%/:=&?~+!$,;'()*[]@"
+_UNQUOTED = "%/:=&?~+!$,;'()*[]@"
 
 
 class InvalidAddress(ValueError):
@@ -119,7 +119,7 @@ def _url(text: str) -> str:
         raise InvalidAddress("must not hold a fragment (#…)")
     if port == 0 or parts.netloc.endswith(":"):
         raise InvalidAddress("has a port that cannot be")
-    url = _put_together(parts, _host(parts), port)
+    url = _join_url(parts, _host(parts), port)
     if len(url) > LONGEST_URL:
         raise InvalidAddress(f"is longer than {LONGEST_URL} characters")
     return url
@@ -138,10 +138,10 @@ def _host(parts: SplitResult) -> str:
     return str(address) if address else _domain(host)
 
 
-def _put_together(parts: SplitResult, host: str, port: int | None) -> str:
+def _join_url(parts: SplitResult, host: str, port: int | None) -> str:
     location = host if port is None else f"{host}:{port}"
-    query = f"?{quote(parts.query, _OF_A_URL)}" if parts.query else ""
-    return f"{parts.scheme}://{location}{quote(parts.path, _OF_A_URL) or '/'}{query}"
+    query = f"?{quote(parts.query, _UNQUOTED)}" if parts.query else ""
+    return f"{parts.scheme}://{location}{quote(parts.path, _UNQUOTED) or '/'}{query}"
 
 
 def _user(text: str) -> str:

@@ -25,14 +25,14 @@ def check_metadata(metadata: dict[str, Any]) -> str | None:
         return _PROBLEMS[flaw]
     if len(json.dumps(metadata, ensure_ascii=False).encode()) > LARGEST_BYTES:
         return f"is larger than {LARGEST_BYTES} bytes"
-    if not _is_text_to_text(metadata.get("data", {})):
+    if not _is_object_of_strings(metadata.get("data", {})):
         return "has `data` that is not an object of strings, which is all that an app can be given"
     if metadata.get("addressKind", AddressKind.TOKEN) not in list(AddressKind):
         return f"has an `addressKind` that is not one of {', '.join(AddressKind)}"
     return None
 
 
-def _is_text_to_text(value: Any) -> bool:
+def _is_object_of_strings(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     return all(isinstance(member, str) for member in cast("dict[str, Any]", value).values())

@@ -90,14 +90,14 @@ def _attempts(conn: Connection, id_: UUID) -> list[AttemptView]:
     ]
 
 
-SHOWN_OF_A_TOKEN = 4
+SHOWN_TOKEN_CHARACTERS = 4
 
 
 def shown_recipient(notification_type: str, recipient: str, user_id: int | None) -> str:
     """Anybody who has the token of a phone can send to it, so only the end of the token is shown."""
     if notification_type != NotificationType.PUSH or user_id is not None:
         return recipient
-    return "…" + recipient[SHOWN_OF_A_TOKEN:][-SHOWN_OF_A_TOKEN:]
+    return "…" + recipient[SHOWN_TOKEN_CHARACTERS:][-SHOWN_TOKEN_CHARACTERS:]
 
 
 HIDDEN = "••••••"

@@ -46,7 +46,7 @@ class _Sending:
     attempt: _Attempt
     message: OutgoingMessage
     result: Result | None = None
-    """None until it has been tried."""
+    """None until the message has been tried."""
 
 
 class Sender:

@@ -91,7 +91,7 @@ def _fill(source: str, variables: Mapping[str, Any]) -> str:
     except TemplateInvalid:
         raise RenderFailed("The template cannot be read.") from None
     except UndefinedError:
-        raise RenderFailed(_what_is_missing(source, variables)) from None
+        raise RenderFailed(_missing_variables(source, variables)) from None
     except Exception as error:
         # The text of the error may quote the value of a variable, so only the name of its class is shown.
         raise RenderFailed(f"The template cannot be filled with what was given ({type(error).__name__}).") from None
@@ -118,7 +118,7 @@ def _storable(written: str) -> str:
     return written
 
 
-def _what_is_missing(source: str, variables: Mapping[str, Any]) -> str:
+def _missing_variables(source: str, variables: Mapping[str, Any]) -> str:
     missing = sorted(meta.find_undeclared_variables(_environment.parse(source)) - variables.keys())
     return (
         f"Not given: {', '.join(missing)}." if missing else "Something the template asks for is not in what was given."
@@ -178,20 +178,20 @@ def _counted(context: Context, values: Iterable[Any], parts: int) -> Iterator[An
         yield value
 
 
-def _weighed(work: Callable[..., Any]) -> Callable[..., Any]:
+def _charged(work: Callable[..., Any]) -> Callable[..., Any]:
     """Charges a filter for the size of its input."""
     takes_environment = getattr(work, "jinja_pass_arg", None) is not None
 
     @pass_context
-    def weigh(context: Context, value: Any, *args: Any, **kwargs: Any) -> Any:
+    def charge(context: Context, value: Any, *args: Any, **kwargs: Any) -> Any:
         context[_BUDGET].spend(1 + _length(value))
         return work(_environment, value, *args, **kwargs) if takes_environment else work(value, *args, **kwargs)
 
-    return weigh
+    return charge
 
 
 def _length(value: Any) -> int:
-    # A character costs less than an item.
+    # A character costs a tenth of an item.
     if isinstance(value, str):
         return len(value) // 10
     return len(cast("Sized", value)) if isinstance(value, list | dict | tuple) else 0
@@ -250,8 +250,8 @@ _TESTS = (
     "lt", "<", "mapping", "ne", "!=", "none", "number", "sequence", "string", "true", "undefined",
 )  # fmt: skip
 
-_filters: dict[str, Any] = {name: _weighed(FILTERS[name]) for name in _FILTERS}
-_filters |= {"join": _weighed(_joined), "round": _weighed(_rounded), _COUNTED: _counted}
+_filters: dict[str, Any] = {name: _charged(FILTERS[name]) for name in _FILTERS}
+_filters |= {"join": _charged(_joined), "round": _charged(_rounded), _COUNTED: _counted}
 
 # No constant folding: it would run at compile time, outside the work budget.
 _environment = _Environment(undefined=StrictUndefined, autoescape=False, finalize=_writable, optimized=False)

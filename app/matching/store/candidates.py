@@ -32,7 +32,7 @@ STATEMENT = f"""
 SELECT short.completed, short.distance_m, short.id, {BUSY_UNTIL}, short.eligible, short.on_the_rim
 FROM (
     SELECT id, completed, distance_m, count(*) OVER () AS eligible,
-           bool_or(distance_m > %(surely_m)s) OVER () AS on_the_rim
+           bool_or(distance_m > %(inner_m)s) OVER () AS on_the_rim
     FROM (SELECT s.id, {COMPLETED} AS completed, {{distance}} AS distance_m
           FROM students s
           WHERE {AVAILABLE} AND {{within}} AND {never_asked_by_one_task("%(task_id)s")}
@@ -83,12 +83,12 @@ class CandidateStatements(Connected):
         doubt_m = circle.doubt_m
         values |= {"x": circle.x, "y": circle.y, "outer": circle.outer}
         values |= {"stretch": stretch, "stretch_northwards": northwards}
-        rim = {"surely_m": circle.radius_m - doubt_m, "at_most_m": circle.radius_m + doubt_m}
+        rim = {"inner_m": circle.radius_m - doubt_m, "at_most_m": circle.radius_m + doubt_m}
         rows = self._fetch(ON_THE_MAP, values | rim)
         return self._measured(MEASURED, circle, values) if _in_doubt(rows, doubt_m) else rows
 
     def _measured(self, statement: str, circle: SearchCircle, values: dict[str, Any]) -> list[Row]:
-        return self._fetch(statement, values | {"surely_m": circle.radius_m, "at_most_m": circle.radius_m})
+        return self._fetch(statement, values | {"inner_m": circle.radius_m, "at_most_m": circle.radius_m})
 
     def _fetch(self, statement: str, values: dict[str, Any]) -> list[Row]:
         """Uses the driver directly: the query takes half a millisecond, and SQLAlchemy would be a quarter of that."""

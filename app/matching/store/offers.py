@@ -1,4 +1,4 @@
-"""Statements on offers: who was asked, who is being asked, and who was skipped."""
+"""Statements on offers."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta

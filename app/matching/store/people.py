@@ -1,4 +1,4 @@
-"""Statements on people of any role."""
+"""Statements on users of all roles."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -17,10 +17,10 @@ WITH staff AS (
     SELECT id,
            CASE WHEN role = 'ADMIN' THEN 3
                 WHEN institution_id = (SELECT institution_id FROM users WHERE id = :elder_id) THEN 1
-                ELSE 2 END AS circle
+                ELSE 2 END AS tier
     FROM users WHERE role IN ('COORDINATOR', 'ADMIN') AND active
 )
-SELECT id FROM staff WHERE circle = (SELECT min(circle) FROM staff) ORDER BY id
+SELECT id FROM staff WHERE tier = (SELECT min(tier) FROM staff) ORDER BY id
 """)
 
 

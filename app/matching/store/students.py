@@ -93,7 +93,7 @@ class StudentStatements(Connected):
         return moved.one_or_none() is not None
 
     def is_too_far(self, student_id: int, limit_m: float) -> bool:
-        """True if the student is farther than this from the task they are being asked for."""
+        """True if the student is farther than `limit_m` from the task for which they are being asked."""
         statement = f"""
         SELECT {distance_m("t.location")} > :limit_m
         FROM offers o JOIN tasks t ON t.id = o.task_id JOIN students s ON s.id = o.student_id

@@ -26,20 +26,20 @@ LEFT JOIN users student ON student.id = t.student_id
 LEFT JOIN offers live ON live.task_id = t.id AND {answerable("live")}
 """
 
-ASKED_ME = """
+CALLER_WAS_ASKED = """
 EXISTS (SELECT FROM offers mine WHERE mine.task_id = t.id AND mine.student_id = :me AND mine.state <> 'SKIPPED')
 """
 
 
-def _concerns(caller: Caller) -> str:
+def _may_see(caller: Caller) -> str:
     if caller.is_coordinator:
         return "true"
-    return "t.elder_id = :me" if caller.role is Role.ELDER else ASKED_ME
+    return "t.elder_id = :me" if caller.role is Role.ELDER else CALLER_WAS_ASKED
 
 
 class ViewStatements(Connected):
     def task_view(self, caller: Caller, task_id: UUID) -> TaskView:
-        statement = f"{VIEW} WHERE t.id = :id AND {_concerns(caller)}"
+        statement = f"{VIEW} WHERE t.id = :id AND {_may_see(caller)}"
         row = self.conn.execute(text(statement), {"id": task_id, "me": caller.id}).one_or_none()
         if row is None:
             raise TaskNotFound
@@ -47,7 +47,7 @@ class ViewStatements(Connected):
 
     def task_views(self, caller: Caller, status: TaskStatus | None, cursor: str | None, limit: int) -> Page[TaskView]:
         """Newest first: ids sort by time."""
-        conditions = [_concerns(caller)]
+        conditions = [_may_see(caller)]
         if status is not None:
             conditions.append("t.status = :status")
         if cursor is not None:

@@ -77,7 +77,7 @@ STATEMENTS: dict[str, tuple[TextClause, set[S], set[S]]] = {
     "put back": (claims._PUT_BACK, {S.SENDING}, {S.ACCEPTED, S.RETRYING}),
     "record": (outcomes._RECORD, {S.SENDING}, {S.EXPIRED}),
     "withdraw": (transitions._WITHDRAW, {S.ACCEPTED, S.RETRYING}, {S.CANCELLED}),
-    "redrive": (redrive._TRY_ANEW, {S.DEAD}, {S.ACCEPTED}),
+    "redrive": (redrive._SEND_AGAIN, {S.DEAD}, {S.ACCEPTED}),
 }
 _UPDATE = re.compile(r"UPDATE notifications\b(?:\s+n)?\s+SET\s+status\b")
 _CHANGE = re.compile(_UPDATE.pattern + r" = (?P<targets>CASE.*?\bEND\b|'\w+')", re.DOTALL)
