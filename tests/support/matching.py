@@ -278,44 +278,44 @@ BROKEN_PROMISES = {
         SELECT s.id, s.open_task_id, t.id FROM students s
         FULL JOIN (SELECT * FROM tasks WHERE status IN ('ASSIGNED', 'STARTED')) t ON t.student_id = s.id
         WHERE s.open_task_id IS DISTINCT FROM t.id""",
-    "a live offer of a task that searches for nobody": """
+    "a live offer of a task that is not searching": """
         SELECT o.id, t.status FROM offers o JOIN tasks t ON t.id = o.task_id
         WHERE o.state = 'PENDING' AND t.status <> 'PENDING'""",
     "a live offer to a student who cannot take it": """
         SELECT o.id FROM offers o JOIN students s ON s.id = o.student_id
         WHERE o.state = 'PENDING' AND NOT s.available""",
-    "a held task whose student has not accepted": """
+    "an assigned task without an accepted offer": """
         SELECT t.id FROM tasks t LEFT JOIN offers o ON (o.task_id, o.student_id) = (t.id, t.student_id)
         WHERE t.status IN ('ASSIGNED', 'STARTED') AND o.state IS DISTINCT FROM 'ACCEPTED'""",
-    "an accepted offer of a task that somebody else has, or nobody": """
+    "an accepted offer of a task that its student does not have": """
         SELECT o.id, t.status FROM offers o JOIN tasks t ON t.id = o.task_id
         WHERE o.state = 'ACCEPTED' AND t.student_id IS DISTINCT FROM o.student_id""",
-    "counts of asked and skipped that are not those of the offers": """
+    "counts of asked and skipped that differ from the offers": """
         SELECT t.id, t.asked, t.skipped, o.asked, o.skipped FROM tasks t
         CROSS JOIN LATERAL (SELECT count(offered_at) AS asked, count(*) - count(offered_at) AS skipped
                             FROM offers WHERE task_id = t.id) o
         WHERE (t.asked, t.skipped) <> (o.asked, o.skipped)""",
-    "a search without a next step": """
+    "a search without next_step_at": """
         SELECT id FROM tasks WHERE status = 'PENDING' AND next_step_at IS NULL""",
-    "a next step later than the live offer's deadline": """
+    "next_step_at later than the live offer's deadline": """
         SELECT t.id, t.next_step_at, o.deadline FROM tasks t JOIN offers o ON o.task_id = t.id AND o.state = 'PENDING'
         WHERE t.next_step_at > o.deadline""",
-    "a next step of a task that has ended": """
+    "next_step_at of a task that has ended": """
         SELECT id FROM tasks WHERE status NOT IN ('PENDING', 'ASSIGNED', 'STARTED') AND next_step_at IS NOT NULL""",
-    "an end without its time, or the time without the end": """
+    "a task whose status and ended_at disagree": """
         SELECT id FROM tasks
         WHERE (status IN ('COMPLETED', 'TIMED_OUT', 'CANCELLED')) <> (ended_at IS NOT NULL)""",
-    "an offer that is closed without its time, or live with one": """
+    "an offer whose state and closed_at disagree": """
         SELECT id FROM offers WHERE (state = 'PENDING') <> (closed_at IS NULL)""",
-    "an offer nobody was told about": """
+    "an offer without a notification to its student": """
         SELECT o.id FROM offers o
         WHERE o.offered_at IS NOT NULL AND NOT EXISTS (
             SELECT FROM notifications n WHERE n.task_id = o.task_id AND n.recipient_user_id = o.student_id
               AND n.metadata -> 'data' ->> 'type' IN ('OFFER', 'ASSIGNED_TO_YOU'))""",
-    "an offer told about twice": """
+    "an offer with two notifications": """
         SELECT task_id, recipient_user_id FROM notifications WHERE metadata -> 'data' ->> 'type' = 'OFFER'
         GROUP BY task_id, recipient_user_id HAVING count(*) > 1""",
-    "a search that ended without a word to the elder, or with two": """
+    "a search that timed out without exactly one notice to the elder": """
         SELECT t.id FROM tasks t WHERE t.status = 'TIMED_OUT' AND 1 <> (
             SELECT count(DISTINCT coalesce(n.action_id, n.id)) FROM notifications n WHERE n.task_id = t.id
               AND n.recipient_user_id = t.elder_id AND n.metadata -> 'data' ->> 'type' = 'NOBODY_FOUND')""",

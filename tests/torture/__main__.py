@@ -1,4 +1,4 @@
-"""`scripts/torture` starts this in the virtual environment."""
+"""Entry point that `scripts/torture` runs in the virtual environment."""
 
 import argparse
 import secrets
@@ -17,10 +17,10 @@ def main() -> int:
     options = parse(sys.argv[1:])
     interrupts.install()
     configure_logs("ERROR", False)
-    chosen = options.seed if options.seed is not None else secrets.randbelow(10**6)
-    plan = Options(
+    seed = options.seed if options.seed is not None else secrets.randbelow(10**6)
+    run_options = Options(
         options.minutes,
-        chosen,
+        seed,
         apis=options.apis,
         matchers=options.matchers,
         deliveries=options.deliveries,
@@ -29,12 +29,12 @@ def main() -> int:
     )
     began = time.monotonic()
 
-    def tell(line: str) -> None:
+    def log(line: str) -> None:
         print(f"[{time.monotonic() - began:5.0f} s] {line}", file=sys.stderr, flush=True)
 
-    tell(f"seed {chosen}")
+    log(f"seed {seed}")
     with stores() as started:
-        report = Run(started, plan, tell).run()
+        report = Run(started, run_options, log).run()
     print(report.table())
     if options.json is not None:
         report.write(options.json)
@@ -43,14 +43,14 @@ def main() -> int:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/torture")
-    parser.add_argument("--minutes", type=float, default=5.0, help="how long things are broken (default 5)")
-    parser.add_argument("--seed", type=int, help="what is broken when; drawn where it is not given, and printed")
-    parser.add_argument("--apis", type=int, default=2, help="copies of the role api")
-    parser.add_argument("--matchers", type=int, default=3, help="copies of the role matcher")
-    parser.add_argument("--deliveries", type=int, default=2, help="copies of the role delivery")
-    parser.add_argument("--overdue", type=int, default=300, help="offers that fall due while everything is down")
+    parser.add_argument("--minutes", type=float, default=5.0, help="minutes of faults (default 5)")
+    parser.add_argument("--seed", type=int, help="seed of the order of faults; random by default, and printed")
+    parser.add_argument("--apis", type=int, default=2, help="processes of the role api")
+    parser.add_argument("--matchers", type=int, default=3, help="processes of the role matcher")
+    parser.add_argument("--deliveries", type=int, default=2, help="processes of the role delivery")
+    parser.add_argument("--overdue", type=int, default=300, help="how many offers fall due while everything is down")
     parser.add_argument("--quick", action="store_true", help="fewer people and shorter times, for the test suite")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there as well")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the report to FILE, as JSON")
     return parser.parse_args(arguments)
 
 

@@ -1,4 +1,4 @@
-"""Reads PostgreSQL, Redis, the recorded pushes and what people were told, and names whatever broke a promise."""
+"""Looks for broken promises in PostgreSQL, Redis, the recorded pushes and the answers that people received."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -11,17 +11,17 @@ import psycopg
 from app.redis_store import keys
 from app.redis_store.contract import to_ms
 from tests.support.matching import BROKEN_PROMISES
-from tests.torture.ledger import Ledger
+from tests.torture.answers import AnswerLog
+from tests.torture.fault_windows import Window, broken_s
 from tests.torture.rules import AT_REST
-from tests.torture.windows import Window, broken_s
 
 SHOWN = 5
-"""So many of a kind are told one by one."""
+"""How many violations of one kind are listed; the rest are counted."""
 LATE_S = 8.0
-"""The bound on lateness while nothing is broken. Failpoints let a thread that holds a task's row sleep for up to 4 s,
+"""The bound on lateness outside fault windows. A failpoint lets a thread that holds a task's row sleep for up to 4 s,
 and a role that died takes seconds to start on a busy machine."""
 AGREED_AFTER_S = 6.0
-"""Redis has been told of every change that is older than this: `RedisSync` compares after 2 s, every second."""
+"""Every change older than this has reached Redis: `RedisSync` compares rows older than 2 s, every second."""
 
 Conn = psycopg.Connection[Any]
 
@@ -34,26 +34,26 @@ class Violation:
 
 @dataclass(frozen=True)
 class Evidence:
-    ledger: Ledger = field(default_factory=Ledger)
+    answer_log: AnswerLog = field(default_factory=AnswerLog)
     windows: Sequence[Window] = ()
     silent: Sequence[Window] = ()
-    """When a role died, or a thread of it stood still, also at a failpoint between two steps."""
+    """When a process of a role died, or when one of its threads was paused at a failpoint."""
 
 
 def check_always(conn: Conn) -> list[Violation]:
-    """What holds at any moment, where the connection sees one moment only."""
+    """Promises that hold at any moment. The connection must read one snapshot."""
     return _ask(conn, BROKEN_PROMISES)
 
 
 def check_ended(conn: Conn, client: Any) -> list[Violation]:
-    """What holds when everything has come to its end, whenever that was."""
+    """Promises that hold when every task has ended."""
     return [*check_always(conn), *_ask(conn, AT_REST), *check_redis_is_empty(client)]
 
 
 def check_at_rest(conn: Conn, client: Any, evidence: Evidence) -> list[Violation]:
     return [
         *check_ended(conn, client),
-        *check_words(conn, evidence.ledger),
+        *check_answers(conn, evidence.answer_log),
         *check_lateness(conn, evidence.windows),
         *check_sent_once(conn, [*evidence.windows, *evidence.silent]),
     ]
@@ -72,11 +72,11 @@ def some(promise: str, details: Sequence[str]) -> list[Violation]:
     return [*shown, Violation(promise, f"and {left} more")] if left > 0 else shown
 
 
-# ---- what people were told ----
+# ---- answers to people ----
 
-# (task, student) that were answered with 200: what must be true of the offer, or of the task, ever after. A
-# coordinator's hand may make an accepted offer of any other later on.
-KEPT_WORDS = {
+# For each deed that was answered with 200, the offer states or task statuses that are allowed ever after. A
+# coordinator may assign the task to the same student later, which makes any offer ACCEPTED.
+LASTING_DEEDS = {
     "accept": ("state", {"ACCEPTED", "RELEASED"}),
     "reject": ("state", {"REJECTED", "ACCEPTED", "RELEASED"}),
     "withdraw": ("state", {"RELEASED", "ACCEPTED"}),
@@ -86,27 +86,27 @@ KEPT_WORDS = {
 }
 
 
-def check_words(conn: Conn, ledger: Ledger) -> list[Violation]:
+def check_answers(conn: Conn, answer_log: AnswerLog) -> list[Violation]:
     statuses = {str(row[0]): row[1] for row in conn.execute("SELECT id, status FROM tasks")}
     states = {(str(row[0]), row[1]): row[2] for row in conn.execute("SELECT task_id, student_id, state FROM offers")}
-    lost = sorted(ledger.created - statuses.keys())
-    twice = sorted(f"{key}: {sorted(ids)}" for key, ids in ledger.by_key.items() if len(ids) > 1)
-    found = some("a request that was answered with 201 and is not there", lost)
+    lost = sorted(answer_log.created - statuses.keys())
+    twice = sorted(f"{key}: {sorted(ids)}" for key, ids in answer_log.by_key.items() if len(ids) > 1)
+    found = some("a task that was answered with 201 and does not exist", lost)
     found += some("two tasks for one Idempotency-Key", twice)
-    for word, (about, allowed) in KEPT_WORDS.items():
-        for task_id, student_id in sorted(ledger.said_yes.get(word, ())):
-            now = statuses.get(task_id) if about == "status" else states.get((task_id, student_id))
+    for deed, (column, allowed) in LASTING_DEEDS.items():
+        for task_id, student_id in sorted(answer_log.confirmed.get(deed, ())):
+            now = statuses.get(task_id) if column == "status" else states.get((task_id, student_id))
             if now not in allowed:
-                found.append(Violation(f"{word} was answered with 200 and did not last", f"{task_id} {now}"))
-    return found + some("an answer that must not be given", ledger.faults)
+                found.append(Violation(f"{deed} was answered with 200 and did not last", f"{task_id} {now}"))
+    return found + some("an answer that the API must not give", answer_log.wrong)
 
 
 # ---- time ----
 
 
 def check_lateness(conn: Conn, windows: Sequence[Window]) -> list[Violation]:
-    """Offers that were over for longer than the bound, and pushes of offers that were over, not counting the time in
-    which something was broken."""
+    """Offers closed later after their deadline than the bound, pushes shown after it, and tasks whose `next_step_at`
+    passed long ago. Time inside fault windows is not counted."""
     late = """
     SELECT id, extract(epoch FROM deadline), extract(epoch FROM coalesce(closed_at, clock_timestamp())) FROM offers
     WHERE state IN ('PENDING', 'EXPIRED', 'WITHDRAWN') AND coalesce(closed_at, clock_timestamp()) > deadline"""
@@ -118,14 +118,14 @@ def check_lateness(conn: Conn, windows: Sequence[Window]) -> list[Violation]:
     SELECT id, extract(epoch FROM next_step_at), extract(epoch FROM clock_timestamp()) FROM tasks
     WHERE next_step_at < clock_timestamp()"""
     return [
-        *_late("an offer that outlived its deadline", conn.execute(late), windows, LATE_S),
+        *_late("an offer that was closed too long after its deadline", conn.execute(late), windows, LATE_S),
         *_late("an offer that was shown after its deadline", conn.execute(shown), windows, 1.5),
-        *_late("a next step that nobody takes", conn.execute(waiting), windows, LATE_S),
+        *_late("next_step_at long in the past", conn.execute(waiting), windows, LATE_S),
     ]
 
 
 PROMPT_S = 2.0
-"""The bound while nothing is broken at all but clocks."""
+"""The bound on lateness while only clocks are wrong."""
 
 OVER_LATE = """
 SELECT id, closed_at - deadline FROM offers
@@ -144,7 +144,7 @@ WHERE o.offered_at BETWEEN to_timestamp(%(since)s) AND to_timestamp(%(until)s - 
 
 
 def check_prompt(conn: Conn, since: float, until: float) -> list[Violation]:
-    """In a time in which nothing is broken but clocks."""
+    """Lateness, earliness and missing pushes in a phase in which only clocks were wrong."""
     values = {"since": since, "until": until, "bound": PROMPT_S}
     return [
         *some("late although only clocks are wrong", [str(row) for row in conn.execute(OVER_LATE, values)]),
@@ -170,32 +170,32 @@ def _late(promise: str, rows: Iterable[Any], windows: Sequence[Window], bound_s:
 
 
 def worst_lateness_s(conn: Conn, windows: Sequence[Window]) -> float:
-    """Of the offers that ran out while nothing was broken, nor had just been."""
+    """The latest close of an offer that expired outside fault windows and their aftermath."""
     rows = conn.execute(
         "SELECT extract(epoch FROM deadline), extract(epoch FROM closed_at) FROM offers WHERE state = 'EXPIRED'"
     )
-    calm = [float(done) - float(due) for due, done in rows if broken_s(windows, float(due), float(done)) == 0]
-    return max(calm, default=0.0)
+    undisturbed = [float(done) - float(due) for due, done in rows if broken_s(windows, float(due), float(done)) == 0]
+    return max(undisturbed, default=0.0)
 
 
 SENT_AGAIN = """
 SELECT notification_id, device_id, extract(epoch FROM at), extract(epoch FROM before)
-FROM (SELECT *, lag(at) OVER (PARTITION BY notification_id, device_id ORDER BY id) AS before FROM push_diary) pushes
+FROM (SELECT *, lag(at) OVER (PARTITION BY notification_id, device_id ORDER BY id) AS before FROM push_history) pushes
 WHERE before IS NOT NULL
 """
 PROVIDER_WINDOW_S = 2.0
-"""Between sending and writing down that it was sent, a death or a PostgreSQL that is away has it sent again. A thread
-that stands still there makes this time longer."""
+"""A push is sent again if the process dies, or PostgreSQL is away, after the provider took it and before that is
+recorded. A paused thread makes this time longer."""
 
 
 def check_sent_once(conn: Conn, windows: Sequence[Window]) -> list[Violation]:
-    trouble = [one for one in windows if one.kind.startswith(("postgres", "delivery", "everything"))]
+    excuses = [one for one in windows if one.kind.startswith(("postgres", "delivery", "everything"))]
     details = [
         f"{id_} to {device}: again after {float(at) - float(before):.1f} s"
         for id_, device, at, before in conn.execute(SENT_AGAIN)
-        if broken_s(trouble, float(before), float(before) + PROVIDER_WINDOW_S) == 0
+        if broken_s(excuses, float(before), float(before) + PROVIDER_WINDOW_S) == 0
     ]
-    return some("a push sent twice outside the provider's window", details)
+    return some("a push sent twice without a fault that explains it", details)
 
 
 # ---- Redis ----
@@ -204,15 +204,15 @@ def check_sent_once(conn: Conn, windows: Sequence[Window]) -> list[Violation]:
 def check_redis_is_empty(client: Any) -> list[Violation]:
     left = [key for prefix in ("pending_assignment:*", "task_candidates:*") for key in client.scan_iter(prefix)]
     left += client.zrange(keys.DEADLINES, 0, -1)
-    found = some("something in Redis about a task that has ended", sorted(left))
+    found = some("a Redis key of a task that has ended", sorted(left))
     if client.get(keys.SENTINEL) != "1":
-        found.append(Violation("Redis does not know that it is complete", str(client.get(keys.SENTINEL))))
+        found.append(Violation("Redis is not marked as complete", str(client.get(keys.SENTINEL))))
     return found
 
 
 def check_redis_agrees(conn: Conn, client: Any, patience_s: float = 20.0) -> list[Violation]:
-    """For tasks that go on. Rows that change while one looks are looked at again, and so is a deadline that a matcher
-    holds at this moment: what counts is what does not go away."""
+    """Compares the open tasks. A difference counts only if it lasts, because a row may change during the comparison
+    and a matcher may hold a deadline at this moment."""
     until = time.monotonic() + patience_s
     while True:
         found = _disagreements(conn, client)
@@ -221,7 +221,7 @@ def check_redis_agrees(conn: Conn, client: Any, patience_s: float = 20.0) -> lis
         time.sleep(0.5)
 
 
-STANDING = """
+UNCHANGED = """
 SELECT t.id, t.updated_at, t.next_step_at, o.student_id FROM tasks t
 LEFT JOIN offers o ON o.task_id = t.id AND o.state = 'PENDING'
 WHERE t.status IN ('PENDING', 'ASSIGNED', 'STARTED') AND t.updated_at < clock_timestamp() - make_interval(secs => %s)
@@ -229,9 +229,9 @@ WHERE t.status IN ('PENDING', 'ASSIGNED', 'STARTED') AND t.updated_at < clock_ti
 
 
 def _disagreements(conn: Conn, client: Any) -> list[Violation]:
-    before = conn.execute(STANDING, [AGREED_AFTER_S]).fetchall()
+    before = conn.execute(UNCHANGED, [AGREED_AFTER_S]).fetchall()
     held = {row[0]: _in_redis(client, row[0]) for row in before}
-    after = set(conn.execute(STANDING, [AGREED_AFTER_S]).fetchall())
+    after = set(conn.execute(UNCHANGED, [AGREED_AFTER_S]).fetchall())
     details = [
         f"{row[0]}: Redis has {held[row[0]]}, PostgreSQL {wanted}"
         for row in before
@@ -239,7 +239,7 @@ def _disagreements(conn: Conn, client: Any) -> list[Violation]:
     ]
     if client.get(keys.SENTINEL) != "1":
         details.append("Redis is not complete")
-    return some("Redis and PostgreSQL disagree about a task that goes on", details)
+    return some("Redis and PostgreSQL disagree about an open task", details)
 
 
 def _in_redis(client: Any, task_id: UUID) -> tuple[int | None, int | None]:

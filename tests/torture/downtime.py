@@ -1,19 +1,18 @@
-"""Everything is down for two hours while many offers fall due; then everything is up again."""
+"""Takes every role down for two hours while many offers fall due, then starts all of them again."""
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
-from typing import Any
 
+from tests.torture.answers import AnswerLog
 from tests.torture.checker import Conn, Violation, some
-from tests.torture.crew import Crew
-from tests.torture.ledger import Ledger
 from tests.torture.people import Place
 from tests.torture.phone import Phone
+from tests.torture.roles import Roles
 
 DOWN_S = 7200
 PATIENCE_S = 600.0
@@ -23,18 +22,18 @@ PATIENCE_S = 600.0
 class Downtime:
     overdue: int
     caught_up_s: float
-    """From the moment the roles were told to start until the last of these offers was closed."""
+    """From the start of the roles until the last of the overdue offers was closed."""
     per_s: float
     ahead: int
-    """So many were dealt with long before their turn, because Redis told of them by itself."""
+    """How many offers were handled long before their turn, because of an expired event from Redis."""
     displaced: int
-    """By how many places the one that came last after its turn was late, not counting those."""
+    """The most places by which one of the other offers was handled after its turn."""
     at_once: int
-    """The most that one transaction closed."""
+    """The most offers that one transaction closed."""
     violations: Sequence[Violation]
 
 
-# As if all of it had been written so much earlier.
+# Move every time into the past, as if the rows had been written that much earlier.
 AGE = (
     """
     UPDATE tasks SET created_at = created_at - %(by)s::interval, updated_at = updated_at - %(by)s::interval,
@@ -55,48 +54,46 @@ AGE = (
 )
 
 
-def be_down(
-    conn: Conn, crew: Crew, couples: Sequence[Place], ports: Sequence[int], ledger: Ledger, batch: int
+def take_down(
+    conn: Conn, roles: Roles, places: Sequence[Place], ports: Sequence[int], answer_log: AnswerLog, batch: int
 ) -> Downtime:
-    """`couples` press while only the API is up, so that all their first offers are live when it goes down, too."""
-    for member in crew.of("matcher", "delivery"):
-        member.wanted = False
-    crew.all_down()
-    for member in crew.of("api"):
-        member.wanted = True
-    _wait_for(lambda: all(member.is_up() for member in crew.of("api")))
-    tasks = _press_all(couples, ports, ledger)
-    crew.all_down()
+    """Elders press while only the API is up, so that all first offers are live when the API goes down, too."""
+    for instance in roles.of("matcher", "delivery"):
+        instance.wanted = False
+    roles.all_down()
+    for instance in roles.of("api"):
+        instance.wanted = True
+    _wait_for(lambda: all(instance.is_up() for instance in roles.of("api")))
+    tasks = _press_all(places, ports, answer_log)
+    roles.all_down()
     for statement in AGE:
         conn.execute(statement, {"by": f"{DOWN_S} s"})
-    told = conn.execute("SELECT clock_timestamp()").fetchone()
-    assert told is not None
     began = time.monotonic()
-    for member in crew.members:
-        member.wanted, member.due_at = True, 0.0
+    for instance in roles.instances:
+        instance.wanted, instance.due_at = True, 0.0
     _wait_for(lambda: _still_live(conn, tasks) == 0)
     caught_up_s = time.monotonic() - began
     _wait_for(lambda: _still_open(conn, tasks) == 0)
-    return judge(conn, tasks, caught_up_s, batch, len(crew.of("matcher")))
+    return judge(conn, tasks, caught_up_s, batch, len(roles.of("matcher")))
 
 
-def _press_all(couples: Sequence[Place], ports: Sequence[int], ledger: Ledger) -> list[str]:
+def _press_all(places: Sequence[Place], ports: Sequence[int], answer_log: AnswerLog) -> list[str]:
     over = threading.Event()
 
     def press(place: Place) -> str:
-        task_id = Phone(place.elders[0], ports, ledger, Random(place.elders[0].id), over).press()
-        assert task_id is not None, "nothing is broken, so a press is answered"
+        task_id = Phone(place.elders[0], ports, answer_log, Random(place.elders[0].id), over).press()
+        assert task_id is not None, "without a fault, a press is answered"
         return task_id
 
     with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(press, couples))
+        return list(pool.map(press, places))
 
 
-def _wait_for(what: Any) -> None:
+def _wait_for(condition: Callable[[], bool]) -> None:
     until = time.monotonic() + PATIENCE_S
-    while not what():
+    while not condition():
         if time.monotonic() > until:
-            raise TimeoutError("what was overdue was not caught up with in time")
+            raise TimeoutError("the overdue offers were not handled in time")
         time.sleep(0.1)
 
 
@@ -116,10 +113,10 @@ def _still_open(conn: Conn, tasks: Sequence[str]) -> int:
 
 
 def judge(conn: Conn, tasks: Sequence[str], caught_up_s: float, batch: int, matchers: int) -> Downtime:
-    """Each first offer is closed once, in turn, and with no more others than fit in a batch. Matchers take batches side
-    by side, so an offer may be out of its turn by the two batches that each of them may have in hand. Redis fires the
-    events of what it finds overdue in no order at all; who is dealt with earlier for that takes nothing from the
-    others."""
+    """Each first offer must be closed once, in the order of deadlines, and at most one batch in a transaction.
+
+    Matchers handle batches in parallel, each up to two, so an offer may be displaced by that many places. Redis fires
+    expired events in no order; an offer handled early because of one does not delay the others and is not judged."""
     rows = conn.execute(
         """
         SELECT t.id, t.status, count(o.id) FILTER (WHERE o.state = 'EXPIRED'), count(o.id), min(o.deadline),
@@ -131,18 +128,18 @@ def judge(conn: Conn, tasks: Sequence[str], caught_up_s: float, batch: int, matc
     ).fetchall()
     together = conn.execute(TOGETHER, [list(tasks)]).fetchone()
     assert together is not None
-    at_once, most = batch * matchers, together[0]
-    odd = [str(row) for row in rows if (row[1], row[2], row[3], row[6]) != ("TIMED_OUT", 1, 1, 1)]
+    in_parallel, most = batch * matchers, together[0]
+    not_once = [str(row) for row in rows if (row[1], row[2], row[3], row[6]) != ("TIMED_OUT", 1, 1, 1)]
     closed = sorted(rows, key=lambda row: row[5])
     deadlines = [row[4] for row in closed]
-    in_turn = [deadlines[place] for place, by in enumerate(_out_of_turn(deadlines)) if by >= -2 * at_once]
-    displaced = max(_out_of_turn(in_turn), default=0)
+    in_turn = [deadlines[place] for place, by in enumerate(_places_late(deadlines)) if by >= -2 * in_parallel]
+    displaced = max(_places_late(in_turn), default=0)
     span_s = (closed[-1][5] - closed[0][5]).total_seconds() if closed else 0.0
-    violations = some("an overdue offer that was not dealt with exactly once", odd)
-    if displaced > 2 * at_once:
-        violations.append(Violation("overdue offers out of their order", f"one by {displaced} places"))
+    violations = some("an overdue offer that was not handled exactly once", not_once)
+    if displaced > 2 * in_parallel:
+        violations.append(Violation("overdue offers handled out of order", f"one was {displaced} places late"))
     if most > batch:
-        violations.append(Violation("more overdue offers at once than the bound", f"{most} in one transaction"))
+        violations.append(Violation("a batch of overdue offers above MATCHER_BATCH", f"{most} in one transaction"))
     ahead = len(closed) - len(in_turn)
     return Downtime(len(rows), caught_up_s, len(rows) / max(span_s, 0.001), ahead, displaced, most, violations)
 
@@ -153,7 +150,7 @@ FROM (SELECT count(*) AS number FROM offers WHERE task_id = ANY(%s::uuid[]) AND 
 """
 
 
-def _out_of_turn(deadlines: Sequence[datetime]) -> list[int]:
-    """By how many places each is later than its turn; less than nothing where it is earlier."""
+def _places_late(deadlines: Sequence[datetime]) -> list[int]:
+    """By how many places each offer was closed after its turn; negative if before."""
     turns = {place: turn for turn, place in enumerate(sorted(range(len(deadlines)), key=lambda one: deadlines[one]))}
     return [place - turns[place] for place in range(len(deadlines))]

@@ -1,4 +1,4 @@
-"""Who lives here: lively places whose circles overlap, and calm ones where nothing but asking ever happens."""
+"""Creates the users: busy places whose search radii overlap, and calm places where students only get offers."""
 
 import time
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from app.users import service as users
 from app.users.models import LatLon, Platform, Role
 
 METRE = 1 / 111_000
-SECRET = "the-key-of-a-run-that-is-thrown-away-afterwards"
-# Issued a while ago, so that a host whose clock is behind does not take the token for one from the future.
+SECRET = "the-auth-secret-of-one-run-of-the-torture"
+# Tokens are issued in the past, so that a host whose clock is behind does not refuse them as issued in the future.
 ISSUED_EARLIER_S = 1800
 
 
@@ -31,14 +31,14 @@ class Place:
 
 @dataclass(frozen=True)
 class People:
-    lively: Sequence[Place]
+    busy: Sequence[Place]
     calm: Sequence[Place]
     coordinators: Sequence[Person]
     admin: Person
 
     @property
     def places(self) -> Sequence[Place]:
-        return [*self.lively, *self.calm]
+        return [*self.busy, *self.calm]
 
 
 def north(spot: LatLon, metres: float) -> LatLon:
@@ -48,23 +48,23 @@ def north(spot: LatLon, metres: float) -> LatLon:
 SPOT = LatLon(40.9870, 29.0280)
 
 
-class Settler:
+class PeopleCreator:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._tokens = LocalTokens(SECRET, now=lambda: time.time() - ISSUED_EARLIER_S)
         self._number = 0
 
-    def settle(self, *, lively: int, elders: int, students: int, calm: int, calm_students: int) -> People:
-        """Lively places are 700 m apart, so that their students are within reach of each other's elders."""
+    def create(self, *, busy: int, elders: int, students: int, calm: int, calm_students: int) -> People:
+        """Busy places are 700 m apart, so that students are within the radius of elders in the next place."""
         return People(
-            [self._place(north(SPOT, 700 * number), elders, students) for number in range(lively)],
+            [self._place(north(SPOT, 700 * number), elders, students) for number in range(busy)],
             [self._place(north(SPOT, 20_000 * (number + 1)), 1, calm_students) for number in range(calm)],
             [self._person(Role.COORDINATOR, SPOT) for _ in range(2)],
             self._person(Role.ADMIN, SPOT),
         )
 
-    def couples(self, number: int, students: int) -> list[Place]:
-        """Elders far from each other, each with students of their own."""
+    def separate_places(self, number: int, students: int) -> list[Place]:
+        """Places of one elder each, so far apart that no two share a student."""
         return [self._place(LatLon(36 + index * 0.02, 34.0), 1, students) for index in range(number)]
 
     def _place(self, spot: LatLon, elders: int, students: int) -> Place:
@@ -79,7 +79,7 @@ class Settler:
         new = users.NewUser(role, f"{role.title()}{self._number} Yılmaz", f"+90555{self._number:07}", location=home)
         with self._db.transaction() as conn:
             id_ = users.create_user(conn, new).id
-            # A third have no phone that we know of, a third one, a third two.
+            # A third of the users have no device, a third have one, a third two.
             for phone in range(self._number % 3):
                 device = users.DeviceRegistration(f"phone-{id_}-{phone}", f"token-{id_}-{phone}", Platform.ANDROID)
                 users.put_device(conn, id_, device)

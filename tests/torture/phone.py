@@ -1,4 +1,4 @@
-"""A phone with a poor connection and an impatient hand: it tries again until somebody answers."""
+"""The app on a phone: an HTTP client that retries until it gets an answer."""
 
 import http.client
 import json
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from tests.torture.ledger import Ledger
+from tests.torture.answers import AnswerLog
 from tests.torture.people import Person
 
 TIMEOUT_S = 15
@@ -16,19 +16,19 @@ TRIES = 40
 
 class Phone:
     def __init__(
-        self, person: Person, ports: Sequence[int], ledger: Ledger, rng: random.Random, over: threading.Event
+        self, person: Person, ports: Sequence[int], answer_log: AnswerLog, rng: random.Random, over: threading.Event
     ) -> None:
         self.id = person.id
         self.person = person
         self.rng = rng
         self.over = over
-        self.ledger = ledger
+        self.answer_log = answer_log
         self._ports = ports
 
     def call(
         self, method: str, path: str, body: dict[str, Any] | None = None, **headers: str
     ) -> tuple[int, dict[str, Any]]:
-        """The first answer that is not "try again"; (0, {}) where none came until the end."""
+        """The first answer that does not ask for a retry; (0, {}) if none came before the tries or the run ended."""
         for attempt in range(TRIES):
             status, answer = self._once(method, path, body, headers)
             if status not in (0, 502, 503, 504):
@@ -49,34 +49,34 @@ class Phone:
             answer = connection.getresponse()
             raw = answer.read()
         except (OSError, http.client.HTTPException):
-            self.ledger.unanswered()
+            self.answer_log.unanswered()
             return 0, {}
         finally:
             connection.close()
         content = json.loads(raw) if raw else {}
         code, retry_after = content.get("code"), answer.getheader("Retry-After")
-        self.ledger.answered(f"{method} {path}", answer.status, code, retry_after)
+        self.answer_log.answered(f"{method} {path}", answer.status, code, retry_after)
         return answer.status, content
 
-    # ---- words ----
+    # ---- deeds ----
 
     def press(self, key: str | None = None) -> str | None:
         headers = {"Idempotency-Key": key} if key else {}
         status, task = self.call("POST", "/tasks", {"note": "Ekmek"}, **headers)
         if status in (200, 201):
-            self.ledger.pressed(status, task["id"], key)
+            self.answer_log.pressed(status, task["id"], key)
             return task["id"]
         return None
 
-    def word(self, word: str, task_id: str, body: dict[str, Any] | None = None, student: int | None = None) -> bool:
-        status, _ = self.call("PUT", f"/tasks/{task_id}/{word}", body)
+    def do(self, deed: str, task_id: str, body: dict[str, Any] | None = None, student: int | None = None) -> bool:
+        status, _ = self.call("PUT", f"/tasks/{task_id}/{deed}", body)
         if status == 200:
-            self.ledger.yes(word, task_id, self.id if student is None else student)
+            self.answer_log.confirm(deed, task_id, self.id if student is None else student)
         return status == 200
 
-    def at_once(self, *acts: Any) -> None:
-        """Two fingers on the screen."""
-        threads = [threading.Thread(target=act, daemon=True) for act in acts]
+    def at_once(self, *calls: Any) -> None:
+        """The same person sends several requests at the same time."""
+        threads = [threading.Thread(target=call, daemon=True) for call in calls]
         for thread in threads:
             thread.start()
         for thread in threads:

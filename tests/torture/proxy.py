@@ -1,5 +1,5 @@
-"""A way to Redis whose connections can fall silent without being closed, as when a machine between has vanished, and
-that can lead elsewhere, as an address does that moves to another machine."""
+"""A TCP proxy in front of Redis. Its connections can fall silent without being closed, as when a machine on the way
+vanishes, and it can lead to another server, as an address does in a failover."""
 
 import socket
 import threading
@@ -15,16 +15,16 @@ class Proxy:
         self._open: dict[int, list[socket.socket]] = {}
         self._lock = threading.Lock()
         self._number = 0
-        threading.Thread(target=self._admit, daemon=True).start()
+        threading.Thread(target=self._accept, daemon=True).start()
 
     def fall_silent(self) -> int:
-        """Those who are connected now are never heard again; who connects from now on is served."""
+        """Open connections carry nothing any more, new ones work. Returns how many were silenced."""
         with self._lock:
             self._silent |= self._open.keys()
             return len(self._open)
 
     def lead_to(self, port: int) -> None:
-        """Who connects from now on; who is connected stays where they are."""
+        """Applies to new connections; open ones stay with the server that they have."""
         self._target = ("127.0.0.1", port)
 
     def close(self) -> None:
@@ -35,7 +35,7 @@ class Proxy:
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
 
-    def _admit(self) -> None:
+    def _accept(self) -> None:
         while True:
             try:
                 near, _ = self._listener.accept()
@@ -54,15 +54,15 @@ class Proxy:
                 number = self._number
                 self._open[number] = [near, far]
             for source, target in ((near, far), (far, near)):
-                threading.Thread(target=self._carry, args=(number, source, target), daemon=True).start()
+                threading.Thread(target=self._forward, args=(number, source, target), daemon=True).start()
 
-    def _carry(self, number: int, source: socket.socket, target: socket.socket) -> None:
+    def _forward(self, number: int, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while chunk := source.recv(65536):
                 if number not in self._silent:
                     target.sendall(chunk)
         if number in self._silent:
-            # Half-open: the other side is not told that this one has gone.
+            # Half-open: the other side does not learn that this one has closed.
             return
         with self._lock:
             pair = self._open.pop(number, [])

@@ -1,4 +1,4 @@
-"""What a run tells at its end."""
+"""The report of a run, as a table and as JSON."""
 
 import json
 from collections import Counter
@@ -23,9 +23,9 @@ class Report:
     pushes: int
     worst_lateness_s: float
     prompt: int
-    """Offers that ran out while only clocks were wrong."""
+    """Offers that expired while only clocks were wrong."""
     compared: int
-    """Live offers that Redis was asked about after it had lost something."""
+    """Live offers that were compared with Redis after it had lost data."""
     downtime: Downtime | None
     violations: Sequence[Violation]
     notes: Sequence[str]
@@ -37,18 +37,18 @@ class Report:
         rows = [
             ("seed", str(self.seed)),
             ("minutes", f"{self.minutes:.1f}"),
-            ("roles", self.copies),
+            ("role processes", self.copies),
             ("faults injected", f"{sum(self.faults.values())}"),
             *((f"  {kind}", str(count)) for kind, count in sorted(self._faults_by_kind().items())),
-            ("roles started again", str(self.deaths)),
+            ("role processes restarted", str(self.deaths)),
             ("tasks ended", f"{sum(self.tasks.values())}: {_counts(self.tasks)}"),
             ("offers", f"{sum(self.offers.values())}: {_counts(self.offers)}"),
             ("answers to requests", _counts(self.answers)),
             ("pushes", str(self.pushes)),
-            ("latest end of an offer while nothing was broken", f"{self.worst_lateness_s:.3f} s"),
+            ("latest close of an offer outside fault windows", f"{self.worst_lateness_s:.3f} s"),
         ]
         rows += [
-            ("offers run out while only clocks were wrong", str(self.prompt)),
+            ("offers expired while only clocks were wrong", str(self.prompt)),
             ("live offers compared with Redis", str(self.compared)),
         ]
         if self.downtime is not None:
@@ -56,9 +56,9 @@ class Report:
             rows.append(
                 (
                     "after two hours down",
-                    f"{down.overdue} overdue, caught up {down.caught_up_s:.1f} s after the start of the roles,"
-                    f" {down.per_s:.0f}/s, at most {down.at_once} at once, {down.ahead} before their turn,"
-                    f" the rest late by {down.displaced} places at most",
+                    f"{down.overdue} overdue offers, all closed {down.caught_up_s:.1f} s after the start of the roles,"
+                    f" {down.per_s:.0f}/s, at most {down.at_once} in one transaction, {down.ahead} before their turn,"
+                    f" the rest at most {down.displaced} places after their turn",
                 )
             )
         rows += [("note", note) for note in self.notes]
@@ -68,7 +68,7 @@ class Report:
         return "\n".join([*lines, *(f"  {one.promise}: {one.detail}" for one in self.violations)])
 
     def _faults_by_kind(self) -> Counter[str]:
-        """Failpoints together; the JSON has them by their places."""
+        """All failpoints as two kinds, kill and pause; the JSON counts each place."""
         places = {name: count for name, count in self.faults.items() if name.startswith("failpoint ")}
         found = Counter({name: count for name, count in self.faults.items() if name not in places})
         for act in ("kill", "pause"):

@@ -1,12 +1,11 @@
-"""One run: settle people, start the roles, drive and break, mend, wait for the rules to end it all, judge."""
+"""One run: create users, start the roles, inject faults under load, end the faults, wait until all tasks end, check."""
 
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
 
 import psycopg
 from machine import processes
@@ -15,22 +14,22 @@ from sqlalchemy import create_engine
 
 from app.cli.migrate import upgrade
 from app.db.database import Database, psycopg_url
-from tests.torture import checker, diaries, downtime, order
-from tests.torture.crew import Crew, Member, is_ready
+from tests.torture import checker, downtime, history_triggers, order
+from tests.torture.answers import AnswerLog
 from tests.torture.drivers import Drivers
-from tests.torture.ledger import Ledger
-from tests.torture.people import SECRET, People, Settler
+from tests.torture.fault_injector import AHEAD_S, FaultInjector
+from tests.torture.fault_windows import AFTERMATH_S
+from tests.torture.people import SECRET, People, PeopleCreator
 from tests.torture.proxy import Proxy
+from tests.torture.redis_loss import RedisLoss
 from tests.torture.report import Report
-from tests.torture.saboteur import AHEAD_S, Saboteur
-from tests.torture.standing import Standing
-from tests.torture.stores import MARK, Skew, Stores
-from tests.torture.windows import AFTERMATH_S
+from tests.torture.roles import Instance, Roles, is_ready
+from tests.torture.stores import MARK, SkewedClock, Stores
 
 RADIUS_M = 1000.0
 BEHIND_S = -300
 LEASE_S = 30.0
-TELL_EVERY_S = 10.0
+LOG_EVERY_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -50,46 +49,46 @@ class Options:
 
     @property
     def batch(self) -> int:
-        """So small that the order in which overdue offers are dealt with can be seen."""
+        """`MATCHER_BATCH`, so small that the order in which overdue offers are handled can be seen."""
         return max(5, min(self.overdue // 15, 50))
 
 
 class Run:
-    def __init__(self, stores: Stores, options: Options, tell: Any = print) -> None:
+    def __init__(self, stores: Stores, options: Options, log: Callable[[str], None] = print) -> None:
         self.options = options
         self.rng = random.Random(options.seed)
         self.stores = stores
-        self.tell = tell
-        self.ledger = Ledger()
+        self.log = log
+        self.answer_log = AnswerLog()
         self.proxy = Proxy(stores.redis_port)
-        self.host_clock = Skew(stores.folder, "host")
+        self.host_clock = SkewedClock(stores.folder, "host")
         self.ports = [processes.free_port() for _ in range(options.apis)]
-        self.crew = Crew(self._members(), random.Random(options.seed + 1))
-        self.saboteur = Saboteur(
-            stores, self.crew, self.proxy, random.Random(options.seed + 2), pace=0.4 if options.quick else 1.0
+        self.roles = Roles(self._instances(), random.Random(options.seed + 1))
+        self.fault_injector = FaultInjector(
+            stores, self.roles, self.proxy, random.Random(options.seed + 2), pace=0.4 if options.quick else 1.0
         )
         self.violations: list[checker.Violation] = []
-        self.notes: list[str] = [] if self.host_clock.works else ["no C compiler, so no clock was put wrong"]
+        self.notes: list[str] = [] if self.host_clock.works else ["no C compiler, so all clocks were right"]
 
     # ---- setting up ----
 
-    def _members(self) -> list[Member]:
-        # One of them without a ticker, one without a listener: the others make up for it.
+    def _instances(self) -> list[Instance]:
+        # One has no ticker and one no listener, because the other threads must be enough.
         without: list[dict[str, str]] = [{}, {"MATCHER_TICKER": "false"}, {"MATCHER_LISTENER": "false"}]
         matchers = [
-            self._member("matcher", index, **without[index % len(without)]) for index in range(self.options.matchers)
+            self._instance("matcher", index, **without[index % len(without)]) for index in range(self.options.matchers)
         ]
-        apis = [self._member("api", index, PORT=str(port)) for index, port in enumerate(self.ports)]
-        return [*apis, *matchers, *[self._member("delivery", index) for index in range(self.options.deliveries)]]
+        apis = [self._instance("api", index, PORT=str(port)) for index, port in enumerate(self.ports)]
+        return [*apis, *matchers, *[self._instance("delivery", index) for index in range(self.options.deliveries)]]
 
-    def _member(self, role: str, index: int, **extra: str) -> Member:
+    def _instance(self, role: str, index: int, **extra: str) -> Instance:
         environ = {
             "PATH": "/usr/bin:/bin",
             "LANG": "C.UTF-8",
-            # Whoever is killed leaves its files where they go with the rest.
+            # Files that a killed process leaves are removed with the folder of the run.
             "TMPDIR": str(self.stores.folder),
             "DATABASE_URL": self.stores.database_url,
-            # A wire that can fall silent, to an address that can move.
+            # Through the proxy, which can fall silent or lead to another server.
             "REDIS_URL": self.stores.redis_url(self.proxy.port),
             "AUTH_SECRET": SECRET,
             "API_WORKERS": "1",
@@ -106,76 +105,76 @@ class Run:
             MARK: str(self.stores.folder),
             **extra,
         }
-        # The last of each role lives on a host whose clock is behind.
+        # The last process of each role gets a clock that is behind.
         copies = {"api": self.options.apis, "matcher": self.options.matchers, "delivery": self.options.deliveries}
         if index == copies[role] - 1:
             environ |= self.host_clock.environment
         name = f"{role}-{index + 1}"
-        return Member(role, name, environ, self.stores.folder / f"{name}.log")
+        return Instance(role, name, environ, self.stores.folder / f"{name}.log")
 
-    def _settle(self) -> tuple[People, Settler]:
+    def _create_people(self) -> tuple[People, PeopleCreator]:
         engine = create_engine(psycopg_url(self.stores.database_url))
         upgrade(engine)
         engine.dispose()
         with self.stores.connect() as conn:
-            conn.execute(diaries.STUDENTS)
-            conn.execute(diaries.PUSHES)
-        settler = Settler(Database(self.stores.database_url, pool_size=2))
+            conn.execute(history_triggers.STUDENTS)
+            conn.execute(history_triggers.PUSHES)
+        creator = PeopleCreator(Database(self.stores.database_url, pool_size=2))
         if self.options.quick:
-            return settler.settle(lively=1, elders=4, students=5, calm=1, calm_students=3), settler
-        return settler.settle(lively=3, elders=4, students=5, calm=2, calm_students=4), settler
+            return creator.create(busy=1, elders=4, students=5, calm=1, calm_students=3), creator
+        return creator.create(busy=3, elders=4, students=5, calm=2, calm_students=4), creator
 
     # ---- the run ----
 
     def run(self) -> Report:
         began = time.monotonic()
-        people, settler = self._settle()
-        self.host_clock.put(BEHIND_S)
-        tending = threading.Thread(target=self.crew.run, daemon=True)
-        self.crew.armed = False
-        self.crew.all_up()
+        people, creator = self._create_people()
+        self.host_clock.set_skew(BEHIND_S)
+        restarting = threading.Thread(target=self.roles.run, daemon=True)
+        self.roles.armed = False
+        self.roles.all_up()
         self._until(lambda: all(is_ready(port) for port in self.ports), 60)
-        self.crew.armed = True
-        tending.start()
+        self.roles.armed = True
+        restarting.start()
         down = None
         try:
-            drivers = Drivers(people, self.ports, self.ledger, self.options.seed)
+            drivers = Drivers(people, self.ports, self.answer_log, self.options.seed)
             drivers.start()
-            self._break_things()
-            self.tell("mending")
-            self.saboteur.heal((self.host_clock,))
-            self.crew.disarm()
-            prompt = self._put_clocks_wrong()
+            self._inject_faults()
+            self.log("faults end")
+            self.fault_injector.end_faults((self.host_clock,))
+            self.roles.disarm()
+            prompt = self._skew_clocks()
             drivers.stop()
-            compared = self._come_to_rest(drivers, people)
+            compared = self._end_tasks(drivers, people)
             if self.options.overdue and not self.violations:
-                down = self._be_down(settler)
+                down = self._take_down(creator)
             return self._report(time.monotonic() - began, down, prompt, compared)
         finally:
-            self.crew.stop()
+            self.roles.stop()
             self.proxy.close()
 
-    def _break_things(self) -> None:
+    def _inject_faults(self) -> None:
         seconds = self.options.minutes * 60
         until = time.monotonic() + seconds
-        breaking = threading.Thread(target=self.saboteur.run, args=(until,), daemon=True)
-        breaking.start()
-        next_line = time.monotonic() + TELL_EVERY_S
-        while breaking.is_alive() or time.monotonic() < until:
+        injecting = threading.Thread(target=self.fault_injector.run, args=(until,), daemon=True)
+        injecting.start()
+        next_line = time.monotonic() + LOG_EVERY_S
+        while injecting.is_alive() or time.monotonic() < until:
             if interrupts.count:
-                self.saboteur.stop()
+                self.fault_injector.stop()
                 interrupts.check()
             if self.options.quick and until - time.monotonic() < seconds * 0.6:
-                # A killed delivery is waited for as long as its lease, which a short run has no time for.
-                self.crew.delivery_armed = False
+                # After a killed delivery, its notifications wait for the end of its lease, too long for a short run.
+                self.roles.arm_delivery = False
             if time.monotonic() > next_line:
-                next_line += TELL_EVERY_S
-                self._tell_progress(until)
-            self._look()
+                next_line += LOG_EVERY_S
+                self._log_progress(until)
+            self._check_always()
             time.sleep(0.5)
 
-    def _look(self) -> None:
-        """The promises that hold at any moment, in the middle of it all; PostgreSQL may be away."""
+    def _check_always(self) -> None:
+        """Checks the promises that hold at any moment, unless PostgreSQL is away."""
         try:
             with self.stores.connect(patience_s=0) as conn:
                 conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -185,23 +184,22 @@ class Run:
             return
         self.violations += [violation for violation in found if violation not in self.violations]
 
-    def _tell_progress(self, until: float) -> None:
-        faults = sum(self.saboteur.diary.counts.values())
-        answers = sum(count for status, count in self.ledger.statuses.items() if status)
-        self.tell(
-            f"{max(until - time.monotonic(), 0):5.0f} s left, {faults} faults, {self.crew.deaths} restarts,"
-            f" {len(self.ledger.created)} requests, {answers} answers, {len(self.violations)} violations"
+    def _log_progress(self, until: float) -> None:
+        faults = sum(self.fault_injector.fault_log.counts.values())
+        answers = sum(count for status, count in self.answer_log.statuses.items() if status)
+        self.log(
+            f"{max(until - time.monotonic(), 0):5.0f} s left, {faults} faults, {self.roles.deaths} restarts,"
+            f" {len(self.answer_log.created)} tasks, {answers} answers, {len(self.violations)} violations"
         )
 
-    def _put_clocks_wrong(self) -> int:
-        """Nothing else is broken meanwhile, so that what is late is late because of them. Tells how many offers ran
-        out."""
-        self.tell("only clocks are wrong")
+    def _skew_clocks(self) -> int:
+        """A phase without other faults, so that lateness in it comes from clocks. Returns how many offers expired."""
+        self.log("only clocks are wrong")
         seconds = 5 if self.options.quick else 12
-        with self.saboteur.diary.note("clocks wrong"):
-            self.stores.redis_clock.put(AHEAD_S)
-            self.host_clock.put(BEHIND_S)
-            # Until everybody has caught up with what was broken before.
+        with self.fault_injector.fault_log.record("clocks wrong"):
+            self.stores.redis_clock.set_skew(AHEAD_S)
+            self.host_clock.set_skew(BEHIND_S)
+            # Until the effects of earlier faults are over.
             time.sleep(AFTERMATH_S)
             since = time.time()
             time.sleep(seconds)
@@ -210,47 +208,48 @@ class Run:
             self.violations += checker.check_prompt(conn, since, until)
             ran_out = checker.ran_out(conn, since, until)
         for clock in (self.stores.redis_clock, self.host_clock):
-            clock.put(0)
+            clock.set_skew(0)
         return ran_out
 
-    def _come_to_rest(self, drivers: Drivers, people: People) -> int:
+    def _end_tasks(self, drivers: Drivers, people: People) -> int:
         with self.stores.connect() as conn, closing(self.stores.redis_client()) as client:
-            # Nothing is driven now, so that what goes on does so by the rules alone.
+            # The drivers have stopped; from here on only the service itself changes tasks.
             time.sleep(checker.AGREED_AFTER_S)
             self.violations += checker.check_redis_agrees(conn, client)
-            drivers.finish(lambda: _held(conn))
-            if not self._until(lambda: _open(conn) == 0, self.options.search_limit_s + 15):
-                drivers.finish(lambda: _held(conn))
-            self._until(lambda: _open(conn) == 0, 10)
-        self.tell("offers stand while Redis forgets")
+            drivers.finish(lambda: _assigned_tasks(conn))
+            if not self._until(lambda: _open_tasks(conn) == 0, self.options.search_limit_s + 15):
+                drivers.finish(lambda: _assigned_tasks(conn))
+            self._until(lambda: _open_tasks(conn) == 0, 10)
+        self.log("Redis loses its data while offers are live")
         rng = random.Random(self.options.seed + 3)
-        standing = Standing(self.stores, self.crew, self.proxy, self.saboteur.diary, people, drivers.phone, rng)
-        compared, found = standing.run(1 if self.options.quick else 2)
+        fault_log = self.fault_injector.fault_log
+        redis_loss = RedisLoss(self.stores, self.roles, self.proxy, fault_log, people, drivers.phone, rng)
+        compared, found = redis_loss.run(1 if self.options.quick else 2)
         self.violations += found
         with self.stores.connect() as conn, closing(self.stores.redis_client()) as client:
-            self._until(lambda: _on_their_way(conn) == 0, LEASE_S + 10)
+            self._until(lambda: _unfinished_notifications(conn) == 0, LEASE_S + 10)
             self._until(lambda: not checker.check_redis_is_empty(client), 10)
-            silent = [*self.crew.deaths_noted, *self.crew.pauses()]
-            evidence = checker.Evidence(self.ledger, self.saboteur.diary.windows, silent)
+            silent = [*self.roles.death_windows, *self.roles.pauses()]
+            evidence = checker.Evidence(self.answer_log, self.fault_injector.fault_log.windows, silent)
             self.violations += checker.check_at_rest(conn, client, evidence)
             self.violations += order.check_order(conn, people.calm, RADIUS_M)
         return compared
 
-    def _be_down(self, settler: Settler) -> downtime.Downtime:
-        self.tell(f"down for two hours with {self.options.overdue} offers due")
-        couples = settler.couples(self.options.overdue, 2)
+    def _take_down(self, creator: PeopleCreator) -> downtime.Downtime:
+        self.log(f"down for two hours while {self.options.overdue} offers fall due")
+        places = creator.separate_places(self.options.overdue, 2)
         with self.stores.connect() as conn:
-            down = downtime.be_down(conn, self.crew, couples, self.ports, self.ledger, self.options.batch)
-            self._until(lambda: _on_their_way(conn) == 0, LEASE_S + 30)
+            down = downtime.take_down(conn, self.roles, places, self.ports, self.answer_log, self.options.batch)
+            self._until(lambda: _unfinished_notifications(conn) == 0, LEASE_S + 30)
             self.violations += down.violations
             with closing(self.stores.redis_client()) as client:
                 self._until(lambda: not checker.check_redis_is_empty(client), 10)
                 self.violations += checker.check_ended(conn, client)
         return down
 
-    def _until(self, what: Any, patience_s: float) -> bool:
+    def _until(self, condition: Callable[[], bool], patience_s: float) -> bool:
         until = time.monotonic() + patience_s
-        while not what():
+        while not condition():
             interrupts.check()
             if time.monotonic() > until:
                 return False
@@ -258,45 +257,45 @@ class Run:
         return True
 
     def _report(self, seconds: float, down: downtime.Downtime | None, prompt: int, compared: int) -> Report:
-        self.violations += [checker.Violation("an error that nobody expected", line) for line in self.crew.errors()]
+        self.violations += [checker.Violation("an error in the log of a role", line) for line in self.roles.errors()]
         with self.stores.connect() as conn:
             return Report(
                 seed=self.options.seed,
                 minutes=seconds / 60,
                 copies=f"{self.options.apis} api, {self.options.matchers} matcher, {self.options.deliveries} delivery",
-                faults={**self.saboteur.diary.counts, **self.crew.failpoints_hit()},
-                deaths=self.crew.deaths,
-                tasks=_counted(conn, "SELECT status, count(*) FROM tasks GROUP BY status"),
-                offers=_counted(conn, "SELECT state, count(*) FROM offers GROUP BY state"),
-                answers={str(status or "none"): count for status, count in self.ledger.statuses.items()},
-                pushes=_counted(conn, "SELECT 'all', count(*) FROM recorded_pushes")["all"],
-                worst_lateness_s=checker.worst_lateness_s(conn, self.saboteur.diary.windows),
+                faults={**self.fault_injector.fault_log.counts, **self.roles.failpoints_hit()},
+                deaths=self.roles.deaths,
+                tasks=_counts(conn, "SELECT status, count(*) FROM tasks GROUP BY status"),
+                offers=_counts(conn, "SELECT state, count(*) FROM offers GROUP BY state"),
+                answers={str(status or "none"): count for status, count in self.answer_log.statuses.items()},
+                pushes=_counts(conn, "SELECT 'all', count(*) FROM recorded_pushes")["all"],
+                worst_lateness_s=checker.worst_lateness_s(conn, self.fault_injector.fault_log.windows),
                 prompt=prompt,
                 compared=compared,
                 downtime=down,
                 violations=self.violations,
-                notes=[*self.notes, *(f"not injected: {text}" for text in self.saboteur.failed)],
+                notes=[*self.notes, *(f"not injected: {text}" for text in self.fault_injector.failed)],
             )
 
 
-def _held(conn: checker.Conn) -> Sequence[tuple[str, str, int]]:
+def _assigned_tasks(conn: checker.Conn) -> Sequence[tuple[str, str, int]]:
     rows = conn.execute("SELECT id, status, student_id FROM tasks WHERE status IN ('ASSIGNED', 'STARTED')")
     return [(str(row[0]), row[1], row[2]) for row in rows.fetchall()]
 
 
-def _open(conn: checker.Conn) -> int:
-    return _one(conn, "SELECT count(*) FROM tasks WHERE status IN ('PENDING', 'ASSIGNED', 'STARTED')")
+def _open_tasks(conn: checker.Conn) -> int:
+    return _number(conn, "SELECT count(*) FROM tasks WHERE status IN ('PENDING', 'ASSIGNED', 'STARTED')")
 
 
-def _on_their_way(conn: checker.Conn) -> int:
-    return _one(conn, "SELECT count(*) FROM notifications WHERE status IN ('ACCEPTED', 'SENDING', 'RETRYING')")
+def _unfinished_notifications(conn: checker.Conn) -> int:
+    return _number(conn, "SELECT count(*) FROM notifications WHERE status IN ('ACCEPTED', 'SENDING', 'RETRYING')")
 
 
-def _one(conn: checker.Conn, question: str) -> int:
+def _number(conn: checker.Conn, question: str) -> int:
     row = conn.execute(question).fetchone()
     assert row is not None
     return row[0]
 
 
-def _counted(conn: checker.Conn, question: str) -> dict[str, int]:
+def _counts(conn: checker.Conn, question: str) -> dict[str, int]:
     return {row[0]: row[1] for row in conn.execute(question).fetchall()}

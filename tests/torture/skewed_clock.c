@@ -1,6 +1,6 @@
-/* A wrong clock for one process (LD_PRELOAD). The wall clock is ahead by as many seconds as the text in the file
-   that SKEW_FILE names says, at any moment; clocks that count from the start of the machine stay as they are.
-   Neither memory nor other libraries are touched, because allocators ask for the time themselves. */
+/* A wrong wall clock for one process (LD_PRELOAD). It is ahead by the number of seconds in the file that SKEW_FILE
+   names, which may change at any moment. Monotonic clocks stay right. The code allocates no memory and calls no other
+   library while it reads the time, because allocators read the time themselves. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>

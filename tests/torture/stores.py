@@ -1,4 +1,4 @@
-"""A PostgreSQL that syncs to the disk and a Redis with a wrong clock, both made to be killed and started again."""
+"""The stores of a run, which can be killed and restarted: PostgreSQL with fsync, Redis with an adjustable clock."""
 
 import os
 import secrets
@@ -21,13 +21,13 @@ from machine.redis import Redis
 
 PREFIX = "yaninda-torture-"
 MARK = "YANINDA_TORTURE"
-"""In the environment of every process of a run, so that those of a killed one are found."""
+"""Set in the environment of every process of a run, so that those that a killed run left can be found."""
 SETTINGS = {"fsync": "on", "synchronous_commit": "on", "log_min_duration_statement": "-1"}
 SKEW_SOURCE = Path(__file__).with_name("skewed_clock.c")
 
 
-class Skew:
-    """A wall clock that can be put wrong while a process runs; None of it where there is no C compiler."""
+class SkewedClock:
+    """A wall clock that can be set wrong while a process runs. Needs a C compiler; without one `works` is false."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._library = folder / "skewed_clock.so"
@@ -46,7 +46,7 @@ class Skew:
     def environment(self) -> dict[str, str]:
         return {"LD_PRELOAD": str(self._library), "SKEW_FILE": str(self._file)} if self.works else {}
 
-    def put(self, seconds: int) -> None:
+    def set_skew(self, seconds: int) -> None:
         with self._file.open("r+") as file:
             file.write(f"{seconds:+d}".ljust(16, "\n"))
 
@@ -59,10 +59,10 @@ class Stores:
     postgres_port: int
     redis_port: int
     password: str
-    redis_clock: Skew
+    redis_clock: SkewedClock
     redis_account: Account
-    redis_before: list[Redis] = field(default_factory=list[Redis])
-    """Those that a failover has left behind."""
+    old_redis: list[Redis] = field(default_factory=list[Redis])
+    """The servers before each failover."""
 
     @property
     def database_url(self) -> str:
@@ -72,7 +72,7 @@ class Stores:
         return f"redis://:{self.password}@127.0.0.1:{port or self.redis_port}/0"
 
     def connect(self, patience_s: float = 60.0, **options: Any) -> "psycopg.Connection[Any]":
-        """Waits for a PostgreSQL that is just coming back."""
+        """Retries while PostgreSQL is starting."""
         until = time.monotonic() + patience_s
         while True:
             try:
@@ -94,7 +94,7 @@ class Stores:
         process.wait()
 
     def kill_postgres_at_once(self) -> None:
-        """Every process of it, as when the power fails: nobody finishes the commit they are at."""
+        """Kills every process of PostgreSQL, as a power failure does: no backend finishes its commit."""
         assert self.postgres.process is not None
         for pid in (self.postgres.process.pid, *processes.running_in(self.postgres.data, "postgres")):
             with suppress(ProcessLookupError):
@@ -115,7 +115,8 @@ class Stores:
             conn.execute("SELECT pg_reload_conf()")
 
     def start_postgres(self) -> None:
-        # Backends see that their postmaster is gone; those that do not are ended, or the data would be in two hands.
+        # Backends end when they notice that their postmaster is gone. `start_again` ends those that are left, because
+        # two servers must not use the same data.
         until = time.monotonic() + 5
         while processes.running_in(self.postgres.data, "postgres") and time.monotonic() < until:
             time.sleep(0.02)
@@ -137,12 +138,12 @@ class Stores:
         self._wait_for_redis()
 
     def start_empty_replica(self) -> None:
-        """One that its primary never reached. Until it is promoted it takes no writes. From now on it is `redis`."""
-        number = len(self.redis_before) + 1
+        """Starts a replica that never reached its primary, and makes it `redis`. It takes no writes until promoted."""
+        number = len(self.old_redis) + 1
         replica = Redis(self.folder / f"redis-{number}", self.redis_account, self.folder / f"redis-{number}.log")
         port = processes.free_port()
         replica.start(port, self.password)
-        self.redis_before.append(self.redis)
+        self.old_redis.append(self.redis)
         self.redis, self.redis_port = replica, port
         with closing(self.redis_client()) as client:
             client.replicaof("127.0.0.1", 1)
@@ -151,8 +152,8 @@ class Stores:
         with closing(self.redis_client()) as client:
             client.replicaof("NO", "ONE")
 
-    def kill_redis_before(self) -> None:
-        process = self.redis_before[-1].process
+    def kill_old_redis(self) -> None:
+        process = self.old_redis[-1].process
         if process is not None:
             process.kill()
             process.wait()
@@ -173,7 +174,7 @@ def stores() -> Iterator[Stores]:
     packages.ensure_stores()
     with throwaway.folder(PREFIX, _end_processes, keep=bool(os.environ.get("TORTURE_KEEP"))) as folder:
         account = store_account(folder)
-        clock = Skew(folder, "redis")
+        clock = SkewedClock(folder, "redis")
         skewed = [f"{name}={value}" for name, value in clock.environment.items()]
         wrong = replace(account, prefix=(*account.prefix, "env", *skewed)) if skewed else account
         postgres = Postgres(folder / "postgres", account, folder / "postgres.log", settings=SETTINGS)
@@ -187,7 +188,7 @@ def stores() -> Iterator[Stores]:
             yield made
         finally:
             _end_processes(folder)
-            for one in (*made.redis_before, made.redis):
+            for one in (*made.old_redis, made.redis):
                 _end_store(one)
             postgres.stop()
 

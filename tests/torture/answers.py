@@ -1,4 +1,4 @@
-"""What the service has said to people: whoever got a yes may rely on it, whatever is killed afterwards."""
+"""The answers that people received. The service must keep a confirmed deed, whatever is killed afterwards."""
 
 import threading
 from collections import Counter, defaultdict
@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Ledger:
+class AnswerLog:
     created: set[str] = field(default_factory=set)
     by_key: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Tasks that were answered to presses with the same Idempotency-Key, from the 201 on. A press that found the open
-    task of an earlier one leaves its key unused."""
-    said_yes: dict[str, set[tuple[str, int]]] = field(default_factory=lambda: defaultdict(set))
-    """(task, student) by the word that was answered with 200."""
-    faults: list[str] = field(default_factory=list)
-    """Answers that must not be given at all."""
+    """Ids of the tasks in the answers to one Idempotency-Key, from its 201 on. A press that finds the open task of an
+    earlier press leaves its own key unused."""
+    confirmed: dict[str, set[tuple[str, int]]] = field(default_factory=lambda: defaultdict(set))
+    """(task, student) by deed, for each deed answered with 200."""
+    wrong: list[str] = field(default_factory=list)
+    """Answers that the API must never give."""
     statuses: Counter[int] = field(default_factory=Counter)
     slow: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -26,18 +26,18 @@ class Ledger:
             if key is not None and (status == 201 or key in self.by_key):
                 self.by_key[key].add(task_id)
 
-    def yes(self, word: str, task_id: str, student_id: int) -> None:
+    def confirm(self, deed: str, task_id: str, student_id: int) -> None:
         with self._lock:
-            self.said_yes[word].add((task_id, student_id))
+            self.confirmed[deed].add((task_id, student_id))
 
     def answered(self, request: str, status: int, code: str | None, retry_after: str | None) -> None:
         with self._lock:
             self.statuses[status] += 1
-            # Whom it concerns may have been deactivated a moment ago.
+            # 400 invalid_value is allowed: a deed may name a user who was deactivated a moment ago.
             if status in (400, 401, 500) and code != "invalid_value":
-                self.faults.append(f"{request} was answered with {status} {code}")
+                self.wrong.append(f"{request} was answered with {status} {code}")
             if status == 503 and not (code and retry_after):
-                self.faults.append(f"{request} was answered with 503 {code} and no Retry-After")
+                self.wrong.append(f"{request} was answered with 503 {code} and no Retry-After")
 
     def unanswered(self) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""Nobody is in a hurry for a while: live offers stand still, and can be compared with what Redis says of them."""
+"""A phase in which offers stay live for long, so that Redis can be compared with PostgreSQL after it lost data."""
 
 import random
 import signal
@@ -12,40 +12,40 @@ from typing import Any
 from app.redis_store import keys
 from tests.torture import checker
 from tests.torture.checker import Conn, Violation, some
-from tests.torture.crew import Crew
+from tests.torture.fault_injector import FaultLog
 from tests.torture.people import People, Person, Place
 from tests.torture.phone import Phone
 from tests.torture.proxy import Proxy
-from tests.torture.saboteur import Diary
+from tests.torture.roles import Roles
 from tests.torture.stores import Stores
 
-LONG = {"OFFER_TTL_S": "90", "SEARCH_LIMIT_S": "180"}
+LONG_OFFERS = {"OFFER_TTL_S": "90", "SEARCH_LIMIT_S": "180"}
 OUTAGE_S = 1.5
 LIVE = "SELECT task_id, student_id FROM offers WHERE state = 'PENDING'"
 
 
 @dataclass
-class Standing:
+class RedisLoss:
     stores: Stores
-    crew: Crew
+    roles: Roles
     proxy: Proxy
-    diary: Diary
+    fault_log: FaultLog
     people: People
     phone: Callable[[Person], Phone]
     rng: random.Random
 
     def run(self, times: int) -> tuple[int, list[Violation]]:
-        """Redis loses what it knows, or is not told of answers; a moment later it agrees with PostgreSQL about every
-        live offer. How many it was asked about is told as well."""
+        """Makes Redis lose data, or miss rejections, and checks that it soon agrees with PostgreSQL about every live
+        offer. Also returns how many offers were compared."""
         compared = 0
         violations: list[Violation] = []
         with self._long_offers(), self.stores.connect() as conn:
             tasks = self._press_all()
-            for lose in self.rng.sample([self.flush, self.outage, self.failover, self.deaf_matchers], times):
+            for lose in self.rng.sample([self.flush, self.outage, self.failover, self.flush_unnoticed], times):
                 losing = threading.Thread(target=lose)
                 losing.start()
                 time.sleep(OUTAGE_S / 5)
-                self._some_say_no(conn)
+                self._reject_some(conn)
                 losing.join()
                 time.sleep(checker.AGREED_AFTER_S)
                 with closing(self.stores.redis_client()) as client:
@@ -53,21 +53,21 @@ class Standing:
                     violations += checker.check_redis_agrees(conn, client)
                     violations += check_lists(conn, client, self.people.calm)
             for elder, task_id in tasks:
-                self.phone(elder).word("cancel", task_id)
+                self.phone(elder).do("cancel", task_id)
         return compared, violations
 
     @contextmanager
     def _long_offers(self) -> Iterator[None]:
-        before = {member.name: member.environ for member in self.crew.members}
-        self._start_with({name: {**environ, **LONG} for name, environ in before.items()})
+        before = {instance.name: instance.environ for instance in self.roles.instances}
+        self._start_with({name: {**environ, **LONG_OFFERS} for name, environ in before.items()})
         yield
         self._start_with(before)
 
     def _start_with(self, environs: Any) -> None:
-        self.crew.all_down()
-        for member in self.crew.members:
-            member.environ = environs[member.name]
-        self.crew.all_up()
+        self.roles.all_down()
+        for instance in self.roles.instances:
+            instance.environ = environs[instance.name]
+        self.roles.all_up()
 
     def _press_all(self) -> list[tuple[Person, str]]:
         found: list[tuple[Person, str]] = []
@@ -77,48 +77,48 @@ class Standing:
                 found.append((elder, task_id))
         return found
 
-    def _some_say_no(self, conn: Conn) -> None:
+    def _reject_some(self, conn: Conn) -> None:
         students = {one.id: one for place in self.people.places for one in place.students}
         for task_id, student_id in conn.execute(LIVE).fetchall():
             if self.rng.random() < 0.5:
-                self.phone(students[student_id]).word("reject", str(task_id))
+                self.phone(students[student_id]).do("reject", str(task_id))
 
-    # ---- ways to lose ----
+    # ---- ways to lose data ----
 
     def flush(self) -> None:
-        with self.diary.note("redis flushed"), closing(self.stores.redis_client()) as client:
+        with self.fault_log.record("redis flushed"), closing(self.stores.redis_client()) as client:
             time.sleep(OUTAGE_S)
             client.flushall()
 
     def outage(self) -> None:
-        with self.diary.note("redis killed, file kept"):
+        with self.fault_log.record("redis killed, file kept"):
             self.stores.kill_redis()
             time.sleep(OUTAGE_S)
             self.stores.start_redis(empty=False)
 
     def failover(self) -> None:
-        """The old one goes on for a while, and takes what those say who are still connected to it."""
-        with self.diary.note("redis failed over to an empty replica"):
+        """The old server runs on for a while and accepts commands from open connections."""
+        with self.fault_log.record("redis failed over to an empty replica"):
             self.stores.start_empty_replica()
             self.proxy.lead_to(self.stores.redis_port)
             self.stores.promote_replica()
             time.sleep(OUTAGE_S)
-            self.stores.kill_redis_before()
+            self.stores.kill_old_redis()
 
-    def deaf_matchers(self) -> None:
-        """The word that Redis has been emptied comes to matchers that stood still meanwhile."""
-        matchers = self.crew.of("matcher")
-        with self.diary.note("matcher stopped"), closing(self.stores.redis_client()) as client:
-            for member in matchers:
-                member.send(signal.SIGSTOP)
+    def flush_unnoticed(self) -> None:
+        """Matchers learn only after they are resumed that Redis has been emptied."""
+        matchers = self.roles.of("matcher")
+        with self.fault_log.record("matcher stopped"), closing(self.stores.redis_client()) as client:
+            for instance in matchers:
+                instance.send(signal.SIGSTOP)
             time.sleep(OUTAGE_S)
             client.flushall()
-            for member in matchers:
-                member.send(signal.SIGCONT)
+            for instance in matchers:
+                instance.send(signal.SIGCONT)
 
 
 def check_lists(conn: Conn, client: Any, calm: Sequence[Place]) -> list[Violation]:
-    """In calm places the list is the beginning of those who have not been asked yet, nearest first."""
+    """In calm places the candidate list must be a prefix of the students not asked yet, nearest first."""
     details: list[str] = []
     for place in calm:
         rows = conn.execute(
@@ -126,9 +126,9 @@ def check_lists(conn: Conn, client: Any, calm: Sequence[Place]) -> list[Violatio
             " WHERE t.status = 'PENDING' AND t.elder_id = ANY(%s)",
             [[elder.id for elder in place.elders]],
         ).fetchall()
-        for task_id, seen in rows:
-            left = [student.id for student in place.students if student.id not in seen]
+        for task_id, asked in rows:
+            not_asked = [student.id for student in place.students if student.id not in asked]
             listed = [int(item) for item in client.lrange(keys.candidates(task_id), 0, -1)]
-            if listed != left[: len(listed)]:
-                details.append(f"{task_id}: Redis lists {listed}, left are {left}")
-    return some("a candidate list that is not that of who is left", details)
+            if listed != not_asked[: len(listed)]:
+                details.append(f"{task_id}: Redis lists {listed}, not asked yet are {not_asked}")
+    return some("a candidate list that differs from the students not asked yet", details)

@@ -1,15 +1,15 @@
-"""Times in which something was broken."""
+"""Periods in which a fault lasted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 AFTERMATH_S = 4.0
-"""What was broken may be felt for so long after it was mended."""
+"""The effects of a fault may last this long after its end."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """By the wall clock, which is also PostgreSQL's."""
+    """In wall-clock time, which PostgreSQL uses, too."""
 
     kind: str
     began: float
@@ -17,7 +17,7 @@ class Window:
 
 
 def broken_s(windows: Sequence[Window], since: float, until: float) -> float:
-    """For how long of this time anything was broken, or had just been mended."""
+    """How much of this period lies within faults and their aftermath."""
     spans = sorted((max(one.began, since), min(one.ended + AFTERMATH_S, until)) for one in windows)
     total, reached = 0.0, since
     for began, ended in spans:

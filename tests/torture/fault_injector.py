@@ -1,4 +1,4 @@
-"""Breaks things, one at a time and several at once, and keeps a diary of it."""
+"""Injects faults, one at a time and several at once, and records when."""
 
 import os
 import random
@@ -12,23 +12,23 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from tests.torture.crew import Crew, Member
+from tests.torture.fault_windows import Window
 from tests.torture.proxy import Proxy
-from tests.torture.stores import Skew, Stores
-from tests.torture.windows import Window
+from tests.torture.roles import Instance, Roles
+from tests.torture.stores import SkewedClock, Stores
 
 AHEAD_S = 900
 LONG_S = 10.0
-"""As long as a pause or a lock is meant to last."""
+"""How long a pause or a lock lasts."""
 
 
 @dataclass
-class Diary:
+class FaultLog:
     windows: list[Window] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
     @contextmanager
-    def note(self, kind: str) -> Iterator[None]:
+    def record(self, kind: str) -> Iterator[None]:
         self.counts[kind] += 1
         began = time.time()
         try:
@@ -37,15 +37,15 @@ class Diary:
             self.windows.append(Window(kind, began, time.time()))
 
 
-class Saboteur:
-    def __init__(self, stores: Stores, crew: Crew, proxy: Proxy, rng: random.Random, pace: float = 1.0) -> None:
-        self.diary = Diary()
+class FaultInjector:
+    def __init__(self, stores: Stores, roles: Roles, proxy: Proxy, rng: random.Random, pace: float = 1.0) -> None:
+        self.fault_log = FaultLog()
         self._stores = stores
-        self._crew = crew
+        self._roles = roles
         self._proxy = proxy
         self._rng = rng
         self._pace = pace
-        """Less than 1 makes everything shorter."""
+        """Factor of all durations; below 1 makes them shorter."""
         self._stop = threading.Event()
         self._redis_lock, self._postgres_lock = threading.Lock(), threading.Lock()
         self._failed: list[str] = []
@@ -62,27 +62,27 @@ class Saboteur:
             "redis half-open": self.half_open,
             "redis silent": self.pause_redis,
             "redis failed over": self.fail_over,
-            "redis clock ahead": self.put_redis_clock_ahead,
+            "redis clock ahead": self.set_redis_clock_ahead,
             "postgres killed": self.kill_postgres,
             "postgres restarted": self.restart_postgres,
             "postgres backend killed": self.kill_backend,
             "postgres connections cut": self.cut_connections,
             "postgres rows locked": self.lock_rows,
-            "postgres rows fought over": self.fight_over_rows,
+            "postgres rows fought over": self.contend_for_rows,
         }
         if not stores.redis_clock.works:
             del self.faults["redis clock ahead"]
 
     def run(self, until: float) -> None:
-        """Goes through all kinds in an order of its own, again and again, one to three at a time."""
-        deck: list[str] = []
-        # So that everybody starts again with failpoints.
+        """Injects every kind of fault in random order, one to three at a time, and starts over until the time is up."""
+        planned: list[str] = []
+        # First, so that every process restarts with failpoints.
         self._do("everything killed")
         while time.monotonic() < until and not self._stop.is_set():
             together = self._rng.choice((1, 1, 2, 3))
-            while len(deck) < together:
-                deck += self._rng.sample(list(self.faults), len(self.faults))
-            kinds, deck = deck[:together], deck[together:]
+            while len(planned) < together:
+                planned += self._rng.sample(list(self.faults), len(self.faults))
+            kinds, planned = planned[:together], planned[together:]
             threads = [threading.Thread(target=self._do, args=(kind,), daemon=True) for kind in kinds]
             for thread in threads:
                 thread.start()
@@ -95,7 +95,7 @@ class Saboteur:
 
     @property
     def failed(self) -> Sequence[str]:
-        """Faults that could not be injected: a run without them proves less than it says."""
+        """Faults that could not be injected; without them the run proves less."""
         return self._failed
 
     def _do(self, kind: str) -> None:
@@ -110,64 +110,64 @@ class Saboteur:
     # ---- roles ----
 
     def kill_roles(self) -> None:
-        for member in self._rng.sample(list(self._crew.members), self._rng.randint(1, 3)):
-            with self.diary.note(f"{member.role} killed"):
-                member.send(signal.SIGKILL)
+        for instance in self._rng.sample(list(self._roles.instances), self._rng.randint(1, 3)):
+            with self.fault_log.record(f"{instance.role} killed"):
+                instance.send(signal.SIGKILL)
 
     def kill_process(self) -> None:
-        """Only one of a family, as the kernel does when memory is short."""
-        family = self._rng.choice(self._crew.of("api")).family()
-        if family:
-            with self.diary.note("api process killed"), suppress(ProcessLookupError):
-                os.kill(self._rng.choice(family), signal.SIGKILL)
+        """Kills one process of an api and its children, as the kernel does when memory is short."""
+        pids = self._rng.choice(self._roles.of("api")).pids()
+        if pids:
+            with self.fault_log.record("api process killed"), suppress(ProcessLookupError):
+                os.kill(self._rng.choice(pids), signal.SIGKILL)
 
     def stop_matcher(self) -> None:
-        matchers = self._crew.of("matcher")
+        matchers = self._roles.of("matcher")
         chosen = self._rng.sample(matchers, self._rng.choice((1, len(matchers))))
-        with self.diary.note("matcher stopped"):
-            self._stopped(chosen, self._draw(3, 8))
+        with self.fault_log.record("matcher stopped"):
+            self._stop_for(chosen, self._draw(3, 8))
 
     def stop_role(self) -> None:
-        member = self._rng.choice(self._crew.of("api", "delivery"))
-        with self.diary.note(f"{member.role} stopped"):
-            self._stopped([member], self._draw(1, 4))
+        instance = self._rng.choice(self._roles.of("api", "delivery"))
+        with self.fault_log.record(f"{instance.role} stopped"):
+            self._stop_for([instance], self._draw(1, 4))
 
-    def _stopped(self, members: Sequence[Member], seconds: float) -> None:
-        for member in members:
-            member.send(signal.SIGSTOP)
+    def _stop_for(self, instances: Sequence[Instance], seconds: float) -> None:
+        for instance in instances:
+            instance.send(signal.SIGSTOP)
         self._stop.wait(seconds)
-        for member in members:
-            member.send(signal.SIGCONT)
+        for instance in instances:
+            instance.send(signal.SIGCONT)
 
     def kill_everything(self) -> None:
-        with self.diary.note("everything killed"):
-            self._crew.all_down()
+        with self.fault_log.record("everything killed"):
+            self._roles.all_down()
             self._stop.wait(self._draw(1, 6))
-            self._crew.all_up()
+            self._roles.all_up()
 
     # ---- Redis ----
 
     def kill_redis(self, *, empty: bool) -> None:
-        with self._redis_lock, self.diary.note(f"redis killed, {'back empty' if empty else 'file kept'}"):
+        with self._redis_lock, self.fault_log.record(f"redis killed, {'back empty' if empty else 'file kept'}"):
             self._stores.kill_redis()
             self._stop.wait(self._draw(0, 5))
             self._stores.start_redis(empty=empty)
 
     def flush_redis(self) -> None:
-        with self._redis_lock, self.diary.note("redis flushed"):
+        with self._redis_lock, self.fault_log.record("redis flushed"):
             self._redis("FLUSHALL")
 
     def switch_events_off(self) -> None:
-        with self._redis_lock, self.diary.note("redis events off"):
+        with self._redis_lock, self.fault_log.record("redis events off"):
             self._redis("CONFIG", "SET", "notify-keyspace-events", "")
 
     def half_open(self) -> None:
-        with self.diary.note("redis half-open"):
+        with self.fault_log.record("redis half-open"):
             self._proxy.fall_silent()
 
     def pause_redis(self) -> None:
         seconds = LONG_S * self._pace
-        with self._redis_lock, self.diary.note("redis silent"):
+        with self._redis_lock, self.fault_log.record("redis silent"):
             process = self._stores.redis.process
             if self._rng.random() < 0.5 or process is None:
                 self._redis("CLIENT", "PAUSE", int(seconds * 1000), "ALL")
@@ -178,24 +178,24 @@ class Saboteur:
                 process.send_signal(signal.SIGCONT)
 
     def fail_over(self) -> None:
-        """The address moves to a replica that never heard of its primary and at first takes no writes. Whoever is
-        connected may go on for a while with the old one, as if it were still the one that counts."""
-        with self._redis_lock, self.diary.note("redis failed over to an empty replica"):
+        """The address moves to a replica that never reached its primary and at first takes no writes. Open connections
+        may use the old primary for a while."""
+        with self._redis_lock, self.fault_log.record("redis failed over to an empty replica"):
             self._stores.start_empty_replica()
             self._proxy.lead_to(self._stores.redis_port)
             if self._rng.random() < 0.5:
-                self._stores.kill_redis_before()
+                self._stores.kill_old_redis()
             self._stop.wait(self._draw(0.2, 2))
             self._stores.promote_replica()
             self._stop.wait(self._draw(0, 3))
-            self._stores.kill_redis_before()
+            self._stores.kill_old_redis()
 
-    def put_redis_clock_ahead(self) -> None:
-        with self._redis_lock, self.diary.note("redis clock ahead"):
-            self._stores.redis_clock.put(AHEAD_S)
+    def set_redis_clock_ahead(self) -> None:
+        with self._redis_lock, self.fault_log.record("redis clock ahead"):
+            self._stores.redis_clock.set_skew(AHEAD_S)
             self._stop.wait(self._draw(2, 8))
             if self._rng.random() < 0.5:
-                self._stores.redis_clock.put(0)
+                self._stores.redis_clock.set_skew(0)
 
     def _redis(self, *command: object) -> None:
         client = self._stores.redis_client()
@@ -207,12 +207,12 @@ class Saboteur:
     # ---- PostgreSQL ----
 
     def kill_postgres(self) -> None:
-        """While commits are at the disk, which takes them long; with all its processes, or only the first of them."""
+        """Kills PostgreSQL while commits are slow: all of its processes, or the postmaster only."""
         with self._postgres_lock:
-            with self.diary.note("postgres commits slow"):
+            with self.fault_log.record("postgres commits slow"):
                 self._stores.slow_commits(100_000)
-                during = "during commits" if self._see_a_commit() else "between commits"
-            with self.diary.note(f"postgres killed {during}"):
+                during = "during commits" if self._wait_for_commit() else "between commits"
+            with self.fault_log.record(f"postgres killed {during}"):
                 if self._rng.random() < 0.7:
                     self._stores.kill_postgres_at_once()
                 else:
@@ -221,7 +221,7 @@ class Saboteur:
                 self._stores.start_postgres()
                 self._stores.slow_commits(0)
 
-    def _see_a_commit(self) -> bool:
+    def _wait_for_commit(self) -> bool:
         until = time.monotonic() + 2
         with self._stores.connect() as conn:
             while time.monotonic() < until:
@@ -230,12 +230,12 @@ class Saboteur:
         return False
 
     def restart_postgres(self) -> None:
-        with self._postgres_lock, self.diary.note("postgres restarted"):
+        with self._postgres_lock, self.fault_log.record("postgres restarted"):
             self._stores.restart_postgres(self._rng.choice((signal.SIGINT, signal.SIGQUIT)))
 
     def kill_backend(self) -> None:
-        """PostgreSQL throws everybody out and recovers by itself."""
-        with self._postgres_lock, self.diary.note("postgres backend killed"), self._stores.connect() as conn:
+        """PostgreSQL closes all connections and recovers by itself."""
+        with self._postgres_lock, self.fault_log.record("postgres backend killed"), self._stores.connect() as conn:
             pids = [row[0] for row in conn.execute(OTHERS)]
             if pids:
                 with suppress(ProcessLookupError):
@@ -243,23 +243,23 @@ class Saboteur:
             self._stores.connect().close()
 
     def cut_connections(self) -> None:
-        with self._postgres_lock, self.diary.note("postgres connections cut"), self._stores.connect() as conn:
+        with self._postgres_lock, self.fault_log.record("postgres connections cut"), self._stores.connect() as conn:
             conn.execute(f"SELECT pg_terminate_backend(pid) FROM ({OTHERS}) others")
 
     def lock_rows(self) -> None:
         statement = self._rng.choice(LOCKS)
         with self._postgres_lock, self._stores.connect() as conn, suppress(psycopg.OperationalError):
             conn.execute("SET lock_timeout = '3s'")
-            with self.diary.note("postgres rows locked"), conn.transaction():
+            with self.fault_log.record("postgres rows locked"), conn.transaction():
                 conn.execute(statement)
                 self._stop.wait(LONG_S * self._pace)
 
-    def fight_over_rows(self) -> None:
-        """Several who want the same rows as everybody else, each for a moment, again and again."""
+    def contend_for_rows(self) -> None:
+        """Four connections lock rows that the roles need, each for a moment, again and again."""
         until = time.monotonic() + LONG_S * self._pace
-        with self._postgres_lock, self.diary.note("postgres rows fought over"):
+        with self._postgres_lock, self.fault_log.record("postgres rows fought over"):
             threads = [
-                threading.Thread(target=self._fight, args=(until, random.Random(self._rng.random())), daemon=True)
+                threading.Thread(target=self._lock_again, args=(until, random.Random(self._rng.random())), daemon=True)
                 for _ in range(4)
             ]
             for thread in threads:
@@ -267,7 +267,7 @@ class Saboteur:
             for thread in threads:
                 thread.join()
 
-    def _fight(self, until: float, rng: random.Random) -> None:
+    def _lock_again(self, until: float, rng: random.Random) -> None:
         with suppress(psycopg.OperationalError), self._stores.connect() as conn:
             conn.execute("SET lock_timeout = '3s'")
             while time.monotonic() < until and not self._stop.is_set():
@@ -275,15 +275,15 @@ class Saboteur:
                     conn.execute(rng.choice(LOCKS))
                     self._stop.wait(rng.uniform(0.05, 0.5))
 
-    # ---- mending ----
+    # ---- the end ----
 
-    def heal(self, clocks: Sequence[Skew] = ()) -> None:
-        """Whatever is still wrong is put right; what broke by itself has to mend itself."""
+    def end_faults(self, clocks: Sequence[SkewedClock] = ()) -> None:
+        """Sets clocks right and resumes stopped processes. The service must recover from all else by itself."""
         self.stop()
         for clock in (self._stores.redis_clock, *clocks):
-            clock.put(0)
-        for member in self._crew.members:
-            member.send(signal.SIGCONT)
+            clock.set_skew(0)
+        for instance in self._roles.instances:
+            instance.send(signal.SIGCONT)
 
 
 OTHERS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'yaninda-%' AND pid <> pg_backend_pid()"

@@ -1,4 +1,4 @@
-"""The roles as real processes, several of each, and a supervisor that starts again what died."""
+"""Several real processes of each role, and a supervisor that restarts those that died."""
 
 import contextlib
 import http.client
@@ -18,18 +18,18 @@ from pathlib import Path
 from machine import processes
 from machine.steps import ROOT
 
-from tests.torture.windows import Window
+from tests.torture.fault_windows import Window
 
 RESTART_AFTER_S = 0.3
 NOTICED_AFTER_S = 1.0
 HIT = re.compile(r"failpoint (?P<act>\w+) (?P<place>\S+) at (?P<at>[0-9.]+) for (?P<seconds>[0-9.]+) s")
 STARTED = {"api": "api_listening", "matcher": "matcher_started", "delivery": "delivery_started"}
 
-# Passed so often that few passages may end a process.
-EVERYWHERE = {"sql.statement": 0.0005, "sql.commit": 0.002, "sql.committed": 0.002}
-PLACES: dict[str, tuple[str, ...]] = {
+# Probabilities per passage. Low, because these places are passed very often.
+FREQUENT = {"sql.statement": 0.0005, "sql.commit": 0.002, "sql.committed": 0.002}
+FAILPOINTS: dict[str, tuple[str, ...]] = {
     "api": (
-        *EVERYWHERE,
+        *FREQUENT,
         "press.committed",
         "first_offer.before_commit",
         "first_offer.committed",
@@ -42,7 +42,7 @@ PLACES: dict[str, tuple[str, ...]] = {
         "follow_up.committed",
     ),
     "matcher": (
-        *EVERYWHERE,
+        *FREQUENT,
         "ticker.claimed",
         "due.taken",
         "advance.listed",
@@ -57,12 +57,12 @@ PLACES: dict[str, tuple[str, ...]] = {
         "rebuild.unfinished",
         "compare.missed",
     ),
-    "delivery": (*EVERYWHERE, "delivery.claimed", "delivery.sent", "delivery.recording"),
+    "delivery": (*FREQUENT, "delivery.claimed", "delivery.sent", "delivery.recording"),
 }
 
 
 @dataclass
-class Member:
+class Instance:
     role: str
     name: str
     environ: Mapping[str, str]
@@ -71,14 +71,14 @@ class Member:
     wanted: bool = True
     started: int = 0
     due_at: float = 0.0
-    seen: int = 0
+    log_offset: int = 0
 
     @property
     def alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
-    def family(self) -> list[int]:
-        """The process and all that it forked."""
+    def pids(self) -> list[int]:
+        """Ids of the process and of all its descendants."""
         found = [self.process.pid] if self.process is not None and self.alive else []
         for parent in found:
             for children in Path(f"/proc/{parent}/task").glob("*/children"):
@@ -92,93 +92,95 @@ class Member:
                 os.killpg(self.process.pid, number)
 
     def is_up(self) -> bool:
-        """It has said that it started since it was last started."""
+        """True if the process has logged since its last start that it is ready."""
         if not self.alive:
             return False
         with self.log.open("rb") as log:
-            log.seek(self.seen)
+            log.seek(self.log_offset)
             return STARTED[self.role].encode() in log.read()
 
 
 @dataclass
-class Crew:
-    members: Sequence[Member]
+class Roles:
+    instances: Sequence[Instance]
     rng: random.Random
     armed: bool = True
-    """Whether members get failpoints with their next start."""
-    delivery_armed: bool = True
-    deaths_noted: list[Window] = field(default_factory=list)
+    """Whether instances get failpoints at their next start."""
+    arm_delivery: bool = True
+    death_windows: list[Window] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, *roles: str) -> list[Member]:
-        return [member for member in self.members if member.role in roles]
+    def of(self, *roles: str) -> list[Instance]:
+        return [instance for instance in self.instances if instance.role in roles]
 
     @property
     def deaths(self) -> int:
-        return sum(max(member.started - 1, 0) for member in self.members)
+        return sum(max(instance.started - 1, 0) for instance in self.instances)
 
     def run(self) -> None:
         while not self._stop.wait(0.05):
-            self.tend()
+            self.restart_dead()
 
-    def tend(self) -> None:
+    def restart_dead(self) -> None:
         with self._lock:
-            for member in self.members:
-                if member.process is not None and member.process.poll() is not None:
-                    # Whatever is left of its family would hold its port.
-                    member.send(signal.SIGKILL)
-                    self.deaths_noted.append(Window(f"{member.role} died", time.time() - NOTICED_AFTER_S, time.time()))
-                    member.process = None
-                    member.due_at = time.monotonic() + RESTART_AFTER_S
-                if member.process is None and member.wanted and member.due_at <= time.monotonic():
-                    self._start(member)
+            for instance in self.instances:
+                if instance.process is not None and instance.process.poll() is not None:
+                    # A child that is left would keep the port.
+                    instance.send(signal.SIGKILL)
+                    self.death_windows.append(
+                        Window(f"{instance.role} died", time.time() - NOTICED_AFTER_S, time.time())
+                    )
+                    instance.process = None
+                    instance.due_at = time.monotonic() + RESTART_AFTER_S
+                if instance.process is None and instance.wanted and instance.due_at <= time.monotonic():
+                    self._start(instance)
 
-    def _start(self, member: Member) -> None:
-        environ = dict(member.environ)
-        if self.armed and (member.role != "delivery" or self.delivery_armed):
-            environ["FAILPOINTS"] = self._failpoints(member.role)
-        member.seen = member.log.stat().st_size if member.log.exists() else 0
-        command = [sys.executable, "-m", "app", member.role]
-        member.process = processes.spawn(command, env=environ, cwd=ROOT, log=member.log)
-        member.started += 1
+    def _start(self, instance: Instance) -> None:
+        environ = dict(instance.environ)
+        if self.armed and (instance.role != "delivery" or self.arm_delivery):
+            environ["FAILPOINTS"] = self._failpoints(instance.role)
+        instance.log_offset = instance.log.stat().st_size if instance.log.exists() else 0
+        command = [sys.executable, "-m", "app", instance.role]
+        instance.process = processes.spawn(command, env=environ, cwd=ROOT, log=instance.log)
+        instance.started += 1
 
     def _failpoints(self, role: str) -> str:
         if self.rng.random() < 0.3:
             return ""
-        chosen = self.rng.sample(PLACES[role], 2)
+        chosen = self.rng.sample(FAILPOINTS[role], 2)
         return ",".join(self._fault(place) for place in chosen)
 
     def _fault(self, place: str) -> str:
         if self.rng.random() < 0.3:
-            return f"{place}=pause:{EVERYWHERE.get(place, 0.05)}:{self.rng.uniform(0.5, 4):.1f}"
-        return f"{place}=kill:{EVERYWHERE.get(place) or self.rng.choice((0.02, 0.05, 0.2))}"
+            return f"{place}=pause:{FREQUENT.get(place, 0.05)}:{self.rng.uniform(0.5, 4):.1f}"
+        return f"{place}=kill:{FREQUENT.get(place) or self.rng.choice((0.02, 0.05, 0.2))}"
 
     def all_down(self) -> None:
         with self._lock:
-            for member in self.members:
-                member.wanted = False
-                member.send(signal.SIGKILL)
-        self._wait(lambda member: not member.alive)
+            for instance in self.instances:
+                instance.wanted = False
+                instance.send(signal.SIGKILL)
+        self._wait(lambda instance: not instance.alive)
 
     def all_up(self) -> None:
         with self._lock:
-            for member in self.members:
-                member.wanted, member.due_at = True, 0.0
-        self._wait(Member.is_up)
+            for instance in self.instances:
+                instance.wanted, instance.due_at = True, 0.0
+        self._wait(Instance.is_up)
 
     def disarm(self) -> None:
-        """Everybody starts once more, without failpoints."""
+        """Restarts every instance without failpoints."""
         self.armed = False
         self.all_down()
         self.all_up()
 
-    def _wait(self, done: Callable[[Member], bool], patience_s: float = 90.0) -> None:
+    def _wait(self, done: Callable[[Instance], bool], patience_s: float = 90.0) -> None:
         until = time.monotonic() + patience_s
-        while not all(done(member) for member in self.members):
-            self.tend()
+        while not all(done(instance) for instance in self.instances):
+            self.restart_dead()
             if time.monotonic() > until:
-                raise TimeoutError("the roles did not come up, or go down, in time")
+                raise TimeoutError("the roles did not start, or stop, in time")
             time.sleep(0.05)
 
     def stop(self) -> None:
@@ -186,30 +188,30 @@ class Crew:
         self.all_down()
 
     def failpoints_hit(self) -> dict[str, int]:
-        """How often a process died or stood still at each place."""
+        """How often a process was killed or paused at each failpoint."""
         return dict(Counter(f"failpoint {hit['act']} {hit['place']}" for _, hit in self._hits()))
 
     def pauses(self) -> list[Window]:
-        """When a thread of a role stood still at a failpoint."""
+        """When a thread of a role was paused at a failpoint."""
         started = time.time() - time.monotonic()
         return [
-            Window(f"{member.role} stood still", began := started + float(hit["at"]), began + float(hit["seconds"]))
-            for member, hit in self._hits()
+            Window(f"{instance.role} paused", began := started + float(hit["at"]), began + float(hit["seconds"]))
+            for instance, hit in self._hits()
             if hit["act"] == "pause"
         ]
 
-    def _hits(self) -> Iterator[tuple[Member, re.Match[str]]]:
-        for member in self.members:
-            for line in _lines(member.log):
+    def _hits(self) -> Iterator[tuple[Instance, re.Match[str]]]:
+        for instance in self.instances:
+            for line in _lines(instance.log):
                 if hit := HIT.match(line):
-                    yield member, hit
+                    yield instance, hit
 
     def errors(self) -> list[str]:
-        """Lines in which a role says that something failed which it did not expect."""
+        """Log lines of level error or critical, and tracebacks."""
         return [
-            f"{member.name}: {line.strip()[:400]}"
-            for member in self.members
-            for line in _lines(member.log)
+            f"{instance.name}: {line.strip()[:400]}"
+            for instance in self.instances
+            for line in _lines(instance.log)
             if any(word in line for word in ("level=error", "level=critical", "Traceback"))
         ]
 
