@@ -1,4 +1,4 @@
-"""Runs the measurements one after the other; started by `scripts/bench`, which brings the stores."""
+"""Runs the measurements one after the other. `scripts/bench` starts the stores, and then this."""
 
 import argparse
 import os
@@ -64,7 +64,7 @@ def main() -> int:
         section = MEASURE[name](bench)
         sections.append(replace(section, load=(before, load_average()), took_s=time.monotonic() - began))
         if arguments.json:
-            # After each of them, so that a run that is stopped keeps what it has.
+            # After each measurement, so that a run that is stopped keeps the earlier figures.
             report.write_json(arguments.json, sections, about)
     print(report.table(sections, about))
     return 0

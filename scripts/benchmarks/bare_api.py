@@ -1,4 +1,4 @@
-"""Our own server with an application of one route in it, which writes a notification and does nothing else.
+"""The floor of `delivery-api`: the server of the api role around a Flask route that only inserts a notification.
 
 python -m benchmarks.bare_api
 """

@@ -1,10 +1,10 @@
-"""What delivering costs with nothing of ours in it: bare psycopg that listens, claims and writes down, and http.client.
+"""The floor of delivery: bare psycopg that listens, claims and records, and bare http.client.
 
-    python -m benchmarks.bare_worker drain THREADS         each message is written down by itself
-    python -m benchmarks.bare_worker drain-batches THREADS all that were claimed together
-    python -m benchmarks.bare_worker post THREADS URL      each is posted to URL/TYPE first
+    python -m benchmarks.bare_worker drain THREADS          records each notification in a statement of its own
+    python -m benchmarks.bare_worker drain-batches THREADS  records all notifications of a claim in one statement
+    python -m benchmarks.bare_worker post THREADS URL       posts each notification to URL/TYPE and then records it
 
-It knows no priorities, retries, leases, breakers, recipients or metrics, and what is in hand when it dies is lost.
+It has no priorities, retries, leases, breakers, recipients or metrics, and loses claimed notifications when it dies.
 """
 
 import json
@@ -38,28 +38,28 @@ UPDATE notifications SET status = 'SENT', due_at = NULL, finished_at = clock_tim
 PATIENCE_S = 8.0
 
 Message = tuple[UUID, str]
-Carry = Callable[[Sequence[Message]], None]
+HandleClaimed = Callable[[Sequence[Message]], None]
 
 
 def connect() -> "psycopg.Connection[tuple[Any, ...]]":
     return psycopg.connect(os.environ["DATABASE_URL"], autocommit=True, options=OPTIONS, prepare_threshold=1)
 
 
-def claim_on(type_: str, carry: Carry) -> None:
+def claim_on(type_: str, handle: HandleClaimed) -> None:
     with connect() as conn:
         conn.execute(LISTEN)
         while True:
             found: Any = conn.execute(CLAIM, [type_]).fetchall()
             if found:
-                carry(found)
+                handle(found)
                 continue
-            for news in conn.notifies(timeout=1.0):
-                if news.payload == type_:
+            for wake_up in conn.notifies(timeout=1.0):
+                if wake_up.payload == type_:
                     break
 
 
 def drain(*, batched: bool) -> None:
-    """Each thread claims for itself."""
+    """Each thread claims and records on its own connection."""
     with connect() as conn:
 
         def ack(found: Sequence[Message]) -> None:
@@ -70,11 +70,11 @@ def drain(*, batched: bool) -> None:
         claim_on("SMS", ack)
 
 
-def post(type_: str, host: str, inbox: "queue.SimpleQueue[Message]") -> None:
+def post(type_: str, host: str, waiting: "queue.SimpleQueue[Message]") -> None:
     http = HTTPConnection(host, timeout=PATIENCE_S)
     with connect() as conn:
         while True:
-            id_, body = inbox.get()
+            id_, body = waiting.get()
             try:
                 send(http, type_, str(id_), body)
             except (OSError, HTTPException):
@@ -84,25 +84,25 @@ def post(type_: str, host: str, inbox: "queue.SimpleQueue[Message]") -> None:
 
 
 def send(http: HTTPConnection, type_: str, id_: str, body: str) -> None:
-    words = json.dumps({"text": body}).encode()
-    http.request("POST", f"/bare/{type_}", words, {"Content-Type": "application/json", "webhook-id": id_})
+    content = json.dumps({"text": body}).encode()
+    http.request("POST", f"/bare/{type_}", content, {"Content-Type": "application/json", "webhook-id": id_})
     http.getresponse().read()
 
 
 def posting(threads: int, url: str) -> list[threading.Thread]:
-    """For each type somebody who claims, and those who post."""
+    """For each type, one thread that claims and `threads` threads that post."""
     found: list[threading.Thread] = []
     host = url.removeprefix("http://")
     for type_ in os.environ["BARE_TYPES"].split(","):
-        inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        found += [threading.Thread(target=post, args=(type_, host, inbox)) for _ in range(threads)]
-        found.append(threading.Thread(target=claim_on, args=(type_, partial(hand_over, inbox))))
+        waiting: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        found += [threading.Thread(target=post, args=(type_, host, waiting)) for _ in range(threads)]
+        found.append(threading.Thread(target=claim_on, args=(type_, partial(enqueue, waiting))))
     return found
 
 
-def hand_over(inbox: "queue.SimpleQueue[Message]", found: Sequence[Message]) -> None:
+def enqueue(waiting: "queue.SimpleQueue[Message]", found: Sequence[Message]) -> None:
     for one in found:
-        inbox.put(one)
+        waiting.put(one)
 
 
 def main(mode: str, threads: int, url: str = "") -> None:

@@ -1,4 +1,4 @@
-"""What every measurement is given: the stores, the sizes, and a way to say how far it is."""
+"""`Bench`, which every measurement gets: the stores, the sizes, and helpers to connect."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ from app.settings.settings import Settings
 
 SECRET = "a-secret-for-benchmarks-that-is-long-enough-0123456789"
 TIME_ZONE = "Europe/Istanbul"
-# As the application connects, so that none of the contestants has a planner of its own.
+# The options of the application, so that PostgreSQL plans for all implementations alike.
 OPTIONS = "-c jit=off -c max_parallel_workers_per_gather=0 -c timezone=UTC"
 MATCHER_OPTIONS = OPTIONS + " -c plan_cache_mode=force_generic_plan"
 
@@ -49,7 +49,7 @@ class Bench:
 
     @property
     def folder(self) -> Path:
-        """For files of a measurement; goes with the stores."""
+        """For files of a measurement; removed together with the stores."""
         return Path(os.environ["YANINDA_BENCH"])
 
     # ---- databases ----
@@ -83,7 +83,7 @@ class Bench:
 
     @contextmanager
     def database(self, name: str) -> Iterator[Database]:
-        """The application's own way to the database, without its patience for people."""
+        """The application's `Database`, without its statement timeout."""
         db = Database(self.url(name), pool_size=2, statement_timeout_ms=0)
         try:
             yield db
@@ -108,7 +108,7 @@ class Bench:
 
     @contextmanager
     def redis(self) -> Iterator[Any]:
-        """An empty one."""
+        """A client of an emptied Redis."""
         client: Any = redis.Redis.from_url(self.redis_url, decode_responses=True, socket_timeout=600)
         client.flushdb()
         try:

@@ -1,4 +1,4 @@
-"""What the application really sends to PostgreSQL, taken down at the driver."""
+"""Records at the driver the statements that the application sends to PostgreSQL."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -12,33 +12,34 @@ COMMIT = "COMMIT"
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentStatement:
     statement: str
     values: Mapping[str, Any]
-    alone: bool = False
-    """Outside of any transaction."""
+    autocommitted: bool = False
+    """Whether it ran outside of a transaction, autocommitted."""
 
 
 @contextmanager
-def captured() -> Iterator[list[Sent]]:
-    """Statements of this thread in order, with `COMMIT` at the end of each transaction. The pool's questions whether
-    a connection is still alive are left out: they are ours alone."""
-    taken: list[Sent] = []
+def captured() -> Iterator[list[SentStatement]]:
+    """The statements of this thread in order, with `COMMIT` at the end of each transaction.
+
+    Without those that have no parameters: the checks of the pool, which other implementations do not need."""
+    taken: list[SentStatement] = []
     thread = threading.get_ident()
     execute, commit = psycopg.Cursor.execute, psycopg.Connection.commit
 
-    def execute_and_note(self: Any, query: Any, params: Any = None, **options: Any) -> Any:
+    def execute_and_record(self: Any, query: Any, params: Any = None, **options: Any) -> Any:
         if threading.get_ident() == thread and isinstance(query, str) and params:
-            taken.append(Sent(query, dict(params), self.connection.autocommit))
+            taken.append(SentStatement(query, dict(params), self.connection.autocommit))
         return execute(self, query, params, **options)
 
-    def commit_and_note(self: Any) -> None:
-        if threading.get_ident() == thread and taken and taken[-1].statement != COMMIT and not taken[-1].alone:
-            taken.append(Sent(COMMIT, {}))
+    def commit_and_record(self: Any) -> None:
+        if threading.get_ident() == thread and taken and taken[-1].statement != COMMIT and not taken[-1].autocommitted:
+            taken.append(SentStatement(COMMIT, {}))
         commit(self)
 
-    psycopg.Cursor.execute = execute_and_note  # type: ignore[method-assign]
-    psycopg.Connection.commit = commit_and_note  # type: ignore[method-assign]
+    psycopg.Cursor.execute = execute_and_record  # type: ignore[method-assign]
+    psycopg.Connection.commit = commit_and_record  # type: ignore[method-assign]
     try:
         yield taken
     finally:

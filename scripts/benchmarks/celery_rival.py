@@ -1,5 +1,5 @@
-"""What many would use instead of a ticker: a Celery task with an ETA for each offer, on the same Redis and the same
-database, doing the same statements. Its worker imports this file.
+"""The rival of the matcher's ticker: a Celery task with an ETA for each offer. It uses the same Redis and database and
+runs the same statements. The Celery worker imports this file.
 """
 
 import os
@@ -22,7 +22,7 @@ from benchmarks.bench import MATCHER_OPTIONS, Bench
 from benchmarks.replay import Due, Template
 
 BROKER_DATABASE = 1
-"""Another number on the same Redis, as a tidy operator would have it."""
+"""Number of the broker's database on the same Redis."""
 
 app: Any = Celery("rival")
 app.conf.update(
@@ -35,7 +35,7 @@ app.conf.update(
 
 
 class Connections:
-    """One pair for each process of the pool, kept open."""
+    """Two connections for each process of the pool, kept open: one with transactions, one with autocommit."""
 
     def __init__(self) -> None:
         self._opened: tuple[Any, Any] | None = None
@@ -62,7 +62,7 @@ def settle(task_id: str, asked: int, left: list[int]) -> None:
 
 @contextmanager
 def worker(bench: Bench, database: str, template: Template) -> Iterator[Callable[[datetime, Due], None]]:
-    """A worker with its default pool, a process for each core; what it yields schedules a task."""
+    """Runs a worker with the default pool, one process per core. Yields a function that schedules a task."""
     file = bench.folder / "celery-template"
     file.write_bytes(pickle.dumps(template))
     broker = f"{bench.redis_server.rpartition('/')[0]}/{BROKER_DATABASE}"
@@ -84,7 +84,7 @@ def worker(bench: Bench, database: str, template: Template) -> Iterator[Callable
     try:
         roles.eventually(lambda: " ready." in log.read_text(errors="replace") or process.poll() is not None)
         if process.poll() is not None:
-            raise RuntimeError(f"the Celery worker ended by itself:\n{tail(log)}")
+            raise RuntimeError(f"the Celery worker ended unexpectedly:\n{tail(log)}")
         app.conf.broker_url = broker
         with app.producer_pool.acquire(block=True) as producer:
 

@@ -1,8 +1,8 @@
-"""Students and elders spread like people in a city: 400 neighbourhoods, dense in their middle.
+"""Generates students and elders who are spread as in a city: 400 neighbourhoods, each dense in its middle.
 
 A smaller city is the same city with fewer students, so the circle around an elder holds fewer. One student in ten is
-off duty, one in fifty has a task, one in a hundred is being asked by somebody else, and one in ten was last counted
-in an earlier month. `rival_…` and `floor_…` are the tables of the other contestants, filled with the same people.
+off duty, one in fifty has a task, one in a hundred has a live offer, and one in ten has a count of completed tasks
+from an earlier month. The tables `rival_…` and `floor_…` of rival and floor hold the same people.
 """
 
 import math
@@ -14,12 +14,12 @@ from benchmarks.loading import without_indexes
 
 RADIUS_M = 1000.0
 AT_FULL_SIZE = (1_000_000, 1_000)
-"""So many students, and about so many of them available in a circle."""
+"""Students at full size, and about how many of them are available within the radius of an elder."""
 
 
 @dataclass(frozen=True)
 class City:
-    """Ids: students from 1, then elders who are waiting for nothing, then those with an open task."""
+    """Ids: students from 1, then elders without an open task, then elders with one."""
 
     students: int
 
@@ -29,7 +29,7 @@ class City:
         return range(first, first + max(self.students // 100, 1_000))
 
     @property
-    def holding(self) -> int:
+    def assigned(self) -> int:
         return self.students // 50
 
     @property
@@ -39,10 +39,10 @@ class City:
     @property
     def busy_elders(self) -> range:
         first = self.free_elders.stop
-        return range(first, first + self.holding + self.being_asked)
+        return range(first, first + self.assigned + self.being_asked)
 
     @property
-    def wanted_in_circle(self) -> float:
+    def expected_in_circle(self) -> float:
         students, in_circle = AT_FULL_SIZE
         return self.students * in_circle / students
 
@@ -71,7 +71,7 @@ SELECT id, place,
 FROM bench_places WHERE id <= {students};
 """
 
-# Every fiftieth student holds a task, and every hundredth, counted from another start, is being asked.
+# Every fiftieth student has a task. Every hundredth, counted from another start, has a live offer.
 TASKS = """
 INSERT INTO tasks (id, status, elder_id, student_id, location, created_at, updated_at, search_until, next_step_at,
                    assigned_at, listed, asked)
@@ -80,7 +80,7 @@ SELECT {held}, 'ASSIGNED', {first_busy} + id / 50 - 1, id, place, now, now, now 
 FROM bench_places, (SELECT clock_timestamp() AS now) clock WHERE id <= {students} AND id % 50 = 0;
 
 INSERT INTO tasks (id, status, elder_id, location, created_at, updated_at, search_until, next_step_at, listed, asked)
-SELECT {asking}, 'PENDING', {first_busy} + {holding} + id / 100, place, now, now, now + interval '1 day',
+SELECT {asking}, 'PENDING', {first_busy} + {assigned} + id / 100, place, now, now, now + interval '1 day',
        now + interval '10 hours', 50, 1
 FROM bench_places, (SELECT clock_timestamp() AS now) clock WHERE id <= {students} AND id % 100 = 1;
 
@@ -91,7 +91,7 @@ SELECT CASE WHEN id % 50 = 0 THEN {held} ELSE {asking} END, id,
 FROM bench_places, (SELECT clock_timestamp() AS now) clock WHERE id <= {students} AND (id % 50 = 0 OR id % 100 = 1);
 """
 
-# What plain code would keep: one table of people with a place, and tasks to be counted, with the indexes it needs.
+# The schema of a plain implementation: one table of people with a location, and tasks to be counted, indexed.
 RIVAL = """
 CREATE TABLE rival_users AS
 SELECT u.id, u.role, u.name, u.phone, coalesce(s.active AND s.on_duty, u.active) AS is_active,
@@ -117,14 +117,14 @@ CREATE INDEX ON floor_students USING gist (plane);
 """
 
 
-# Some students walk a few metres: PostgreSQL then has to look whether what an index says is still true, until the next
-# VACUUM. All contestants get the same walks.
+# Some students move a few metres. Until the next VACUUM, PostgreSQL must check in the table whether the row of an index
+# tuple is visible. Ours, floor and rival get the same moves.
 STOP_AUTOVACUUM = """
 ALTER TABLE students SET (autovacuum_enabled = false);
 ALTER TABLE rival_users SET (autovacuum_enabled = false);
 ALTER TABLE floor_students SET (autovacuum_enabled = false);
 """
-WALK = """
+MOVE = """
 UPDATE students SET location = ST_Project(location, 20, random() * 6) WHERE id % {every} = 0;
 UPDATE rival_users u SET location = s.location FROM students s WHERE s.id = u.id AND s.id % {every} = 0;
 UPDATE floor_students f SET plane = ST_Transform(s.location::geometry, 3395)
@@ -133,7 +133,7 @@ FROM students s WHERE s.id = f.id AND s.id % {every} = 0;
 
 
 def task_id_of(kind: str, column: str = "id") -> str:
-    """An id that grows with its row, as version 7 does: `kind` is a digit that tells generated tasks apart."""
+    """SQL of an id that grows with `column`, as version 7 does. The digit `kind` tells groups of ids apart."""
     return f"('0190000{kind}-0000-7000-8000-' || lpad(to_hex({column}), 12, '0'))::uuid"
 
 
@@ -149,7 +149,7 @@ def build(bench: Bench, database: str, students: int) -> City:
         "people": city.busy_elders.stop - 1,
         "students": students,
         "first_busy": city.busy_elders.start,
-        "holding": city.holding,
+        "assigned": city.assigned,
         "zone": "Europe/Istanbul",
         "held": HELD,
         "asking": ASKING,
@@ -169,18 +169,18 @@ def build(bench: Bench, database: str, students: int) -> City:
     return city
 
 
-def walk(bench: Bench, database: str, *, every: int) -> None:
-    say(f"every {every}th student walks a few metres")
+def move_students(bench: Bench, database: str, *, every: int) -> None:
+    say(f"moving every {every}th student a few metres")
     with bench.connect(database) as conn:
         run(conn, STOP_AUTOVACUUM)
-        run(conn, WALK.format(every=every))
+        run(conn, MOVE.format(every=every))
 
 
-def known_or_new(bench: Bench, database: str, students: int) -> City:
-    """The one that an earlier measurement left, or a new one."""
+def find_or_build(bench: Bench, database: str, students: int) -> City:
+    """The city that an earlier measurement left, or a new one."""
     with bench.connect("maintenance") as conn:
-        known = fetch(conn, "SELECT FROM pg_database WHERE datname = %s", [database])
-    return City(students) if known else build(bench, database, students)
+        found = fetch(conn, "SELECT FROM pg_database WHERE datname = %s", [database])
+    return City(students) if found else build(bench, database, students)
 
 
 IN_CIRCLE = """
@@ -199,10 +199,10 @@ class Home:
 
 
 def homes(conn: Connection, city: City, how_many: int) -> list[Home]:
-    """Of free elders around whom the city is as dense as the measurement says."""
+    """Homes of elders without a task where the number of students within the radius is nearest to the expected."""
     elders = list(city.free_elders)[: 20 * how_many]
     found = fetch(conn, IN_CIRCLE, {"radius_m": RADIUS_M, "elders": elders})
-    fitting = sorted(found, key=lambda row: abs(math.log(max(row[3], 0.1) / city.wanted_in_circle)))
+    fitting = sorted(found, key=lambda row: abs(math.log(max(row[3], 0.1) / city.expected_in_circle)))
     return [Home(row[0], LatLon(row[1], row[2])) for row in fitting[:how_many]]
 
 

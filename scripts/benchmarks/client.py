@@ -1,4 +1,4 @@
-"""An HTTP client that costs next to nothing, so that what is measured is the server."""
+"""An HTTP client that uses very little processor time, because it shares the cores with the server."""
 
 import heapq
 import selectors
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from app.api.tokens import LocalTokens
 from benchmarks.bench import SECRET
 
-LOST = 0
-"""In place of a status: the connection ended, or the client's patience did, before there was an answer."""
+NO_ANSWER = 0
+"""In place of a status: the connection closed, or the client's time limit passed, before an answer came."""
 
 
 @dataclass(frozen=True)
@@ -36,25 +36,25 @@ class Answer:
 
 
 @dataclass
-class Line:
-    """One keep-alive connection, with one request at a time on its way."""
+class KeepAlive:
+    """A keep-alive connection with at most one request in flight."""
 
     socket: socket.socket
     request: bytes = b""
-    asked_at: float = 0.0
+    sent_at: float = 0.0
     _received: bytearray = field(default_factory=bytearray)
 
-    def ask(self, request: bytes) -> None:
+    def send(self, request: bytes) -> None:
         self.request = request
         self._received.clear()
-        self.asked_at = time.perf_counter()
+        self.sent_at = time.perf_counter()
         self.socket.sendall(request)
 
-    def hear(self) -> Answer | None:
-        """The answer, once the last part of it has come."""
+    def receive(self) -> Answer | None:
+        """Reads from the socket. The answer, once it is complete."""
         part = self.socket.recv(65_536)
         if not part:
-            return self.lost()
+            return self.no_answer()
         self._received += part
         end = self._received.find(b"\r\n\r\n")
         if end < 0:
@@ -65,62 +65,63 @@ class Line:
             return None
         return self._answer(int(head[9:12]), head, bytes(self._received[end + 4 :]))
 
-    def lost(self) -> Answer:
-        return self._answer(LOST, b"", b"")
+    def no_answer(self) -> Answer:
+        return self._answer(NO_ANSWER, b"", b"")
 
     def _answer(self, status: int, head: bytes, body: bytes) -> Answer:
-        return Answer(self.request, status, head, body, time.perf_counter() - self.asked_at)
+        return Answer(self.request, status, head, body, time.perf_counter() - self.sent_at)
 
 
 @contextmanager
-def lines(port: int, how_many: int) -> Iterator[list[Line]]:
+def open_connections(port: int, how_many: int) -> Iterator[list[KeepAlive]]:
     with ExitStack() as stack:
-        opened: list[Line] = []
+        opened: list[KeepAlive] = []
         for _ in range(how_many):
             one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            opened.append(Line(one))
+            opened.append(KeepAlive(one))
         yield opened
 
 
-def converse(
-    crowd: Sequence[Line],
-    ask: Callable[[], bytes | None],
-    told: Callable[[Answer], float | None],
+def run_clients(
+    connections: Sequence[KeepAlive],
+    next_request: Callable[[], bytes | None],
+    on_answer: Callable[[Answer], float | None],
     *,
     patience_s: float = 60.0,
 ) -> None:
-    """Everybody asks, hears the answer, rests for as long as `told` says, and asks again, until `ask` has nothing
-    more. Whoever hears nothing within the patience, or is told None, goes home."""
-    resting = [(0.0, number) for number in range(len(crowd))]
+    """Each connection sends the next request, passes the answer to `on_answer`, pauses for the seconds that it returns,
+    and repeats this until `next_request` returns None. A connection ends when no answer comes within `patience_s`, or
+    when `on_answer` returns None."""
+    pausing = [(0.0, number) for number in range(len(connections))]
     waiting: set[int] = set()
     with selectors.DefaultSelector() as selector:
-        for number, line in enumerate(crowd):
-            selector.register(line.socket, selectors.EVENT_READ, number)
+        for number, connection in enumerate(connections):
+            selector.register(connection.socket, selectors.EVENT_READ, number)
 
         def answer(number: int, given: Answer) -> None:
             waiting.discard(number)
-            rest_s = told(given)
-            if given.status == LOST:
-                selector.unregister(crowd[number].socket)
-            elif rest_s is not None:
-                heapq.heappush(resting, (time.perf_counter() + rest_s, number))
+            pause_s = on_answer(given)
+            if given.status == NO_ANSWER:
+                selector.unregister(connections[number].socket)
+            elif pause_s is not None:
+                heapq.heappush(pausing, (time.perf_counter() + pause_s, number))
 
-        while resting or waiting:
-            while resting and resting[0][0] <= time.perf_counter():
-                number = heapq.heappop(resting)[1]
-                request = ask()
+        while pausing or waiting:
+            while pausing and pausing[0][0] <= time.perf_counter():
+                number = heapq.heappop(pausing)[1]
+                request = next_request()
                 if request is not None:
                     waiting.add(number)
-                    crowd[number].ask(request)
-            nap_s = max(resting[0][0] - time.perf_counter(), 0) if resting else 1.0 if waiting else 0.0
-            for key, _ in selector.select(min(nap_s, 1.0)):
-                given = crowd[key.data].hear()
+                    connections[number].send(request)
+            poll_s = max(pausing[0][0] - time.perf_counter(), 0) if pausing else 1.0 if waiting else 0.0
+            for key, _ in selector.select(min(poll_s, 1.0)):
+                given = connections[key.data].receive()
                 if given is not None:
                     answer(key.data, given)
             given_up = time.perf_counter() - patience_s
-            for number in [number for number in waiting if crowd[number].asked_at < given_up]:
-                answer(number, crowd[number].lost())
+            for number in [number for number in waiting if connections[number].sent_at < given_up]:
+                answer(number, connections[number].no_answer())
 
 
 class Tokens:
@@ -135,17 +136,17 @@ class Tokens:
 
 
 def all_at_once(port: int, requests: Sequence[bytes], *, expected: int, connections: int) -> Answered:
-    """Every connection sends one request after the other, until all are sent."""
+    """Every connection sends one request after the other, until all are sent and answered."""
     left = iter(requests)
     latencies: list[float] = []
 
-    def told(answer: Answer) -> float:
+    def on_answer(answer: Answer) -> float:
         if answer.status != expected:
             raise AssertionError(f"{answer.status} instead of {expected}: {answer.body[:500]!r}")
         latencies.append(answer.latency_s * 1e3)
         return 0.0
 
-    with lines(port, connections) as crowd:
+    with open_connections(port, connections) as opened:
         began = time.perf_counter()
-        converse(crowd, lambda: next(left, None), told)
+        run_clients(opened, lambda: next(left, None), on_answer)
         return Answered(time.perf_counter() - began, latencies)

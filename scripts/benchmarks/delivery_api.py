@@ -1,4 +1,4 @@
-"""Handing in a notification over HTTP."""
+"""Submitting a notification over HTTP."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from machine import processes
 
-from benchmarks import mailbag, roles
+from benchmarks import backlog, roles
 from benchmarks.bench import SECRET, Bench, fetch, say
 from benchmarks.client import Answered, Tokens, all_at_once
 from benchmarks.figures import number, spread
@@ -26,8 +26,8 @@ BODY = json.dumps(
     {
         "notificationType": "SMS",
         "recipient": "+905550000000",
-        "subject": mailbag.SUBJECT,
-        "body": mailbag.BODY,
+        "subject": backlog.SUBJECT,
+        "body": backlog.BODY,
         "priority": "HIGH",
     },
     ensure_ascii=False,
@@ -53,13 +53,13 @@ def measure(bench: Bench) -> Section:
     for database in (OURS, BARE):
         with bench.connect(database) as conn:
             written = fetch(conn, COUNT)[0][0]
-        assert written == warm + rounds * each, f"{written} are written down"
+        assert written == warm + rounds * each, f"{written} notifications are in {database}"
     bench.drop(OURS, BARE)
     rates = {"ours_per_s": _rate(ours), "floor_per_s": _rate(floor)}
     row = Row("POST /api/notifications", spread(_all(ours)), spread(_all(floor)), facts=rates)
     notes = [
         f"{number(rates['ours_per_s'])} requests a second, the floor {number(rates['floor_per_s'])}. The floor checks"
-        " no token, no body and no address, limits nobody, and tells no metrics. The client runs on the same cores."
+        " no token, no body and no address, and has no rate limits and no metrics. The client runs on the same cores."
     ]
     return Section("delivery-api", TITLE, [row], notes)
 

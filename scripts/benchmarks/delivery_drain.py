@@ -1,4 +1,4 @@
-"""How fast workers get through a table full of notifications when sending them costs nothing."""
+"""How fast workers empty a table of notifications when sending costs nothing."""
 
 import os
 import time
@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from benchmarks import delivery_rival, mailbag, roles
+from benchmarks import backlog, delivery_rival, roles
 from benchmarks.bench import Bench, fetch, say
 from benchmarks.report import Row, Section
 
 EACH, GROUPED, EACH_FLOOR, GROUPED_FLOOR = "drain_each", "drain_grouped", "drain_each_floor", "drain_grouped_floor"
-FLEET, RIVAL, TEMPLATE = "drain_fleet", "drain_rival", "drain_template"
+TOGETHER, RIVAL, TEMPLATE = "drain_together", "drain_rival", "drain_template"
 EACH_THREADS, GROUPED_THREADS = 8, 2
 GROUP_S = 0.010
 EACH_GOAL, GROUPED_GOAL = 2_000, 4_000
-FLEETS = (2, 4)
+WORKERS_TOGETHER = (2, 4)
 
 TITLE = (
     "delivery-drain: notifications a second through a channel that does nothing, each claimed, handed over and recorded"
@@ -29,28 +29,28 @@ Rates = dict[str, list[float]]
 def measure(bench: Bench) -> Section:
     messages, rounds = bench.size(20_000, 500), bench.size(2, 1)
     bench.create(TEMPLATE)
-    databases = [EACH, GROUPED, EACH_FLOOR, GROUPED_FLOOR, FLEET, RIVAL]
+    databases = [EACH, GROUPED, EACH_FLOOR, GROUPED_FLOOR, TOGETHER, RIVAL]
     for database in databases:
         bench.copy(TEMPLATE, database)
     with bench.redis():
         rates = _alone(bench, messages, rounds)
-        fleets = {workers: _fleet(bench, workers, messages) for workers in FLEETS}
+        together = {workers: _together(bench, workers, messages) for workers in WORKERS_TOGETHER}
         rival = _rival(bench, messages)
     bench.drop(TEMPLATE, *databases)
     rows = [
-        _row(bench, "a record each, 1 worker", rates[EACH], rates[EACH_FLOOR], rival, EACH_GOAL),
-        _row(bench, "records grouped, 1 worker", rates[GROUPED], rates[GROUPED_FLOOR], rival, GROUPED_GOAL),
-        *(Row(f"records grouped, {workers} workers", rate) for workers, (rate, _) in fleets.items()),
-        _duplicates(fleets[FLEETS[-1]][1] + fleets[FLEETS[0]][1], messages),
+        _row(bench, "one by one, 1 worker", rates[EACH], rates[EACH_FLOOR], rival, EACH_GOAL),
+        _row(bench, "grouped, 1 worker", rates[GROUPED], rates[GROUPED_FLOOR], rival, GROUPED_GOAL),
+        *(Row(f"grouped, {workers} workers", rate) for workers, (rate, _) in together.items()),
+        _duplicates(together[WORKERS_TOGETHER[-1]][1] + together[WORKERS_TOGETHER[0]][1], messages),
     ]
     one = max(rates[GROUPED])
-    growth = ", ".join(f"{workers} workers {rate / one:.2f}" for workers, (rate, _) in fleets.items())
+    growth = ", ".join(f"{workers} workers {rate / one:.2f}" for workers, (rate, _) in together.items())
     notes = [
-        f"{messages:,} notifications, the best of {rounds}, from the commit that made them to the last record. All of"
-        f" it runs on the same {len(os.sched_getaffinity(0))} cores as PostgreSQL.",
-        f"Against one worker's grouped records: {growth} times as many.",
-        "The floor's batched records are those of all that it claimed together. What Celery's workers have in hand when"
-        " they die is lost.",
+        f"{messages:,} notifications, the best of {rounds} rounds, from their commit to the last record."
+        f" Workers and PostgreSQL share {len(os.sched_getaffinity(0))} cores.",
+        f"Throughput relative to one worker with grouped records: {growth}.",
+        "The grouped floor records all notifications of one claim together. A Celery worker that dies loses the tasks"
+        " that it has taken.",
     ]
     return Section("delivery-drain", TITLE, rows, notes)
 
@@ -62,72 +62,72 @@ def _row(bench: Bench, name: str, ours: Sequence[float], floor: Sequence[float],
 
 
 def _duplicates(handed: Sequence[str], messages: int) -> Row:
-    """Of those that two workers carried, and four."""
+    """Counts, over the runs with two and four workers, notifications that were handed over twice or never."""
     twice = len(handed) - len(set(handed))
-    missing = messages * len(FLEETS) - len(set(handed))
-    name = f"handed over twice or never, of {messages * len(FLEETS):,}"
+    missing = messages * len(WORKERS_TOGETHER) - len(set(handed))
+    name = f"handed over twice or never, of {messages * len(WORKERS_TOGETHER):,}"
     return Row(name, twice + missing, goal="0", met=twice + missing == 0, facts={"twice": twice, "never": missing})
 
 
-# ---- contestants ----
+# ---- ours, floor and rival ----
 
 
 def _alone(bench: Bench, messages: int, rounds: int) -> Rates:
-    """They wait side by side, each for messages in a database of its own, and get them in turns."""
+    """All workers run at the same time, each on its own database, and get notifications in turns."""
     rates: Rates = {}
     with ExitStack() as stack:
         for database, threads, group_s in ((EACH, EACH_THREADS, 0.0), (GROUPED, GROUPED_THREADS, GROUP_S)):
             stack.enter_context(_ours(bench, database, threads, group_s))
         stack.enter_context(roles.module(bench, "bare_worker", EACH_FLOOR, "drain", str(EACH_THREADS)))
         stack.enter_context(roles.module(bench, "bare_worker", GROUPED_FLOOR, "drain-batches", str(GROUPED_THREADS)))
-        contestants = (EACH, EACH_FLOOR, GROUPED, GROUPED_FLOOR)
-        for database in contestants:
-            mailbag.emptied(bench, database, max(messages // 20, 50))
+        implementations = (EACH, EACH_FLOOR, GROUPED, GROUPED_FLOOR)
+        for database in implementations:
+            backlog.fill_and_drain(bench, database, max(messages // 20, 50))
         for turn in range(rounds):
             say(f"delivery-drain, round {turn + 1} of {rounds}")
-            for database in contestants:
+            for database in implementations:
                 rates.setdefault(database, []).append(_rate(bench, database, messages))
     return rates
 
 
 def _rate(bench: Bench, database: str, messages: int) -> float:
-    done = mailbag.emptied(bench, database, messages)
+    done = backlog.fill_and_drain(bench, database, messages)
     return messages / (done.last - done.began)
 
 
-def _fleet(bench: Bench, workers: int, messages: int) -> tuple[float, list[str]]:
-    """How fast they are together, and what was handed over."""
+def _together(bench: Bench, workers: int, messages: int) -> tuple[float, list[str]]:
+    """The rate of several workers on one database, and the ids that they handed over."""
     say(f"delivery-drain: {workers} workers")
     files: list[Path] = []
     warming = max(messages // 20, 50)
     with ExitStack() as stack:
-        files += [stack.enter_context(_ours(bench, FLEET, GROUPED_THREADS, GROUP_S)) for _ in range(workers)]
-        mailbag.emptied(bench, FLEET, warming)
-        rate = _rate(bench, FLEET, messages)
-    with bench.connect(FLEET) as conn:
+        files += [stack.enter_context(_ours(bench, TOGETHER, GROUPED_THREADS, GROUP_S)) for _ in range(workers)]
+        backlog.fill_and_drain(bench, TOGETHER, warming)
+        rate = _rate(bench, TOGETHER, messages)
+    with bench.connect(TOGETHER) as conn:
         counted = {str(row[0]) for row in fetch(conn, "SELECT id FROM notifications")}
     handed = [id_ for file in files for id_ in file.read_text().split()]
     return rate, [id_ for id_ in handed if id_ in counted]
 
 
 def _rival(bench: Bench, messages: int) -> float:
-    """Its tasks wait in Redis before its worker starts, so that it need not wait for whoever writes them."""
+    """Its tasks are in Redis before the worker starts, so that the time to enqueue them is not measured."""
     say("delivery-drain: Celery")
     with bench.connect(RIVAL) as conn:
-        mailbag.refill(conn, messages)
+        backlog.refill(conn, messages)
         ids = [str(row[0]) for row in fetch(conn, "SELECT id FROM notifications")]
         with delivery_rival.producer(bench) as producer:
             for id_ in ids:
                 delivery_rival.record.apply_async((id_,), producer=producer)
         with delivery_rival.worker(bench, RIVAL, "--concurrency=2") as wait:
             wait()
-            done = mailbag.wait_until_empty(conn, messages)
+            done = backlog.wait_until_empty(conn, messages)
     return messages / (done.last - done.first)
 
 
 @contextmanager
 def _ours(bench: Bench, database: str, threads: int, group_s: float) -> Iterator[Path]:
-    """The file in which it will have said what it handed over."""
+    """Runs a worker. Yields the file to which it writes, at its end, the ids that it handed over."""
     file = bench.folder / f"handed-{time.time_ns()}"
     with roles.module(bench, "drain_worker", database, str(file), str(threads), str(group_s)):
         yield file

@@ -1,4 +1,4 @@
-"""What becomes of messages whose providers fail now and then, with the waits between tries as they are."""
+"""How many notifications become dead letters while providers fail at random, under the real retry policies."""
 
 import math
 from collections.abc import Sequence
@@ -6,12 +6,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from app.delivery.channels import email, fcm, twilio, webhook, whatsapp
-from benchmarks import mailbag, plans, roles
+from benchmarks import backlog, plans, roles
+from benchmarks.backlog import LIVE
 from benchmarks.bench import Bench, fetch, say
 from benchmarks.figures import number
-from benchmarks.mailbag import LIVE
 from benchmarks.plans import Arrivals
-from benchmarks.provider import Conduct
+from benchmarks.provider import Behaviour
 from benchmarks.report import Row, Section
 from benchmarks.stand_in import StandIn, stand_in
 
@@ -31,12 +31,12 @@ THREADS, LATENCY_S = 8, 0.005
 PATIENCE_S = 400.0
 
 TITLE = (
-    "delivery-failures: % of the messages that are dead in the end while the stand-in, which answers after"
-    f" {LATENCY_S * 1e3:.0f} ms, fails by chance; one worker with {THREADS} threads a channel; floor: what the number"
-    " of tries makes of that chance; rival: how many one try alone, or one channel, would have lost"
+    "delivery-failures: % of the notifications that end DEAD while the stand-in, which answers after"
+    f" {LATENCY_S * 1e3:.0f} ms, fails at random; one worker with {THREADS} threads a channel; floor: the probability"
+    " that all attempts fail; rival: % that a single attempt, or a single channel, would have lost"
 )
 
-FATES = """
+OUTCOMES = """
 WITH first AS (
     SELECT DISTINCT ON (notification_id) notification_id, outcome FROM notification_attempts
      ORDER BY notification_id, id
@@ -47,8 +47,8 @@ SELECT notification_type, count(*), count(*) FILTER (WHERE status = 'SENT'), cou
  WHERE action_id IS NULL
  GROUP BY notification_type
 """
-TOLD_TO = frozenset({"HTTP_503", "UNAVAILABLE", "SMTP_451", "WHATSAPP_503"})
-"""How the stand-in's failures are called. Whatever else goes wrong is this machine's doing."""
+EXPECTED_CODES = frozenset({"HTTP_503", "UNAVAILABLE", "SMTP_451", "WHATSAPP_503"})
+"""Error codes of the failures that the stand-in makes on purpose. Others come from this machine."""
 OTHERS = """
 SELECT n.notification_type, a.outcome, a.error_code, count(*)
   FROM notification_attempts a JOIN notifications n ON n.id = a.notification_id
@@ -57,8 +57,8 @@ SELECT n.notification_type, a.outcome, a.error_code, count(*)
 
 
 @dataclass(frozen=True)
-class Fate:
-    """What became of the messages of one type."""
+class Outcomes:
+    """The final states of the notifications of one type."""
 
     messages: int
     sent: int
@@ -72,7 +72,7 @@ class Fate:
 
 @dataclass(frozen=True)
 class Trial:
-    """Messages that one worker carries to one stand-in."""
+    """Notifications of some types that one worker sends to one stand-in, which fails with a probability."""
 
     database: str
     failing: float
@@ -84,25 +84,25 @@ TRIALS = (Trial("failures_often", OFTEN, tuple(POLICIES)), Trial("failures_seldo
 
 def measure(bench: Bench) -> Section:
     messages, asked = bench.size(4_000, 100), bench.size(2_000, 50)
-    fates: dict[float, dict[str, Fate]] = {}
+    outcomes: dict[float, dict[str, Outcomes]] = {}
     twice = 0
     with bench.redis(), ExitStack() as stack:
         providers = [_begin(bench, stack, trial, messages) for trial in TRIALS]
-        plans.ask_for(bench, TRIALS[0].database, providers[0], asked)
+        plans.request(bench, TRIALS[0].database, providers[0], asked)
         for trial, provider in zip(TRIALS, providers, strict=True):
-            fates[trial.failing] = _end(bench, trial)
+            outcomes[trial.failing] = _end(bench, trial)
             twice += _taken_twice(provider)
         with bench.connect(TRIALS[0].database) as conn:
-            arrivals = plans.arrivals(conn, providers[0].diaries())
+            arrivals = plans.arrivals(conn, providers[0].request_logs())
     bench.drop(*(trial.database for trial in TRIALS))
-    rows = [_often(type_, fates[OFTEN][type_]) for type_ in POLICIES]
-    rows += [_seldom(bench, type_, fates[SELDOM][type_]) for type_ in AT_SELDOM]
+    rows = [_often(type_, outcomes[OFTEN][type_]) for type_ in POLICIES]
+    rows += [_seldom(bench, type_, outcomes[SELDOM][type_]) for type_ in AT_SELDOM]
     rows.append(_plans(bench, arrivals))
     notes = [
-        f"{messages:,} messages a channel, all there at the beginning, under the retry policies as they are: a push"
-        " that failed waits for 10 s, then for 30 s. Both shares at the same time, each with a worker, a database and a"
-        " stand-in of its own.",
-        f"Messages that a provider took twice: {twice}. Plans that arrived by both channels: {arrivals.twice}.",
+        f"{messages:,} notifications a channel, all queued at the beginning, under the real retry policies: a failed"
+        " push waits for 10 s, then for 30 s. Both failure rates run at the same time, each with its own worker,"
+        " database and stand-in.",
+        f"Notifications that a provider took twice: {twice}. Actions that arrived twice: {arrivals.twice}.",
     ]
     return Section("delivery-failures", TITLE, rows, notes)
 
@@ -111,62 +111,62 @@ def _begin(bench: Bench, stack: ExitStack, trial: Trial, messages: int) -> Stand
     say(f"delivery-failures: {trial.failing:.0%} of the calls to {', '.join(trial.types)}")
     bench.create(trial.database)
     provider = stack.enter_context(stand_in(bench, seed=messages))
-    provider.behave(**dict.fromkeys(trial.types, Conduct(LATENCY_S, trial.failing)))
+    provider.behave(**dict.fromkeys(trial.types, Behaviour(LATENCY_S, trial.failing)))
     with bench.connect(trial.database) as conn:
         for type_ in trial.types:
-            mailbag.fill(conn, type_, provider.recipient(type_), messages)
+            backlog.fill(conn, type_, provider.recipient(type_), messages)
     threads = {"NOTIFICATION_QUEUE_CONSUMER_THREADS": str(THREADS)}
     stack.enter_context(roles.role(bench, "delivery", trial.database, **provider.settings, **threads))
     return provider
 
 
-def _end(bench: Bench, trial: Trial) -> dict[str, Fate]:
+def _end(bench: Bench, trial: Trial) -> dict[str, Outcomes]:
     with bench.connect(trial.database) as conn:
-        roles.eventually(lambda: plans.are_over(conn) and not fetch(conn, LIVE)[0][0], PATIENCE_S, nap_s=0.5)
-        for type_, outcome, code, count in fetch(conn, OTHERS, [list(TOLD_TO)]):
-            say(f"delivery-failures: {count} tries of {type_} ended {outcome} by {code}, which nobody was told to do")
-        return {row[0]: Fate(*row[1:]) for row in fetch(conn, FATES)}
+        roles.eventually(lambda: plans.are_over(conn) and not fetch(conn, LIVE)[0][0], PATIENCE_S, poll_s=0.5)
+        for type_, outcome, code, count in fetch(conn, OTHERS, [list(EXPECTED_CODES)]):
+            say(f"delivery-failures: {count} attempts of {type_} ended {outcome}, {code}, not by the stand-in")
+        return {row[0]: Outcomes(*row[1:]) for row in fetch(conn, OUTCOMES)}
 
 
 def _taken_twice(provider: StandIn) -> int:
-    taken = [[id_ for id_, _ in diary.accepted if id_] for diary in provider.diaries().values()]
+    taken = [[id_ for id_, _ in request_log.accepted if id_] for request_log in provider.request_logs().values()]
     return sum(len(ids) - len(set(ids)) for ids in taken)
 
 
-def _often(type_: str, fate: Fate) -> Row:
+def _often(type_: str, outcomes: Outcomes) -> Row:
     expected = OFTEN ** (POLICIES[type_].retries + 1)
-    error = SIGMAS * math.sqrt(expected * (1 - expected) / fate.messages)
+    error = SIGMAS * math.sqrt(expected * (1 - expected) / outcomes.messages)
     return Row(
         f"{type_}, {POLICIES[type_].retries} retries, {OFTEN:.0%} failing",
-        fate.dead_share * 100,
+        outcomes.dead_share * 100,
         expected * 100,
-        fate.failed_first / fate.messages * 100,
+        outcomes.failed_first / outcomes.messages * 100,
         f"{number(expected * 100)} ± {number(error * 100)}",
-        abs(fate.dead_share - expected) <= error,
-        {"dead": fate.dead, "messages": fate.messages, "sigmas": SIGMAS},
+        abs(outcomes.dead_share - expected) <= error,
+        {"dead": outcomes.dead, "messages": outcomes.messages, "sigmas": SIGMAS},
     )
 
 
-def _seldom(bench: Bench, type_: str, fate: Fate) -> Row:
-    met = fate.sent > LEAST_SENT * fate.messages and fate.dead < MOST_DEAD * fate.messages
+def _seldom(bench: Bench, type_: str, outcomes: Outcomes) -> Row:
+    met = outcomes.sent > LEAST_SENT * outcomes.messages and outcomes.dead < MOST_DEAD * outcomes.messages
     return Row(
         f"{type_}, {POLICIES[type_].retries} retries, {SELDOM:.0%} failing",
-        fate.dead_share * 100,
+        outcomes.dead_share * 100,
         SELDOM ** (POLICIES[type_].retries + 1) * 100,
-        fate.failed_first / fate.messages * 100,
+        outcomes.failed_first / outcomes.messages * 100,
         f"dead <{number(MOST_DEAD * 100)}, sent >{LEAST_SENT * 100:.0f}",
         None if bench.quick else met,
-        {"dead": fate.dead, "sent": fate.sent, "messages": fate.messages},
+        {"dead": outcomes.dead, "sent": outcomes.sent, "messages": outcomes.messages},
     )
 
 
 def _plans(bench: Bench, found: Arrivals) -> Row:
-    """The other rows tell how many are lost; here too, so that the columns mean the same."""
-    tries = sum(POLICIES[type_].retries + 1 for type_ in plans.CHANNELS)
+    """Shows the share that did not arrive, as the other rows do; only the goal is given as the share that arrived."""
+    attempts = sum(POLICIES[type_].retries + 1 for type_ in plans.CHANNELS)
     return Row(
         f"plans, {' then '.join(plans.CHANNELS)}, {OFTEN:.0%} failing",
         (1 - found.arrived / found.plans) * 100,
-        OFTEN**tries * 100,
+        OFTEN**attempts * 100,
         (1 - found.by_first_channel / found.plans) * 100,
         f"arrived ≥{LEAST_ARRIVED * 100:.1f}",
         None if bench.quick else found.arrived >= LEAST_ARRIVED * found.plans,

@@ -1,4 +1,4 @@
-"""From the accepted notification to its arrival at the provider, while one of the providers hangs."""
+"""The time from an accepted notification to its arrival at the provider, while another provider hangs."""
 
 import math
 import time
@@ -11,10 +11,10 @@ from app.db.database import Database
 from app.db.wake import WAKE_CHANNEL
 from app.delivery.messages.submit import NewSubmission, submit
 from app.delivery.messages.values import NotificationType
-from benchmarks import delivery_rival, mailbag, pace, roles
+from benchmarks import backlog, constant_rate, delivery_rival, roles
 from benchmarks.bench import Bench, fetch, say
 from benchmarks.figures import number, percentile, spread
-from benchmarks.provider import Conduct
+from benchmarks.provider import Behaviour
 from benchmarks.report import Row, Section
 from benchmarks.stand_in import StandIn, stand_in
 
@@ -26,7 +26,7 @@ PER_SECOND, THREADS, LATENCY_S = 200, 8, 0.050
 GOAL_MS, TARGET_MS = 5_000.0, 250.0
 WARM_UP = 40
 PATIENCE_S = 15.0
-"""For the last ones to arrive."""
+"""How long to wait for the last arrivals."""
 
 TITLE = (
     f"delivery-latency: {PER_SECOND} notifications a second, spread evenly over five channels, of which {HANGING}"
@@ -36,18 +36,18 @@ TITLE = (
 )
 
 Moments = dict[str, dict[str, float]]
-"""Of each message of each type, by the system's clock."""
+"""Time of each notification, by type and id, from the system's clock."""
 
 
 @dataclass(frozen=True)
-class Course:
-    """How one contestant fared."""
+class Result:
+    """The figures of ours, the floor or the rival."""
 
     late_ms: dict[str, list[float]]
     hung: int
-    """How often the hanging provider was asked, warming up included."""
+    """How many requests the hanging provider got, those of the warm-up included."""
     behind_s: float
-    """How late the messages were handed in at most."""
+    """The longest delay of a submission behind its planned time."""
 
 
 def measure(bench: Bench) -> Section:
@@ -56,8 +56,8 @@ def measure(bench: Bench) -> Section:
     bench.copy(OURS, FLOOR)
     bench.copy(OURS, RIVAL)
     with bench.redis(), stand_in(bench) as provider:
-        conduct = dict.fromkeys(HEALTHY, Conduct(latency_s=LATENCY_S)) | {HANGING: Conduct(hangs=True)}
-        provider.behave(**conduct)
+        behaviour = dict.fromkeys(HEALTHY, Behaviour(latency_s=LATENCY_S)) | {HANGING: Behaviour(hangs=True)}
+        provider.behave(**behaviour)
         ours = _ours(bench, provider, lasting_s)
         floor = _floor(bench, provider, beside_s)
         rival = _rival(bench, provider, beside_s)
@@ -66,13 +66,13 @@ def measure(bench: Bench) -> Section:
     rows.append(_row(bench, "all four", [_all(ours), _all(floor), _all(rival)], GOAL_MS))
     who = (ours, floor, rival)
     notes = [
-        f"{lasting_s} s for ours, {beside_s} s for the floor and for Celery, which asked {HANGING}"
-        f" {', '.join(f'{one.hung}' for one in who)} times.",
-        "Handed in by one process, which was late by at most"
-        f" {', '.join(f'{number(one.behind_s * 1e3)}' for one in who)} ms. It, the workers, the stand-in and the stores"
-        " share the same cores.",
-        "The floor and Celery speak plain HTTP to everybody, also where ours writes e-mails, signs, or sends tokens."
-        " Celery records nothing, and loses what is on its way when it dies.",
+        f"{lasting_s} s for ours, {beside_s} s for the floor and for Celery. Requests to {HANGING} by ours, floor and"
+        f" Celery: {', '.join(f'{one.hung}' for one in who)}.",
+        "One process submits the notifications, at most"
+        f" {', '.join(f'{number(one.behind_s * 1e3)}' for one in who)} ms behind its rate. It shares the cores with the"
+        " workers, the stand-in and the stores.",
+        "The floor and Celery send plain HTTP to every provider; ours writes e-mails, signs webhooks and sends tokens."
+        " Celery records nothing, and a worker that dies loses the tasks that it has taken.",
     ]
     return Section("delivery-latency", TITLE, rows, notes)
 
@@ -86,21 +86,21 @@ def _row(bench: Bench, name: str, late: Sequence[Sequence[float]], goal_ms: floa
     return Row(f"{name}, p95 {' | '.join(map(number, p95))}", ours, floor, rival, goal, met, facts)
 
 
-def _all(course: Course) -> list[float]:
-    return [one for samples in course.late_ms.values() for one in samples]
+def _all(result: Result) -> list[float]:
+    return [one for samples in result.late_ms.values() for one in samples]
 
 
-# ---- contestants ----
+# ---- ours, floor and rival ----
 
 
-def _ours(bench: Bench, provider: StandIn, lasting_s: float) -> Course:
-    db = Database(bench.url(OURS), pool_size=pace.HANDS)
+def _ours(bench: Bench, provider: StandIn, lasting_s: float) -> Result:
+    db = Database(bench.url(OURS), pool_size=constant_rate.THREADS)
     accepted: Moments = {type_: {} for type_ in TYPES}
 
     def act(n: int) -> None:
         type_ = TYPES[n % len(TYPES)]
         new = NewSubmission(
-            NotificationType(type_), provider.recipient(type_), mailbag.BODY, mailbag.SUBJECT if type_ != "SMS" else ""
+            NotificationType(type_), provider.recipient(type_), backlog.BODY, backlog.SUBJECT if type_ != "SMS" else ""
         )
         with db.autocommit() as conn:
             submitted = submit(conn, new)
@@ -108,9 +108,9 @@ def _ours(bench: Bench, provider: StandIn, lasting_s: float) -> Course:
 
     threads = {"NOTIFICATION_QUEUE_CONSUMER_THREADS": str(THREADS)}
     with roles.role(bench, "delivery", OURS, **provider.settings, **threads):
-        course = _course("ours", provider, accepted, lasting_s, act)
+        result = _measure_one("ours", provider, accepted, lasting_s, act)
     db.close()
-    return course
+    return result
 
 
 INSERT = """
@@ -119,39 +119,40 @@ RETURNING extract(epoch FROM created_at)::float8, pg_notify(%s, notification_typ
 """
 
 
-def _floor(bench: Bench, provider: StandIn, lasting_s: float) -> Course:
+def _floor(bench: Bench, provider: StandIn, lasting_s: float) -> Result:
     accepted: Moments = {type_: {} for type_ in TYPES}
     with ExitStack() as stack:
-        conns = [stack.enter_context(bench.connect(FLOOR)) for _ in range(pace.HANDS)]
+        conns = [stack.enter_context(bench.connect(FLOOR)) for _ in range(constant_rate.THREADS)]
 
         def act(n: int) -> None:
             type_, id_ = TYPES[n % len(TYPES)], uuid4()
-            words = [provider.recipient(type_), mailbag.SUBJECT, mailbag.BODY]
-            row = fetch(conns[n % pace.HANDS], INSERT, [id_, type_, *words, WAKE_CHANNEL])[0]
+            texts = [provider.recipient(type_), backlog.SUBJECT, backlog.BODY]
+            row = fetch(conns[n % constant_rate.THREADS], INSERT, [id_, type_, *texts, WAKE_CHANNEL])[0]
             accepted[type_][str(id_)] = row[0]
 
         arguments = ("post", str(THREADS), provider.url)
         stack.enter_context(roles.module(bench, "bare_worker", FLOOR, *arguments, BARE_TYPES=",".join(TYPES)))
-        return _course("floor", provider, accepted, lasting_s, act)
+        return _measure_one("floor", provider, accepted, lasting_s, act)
 
 
-def _rival(bench: Bench, provider: StandIn, lasting_s: float) -> Course:
+def _rival(bench: Bench, provider: StandIn, lasting_s: float) -> Result:
     accepted: Moments = {type_: {} for type_ in TYPES}
     with ExitStack() as stack:
         stack.enter_context(_celery_workers(bench, provider))
-        producers = [stack.enter_context(delivery_rival.producer(bench)) for _ in range(pace.HANDS)]
+        producers = [stack.enter_context(delivery_rival.producer(bench)) for _ in range(constant_rate.THREADS)]
 
         def act(n: int) -> None:
             type_, id_ = TYPES[n % len(TYPES)], str(uuid4())
             accepted[type_][id_] = time.time()
-            delivery_rival.post.apply_async((type_, id_, mailbag.BODY), queue=type_, producer=producers[n % pace.HANDS])
+            producer = producers[n % constant_rate.THREADS]
+            delivery_rival.post.apply_async((type_, id_, backlog.BODY), queue=type_, producer=producer)
 
-        return _course("Celery", provider, accepted, lasting_s, act)
+        return _measure_one("Celery", provider, accepted, lasting_s, act)
 
 
 @contextmanager
 def _celery_workers(bench: Bench, provider: StandIn) -> Iterator[None]:
-    """All start at the same time."""
+    """Workers for all types, which start at the same time."""
     with ExitStack() as stack:
         host = provider.url.removeprefix("http://")
         options = ("--pool=threads", f"--concurrency={THREADS}")
@@ -164,26 +165,28 @@ def _celery_workers(bench: Bench, provider: StandIn) -> Iterator[None]:
         yield
 
 
-def _course(who: str, provider: StandIn, accepted: Moments, lasting_s: float, act: Callable[[int], None]) -> Course:
+def _measure_one(
+    who: str, provider: StandIn, accepted: Moments, lasting_s: float, act: Callable[[int], None]
+) -> Result:
     say(f"delivery-latency: {who}, {lasting_s:.0f} s")
-    pace.at_rate(PER_SECOND, WARM_UP / PER_SECOND, act)
+    constant_rate.call_at_rate(PER_SECOND, WARM_UP / PER_SECOND, act)
     warmed = _wait_for_arrivals(provider, accepted)
     provider.forget()
     for moments in accepted.values():
         moments.clear()
-    behind_s = pace.at_rate(PER_SECOND, lasting_s, act)
+    behind_s = constant_rate.call_at_rate(PER_SECOND, lasting_s, act)
     arrived = _wait_for_arrivals(provider, accepted)
     late = {type_: _late(accepted[type_], arrived[type_]) for type_ in HEALTHY}
-    return Course(late, len(warmed[HANGING]) + len(arrived[HANGING]), behind_s)
+    return Result(late, len(warmed[HANGING]) + len(arrived[HANGING]), behind_s)
 
 
 def _late(accepted: dict[str, float], arrived: dict[str, float]) -> list[float]:
-    """In ms; infinite where it never came."""
+    """In ms; infinite for a notification that never arrived."""
     return [(arrived.get(id_, math.inf) - at) * 1e3 for id_, at in accepted.items()]
 
 
 def _wait_for_arrivals(provider: StandIn, accepted: Moments) -> Moments:
-    """When each was tried for the first time."""
+    """The time of the first attempt of each notification."""
     until = time.monotonic() + PATIENCE_S
     while True:
         arrived = _arrivals(provider)
@@ -195,8 +198,8 @@ def _wait_for_arrivals(provider: StandIn, accepted: Moments) -> Moments:
 
 def _arrivals(provider: StandIn) -> Moments:
     arrived: Moments = {type_: {} for type_ in TYPES}
-    for type_, diary in provider.diaries().items():
-        for place, (id_, at) in enumerate(diary.tried):
-            # WhatsApp is told no id.
+    for type_, request_log in provider.request_logs().items():
+        for place, (id_, at) in enumerate(request_log.tried):
+            # A request to WhatsApp has no id.
             arrived[type_].setdefault(id_ or str(place), at)
     return arrived

@@ -1,7 +1,7 @@
-"""What many would use instead of a queue in the database: a Celery task for each message, on the same Redis. Its
-workers import this file.
+"""The rival of the delivery queue: a Celery task for each notification, on the same Redis. The Celery workers import
+this file.
 
-With Celery's defaults a task is taken off the queue before it is begun: what a worker has in hand when it dies is lost.
+With Celery's defaults a task leaves the queue before it starts, so a worker that dies loses the tasks it has taken.
 """
 
 import os
@@ -36,7 +36,7 @@ own = threading.local()
 
 @app.task(name="record")
 def record(id_: str) -> None:
-    """Writes down that a message which goes nowhere is sent."""
+    """Records a notification as sent without sending it."""
     if not hasattr(own, "conn"):
         own.conn = bare_worker.connect()
     own.conn.execute(bare_worker.ACK, {"ids": [UUID(id_)]})
@@ -67,7 +67,7 @@ def producer(bench: Bench) -> Iterator[Any]:
 def worker(
     bench: Bench, database: str, *options: str, queue: str = "celery", host: str = ""
 ) -> Iterator[Callable[[], None]]:
-    """A worker that starts; what it yields waits until it has."""
+    """Starts a worker. Yields a function that waits until it is ready."""
     environment = {**os.environ, "RIVAL_BROKER": broker(bench), "DATABASE_URL": bench.url(database)}
     environment["RIVAL_HOST"] = host
     log = bench.folder / f"celery-{database}-{queue}.log"
@@ -78,7 +78,7 @@ def worker(
     def wait() -> None:
         roles.eventually(lambda: " ready." in log.read_text(errors="replace") or process.poll() is not None)
         if process.poll() is not None:
-            raise RuntimeError(f"the Celery worker ended by itself:\n{tail(log)}")
+            raise RuntimeError(f"the Celery worker ended unexpectedly:\n{tail(log)}")
 
     try:
         yield wait

@@ -1,8 +1,8 @@
-"""A delivery worker with nothing but a channel that does nothing: what is left is the queue.
+"""A delivery worker with one channel that does nothing, so that only the queue is measured.
 
     python -m benchmarks.drain_worker FILE THREADS GROUP_S
 
-It writes to FILE the ids of what was handed to the channel, once for each time.
+At its end it writes to FILE the id of each message handed to the channel, as often as it was handed over.
 """
 
 import os
@@ -44,7 +44,7 @@ def main(file: Path, threads: int, group_s: float) -> None:
     configure_logs("WARNING", False)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
-    # As the role does it.
+    # As in the delivery role.
     db = Database(os.environ["DATABASE_URL"], pool_size=10 + 3 * threads, application_name="yaninda-delivery")
     breakers = RedisBreakers(open_client(os.environ["REDIS_URL"]))
     channel = NoOp()

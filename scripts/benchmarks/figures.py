@@ -1,4 +1,4 @@
-"""Samples and what is said about them."""
+"""Samples, their percentiles, and how they are printed."""
 
 import gc
 import math
@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Spread:
-    """Milliseconds, unless the unit says otherwise. What never came within the time is infinitely late."""
+    """In ms, unless the section names another unit. A result that never came is infinite."""
 
     p50: float
     p99: float
@@ -41,19 +41,19 @@ def number(value: float) -> str:
 
 
 def in_turns(
-    contestants: Mapping[str, Callable[[Item], Any]], items: Sequence[Item], passes: int
+    implementations: Mapping[str, Callable[[Item], Any]], items: Sequence[Item], passes: int
 ) -> dict[str, list[float]]:
-    """Everybody does each item before anybody does the next, so that all meet the same noise. The order is turned round
-    with each pass, so that nobody always comes after the one that empties the caches."""
-    samples: dict[str, list[float]] = {name: [] for name in contestants}
+    """Every implementation does an item before any does the next, so that all meet the same noise. The order is
+    reversed with each pass, so that none always runs after the one that evicts the caches."""
+    samples: dict[str, list[float]] = {name: [] for name in implementations}
     for item in items:
-        for act in contestants.values():
+        for act in implementations.values():
             act(item)
     gc.disable()
     collected = time.monotonic()
     try:
         for turn in range(passes):
-            order = list(contestants.items())[:: -1 if turn % 2 else 1]
+            order = list(implementations.items())[:: -1 if turn % 2 else 1]
             for item in items:
                 for name, act in order:
                     began = time.perf_counter()

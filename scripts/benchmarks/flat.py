@@ -1,4 +1,4 @@
-"""The same work with ten thousand finished tasks behind it and with five million."""
+"""The same work in a database with ten thousand finished tasks and in one with five million."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -24,14 +24,14 @@ from benchmarks.report import Row, Section
 BATCH = 200
 GOAL = 1.5
 TITLE = (
-    "flat: ms, p50 / p99, with {many:,} finished tasks behind it; floor: the same with {few:,}. Each in a transaction"
-    " that is rolled back"
+    "flat: ms, p50 / p99, in a database with {many:,} finished tasks; floor: the same with {few:,}. Each in a"
+    " transaction that is rolled back"
 )
 
 
 @dataclass(frozen=True)
-class Place:
-    """A database with its history, and what is due in it."""
+class Filled:
+    """A database with its history, and the tasks that are due in it."""
 
     conn: AppConnection
     due: Sequence[UUID]
@@ -48,83 +48,83 @@ def measure(bench: Bench) -> Section:
     size = bench.size(1_000_000, 10_000)
     few, many = bench.size(10_000, 100), bench.size(5_000_000, 20_000)
     template = f"city_{size}"
-    built = city.known_or_new(bench, template, size)
+    built = city.find_or_build(bench, template, size)
     with bench.connect(template) as conn:
         spots = city.spots(conn, built, bench.size(40, 5))
         due = _make_due(conn, bench.size(BATCH, 20))
     for database, finished in (("flat_few", few), ("flat_many", many)):
         bench.copy(template, database)
-        history.pile_up(bench, database, built, finished)
+        history.add_finished_tasks(bench, database, built, finished)
     with (
         bench.database("flat_few") as few_db,
         bench.database("flat_many") as many_db,
         few_db.engine.connect() as few_conn,
         many_db.engine.connect() as many_conn,
     ):
-        places = {"few": _place(few_conn, due), "many": _place(many_conn, due)}
+        databases = {"few": _filled(few_conn, due), "many": _filled(many_conn, due)}
         rows = [
-            _row(bench, name, act, places, items, passes)
-            for name, act, items, passes in _works(spots, bench.size(25, 1))
+            _row(bench, name, act, databases, items, passes)
+            for name, act, items, passes in _measurements(spots, bench.size(25, 1))
         ]
     bench.drop("flat_few", "flat_many")
-    notes = ["With one and a half offers and two notifications for each finished task."]
+    notes = ["Each finished task has 1.5 offers on average and two notifications."]
     return Section("flat", TITLE.format(few=few, many=many), rows, notes)
 
 
-Act = Callable[[Place, Any], Any]
+Act = Callable[[Filled, Any], Any]
 
 
-def _works(spots: Sequence[LatLon], passes: int) -> list[tuple[str, Act, Sequence[Any], int]]:
+def _measurements(spots: Sequence[LatLon], passes: int) -> list[tuple[str, Act, Sequence[Any], int]]:
     once = [None]
     return [
         ("candidates: the first 50", _candidates, spots, passes),
         ("deadlines: 200 due offers settled", _settle, once, 2 * passes),
-        ("deadlines: the sweep for what is due", _sweep, once, 20 * passes),
+        ("deadlines: the sweep for due tasks", _sweep, once, 20 * passes),
         ("counts: a student's month", _count_month, range(20), 2 * passes),
-        ("counts: an elder's newest requests", _count_newest, once, 40 * passes),
+        ("counts: an elder's newest tasks", _count_newest, once, 40 * passes),
         ("delivery: the next 200 notifications", _claim, once, 10 * passes),
     ]
 
 
-def _row(bench: Bench, name: str, act: Act, places: dict[str, Place], items: Sequence[Any], passes: int) -> Row:
+def _row(bench: Bench, name: str, act: Act, databases: dict[str, Filled], items: Sequence[Any], passes: int) -> Row:
     say(f"flat: {name}")
 
-    def on(place: Place) -> Callable[[Any], None]:
+    def on(filled: Filled) -> Callable[[Any], None]:
         def once(item: Any) -> None:
-            act(place, item)
-            place.conn.rollback()
+            act(filled, item)
+            filled.conn.rollback()
 
         return once
 
-    samples = in_turns({key: on(place) for key, place in places.items()}, items, passes)
+    samples = in_turns({key: on(filled) for key, filled in databases.items()}, items, passes)
     few, many = spread(samples["few"]), spread(samples["many"])
     met = None if bench.quick else many.p50 <= GOAL * few.p50
     return Row(name, many, few, goal=f"at most {GOAL:.1f}x", met=met)
 
 
-def _candidates(place: Place, spot: LatLon) -> None:
-    place.store.rank(uuid7(), spot, radius_m=city.RADIUS_M, cap=50, time_zone=TIME_ZONE)
+def _candidates(filled: Filled, spot: LatLon) -> None:
+    filled.store.rank(uuid7(), spot, radius_m=city.RADIUS_M, cap=50, time_zone=TIME_ZONE)
 
 
-def _settle(place: Place, _item: None) -> None:
-    settled = cascade.settle(place.store, place.due, place.lists, RULES, skip_locked=True)
-    assert settled.offered == len(place.due), f"{settled.offered} offers for {len(place.due)} due tasks"
+def _settle(filled: Filled, _item: None) -> None:
+    settled = cascade.settle(filled.store, filled.due, filled.lists, RULES, skip_locked=True)
+    assert settled.offered == len(filled.due), f"{settled.offered} offers for {len(filled.due)} due tasks"
 
 
-def _sweep(place: Place, _item: None) -> None:
-    assert len(place.store.due_tasks(1_000)) == len(place.due)
+def _sweep(filled: Filled, _item: None) -> None:
+    assert len(filled.store.due_tasks(1_000)) == len(filled.due)
 
 
-def _count_month(place: Place, turn: int) -> None:
-    place.store.count_completed(place.students[turn], TIME_ZONE)
+def _count_month(filled: Filled, turn: int) -> None:
+    filled.store.count_completed(filled.students[turn], TIME_ZONE)
 
 
-def _count_newest(place: Place, _item: None) -> None:
-    place.store.count_recent_tasks(place.busiest_elder, 60)
+def _count_newest(filled: Filled, _item: None) -> None:
+    filled.store.count_recent_tasks(filled.busiest_elder, 60)
 
 
-def _claim(place: Place, _item: None) -> None:
-    assert len(claims.claim(place.conn, NotificationType.PUSH, 200, 30.0, followers=FOLLOWERS).taken) == 200
+def _claim(filled: Filled, _item: None) -> None:
+    assert len(claims.claim(filled.conn, NotificationType.PUSH, 200, 30.0, followers=FOLLOWERS).taken) == 200
 
 
 RULES = MatchingRules()
@@ -152,7 +152,7 @@ def _make_due(conn: Any, how_many: int) -> list[tuple[UUID, LatLon]]:
     return [(row[0], LatLon(row[1], row[2])) for row in found]
 
 
-def _place(conn: AppConnection, due: Sequence[tuple[UUID, LatLon]]) -> Place:
+def _filled(conn: AppConnection, due: Sequence[tuple[UUID, LatLon]]) -> Filled:
     lists = {
         task_id: [
             item.student_id
@@ -163,4 +163,4 @@ def _place(conn: AppConnection, due: Sequence[tuple[UUID, LatLon]]) -> Place:
     busiest: Any = conn.exec_driver_sql(BUSIEST).scalar_one()
     some = [row[0] for row in conn.exec_driver_sql("SELECT id FROM students ORDER BY md5(id::text) LIMIT 20")]
     conn.rollback()
-    return Place(conn, sorted(task_id for task_id, _ in due), lists, busiest, some)
+    return Filled(conn, sorted(task_id for task_id, _ in due), lists, busiest, some)

@@ -1,10 +1,10 @@
-"""Years of finished tasks, with the offers and notifications that belong to them."""
+"""Generates years of finished tasks with their offers and notifications."""
 
 from benchmarks.bench import Bench, run, say
 from benchmarks.city import City, task_id_of
 from benchmarks.loading import without_indexes
 
-# The past five years, evenly. Six of seven were completed, the others timed out or were cancelled.
+# Spread evenly over the past five years. Six of seven are completed, the others timed out or cancelled.
 TASKS = """
 INSERT INTO tasks (id, status, elder_id, student_id, location, created_at, updated_at, search_until, listed, asked,
                    assigned_at, started_at, ended_at)
@@ -44,7 +44,7 @@ FROM (SELECT n, one, 2 * n + one AS m,
 """
 
 
-def pile_up(bench: Bench, database: str, city: City, finished: int) -> None:
+def add_finished_tasks(bench: Bench, database: str, city: City, finished: int) -> None:
     values = {
         "finished": finished,
         "id": task_id_of("0", "n"),

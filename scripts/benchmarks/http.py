@@ -1,4 +1,4 @@
-"""From the press to the committed first offer, and the answer to it, over HTTP."""
+"""Presses and accepts over HTTP, until the answer, which comes after the commit."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from app.api.app import create_app
 from app.api.tokens import LocalTokens
 from benchmarks import city, roles
 from benchmarks.bench import SECRET, Bench, fetch, say
-from benchmarks.capture import Sent, captured
+from benchmarks.capture import SentStatement, captured
 from benchmarks.client import Answered, Tokens, all_at_once
 from benchmarks.figures import number, spread
 from benchmarks.pgbench import Script, play, write_script
@@ -27,9 +27,9 @@ def measure(bench: Bench) -> Section:
     students = bench.size(1_000_000, 10_000)
     each, rounds, warm = bench.size(1_000, 40), bench.size(3, 1), bench.size(200, 40)
     template = f"city_{students}"
-    built = city.known_or_new(bench, template, students)
+    built = city.find_or_build(bench, template, students)
     presses = warm + rounds * each
-    say(f"taking down what the application sends for {presses:,} presses and accepts")
+    say(f"recording the SQL of {presses:,} presses and accepts")
     with bench.connect(template) as conn:
         elders = [home.elder_id for home in city.homes(conn, built, presses + presses // 10)]
     scripts = _capture(bench, template, elders, presses)
@@ -50,8 +50,8 @@ def measure(bench: Bench) -> Section:
     bench.drop(OURS, PRESSED, PLAYED)
     rows = [_row(name, ours[name], floor[name]) for name in ("press", "accept")]
     notes = [
-        f"{students:,} students. The client runs on the same cores. pgbench reads the values of a request first, in"
-        " one statement more; it has no HTTP, tokens, JSON or Redis.",
+        f"{students:,} students. The client runs on the same cores. pgbench reads the values of a request with"
+        " one additional statement; it has no HTTP, tokens, JSON or Redis.",
         *(_rates(name, ours[name], floor[name]) for name in ("press", "accept")),
     ]
     return Section("http", TITLE, rows, notes)
@@ -96,8 +96,8 @@ def _ours(bench: Bench, port: int, elders: Sequence[int]) -> dict[str, Answered]
 
 
 def _capture(bench: Bench, template: str, elders: Sequence[int], wanted: int) -> dict[str, Script]:
-    """Presses are captured on one copy of the city and played on another. Accepts are played on a copy taken between
-    the two, because they name offers by ids that the database gave."""
+    """Presses are recorded on one copy of the city and replayed on another. Accepts are replayed on a copy that was
+    taken after the recorded presses, because they contain ids of offers that the database gave."""
     bench.copy(template, CAPTURED)
     with bench.redis():
         presses, asked = through_the_app(bench, CAPTURED, lambda client: [press(client, elder) for elder in elders])
@@ -113,8 +113,8 @@ def _capture(bench: Bench, template: str, elders: Sequence[int], wanted: int) ->
 
 
 def through_the_app(
-    bench: Bench, database: str, act: Callable[[Any], list[list[Sent]]]
-) -> tuple[list[list[Sent]], list[tuple[int, str]]]:
+    bench: Bench, database: str, act: Callable[[Any], list[list[SentStatement]]]
+) -> tuple[list[list[SentStatement]], list[tuple[int, str]]]:
     with bench.services(database, offer_ttl_s=36_000) as services:
         app = create_app(services)
         sent = act(app.test_client())
@@ -125,14 +125,14 @@ def through_the_app(
     return sent, [(student, task_id) for student, task_id in reversed(asked)]
 
 
-def press(client: Any, elder: int) -> list[Sent]:
+def press(client: Any, elder: int) -> list[SentStatement]:
     with captured() as sent:
         answer = client.post("/tasks", data=BODY, content_type="application/json", headers=_authorization(elder))
     assert answer.status_code == 201, answer.text
     return sent
 
 
-def _accept(client: Any, student: int, task_id: str) -> list[Sent]:
+def _accept(client: Any, student: int, task_id: str) -> list[SentStatement]:
     with captured() as sent:
         answer = client.put(f"/tasks/{task_id}/accept", headers=_authorization(student))
     assert answer.status_code == 200, answer.text
@@ -151,7 +151,7 @@ def _floor(bench: Bench, scripts: dict[str, Script], first: int, requests: int) 
 
 
 def _check_floor(bench: Bench, presses: int) -> None:
-    """What was played must have been the whole work and not a row of statements that changed nothing."""
+    """Fails if the replayed statements did not change the rows that they should."""
     with bench.connect(PLAYED) as played, bench.connect(PRESSED) as pressed:
         offers = fetch(played, "SELECT count(*) FROM notifications")[0][0]
         taken = fetch(pressed, "SELECT count(*) FROM offers WHERE state = 'ACCEPTED' AND closed_at > offered_at")[0][0]

@@ -1,4 +1,4 @@
-"""Filling tables faster than rows would come in by themselves."""
+"""Makes bulk inserts of generated rows fast."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ WHERE i.indrelid = ANY(%s::regclass[]) AND NOT EXISTS (SELECT FROM pg_constraint
 
 @contextmanager
 def without_indexes(conn: Connection, *tables: str) -> Iterator[None]:
-    """Indexes are built once, when everything is there; what is generated does not need its foreign keys checked."""
+    """Builds indexes once, after the block, and skips checks of foreign keys, which generated rows satisfy."""
     indexes = fetch(conn, PLAIN_INDEXES, [list(tables)])
     for name, _ in indexes:
         run(conn, f"DROP INDEX {name}")

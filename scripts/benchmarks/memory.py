@@ -1,4 +1,4 @@
-"""What each role holds in memory once a hundred thousand tasks are open."""
+"""The memory of each role while a hundred thousand tasks are open."""
 
 import subprocess
 import sys
@@ -15,8 +15,8 @@ from benchmarks.report import Row, Section
 
 DATABASE, EMPTY = "memory", "memory_empty"
 TITLE = (
-    "memory: MB of a role with all its processes (PSS: what they share is counted once), after work; floor: an"
-    " interpreter with the same libraries"
+    "memory: MB of all processes of a role (PSS: shared pages are counted once), after work; floor: as many"
+    " interpreters with the same libraries"
 )
 
 SHARED = "import psycopg, pydantic, redis, sqlalchemy, structlog, prometheus_client"
@@ -26,13 +26,13 @@ LIBRARIES = {
     "delivery": f"{SHARED}, requests, google.oauth2.service_account",
 }
 ADD_COORDINATOR = "INSERT INTO users (role, name) VALUES ('COORDINATOR', 'Bench') RETURNING id"
-# So many deadlines fall due, so the matcher goes through batches and delivery gets something to send.
+# Makes offers due, so that the matcher handles batches and delivery has pushes to send.
 MAKE_DUE = """
 WITH due AS (SELECT id FROM tasks ORDER BY id LIMIT %(most)s),
      over AS (UPDATE offers SET deadline = clock_timestamp() FROM due WHERE task_id = due.id AND state = 'PENDING')
 UPDATE tasks SET next_step_at = clock_timestamp() FROM due WHERE tasks.id = due.id
 """
-WAITING = "SELECT count(*) FILTER (WHERE finished_at IS NULL), count(*) FROM notifications"
+UNFINISHED = "SELECT count(*) FILTER (WHERE finished_at IS NULL), count(*) FROM notifications"
 
 Figures = dict[str, dict[str, float]]
 
@@ -42,22 +42,22 @@ def measure(bench: Bench) -> Section:
     due = tasks // 50
     bench.create(EMPTY)
     with bench.redis(), running(bench, EMPTY) as (pids, port):
-        say("memory of the roles with nothing to do")
-        _visit(bench, EMPTY, port, bench.size(200, 20))
-        empty = _look(pids)
+        say("memory of the roles without tasks")
+        _list_tasks(bench, EMPTY, port, bench.size(200, 20))
+        empty = _memory(pids)
     bench.drop(EMPTY)
     world = neighbourhoods.build(bench, DATABASE, tasks, 2)
     with bench.redis() as client:
         neighbourhoods.fill_lists(bench, DATABASE, world, client)
         with running(bench, DATABASE) as (pids, port):
-            say(f"memory of the roles with {tasks:,} open tasks; {due:,} offers run out")
+            say(f"memory of the roles with {tasks:,} open tasks; {due:,} offers fall due")
             roles.eventually(lambda: client.get(keys.SENTINEL) == "1", 600)
-            assert client.zcard(keys.DEADLINES) == tasks, "Redis holds every deadline"
+            assert client.zcard(keys.DEADLINES) == tasks, "Redis must hold every deadline"
             with bench.connect(DATABASE) as conn:
                 run(conn, MAKE_DUE, {"most": due})
                 roles.eventually(lambda: _all_sent(conn, due), 600)
-            _visit(bench, DATABASE, port, bench.size(1_000, 20))
-            full = _look(pids)
+            _list_tasks(bench, DATABASE, port, bench.size(1_000, 20))
+            full = _memory(pids)
     bench.drop(DATABASE)
     rows = [_row(name, full[name], empty[name]) for name in LIBRARIES]
     notes = [_note(name, tasks, full[name], empty[name]) for name in LIBRARIES]
@@ -85,26 +85,26 @@ def running(bench: Bench, database: str) -> Iterator[tuple[dict[str, int], int]]
 
 
 def _all_sent(conn: Any, at_least: int) -> bool:
-    waiting, written = fetch(conn, WAITING)[0]
+    waiting, written = fetch(conn, UNFINISHED)[0]
     return written >= at_least and waiting == 0
 
 
-def _visit(bench: Bench, database: str, port: int, requests: int) -> None:
-    """A coordinator pages through the list of tasks."""
+def _list_tasks(bench: Bench, database: str, port: int, requests: int) -> None:
+    """A coordinator reads the list of tasks again and again."""
     with bench.connect(database) as conn:
         coordinator = fetch(conn, ADD_COORDINATOR)[0][0]
     request = Tokens().request(coordinator, "GET", "/tasks?limit=100")
     all_at_once(port, [request] * requests, expected=200, connections=8)
 
 
-def _look(pids: dict[str, int]) -> Figures:
+def _memory(pids: dict[str, int]) -> Figures:
     return {
         name: {field: roles.memory_mb(pid, field) for field in ("Pss", "Rss", "VmHWM")} for name, pid in pids.items()
     }
 
 
 def _floor(name: str) -> float:
-    code = f"{LIBRARIES[name]}\nimport time\nprint('there', flush=True)\ntime.sleep(600)"
+    code = f"{LIBRARIES[name]}\nimport time\nprint('ready', flush=True)\ntime.sleep(600)"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
@@ -112,5 +112,5 @@ def _floor(name: str) -> float:
             process.stdout.readline()
         return roles.memory_mb(process.pid, "Pss")
     finally:
-        roles.kill_family(process.pid)
+        roles.kill_tree(process.pid)
         process.wait()

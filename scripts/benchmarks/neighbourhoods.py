@@ -1,7 +1,7 @@
-"""Elders so far apart that no student is near two of them, each with an open task and its own few students.
+"""Generates elders with one open task each, so far apart that no student is within the radius of two of them.
 
-Student `n` of a task is the `n`th on its list. The first is being asked from the start. Bystanders are further open
-tasks, far away, whose students have ten hours to answer.
+Student `n` of a task is the `n`th on its list; the first has a live offer from the start. Bystanders are additional
+open tasks, far away, whose live offers end after ten hours.
 """
 
 import time
@@ -25,15 +25,15 @@ class Neighbourhoods:
 
     @property
     def people(self) -> int:
-        """Without the bystanders, whose ids follow."""
+        """The number of people without the bystanders, whose ids follow."""
         return self.tasks * (1 + self.students_each)
 
     def student(self, task: int, place: int) -> int:
-        """Both counted from 1. Ids of students never meet those of elders, which are the numbers of their tasks."""
+        """The id of a student; both arguments count from 1. The id of an elder is the number of the task."""
         return self.tasks + (task - 1) * self.students_each + place
 
 
-# A grid with 3 km and more from one elder to the next; students live 60 m apart in a row to the north.
+# A grid with at least 3 km between elders; the students are 60 m apart in a row to the north of each.
 PEOPLE = """
 CREATE TABLE bench_grid AS
 SELECT n, 30 + (n / 320) * 0.035 AS lat, 20 + (n % 320) * 0.05 AS lon FROM generate_series(1, {tasks}) n;
@@ -64,7 +64,7 @@ FROM bench_grid, (SELECT clock_timestamp() AS now) clock;
 DROP TABLE bench_grid;
 """
 
-# Southern hemisphere: the grid above is in the north.
+# In the southern hemisphere, because the grid above is in the northern.
 BYSTANDERS = """
 CREATE TABLE bench_bystanders AS
 SELECT n, ST_SetSRID(ST_MakePoint((n % 1000) * 0.02, -(n / 1000) * 0.02), 4326)::geography AS place
@@ -89,7 +89,7 @@ DROP TABLE bench_bystanders;
 """
 
 FIRST_BYSTANDER = task_id_of("4", "0")
-"""In SQL; ids of bystanders' tasks are greater than all others."""
+"""SQL of an id below which the ids of all other tasks are."""
 
 
 def build(bench: Bench, database: str, tasks: int, students_each: int, bystanders: int = 0) -> Neighbourhoods:
@@ -105,11 +105,11 @@ def build(bench: Bench, database: str, tasks: int, students_each: int, bystander
             run(conn, BYSTANDERS.format(**others))
         run(conn, "SELECT setval(pg_get_serial_sequence('users', 'id'), (SELECT max(id) FROM users))")
         run(conn, "VACUUM ANALYZE")
-        run(conn, "CHECKPOINT")  # Or the first measurement would share the disk with what was generated.
+        run(conn, "CHECKPOINT")  # Otherwise the first measurement would share the disk with the writes of this data.
     return world
 
 
-# Who was never asked, in the order of ids, which here is the order of distance.
+# The students who were never asked, by id, which here is the order of distance.
 LISTS = """
 SELECT t.id::text, array_agg(s.id ORDER BY s.id)
 FROM tasks t JOIN students s ON s.id > {tasks} + (t.elder_id - 1) * {each} AND s.id <= {tasks} + t.elder_id * {each}
@@ -120,7 +120,7 @@ GROUP BY t.id
 
 
 # KEYS 1 offer_deadlines  ARGV 1 first  2 last  3 id of the student before the first  4 deadline in ms
-SHOW_BYSTANDERS = """
+WRITE_BYSTANDER_KEYS = """
 for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do
   local id = string.format('01900004-0000-7000-8000-%012x', n)
   redis.call('SET', 'pending_assignment:' .. id, ARGV[3] + n, 'PXAT', ARGV[4] + n)
@@ -130,10 +130,10 @@ end
 """
 
 
-def show_bystanders(world: Neighbourhoods, client: Any) -> None:
-    """What Redis holds of them, as the application would have written it."""
+def write_bystander_keys(world: Neighbourhoods, client: Any) -> None:
+    """Writes the keys of the bystanders to Redis, as the application would."""
     say(f"writing the keys of {world.bystanders:,} bystanders to Redis")
-    script = client.register_script(SHOW_BYSTANDERS)
+    script = client.register_script(WRITE_BYSTANDER_KEYS)
     until_ms = int(time.time() * 1000) + 36_000_000
     for first in range(1, world.bystanders + 1, CHUNK):
         last = min(first + CHUNK - 1, world.bystanders)
@@ -141,7 +141,7 @@ def show_bystanders(world: Neighbourhoods, client: Any) -> None:
 
 
 def fill_lists(bench: Bench, database: str, world: Neighbourhoods, client: Any) -> dict[str, list[int]]:
-    """The candidate lists as they stand, written to Redis."""
+    """Writes the candidate list of each task, from the students not asked yet, to Redis. Returns the lists."""
     with bench.connect(database) as conn:
         lists = dict(fetch(conn, LISTS.format(tasks=world.tasks, each=world.students_each)))
     for chunk in _chunks(sorted(lists)):

@@ -1,4 +1,4 @@
-"""More people press than can be served: how many get through, how long do they wait, and is everybody answered?"""
+"""More presses than the API can serve: how many are accepted, how long they take, and whether all are answered."""
 
 import random
 import time
@@ -9,20 +9,20 @@ from dataclasses import dataclass, field, replace
 from benchmarks import city, http, roles
 from benchmarks.bench import Bench, fetch, run, say
 from benchmarks.city import City
-from benchmarks.client import LOST, Answer, Answered, Tokens, converse, lines
+from benchmarks.client import NO_ANSWER, Answer, Answered, Tokens, open_connections, run_clients
 from benchmarks.figures import number, spread
 from benchmarks.pgbench import Script, play, write_script
 from benchmarks.report import Row, Section
 
 CLIENTS = (1, 2, 8, 32, 100, 250, 500)
 WARM = 64
-MOST_A_SECOND = 1_000
-"""Elders a crowd has for each second; should they not suffice, its time ends with them."""
+ELDERS_PER_SECOND = 1_000
+"""Elders per second of a level. If all have pressed before its time is over, the level ends early."""
 POOL = 16
 """Connections to PostgreSQL that the api role has at its default settings: 2 workers with 8 threads each."""
 LIMIT_S = 10.0
 """REQUEST_TIMEOUT_S, at its default."""
-KEEPS = 0.8
+KEPT_GOAL = 0.8
 OURS, RIVAL, PLAYED = "overload_ours", "overload_rival", "overload_played"
 
 MORE_ELDERS = """
@@ -31,20 +31,20 @@ SELECT role, name, phone, home FROM users, generate_series(1, %(times)s) n WHERE
 """
 
 TITLE = (
-    "overload: POST /tasks by so many clients at once, who come back when Retry-After says; ms of the accepted ones,"
-    " p50 / p99, and accepted ones a second; floor: the same SQL by pgbench; rival: the service without shedding load"
+    "overload: POST /tasks by a number of clients at once, who retry after Retry-After; ms of the accepted requests,"
+    " p50 / p99, and accepted requests a second; floor: the same SQL by pgbench; rival: ours without load shedding"
 )
 
 
 @dataclass
 class Level:
-    """What one crowd met with."""
+    """The results of one number of clients."""
 
     latencies_ms: list[float] = field(default_factory=list[float])
     in_time: int = 0
-    """Accepted before the time was over; the others were on their way then."""
+    """Accepted before the time was over. Requests in flight at that moment are answered later."""
     took_s: float = 0.0
-    turned_away: int = 0
+    refused: int = 0
     lost: int = 0
     longest_s: float = 0.0
 
@@ -53,34 +53,34 @@ class Level:
         return self.in_time / self.took_s
 
     @property
-    def share_turned_away(self) -> float:
-        return self.turned_away / (self.turned_away + len(self.latencies_ms) + self.lost)
+    def share_refused(self) -> float:
+        return self.refused / (self.refused + len(self.latencies_ms) + self.lost)
 
     @property
-    def everybody_was_answered(self) -> bool:
+    def all_answered(self) -> bool:
         return self.lost == 0 and self.longest_s <= LIMIT_S
 
 
-class Crowd:
-    """Presses by elders who have no open request: the second press of one who has gets the same request again, and
-    costs much less. Ends when the time is over, or when all of them have pressed."""
+class Presses:
+    """One press by each elder, because a second press only returns the open task, which costs much less. Ends when the
+    time is over, or when all elders have pressed."""
 
-    def __init__(self, elders: Sequence[int], lasting_s: float, *, heeds_retry_after: bool) -> None:
+    def __init__(self, elders: Sequence[int], lasting_s: float, *, obeys_retry_after: bool) -> None:
         tokens = Tokens()
-        self._heeds_retry_after = heeds_retry_after
+        self._heeds_retry_after = obeys_retry_after
         self._left = [tokens.request(elder, "POST", "/tasks", http.BODY) for elder in elders]
         self._began = time.perf_counter()
         self._ends = self._began + lasting_s
         self.level = Level()
 
-    def ask(self) -> bytes | None:
+    def next_request(self) -> bytes | None:
         now = time.perf_counter()
         if not self._left:
             self._ends = min(self._ends, now)
         self.level.took_s = min(now, self._ends) - self._began
         return self._left.pop() if now < self._ends else None
 
-    def told(self, answer: Answer) -> float | None:
+    def on_answer(self, answer: Answer) -> float | None:
         level = self.level
         level.longest_s = max(level.longest_s, answer.latency_s)
         if answer.status == 201:
@@ -88,29 +88,29 @@ class Crowd:
             level.in_time += time.perf_counter() < self._ends
             return 0.0
         if answer.status == 503:
-            level.turned_away += 1
+            level.refused += 1
             self._left.insert(0, answer.request)
             return answer.retry_after_s if self._heeds_retry_after else 0.0
-        if answer.status == LOST:
+        if answer.status == NO_ANSWER:
             level.lost += 1
             return None
         raise AssertionError(f"{answer.status} instead of 201 or 503: {answer.body[:500]!r}")
 
 
-def press(port: int, elders: Sequence[int], clients: int, lasting_s: float, *, heeds_retry_after: bool = True) -> Level:
-    with lines(port, clients) as opened:
-        crowd = Crowd(elders, lasting_s, heeds_retry_after=heeds_retry_after)
-        converse(opened, crowd.ask, crowd.told, patience_s=3 * LIMIT_S)
-    return crowd.level
+def press(port: int, elders: Sequence[int], clients: int, lasting_s: float, *, obeys_retry_after: bool = True) -> Level:
+    with open_connections(port, clients) as opened:
+        presses = Presses(elders, lasting_s, obeys_retry_after=obeys_retry_after)
+        run_clients(opened, presses.next_request, presses.on_answer, patience_s=3 * LIMIT_S)
+    return presses.level
 
 
 def measure(bench: Bench) -> Section:
     students = bench.size(1_000_000, 10_000)
     lasting_s, played = bench.size(5, 1), bench.size(640, 64)
     template = f"city_{students}"
-    built = city.known_or_new(bench, template, students)
+    built = city.find_or_build(bench, template, students)
     script = _capture(bench, template, built, played * len(CLIENTS))
-    each = lasting_s * MOST_A_SECOND
+    each = lasting_s * ELDERS_PER_SECOND
     ours: dict[int, Level] = {}
     rival: dict[int, Level] = {}
     floor: dict[int, Answered] = {}
@@ -124,33 +124,34 @@ def measure(bench: Bench) -> Section:
             press(port, elders[-WARM:], 8, LIMIT_S)
         for turn, clients in enumerate(CLIENTS):
             say(f"overload: {clients} clients")
-            crowd = elders[turn * each : (turn + 1) * each]
-            ours[clients] = press(ours_port, crowd, clients, lasting_s)
+            pressing = elders[turn * each : (turn + 1) * each]
+            ours[clients] = press(ours_port, pressing, clients, lasting_s)
             floor[clients] = play(
                 bench, PLAYED, script, first=turn * played, requests=played, clients=min(clients, POOL)
             )
-            rival[clients] = press(rival_port, crowd, clients, lasting_s)
-        say(f"overload: {CLIENTS[-1]} clients who do not wait")
-        crowd = elders[each * len(CLIENTS) : -WARM]
-        rude = press(ours_port, crowd, CLIENTS[-1], lasting_s, heeds_retry_after=False)
+            rival[clients] = press(rival_port, pressing, clients, lasting_s)
+        say(f"overload: {CLIENTS[-1]} clients who ignore Retry-After")
+        pressing = elders[each * len(CLIENTS) : -WARM]
+        impatient = press(ours_port, pressing, CLIENTS[-1], lasting_s, obeys_retry_after=False)
     _check_floor(bench, played * len(CLIENTS))
     bench.drop(OURS, RIVAL, PLAYED)
     rows = [row for clients in CLIENTS for row in _rows(clients, ours[clients], floor[clients], rival[clients])]
     best = max(level.a_second for level in ours.values())
     kept = ours[CLIENTS[-1]].a_second / best
-    met = kept >= KEEPS and all(level.everybody_was_answered for level in ours.values())
-    rows[-1] = replace(rows[-1], goal=f"≥{KEEPS:.0%} of the best, all answered in {LIMIT_S:.0f} s")
+    met = kept >= KEPT_GOAL and all(level.all_answered for level in ours.values())
+    rows[-1] = replace(rows[-1], goal=f"≥{KEPT_GOAL:.0%} of the best, all answered in {LIMIT_S:.0f} s")
     rows[-1] = replace(rows[-1], met=None if bench.quick else met)
     rows += [
-        Row(f"{CLIENTS[-1]} who do not wait, ms", spread(rude.latencies_ms), facts=_facts(rude)),
-        Row(f"{CLIENTS[-1]} who do not wait, accepted a second", rude.a_second),
+        Row(f"{CLIENTS[-1]} who ignore Retry-After, ms", spread(impatient.latencies_ms), facts=_facts(impatient)),
+        Row(f"{CLIENTS[-1]} who ignore Retry-After, accepted a second", impatient.a_second),
     ]
     notes = [
-        f"{students:,} students, {lasting_s} s a crowd. The client, one event loop, runs on the same cores. pgbench has"
-        f" at most {POOL} clients: the service never has more connections. It answers no HTTP and turns nobody away.",
-        f"The largest crowd got {kept:.0%} of the best throughput.",
-        *(_told(who, levels) for who, levels in (("ours", ours), ("rival", rival))),
-        _told("ours, when nobody heeds Retry-After", {CLIENTS[-1]: rude}),
+        f"{students:,} students, {lasting_s} s for each number of clients. The client, one event loop, runs on the same"
+        f" cores. pgbench has at most {POOL} clients, because the service has no more connections; it has no HTTP and"
+        " refuses no request.",
+        f"With {CLIENTS[-1]} clients the throughput was {kept:.0%} of the best.",
+        *(_summary(who, levels) for who, levels in (("ours", ours), ("rival", rival))),
+        _summary("ours, when no client obeys Retry-After", {CLIENTS[-1]: impatient}),
     ]
     return Section("overload", TITLE, rows, notes)
 
@@ -166,14 +167,14 @@ def _rows(clients: int, ours: Level, floor: Answered, rival: Level) -> list[Row]
 
 
 def _facts(level: Level) -> dict[str, float]:
-    return {"turned_away": level.share_turned_away, "unanswered": level.lost, "longest_s": level.longest_s}
+    return {"turned_away": level.share_refused, "unanswered": level.lost, "longest_s": level.longest_s}
 
 
-def _told(who: str, levels: dict[int, Level]) -> str:
-    shares = ", ".join(f"{clients}: {level.share_turned_away:.0%}" for clients, level in levels.items())
+def _summary(who: str, levels: dict[int, Level]) -> str:
+    shares = ", ".join(f"{clients}: {level.share_refused:.0%}" for clients, level in levels.items())
     lost = sum(level.lost for level in levels.values())
     longest_s = max(level.longest_s for level in levels.values())
-    return f"{who}: turned away with 503 {shares}; without an answer {lost}; longest answer {number(longest_s)} s"
+    return f"{who}: answered with 503: {shares}; without an answer: {lost}; slowest answer: {number(longest_s)} s"
 
 
 @contextmanager
@@ -184,7 +185,7 @@ def _api(bench: Bench, template: str, database: str, **settings: str) -> Iterato
 
 
 def _more_elders(bench: Bench, built: City, wanted: int) -> list[int]:
-    """In the same homes, and not street by street: the crowds are to be alike, and to come from the whole city."""
+    """Adds elders at the homes of existing ones, shuffled, so that every level presses from the whole city."""
     homes = list(built.free_elders)
     values = {"elders": homes, "times": wanted // len(homes) + 1}
     added: list[list[int]] = []
@@ -194,7 +195,7 @@ def _more_elders(bench: Bench, built: City, wanted: int) -> list[int]:
             run(conn, MORE_ELDERS, values)
             run(conn, "ANALYZE users")
             added.append([row[0] for row in fetch(conn, "SELECT id FROM users WHERE id > %s ORDER BY id", [last])])
-    assert added[0] == added[1], "the same people press there and here"
+    assert added[0] == added[1], "both databases must have the same new elders"
     random.Random(1).shuffle(added[0])
     return added[0][:wanted]
 
@@ -203,21 +204,21 @@ def _capture(bench: Bench, template: str, built: City, wanted: int) -> Script:
     pressing = list(built.free_elders)
     random.Random(2).shuffle(pressing)
     pressing = pressing[: wanted + wanted // 2]
-    say(f"taking down what the application sends for {len(pressing):,} presses")
-    captured = f"{PLAYED}_before"
-    bench.copy(template, captured)
+    say(f"recording the SQL of {len(pressing):,} presses")
+    recording = f"{PLAYED}_before"
+    bench.copy(template, recording)
     with bench.redis():
         sent, _ = http.through_the_app(
-            bench, captured, lambda client: [http.press(client, elder) for elder in pressing]
+            bench, recording, lambda client: [http.press(client, elder) for elder in pressing]
         )
-    bench.drop(captured)
+    bench.drop(recording)
     bench.copy(template, PLAYED)
     with bench.connect(PLAYED) as conn:
         return write_script(bench, conn, "press", sent, wanted)
 
 
 def _check_floor(bench: Bench, presses: int) -> None:
-    """What was played must have been the whole work and not a row of statements that changed nothing."""
+    """Fails if the replayed statements did not change the rows that they should."""
     with bench.connect(PLAYED) as conn:
         notified = fetch(conn, "SELECT count(*) FROM notifications")[0][0]
     if notified < presses:

@@ -1,4 +1,4 @@
-"""What the application sent, as a script for pgbench: same statements, same values, same order."""
+"""Replays with pgbench what the application sent: the same statements and values in the same order."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from benchmarks.bench import Bench, Connection, run
-from benchmarks.capture import COMMIT, Sent
+from benchmarks.capture import COMMIT, SentStatement
 from benchmarks.client import Answered
 
 PLACEHOLDER = re.compile(r"%\((\w+)\)s")
@@ -28,7 +28,7 @@ CASTS: dict[type, str] = {
 
 @dataclass(frozen=True)
 class Script:
-    """`statements` of one request with variables in place of values, and the values of each request."""
+    """The statements of one request, with variables in place of values. A table holds the values of each request."""
 
     name: str
     statements: Sequence[str]
@@ -36,8 +36,10 @@ class Script:
     requests: int
 
 
-def write_script(bench: Bench, conn: Connection, name: str, captured: Sequence[Sequence[Sent]], wanted: int) -> Script:
-    """Values go to a table and are read from it first, in one statement more."""
+def write_script(
+    bench: Bench, conn: Connection, name: str, captured: Sequence[Sequence[SentStatement]], wanted: int
+) -> Script:
+    """Writes the values to a table. The script reads them from it with one additional statement."""
     requests = _of_one_kind(captured)[:wanted]
     if len(requests) < wanted:
         raise AssertionError(f"the application sends too many different statements for {name}")
@@ -49,9 +51,9 @@ def write_script(bench: Bench, conn: Connection, name: str, captured: Sequence[S
             statements.append(COMMIT)
             in_transaction = False
             continue
-        if not first.alone and not in_transaction:
+        if not first.autocommitted and not in_transaction:
             statements.append("BEGIN")
-        in_transaction = not first.alone
+        in_transaction = not first.autocommitted
         statements.append(_with_variables(first.statement, place, requests, columns))
     _write_values(conn, name, columns, len(requests))
     script = Script(name, statements, list(columns), len(requests))
@@ -59,14 +61,17 @@ def write_script(bench: Bench, conn: Connection, name: str, captured: Sequence[S
     return script
 
 
-def _of_one_kind(captured: Sequence[Sequence[Sent]]) -> list[Sequence[Sent]]:
-    """A few requests need a statement more, such as a second look at the list; these are left to the application."""
-    kinds = [tuple((one.statement, one.alone) for one in sent) for sent in captured]
+def _of_one_kind(captured: Sequence[Sequence[SentStatement]]) -> list[Sequence[SentStatement]]:
+    """The requests with the most common statements. A few need others, such as a second read of the list; pgbench skips
+    those."""
+    kinds = [tuple((one.statement, one.autocommitted) for one in sent) for sent in captured]
     usual = Counter(kinds).most_common(1)[0][0]
     return [sent for kind, sent in zip(kinds, captured, strict=True) if kind == usual]
 
 
-def _with_variables(statement: str, place: int, requests: Sequence[Sequence[Sent]], columns: dict[str, Any]) -> str:
+def _with_variables(
+    statement: str, place: int, requests: Sequence[Sequence[SentStatement]], columns: dict[str, Any]
+) -> str:
     def variable(match: re.Match[str]) -> str:
         values = [sent[place].values[match[1]] for sent in requests]
         if all(value is None for value in values):
@@ -79,7 +84,7 @@ def _with_variables(statement: str, place: int, requests: Sequence[Sequence[Sent
 
 
 def _cast(values: Sequence[Any]) -> str:
-    """The driver tells the type of what it sends; pgbench sends text."""
+    """The driver sends the type of each value; pgbench sends text, which needs a cast."""
     for value in values:
         if isinstance(value, list):
             inner = _cast(value)
@@ -120,7 +125,7 @@ def _file(bench: Bench, name: str) -> Path:
 
 
 def play(bench: Bench, database: str, script: Script, *, first: int, requests: int, clients: int) -> Answered:
-    """Requests from `first` on, shared among the clients."""
+    """Replays `requests` requests from number `first` on, shared among the clients."""
     log = bench.folder / f"{script.name}-{first}"
     command = [bench.pgbench, "--no-vacuum", "--protocol=prepared", f"--client={clients}", "--jobs=1"]
     command += [f"--transactions={requests // clients}", f"--define=turn={first // clients - 1}"]
@@ -128,10 +133,10 @@ def play(bench: Bench, database: str, script: Script, *, first: int, requests: i
     command.append(bench.url(database))
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0 or "ERROR" in done.stderr:
-        raise RuntimeError(f"pgbench did not work:\n{done.stderr[-3000:]}")
+        raise RuntimeError(f"pgbench failed:\n{done.stderr[-3000:]}")
     logs = list(bench.folder.glob(f"{log.name}.*"))
     played = [line.split() for file in logs for line in file.read_text().splitlines()]
-    # Each client prepares its statements in its first turn; the application has long done so.
+    # The first requests of each client prepare its statements, which the application has done before.
     latencies = [int(fields[2]) / 1e3 for fields in played if int(fields[1]) > NOT_COUNTED]
     for file in logs:
         file.unlink()

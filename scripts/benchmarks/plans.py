@@ -1,13 +1,13 @@
-"""A plan that goes on to another channel of the same person where the first one fails, and what became of its runs."""
+"""A plan that falls back to a second channel of the same person, and the results of its actions."""
 
 from dataclasses import dataclass
 
 from app.db.database import Database
 from app.delivery.actions.requests import NewAction
 from app.delivery.actions.service import request_actions
-from benchmarks import mailbag
+from benchmarks import backlog
 from benchmarks.bench import Bench, Connection, fetch
-from benchmarks.provider import Diary
+from benchmarks.provider import RequestLog
 from benchmarks.stand_in import StandIn
 
 BATCH = 100
@@ -17,8 +17,8 @@ MAKE = """
 WITH plan AS (INSERT INTO action_plans (name) VALUES (%(subject)s) RETURNING id),
      step AS (INSERT INTO action_plan_steps (action_plan_id, step_order, channel_type, template_key, fallback)
               SELECT id, 1, 'push', 'bench', '{sms}' FROM plan),
-     words AS (INSERT INTO message_templates (key, locale, subject, body)
-               VALUES ('bench', 'tr', %(subject)s, %(body)s)),
+     template AS (INSERT INTO message_templates (key, locale, subject, body)
+                  VALUES ('bench', 'tr', %(subject)s, %(body)s)),
      profile AS (INSERT INTO recipient_profiles (name) VALUES ('Elif') RETURNING id),
      channels AS (INSERT INTO recipient_channels (profile_id, channel_type, target, verify_status)
                   SELECT id, type, target, 'verified' FROM profile,
@@ -35,16 +35,16 @@ MESSAGES = "SELECT action_id::text, id::text, notification_type FROM notificatio
 class Arrivals:
     plans: int
     arrived: int
-    """Where one of the providers took the message."""
+    """Actions of which at least one provider took a notification."""
     by_first_channel: int
     twice: int
-    """Where both did."""
+    """Actions of which both providers took one."""
 
 
-def ask_for(bench: Bench, database: str, provider: StandIn, how_many: int) -> None:
+def request(bench: Bench, database: str, provider: StandIn, how_many: int) -> None:
     targets = {type_.lower(): provider.recipient(type_) for type_ in CHANNELS}
     with bench.connect(database) as conn:
-        plan = fetch(conn, MAKE, {"subject": mailbag.SUBJECT, "body": mailbag.BODY, **targets})[0][0]
+        plan = fetch(conn, MAKE, {"subject": backlog.SUBJECT, "body": backlog.BODY, **targets})[0][0]
     db = Database(bench.url(database), pool_size=1)
     for first in range(0, how_many, BATCH):
         with db.transaction() as conn:
@@ -56,16 +56,16 @@ def are_over(conn: Connection) -> bool:
     return not fetch(conn, UNFINISHED)[0][0]
 
 
-def arrivals(conn: Connection, diaries: dict[str, Diary]) -> Arrivals:
-    taken = {type_: {id_ for id_, _ in diaries[type_].accepted} for type_ in CHANNELS if type_ in diaries}
-    ways: dict[str, list[str]] = {}
+def arrivals(conn: Connection, request_logs: dict[str, RequestLog]) -> Arrivals:
+    taken = {type_: {id_ for id_, _ in request_logs[type_].accepted} for type_ in CHANNELS if type_ in request_logs}
+    reached_by: dict[str, list[str]] = {}
     for action, id_, type_ in fetch(conn, MESSAGES):
-        reached: list[str] = ways.setdefault(action, [])
+        reached: list[str] = reached_by.setdefault(action, [])
         if id_ in taken.get(type_, ()):
             reached.append(type_)
     return Arrivals(
-        len(ways),
-        sum(map(bool, ways.values())),
-        sum(CHANNELS[0] in reached for reached in ways.values()),
-        sum(len(reached) > 1 for reached in ways.values()),
+        len(reached_by),
+        sum(map(bool, reached_by.values())),
+        sum(CHANNELS[0] in reached for reached in reached_by.values()),
+        sum(len(reached) > 1 for reached in reached_by.values()),
     )

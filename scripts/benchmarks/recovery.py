@@ -1,21 +1,21 @@
-"""The only matcher is killed, and offers fall due while there is none: how long until a new one has caught up?"""
+"""The only matcher is killed and offers fall due: how long a new matcher takes to handle them all."""
 
 import math
 
 from app.redis_store import keys
 from benchmarks import neighbourhoods
 from benchmarks.bench import Bench, say
+from benchmarks.deadline_runs import WARM_UP, DeadlineRuns
 from benchmarks.figures import spread
 from benchmarks.report import Row, Section
-from benchmarks.stage import WARM_UP, Stage
 
 DATABASE = "recovery"
 MARGIN = 500
-"""So many more fall due than are wanted overdue, because some are settled before the matcher is killed."""
+"""Additional offers, because some are handled before the matcher is killed."""
 
 TITLE = (
-    "recovery: from a new matcher's first sign of life to the next offer of each overdue task, s, p50 / p99; floor: as"
-    " many settled by bare psycopg"
+    "recovery: from the log line that a new matcher is ready to the next offer of each overdue task, s, p50 / p99;"
+    " floor: as many settled by bare psycopg"
 )
 
 
@@ -24,13 +24,13 @@ def measure(bench: Bench) -> Section:
     world = neighbourhoods.build(bench, DATABASE, overdue + MARGIN + WARM_UP, 6)
     with bench.redis() as client:
         client.set(keys.SENTINEL, "1")
-        stage = Stage(bench, DATABASE, world, client)
-        floor = spread(stage.bare_recovery(overdue, stage.template()))
+        runs = DeadlineRuns(bench, DATABASE, world, client)
+        floor = spread(runs.bare_recovery(overdue, runs.template()))
         rows: list[Row] = []
         for emptied, goal_s in ((False, 2.0), (True, 10.0)):
-            name = "Redis came back empty" if emptied else "its lists are alive"
+            name = "Redis came back empty" if emptied else "Redis kept its lists"
             say(f"recovery: {name}")
-            took = stage.after_a_crash(overdue + MARGIN, emptied=emptied)
+            took = runs.after_a_crash(overdue + MARGIN, emptied=emptied)
             lost = sum(map(math.isinf, took))
             met = len(took) >= overdue and not lost and max(took) < goal_s
             rows.append(
@@ -44,4 +44,4 @@ def measure(bench: Bench) -> Section:
                 )
             )
     bench.drop(DATABASE)
-    return Section("recovery", TITLE, rows, [f"The floor settled its last after {floor.most:.2f} s."])
+    return Section("recovery", TITLE, rows, [f"The floor settled its last task after {floor.most:.2f} s."])

@@ -1,4 +1,4 @@
-"""The statements of one settled task, made into those of any batch, for bare psycopg to run."""
+"""Turns the recorded statements of one settled task into those of a batch, which bare psycopg runs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,12 @@ from uuid import UUID
 
 from app.foundation.ids import uuid7
 from benchmarks.bench import Connection, run
-from benchmarks.capture import COMMIT, Sent
+from benchmarks.capture import COMMIT, SentStatement
 
 
 @dataclass(frozen=True)
 class Due:
-    """A task whose offer is over: who was asked, and who comes next."""
+    """A task whose offer is over: the student who was asked, and the candidates that are left."""
 
     task_id: UUID
     asked: int
@@ -23,18 +23,18 @@ class Due:
 
 @dataclass(frozen=True)
 class Template:
-    """In what was captured for `model`, its ids stand for those of each task of a batch."""
+    """The recorded statements of `model`, whose ids are replaced by those of the tasks of a batch."""
 
-    sent: Sequence[Sent]
+    sent: Sequence[SentStatement]
     model: Due
 
     def run(self, conn: Connection, alone: Connection, batch: Sequence[Due], deadline: datetime) -> None:
-        """`alone` commits by itself."""
+        """`alone` is a connection with autocommit."""
         for one in self.sent:
             if one.statement == COMMIT:
                 conn.commit()
             else:
-                run(alone if one.alone else conn, one.statement, self._fill(one.values, batch, deadline))
+                run(alone if one.autocommitted else conn, one.statement, self._fill(one.values, batch, deadline))
 
     def _fill(self, values: Mapping[str, Any], batch: Sequence[Due], deadline: datetime) -> dict[str, Any]:
         return {name: self._value(value, batch, deadline) for name, value in values.items()}
@@ -45,7 +45,7 @@ class Template:
             return json.dumps([self._row(row, due, deadline) for due in batch for row in rows], ensure_ascii=False)
         if isinstance(value, list):
             filled = [self._swap(item, due, deadline) for due in batch for item in value]
-            # Locks are asked for in the order of ids, as the application does.
+            # Locks are taken in the order of ids, as in the application.
             return sorted(filled) if value == sorted(value) and len(value) == 1 and self._is_id(value[0]) else filled
         return value
 

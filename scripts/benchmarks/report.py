@@ -1,4 +1,4 @@
-"""One table for people, and the same figures for machines."""
+"""Prints the figures as a table, and writes them as JSON."""
 
 import json
 import math
@@ -27,7 +27,7 @@ class Row:
     goal: str = ""
     met: bool | None = None
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
-    """Further figures, for machines."""
+    """Further figures, in the JSON only."""
 
     @property
     def times_floor(self) -> float | None:
@@ -42,11 +42,11 @@ class Row:
 class Section:
     name: str
     title: str
-    """What the columns mean here, and in which unit."""
+    """What the columns mean in this section, with the unit."""
     rows: Sequence[Row]
     notes: Sequence[str] = ()
     load: tuple[float, float] = (0.0, 0.0)
-    """Load average before and after: on a busy machine the figures are pessimistic."""
+    """Load average before and after. On a busy machine the figures are worse than those of the code alone."""
     took_s: float = 0.0
 
 
@@ -99,8 +99,8 @@ def _times(ratio: float | None) -> str:
 
 
 def write_json(path: Path, sections: Sequence[Section], about: dict[str, Any]) -> None:
-    told = {"about": about, "sections": [_plain(section) for section in sections]}
-    path.write_text(json.dumps(_finite(told), indent=2, ensure_ascii=False) + "\n")
+    report = {"about": about, "sections": [_plain(section) for section in sections]}
+    path.write_text(json.dumps(_finite(report), indent=2, ensure_ascii=False) + "\n")
 
 
 def _plain(section: Section) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _plain(section: Section) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity: null stands for what never came."""
+    """JSON has no infinity, so null stands for a result that never came."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -129,5 +129,5 @@ def about(postgres: str, postgis: str, redis: str, quick: bool) -> dict[str, Any
         "Redis": redis,
         "psycopg": version("psycopg"),
         "SQLAlchemy": version("sqlalchemy"),
-        "sizes": "quick, which means nothing" if quick else "full",
+        "sizes": "quick, so the figures mean nothing" if quick else "full",
     }

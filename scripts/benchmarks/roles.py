@@ -1,4 +1,4 @@
-"""The service's own processes, as an operator would start them."""
+"""Starts roles of the service, as an operator would, and modules of the benchmarks."""
 
 import http.client
 import os
@@ -22,25 +22,25 @@ STOP: Escalation = ((processes.signal.SIGTERM, 30.0), (processes.signal.SIGKILL,
 
 @contextmanager
 def role(bench: Bench, name: str, database: str, **settings: str) -> Iterator[int]:
-    """The pid of a running role."""
+    """Runs a role; yields its pid. Fails if the role ends before the block does."""
     with started(bench, name, database, **settings) as process:
         yield process.pid
         if process.poll() is not None:
-            raise RuntimeError(f"the role {name} ended by itself with {process.returncode}")
+            raise RuntimeError(f"the role {name} ended unexpectedly with {process.returncode}")
 
 
 @contextmanager
 def started(bench: Bench, name: str, database: str, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A running role that may be killed."""
+    """Runs a role that the block may kill; yields its process."""
     environment = {**os.environ, "DATABASE_URL": bench.url(database), "REDIS_URL": bench.redis_url}
     environment |= {"AUTH_SECRET": SECRET, "LOG_LEVEL": "INFO", "OFFER_TTL_S": "36000"} | settings
     log = bench.folder / f"{name}-{time.time_ns()}.log"
     process = processes.spawn([sys.executable, "-m", "app", name], env=environment, cwd=ROOT, log=log)
     try:
-        word = {"matcher": "matcher_started", "delivery": "delivery_started", "api": "api_listening"}[name]
-        eventually(lambda: word in log.read_text(errors="replace") or process.poll() is not None, nap_s=0.005)
+        event = {"matcher": "matcher_started", "delivery": "delivery_started", "api": "api_listening"}[name]
+        eventually(lambda: event in log.read_text(errors="replace") or process.poll() is not None, poll_s=0.005)
         if process.poll() is not None:
-            raise RuntimeError(f"the role {name} ended by itself:\n{tail(log)}")
+            raise RuntimeError(f"the role {name} ended unexpectedly:\n{tail(log)}")
         yield process
     finally:
         processes.end(process, STOP)
@@ -48,28 +48,28 @@ def started(bench: Bench, name: str, database: str, **settings: str) -> Iterator
 
 @contextmanager
 def module(bench: Bench, name: str, database: str, *arguments: str, ready: str = "ready", **more: str) -> Iterator[str]:
-    """A process of the benchmarks' own, a module of this folder; what it said in the line that tells it is ready."""
+    """Runs a module of this folder as a process; yields the line in which it printed that it is ready."""
     environment = {**os.environ, "DATABASE_URL": bench.url(database), "REDIS_URL": bench.redis_url} | more
     log = bench.folder / f"{name}-{time.time_ns()}.log"
     command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
     process = processes.spawn(command, env=environment, cwd=ROOT, log=log)
     try:
-        eventually(lambda: _said(log, ready) or process.poll() is not None, nap_s=0.01)
+        eventually(lambda: _line_with(log, ready) or process.poll() is not None, poll_s=0.01)
         if process.poll() is not None:
-            raise RuntimeError(f"{name} ended by itself:\n{tail(log)}")
-        yield _said(log, ready)
+            raise RuntimeError(f"{name} ended unexpectedly:\n{tail(log)}")
+        yield _line_with(log, ready)
     finally:
         processes.end(process, STOP)
 
 
-def _said(log: Path, word: str) -> str:
+def _line_with(log: Path, word: str) -> str:
     lines = log.read_text(errors="replace").splitlines(keepends=True)
     return next((line for line in lines if word in line and line.endswith("\n")), "")
 
 
 @contextmanager
 def api(bench: Bench, database: str, **settings: str) -> Iterator[tuple[int, int]]:
-    """Pid and port of an API that is ready."""
+    """Runs the api role; yields its pid and port when it is ready."""
     port = processes.free_port()
     with role(bench, "api", database, PORT=str(port), API_WORKERS="2", **settings) as pid:
         eventually(lambda: _is_ready(port))
@@ -87,16 +87,16 @@ def _is_ready(port: int) -> bool:
         connection.close()
 
 
-def eventually(what: Callable[[], object], patience_s: float = PATIENCE_S, nap_s: float = 0.05) -> None:
+def eventually(condition: Callable[[], object], patience_s: float = PATIENCE_S, poll_s: float = 0.05) -> None:
     until = time.monotonic() + patience_s
-    while not what():
+    while not condition():
         if time.monotonic() > until:
-            raise TimeoutError("this did not happen in time")
-        time.sleep(nap_s)
+            raise TimeoutError(f"the condition was not met within {patience_s:.0f} s")
+        time.sleep(poll_s)
 
 
-def family(pid: int) -> list[int]:
-    """A process and all that it forked."""
+def process_tree(pid: int) -> list[int]:
+    """The ids of a process and of all its descendants."""
     found = [pid]
     for parent in found:
         for children in Path(f"/proc/{parent}/task").glob("*/children"):
@@ -105,11 +105,11 @@ def family(pid: int) -> list[int]:
 
 
 def memory_mb(pid: int, field: str) -> float:
-    """`Rss`, `Pss` (shared pages divided among those who share them), or `VmHWM` (the most it ever was)."""
+    """Sum over the process tree of `Rss`, of `Pss` (a shared page is divided among its users), or of `VmHWM` (peak)."""
     total_kb = 0
-    for member in family(pid):
+    for one in process_tree(pid):
         file = "status" if field.startswith("Vm") else "smaps_rollup"
-        found = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{member}/{file}").read_text(), re.MULTILINE)
+        found = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{one}/{file}").read_text(), re.MULTILINE)
         total_kb += int(found[1]) if found else 0
     return total_kb / 1024
 
@@ -119,6 +119,6 @@ def processor_s(pid: int) -> float:
     return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
-def kill_family(pid: int) -> None:
-    for member in family(pid):
-        os.kill(member, processes.signal.SIGKILL)
+def kill_tree(pid: int) -> None:
+    for one in process_tree(pid):
+        os.kill(one, processes.signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Starts the stand-in providers, tells them how to behave, and reads what they noted."""
+"""Starts the stand-in of the providers, sets its behaviour, and reads its log of requests."""
 
 import json
 from base64 import b64encode
@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from benchmarks import roles
 from benchmarks.bench import Bench
-from benchmarks.provider import Conduct, Diary
+from benchmarks.provider import Behaviour, RequestLog
 
 PROJECT = "bench"
 PHONE = "+905550000000"
@@ -33,7 +33,7 @@ class StandIn:
 
     @property
     def settings(self) -> dict[str, str]:
-        """By which a role finds it."""
+        """The settings with which a role uses the stand-in."""
         return {
             "PUSH": "fcm",
             "FCM_BASE_URL": self.url,
@@ -51,14 +51,14 @@ class StandIn:
     def recipient(self, type_: str) -> str:
         return ADDRESSES.get(type_, f"{self.url}/webhook")
 
-    def behave(self, **conduct: Conduct) -> None:
-        self._ask("/conduct", {name: asdict(one) for name, one in conduct.items()})
+    def behave(self, **behaviour: Behaviour) -> None:
+        self._ask("/behaviour", {name: asdict(one) for name, one in behaviour.items()})
 
     def forget(self) -> None:
         self._ask("/forget")
 
-    def diaries(self) -> dict[str, Diary]:
-        return {name: Diary(**diary) for name, diary in self._ask("/diary").items()}
+    def request_logs(self) -> dict[str, RequestLog]:
+        return {name: RequestLog(**request_log) for name, request_log in self._ask("/request_logs").items()}
 
     def _ask(self, path: str, body: Any = None) -> dict[str, Any]:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=60)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks.provider import Conduct, Http, Mail, Providers
+from benchmarks.provider import Behaviour, Http, Mail, Providers
 
 LETTER = b"Subject: Merhaba\r\nMessage-ID: <an-id@example.org>\r\n\r\nMerhaba\r\n.\r\n"
 
@@ -34,9 +34,9 @@ def webhook(id_: str) -> bytes:
     return f"POST /webhook HTTP/1.1\r\nwebhook-id: {id_}\r\nContent-Length: 2\r\n\r\n{{}}".encode()
 
 
-def behaving(**conduct: Conduct) -> Providers:
+def behaving(**behaviour: Behaviour) -> Providers:
     providers = Providers(1)
-    providers.behave({name: vars(one) for name, one in conduct.items()})
+    providers.behave({name: vars(one) for name, one in behaviour.items()})
     return providers
 
 
@@ -47,11 +47,11 @@ def test_requests_in_any_pieces_are_answered_once_each_and_noted() -> None:
     for place in range(0, len(words), 7):
         protocol.data_received(words[place : place + 7])
     assert line.said.count(b"HTTP/1.1 200 ") == 2
-    assert [id_ for id_, _ in providers.diary()["WEBHOOK"]["accepted"]] == ["one", "two"]
+    assert [id_ for id_, _ in providers.request_logs()["WEBHOOK"]["accepted"]] == ["one", "two"]
 
 
 def test_who_fails_notes_the_try_and_takes_nothing() -> None:
-    providers = behaving(WEBHOOK=Conduct(failing=1.0), EMAIL=Conduct(failing=1.0))
+    providers = behaving(WEBHOOK=Behaviour(failing=1.0), EMAIL=Behaviour(failing=1.0))
     protocol, line = called(Http, providers)
     protocol.data_received(webhook("one"))
     mail, mail_line = called(Mail, providers)
@@ -59,22 +59,22 @@ def test_who_fails_notes_the_try_and_takes_nothing() -> None:
     assert line.said.startswith(b"HTTP/1.1 503 ")
     assert mail_line.said.endswith(b"451 4.3.0 Later\r\n")
     for name, id_ in (("WEBHOOK", "one"), ("EMAIL", "an-id")):
-        diary = providers.diary()[name]
-        assert [one[0] for one in diary["tried"]] == [id_]
-        assert diary["accepted"] == []
+        request_log = providers.request_logs()[name]
+        assert [one[0] for one in request_log["tried"]] == [id_]
+        assert request_log["accepted"] == []
 
 
 def test_who_hangs_says_nothing() -> None:
-    providers = behaving(WEBHOOK=Conduct(hangs=True))
+    providers = behaving(WEBHOOK=Behaviour(hangs=True))
     protocol, line = called(Http, providers)
     protocol.data_received(webhook("one"))
     assert line.said == b""
-    assert len(providers.diary()["WEBHOOK"]["tried"]) == 1
+    assert len(providers.request_logs()["WEBHOOK"]["tried"]) == 1
 
 
 def test_failures_come_as_often_as_they_should() -> None:
-    providers = behaving(SMS=Conduct(failing=0.2))
-    taken = [providers.meet("SMS", str(n))[0] for n in range(10_000)]
+    providers = behaving(SMS=Behaviour(failing=0.2))
+    taken = [providers.handle("SMS", str(n))[0] for n in range(10_000)]
     assert 0.78 < sum(taken) / len(taken) < 0.82
 
 
@@ -90,5 +90,7 @@ def test_each_provider_knows_its_message_by_the_id_that_its_contract_carries() -
     mail, _ = called(Mail, providers)
     mail.data_received(b"EHLO bench\r\nMAIL FROM:<a@b.org>\r\nRCPT TO:<c@d.org>\r\nDATA\r\n")
     mail.data_received(LETTER)
-    accepted = {name: [one[0] for one in diary["accepted"]] for name, diary in providers.diary().items()}
+    accepted = {
+        name: [one[0] for one in request_log["accepted"]] for name, request_log in providers.request_logs().items()
+    }
     assert accepted == {"PUSH": ["a-push"], "SMS": ["an-sms"], "EMAIL": ["bare", "an-id"]}

@@ -1,15 +1,15 @@
-"""Does something at a constant rate, and tells how well the rate was kept."""
+"""Calls a function at a constant rate, and measures how well the rate was kept."""
 
 import threading
 import time
 from collections.abc import Callable
 
-HANDS = 4
-"""Threads, so that one slow commit does not hold up the next message."""
+THREADS = 4
+"""So that one slow commit does not delay the next notification."""
 
 
-def at_rate(per_second: int, lasting_s: float, act: Callable[[int], None]) -> float:
-    """Calls `act` with 0, 1, 2, … ; the longest that one of them began late, in s."""
+def call_at_rate(per_second: int, lasting_s: float, act: Callable[[int], None]) -> float:
+    """Calls `act` with 0, 1, 2, … Returns the longest delay of a call behind its planned time, in seconds."""
     number = int(per_second * lasting_s)
     began = time.monotonic() + 0.05
     late: list[float] = []
@@ -17,7 +17,7 @@ def at_rate(per_second: int, lasting_s: float, act: Callable[[int], None]) -> fl
 
     def work(first: int) -> None:
         try:
-            for one in range(first, number, HANDS):
+            for one in range(first, number, THREADS):
                 left_s = began + one / per_second - time.monotonic()
                 if left_s > 0:
                     time.sleep(left_s)
@@ -26,7 +26,7 @@ def at_rate(per_second: int, lasting_s: float, act: Callable[[int], None]) -> fl
         except BaseException as error:
             failed.append(error)
 
-    threads = [threading.Thread(target=work, args=(first,)) for first in range(HANDS)]
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(THREADS)]
     for thread in threads:
         thread.start()
     for thread in threads:

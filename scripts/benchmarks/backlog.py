@@ -1,4 +1,4 @@
-"""Notifications for workers to carry, and what became of them."""
+"""Fills the queue with notifications, and waits until the workers have sent them all."""
 
 import time
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ SELECT count(*) FILTER (WHERE status = 'SENT'), (SELECT count(*) FROM notificati
 
 
 @dataclass(frozen=True)
-class Emptied:
+class Drained:
     began: float
-    """When they could be taken."""
+    """When the notifications were committed."""
     first: float
     last: float
-    """When the first and the last of them were recorded."""
+    """When the first and the last notification were recorded as sent."""
 
 
 def fill(conn: Connection, type_: str, recipient: str, messages: int) -> None:
@@ -40,7 +40,7 @@ def fill(conn: Connection, type_: str, recipient: str, messages: int) -> None:
 
 
 def refill(conn: Connection, messages: int) -> float:
-    """New ones in place of the old; says when they were there to be taken."""
+    """Replaces all notifications by new ones. Returns when they were committed."""
     run(conn, "TRUNCATE notifications CASCADE")
     with conn.transaction():
         fill(conn, "SMS", "+905550000000", messages)
@@ -48,16 +48,16 @@ def refill(conn: Connection, messages: int) -> float:
     return time.time()
 
 
-def emptied(bench: Bench, database: str, messages: int) -> Emptied:
-    """Has those who wait for messages carry so many of them."""
+def fill_and_drain(bench: Bench, database: str, messages: int) -> Drained:
+    """Needs a running worker."""
     with bench.connect(database) as conn:
         began = refill(conn, messages)
         return wait_until_empty(conn, messages, began)
 
 
-def wait_until_empty(conn: Connection, messages: int, began: float = 0.0) -> Emptied:
-    eventually(lambda: not fetch(conn, LIVE)[0][0], patience_s=300, nap_s=0.1)
+def wait_until_empty(conn: Connection, messages: int, began: float = 0.0) -> Drained:
+    eventually(lambda: not fetch(conn, LIVE)[0][0], patience_s=300, poll_s=0.1)
     sent, tried, first, last = fetch(conn, SENT)[0]
     if (sent, tried) != (messages, messages):
-        raise AssertionError(f"of {messages} messages {sent} are sent, and {tried} tries are written down")
-    return Emptied(began, first, last)
+        raise AssertionError(f"of {messages} notifications {sent} are sent, with {tried} recorded attempts")
+    return Drained(began, first, last)

@@ -1,7 +1,7 @@
-"""Sets the deadlines of live offers, lets somebody meet them, and looks when they were met.
+"""Sets the deadlines of live offers, runs ours, the floor or the rival, and measures when the next offers come.
 
-They are met when another connection learns of the commit: it listens to the wake-up call that every offer's
-transaction sends to delivery, which PostgreSQL hands out after the commit is on disk.
+An offer counts from the moment when another connection is notified of its commit: each transaction of an offer sends a
+NOTIFY that wakes delivery, and PostgreSQL delivers it after the commit is on disk.
 """
 
 import bisect
@@ -28,7 +28,7 @@ from benchmarks.neighbourhoods import FIRST_BYSTANDER, Neighbourhoods
 from benchmarks.replay import Due, Template
 
 LEAD_S = 4.0
-"""From arming to the first deadline that counts."""
+"""From setting the deadlines to the first one that is measured."""
 WARM_UP = 200
 GRACE_S = 3.0
 BATCH = 200
@@ -36,8 +36,8 @@ RIVAL_PATIENCE_S = 25.0
 
 
 @dataclass(frozen=True)
-class Armed:
-    """Deadlines by task: those that count, and when the last of them is."""
+class Schedule:
+    """Deadlines by task: those that are measured, and those of the warm-up. `until` is the last measured one."""
 
     deadlines: dict[UUID, datetime]
     warming: dict[UUID, datetime]
@@ -45,7 +45,7 @@ class Armed:
     until: datetime
 
 
-class Stage:
+class DeadlineRuns:
     def __init__(self, bench: Bench, database: str, world: Neighbourhoods, client: Any) -> None:
         self._bench = bench
         self._database = database
@@ -53,23 +53,23 @@ class Stage:
         self._client = client
         self._random = random.Random(7)
         self.processor_s = 0.0
-        """That the matcher used for all its offers: unlike its lateness, hardly touched by its neighbours."""
+        """Processor time of the matcher for all its offers. Unlike lateness, it hardly depends on other load."""
         self.settled = 0
 
     def ours(self, tasks: int, per_second: int) -> list[float]:
         with self._listening() as commits, roles.role(self._bench, "matcher", self._database) as pid:
-            armed = self._arm(tasks, per_second)
-            _sleep_until(min(armed.deadlines.values()))
+            schedule = self._make_schedule(tasks, per_second)
+            _sleep_until(min(schedule.deadlines.values()))
             before_s = roles.processor_s(pid)
-            _sleep_until(armed.until + timedelta(seconds=GRACE_S))
+            _sleep_until(schedule.until + timedelta(seconds=GRACE_S))
             self.processor_s += roles.processor_s(pid) - before_s
             self.settled += tasks
-        return self._lateness(armed, commits)
+        return self._lateness(schedule, commits)
 
     def floor(self, tasks: int, per_second: int, template: Template) -> list[float]:
-        """Bare psycopg that knows all deadlines."""
-        armed = self._arm(tasks, per_second)
-        due = self._due(armed)
+        """Bare psycopg that has all deadlines in memory."""
+        schedule = self._make_schedule(tasks, per_second)
+        due = self._due(schedule)
         with self._listening() as commits, self._settling(template) as settle:
             while due:
                 _sleep_until(due[0][0])
@@ -78,36 +78,36 @@ class Stage:
                 settle(ready)
                 del due[: len(ready)]
             time.sleep(1)
-        return self._lateness(armed, commits)
+        return self._lateness(schedule, commits)
 
     def after_a_crash(self, tasks: int, *, emptied: bool) -> list[float]:
-        """The only matcher is killed amid its work; what fell due meanwhile waits for the next one. In seconds from
-        when that is ready."""
+        """Kills the only matcher while it works and starts a new one when all offers are due. Returns, for each overdue
+        offer, the seconds from the new matcher's readiness to the next offer."""
         with roles.started(self._bench, "matcher", self._database) as matcher:
-            armed = self._arm(tasks, tasks // 5)
-            _sleep_until(min(armed.deadlines.values()) + timedelta(seconds=0.2))
+            schedule = self._make_schedule(tasks, tasks // 5)
+            _sleep_until(min(schedule.deadlines.values()) + timedelta(seconds=0.2))
             matcher.kill()
-        _sleep_until(armed.until + timedelta(seconds=0.1))
+        _sleep_until(schedule.until + timedelta(seconds=0.1))
         if emptied:
             self._client.flushall()
-        overdue = self._not_settled(armed)
+        overdue = self._not_settled(schedule)
         with roles.started(self._bench, "matcher", self._database):
             ready = time.time()
             until = time.monotonic() + RIVAL_PATIENCE_S
-            while (left := self._not_settled(armed)) and time.monotonic() < until:
+            while (left := self._not_settled(schedule)) and time.monotonic() < until:
                 time.sleep(0.2)
-        say(f"recovery: {len(overdue):,} were overdue, {len(left):,} are lost")
-        made = self._next_offers(armed)
+        say(f"recovery: {len(overdue):,} offers were overdue, {len(left):,} were not handled")
+        made = self._next_offers(schedule)
         return [
             made[task_id].timestamp() - ready if task_id in made and task_id not in left else math.inf
             for task_id in overdue
         ]
 
     def bare_recovery(self, tasks: int, template: Template) -> list[float]:
-        """Bare psycopg that finds as many overdue at once."""
-        armed = self._arm(tasks, tasks // 5, warm_up=False)
-        due = [one for _, one in self._due(armed)]
-        _sleep_until(armed.until)
+        """Bare psycopg that settles as many overdue offers, in batches."""
+        schedule = self._make_schedule(tasks, tasks // 5, warm_up=False)
+        due = [one for _, one in self._due(schedule)]
+        _sleep_until(schedule.until)
         done: list[float] = []
         with self._settling(template) as settle:
             began = time.perf_counter()
@@ -119,57 +119,57 @@ class Stage:
 
     @contextmanager
     def _settling(self, template: Template) -> Iterator[Callable[[Sequence[Due]], None]]:
-        """Bare psycopg that does for a batch what the application would."""
+        """Yields a function that settles a batch with bare psycopg, by the statements of the application."""
         with (
             self._bench.connect(self._database, autocommit=False, options=MATCHER_OPTIONS) as conn,
             self._bench.connect(self._database, options=MATCHER_OPTIONS) as alone,
         ):
             yield lambda batch: template.run(conn, alone, batch, datetime.now(UTC) + timedelta(hours=10))
 
-    def _next_offers(self, armed: Armed) -> dict[UUID, datetime]:
-        """When they were committed."""
+    def _next_offers(self, schedule: Schedule) -> dict[UUID, datetime]:
+        """Commit times of the new offers, by task."""
         with self._bench.connect(self._database) as conn:
-            return dict(fetch(conn, NEXT_OFFERS, [armed.last_offer]))
+            return dict(fetch(conn, NEXT_OFFERS, [schedule.last_offer]))
 
-    def _not_settled(self, armed: Armed) -> set[UUID]:
+    def _not_settled(self, schedule: Schedule) -> set[UUID]:
         with self._bench.connect(self._database) as conn:
             overdue = fetch(
                 conn,
                 "SELECT id FROM tasks WHERE id = ANY(%s) AND next_step_at <= clock_timestamp()",
-                [list(armed.deadlines)],
+                [list(schedule.deadlines)],
             )
         return {row[0] for row in overdue}
 
     def event_alone(self, tasks: int, per_second: int) -> list[float]:
-        """Redis's expired event, as a bare subscriber hears it; the transaction would come on top. A matcher will not
-        do here: it sweeps now and then whatever is switched off."""
+        """How late a bare subscriber receives the expired event of Redis, without any transaction. A matcher cannot
+        measure this, because it sweeps from time to time whatever is switched off."""
         self._client.config_set("notify-keyspace-events", "Ex")
-        # Before anybody listens: what is left of earlier rounds makes its events while it is written over.
-        armed = self._arm(tasks, per_second, warm_up=False)
+        # Before the subscription, because overwriting the keys of earlier rounds fires their events.
+        schedule = self._make_schedule(tasks, per_second, warm_up=False)
         with self._client.pubsub(ignore_subscribe_messages=True) as events:
             events.subscribe(keys.expired_channel(0))
-            heard = _hear(events, armed.until + timedelta(seconds=RIVAL_PATIENCE_S))
+            arrived = _receive_events(events, schedule.until + timedelta(seconds=RIVAL_PATIENCE_S))
         return [
-            (heard[task_id] - deadline.timestamp()) * 1e3 if task_id in heard else math.inf
-            for task_id, deadline in armed.deadlines.items()
+            (arrived[task_id] - deadline.timestamp()) * 1e3 if task_id in arrived else math.inf
+            for task_id, deadline in schedule.deadlines.items()
         ]
 
     def celery(self, tasks: int, per_second: int, template: Template) -> list[float]:
-        """A task with an ETA for each offer, which does the same work in the database."""
+        """A Celery task with an ETA for each offer, which runs the same statements."""
         with celery_rival.worker(self._bench, self._database, template) as apply_at:
-            armed = self._arm(tasks, per_second, lead_s=LEAD_S + tasks / 1_000)
+            schedule = self._make_schedule(tasks, per_second, lead_s=LEAD_S + tasks / 1_000)
             with self._listening() as commits:
-                for moment, one in self._due(armed):
+                for moment, one in self._due(schedule):
                     apply_at(moment, one)
-                if datetime.now(UTC) > min(armed.warming.values()):
-                    say("Celery was told of its first tasks only after they were due")
-                _sleep_until(armed.until + timedelta(seconds=RIVAL_PATIENCE_S))
-        return self._lateness(armed, commits)
+                if datetime.now(UTC) > min(schedule.warming.values()):
+                    say("the first Celery tasks were scheduled only after they were due")
+                _sleep_until(schedule.until + timedelta(seconds=RIVAL_PATIENCE_S))
+        return self._lateness(schedule, commits)
 
     @contextmanager
     def _listening(self) -> Iterator[list[float]]:
-        """When each wake-up call arrived on a connection of its own."""
-        heard: list[float] = []
+        """Listens on another connection; yields the arrival times of the notifications."""
+        arrived: list[float] = []
         with psycopg.connect(self._bench.url(self._database), autocommit=True) as conn:
             conn.execute(f"LISTEN {WAKE_CHANNEL}")  # pyright: ignore[reportArgumentType]
             ended = threading.Event()
@@ -177,18 +177,18 @@ class Stage:
             def listen() -> None:
                 while not ended.is_set():
                     for _ in conn.notifies(timeout=0.2):
-                        heard.append(time.time())
+                        arrived.append(time.time())
 
             thread = threading.Thread(target=listen, daemon=True)
             thread.start()
             try:
-                yield heard
+                yield arrived
             finally:
                 ended.set()
                 thread.join()
 
     def template(self) -> Template:
-        """The statements by which the application settles one task, captured on the first task of the warm-up."""
+        """Records the statements with which the application settles the first task of the warm-up."""
         with self._bench.services(self._database, offer_ttl_s=36_000) as services:
             ids = self._open_tasks()
             model = self._due_of([ids[0]])[ids[0]]
@@ -202,28 +202,28 @@ class Stage:
         with self._bench.connect(self._database) as conn:
             return [row[0] for row in fetch(conn, f"SELECT id FROM tasks WHERE id < {FIRST_BYSTANDER} ORDER BY id")]
 
-    def _arm(self, tasks: int, per_second: int, *, warm_up: bool = True, lead_s: float = LEAD_S) -> Armed:
-        """The warm-up's tasks are the first ones by id; all others fall due in any order."""
+    def _make_schedule(self, tasks: int, per_second: int, *, warm_up: bool = True, lead_s: float = LEAD_S) -> Schedule:
+        """The tasks of the warm-up are the first by id; all others fall due in random order."""
         ids = self._open_tasks()
         warm, rest = ids[:WARM_UP], ids[WARM_UP : WARM_UP + tasks]
         self._random.shuffle(rest)
         lists = neighbourhoods.fill_lists(self._bench, self._database, self._world, self._client)
-        assert len(lists) == len(ids), "every task has somebody left to ask"
+        assert len(lists) == len(ids), "every task must have a candidate left"
         self._client.zrem(keys.DEADLINES, *map(str, ids))
         begin = datetime.now(UTC) + timedelta(seconds=lead_s)
         deadlines = {one: begin + timedelta(seconds=n / per_second) for n, one in enumerate(rest)}
         warming = {one: begin - timedelta(seconds=1.5 - n / 200) for n, one in enumerate(warm)} if warm_up else {}
         last_offer = self._set_deadlines(deadlines | warming)
         if datetime.now(UTC) > begin - timedelta(seconds=2):
-            say("this machine was too slow to set the deadlines in time; trying again")
-            return self._arm(tasks, per_second, warm_up=warm_up, lead_s=2 * lead_s)
-        return Armed(deadlines, warming, last_offer, max(deadlines.values()))
+            say("this machine was too slow to set the deadlines in time; retrying with more time")
+            return self._make_schedule(tasks, per_second, warm_up=warm_up, lead_s=2 * lead_s)
+        return Schedule(deadlines, warming, last_offer, max(deadlines.values()))
 
     def _set_deadlines(self, deadlines: dict[UUID, datetime]) -> int:
         with self._bench.connect(self._database) as conn:
             values = {"ids": list(deadlines), "moments": list(deadlines.values())}
             with conn.transaction():
-                run(conn, FAR_AWAY)
+                run(conn, FAR_DEADLINES)
                 run(conn, SET_OFFERS, values)
                 run(conn, SET_TASKS, values)
             asked = dict(fetch(conn, ASKED))
@@ -235,8 +235,8 @@ class Stage:
         pipe.execute()
         return last
 
-    def _due(self, armed: Armed) -> list[tuple[datetime, Due]]:
-        moments = armed.deadlines | armed.warming
+    def _due(self, schedule: Schedule) -> list[tuple[datetime, Due]]:
+        moments = schedule.deadlines | schedule.warming
         found = self._due_of(list(moments))
         return sorted(((moments[one], due) for one, due in found.items()), key=lambda item: item[0])
 
@@ -248,25 +248,26 @@ class Stage:
         wanted = set(task_ids)
         return {one: Due(one, student, left[str(one)]) for one, student in asked if one in wanted}
 
-    def _lateness(self, armed: Armed, heard: Sequence[float]) -> list[float]:
-        """In ms; infinite where no next offer came."""
-        made = self._next_offers(armed)
+    def _lateness(self, schedule: Schedule, arrived: Sequence[float]) -> list[float]:
+        """In ms; infinite for a task without a next offer."""
+        made = self._next_offers(schedule)
         late: list[float] = []
-        for task_id, deadline in armed.deadlines.items():
+        for task_id, deadline in schedule.deadlines.items():
             committed = made.get(task_id)
             if committed is None:
                 late.append(math.inf)
                 continue
-            # The stamp is taken just before the commit is written; the first call after it is that commit's.
-            place = bisect.bisect_left(heard, committed.timestamp())
-            seen = heard[place] if place < len(heard) else committed.timestamp()
+            # The commit timestamp is taken just before the commit is written, so the first notification after it is
+            # that of this commit.
+            place = bisect.bisect_left(arrived, committed.timestamp())
+            seen = arrived[place] if place < len(arrived) else committed.timestamp()
             late.append((seen - deadline.timestamp()) * 1e3)
         return late
 
 
 NEXT_OFFERS = "SELECT task_id, pg_xact_commit_timestamp(xmin) FROM offers WHERE id > %s"
 ASKED = f"SELECT task_id, student_id FROM offers WHERE state = 'PENDING' AND task_id < {FIRST_BYSTANDER}"
-FAR_AWAY = f"""
+FAR_DEADLINES = f"""
 WITH far AS (SELECT clock_timestamp() + interval '10 hours' AS moment),
      live AS (UPDATE offers SET deadline = moment FROM far
               WHERE state = 'PENDING' AND deadline <> moment AND task_id < {FIRST_BYSTANDER})
@@ -282,12 +283,12 @@ WHERE t.id = p.id
 """
 
 
-def _hear(events: Any, until: datetime) -> dict[UUID | None, float]:
-    heard: dict[UUID | None, float] = {}
+def _receive_events(events: Any, until: datetime) -> dict[UUID | None, float]:
+    arrived: dict[UUID | None, float] = {}
     while (left_s := (until - datetime.now(UTC)).total_seconds()) > 0:
         if message := events.get_message(timeout=min(left_s, 1.0)):
-            heard[keys.task_of_pending_key(message["data"])] = time.time()
-    return heard
+            arrived[keys.task_of_pending_key(message["data"])] = time.time()
+    return arrived
 
 
 def _sleep_until(moment: datetime) -> None:
