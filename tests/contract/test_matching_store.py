@@ -212,7 +212,7 @@ def test_an_offer_is_closed_once(world: World, store: Store) -> None:
     offer = live_offer(store, task_id)
     assert store.close_offer(offer, O.WITHDRAWN, "CANCELLED")
     assert not store.close_offer(offer, O.REJECTED)
-    [seen] = world.look().offers
+    [seen] = world.snapshot().offers
     assert (seen.state, seen.reason) == ("WITHDRAWN", "CANCELLED")
 
 
@@ -247,7 +247,7 @@ def test_a_hand_takes_up_an_earlier_offer_whatever_became_of_it(world: World, st
     task_id, ali, banu = task_of(world, store), world.student(150), world.student(2)
     store.insert_skips([Skip(task_id, banu.id, "OFF_DUTY", 0, 2.0)])
     store.accept_by_hand(task_id, banu.id, ZONE)
-    [offer] = world.look().offers
+    [offer] = world.snapshot().offers
     assert (offer.state, offer.reason, offer.rank) == ("ACCEPTED", "ASSIGNED_BY_HAND", 1)
     assert offer.offered_at is not None
     task = _locked(store, task_id)
@@ -255,7 +255,7 @@ def test_a_hand_takes_up_an_earlier_offer_whatever_became_of_it(world: World, st
     accepted = store.offer_of(task_id, banu.id)
     assert accepted is not None and store.close_offer(accepted, O.RELEASED)
     store.accept_by_hand(task_id, ali.id, ZONE)
-    offer = next(item for item in world.look().offers if item.student_id == ali.id)
+    offer = next(item for item in world.snapshot().offers if item.student_id == ali.id)
     assert (offer.reason, offer.rank) == ("ASSIGNED_BY_HAND", 2)
     assert offer.distance_m == pytest.approx(150, abs=0.01)
 
@@ -264,7 +264,7 @@ def test_those_passed_by_must_exist_and_do_not_count_as_asked(world: World, stor
     task_id, ali = task_of(world, store), world.student(1)
     skips = [Skip(task_id, ali.id, "OFF_DUTY", 2, 1.0), Skip(task_id, 999_999, "INACTIVE", 0, None)]
     assert store.insert_skips(skips) == [task_id]
-    [offer] = world.look().offers
+    [offer] = world.snapshot().offers
     assert (offer.state, offer.reason, offer.completed, offer.offered_at) == ("SKIPPED", "OFF_DUTY", 2, None)
 
 

@@ -1,4 +1,4 @@
-"""People, matchers and mishaps in any order, each step of the service judged by the reference."""
+"""A Hypothesis state machine: deeds of people, matchers and faults in any order, each checked against the reference."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -18,21 +18,21 @@ from app.matching.rules import MatchingRules
 from app.matching.store.stores import Store
 from app.redis_store.contract import RedisUnavailable
 from app.users.models import Caller
-from tests.model.reference import HELD, OPEN, Order, Reference, Student, Task
-from tests.model.worlds import Interlude, OfferSeen, Seen, World
+from tests.model.reference import HELD, OPEN, CandidateList, Reference, Student, Task
+from tests.model.worlds import Interruption, OfferRow, Snapshot, World
 
 ELDERS, STUDENTS = 4, 5
 ROUNDS = 30
-Which = st.integers(0, 10**6)
-"""Somebody or something out of those there are at that moment."""
+Index = st.integers(0, 10**6)
+"""Index of a person or a task, modulo how many exist at that moment."""
 Spots = st.sampled_from([0.0, 61.0, 133.0, 419.0, 727.0, 991.0, 1013.0, 1319.0, 1487.0, 1511.0, 2203.0])
 Homes = st.sampled_from([7.0, 307.0, 907.0, 1907.0])
-"""Along one line, so that no two places are as far from a third one, nor at the very rim of a circle."""
+"""Metres along one line, chosen so that no two distances are equal and none is close to a radius."""
 Sides = st.sampled_from([1, -1])
 
 
 class MatchingMachine(RuleBasedStateMachine):
-    """A subclass says in which world it is played."""
+    """A subclass creates the world, which holds the real stores."""
 
     slack = timedelta(seconds=3)
 
@@ -55,59 +55,59 @@ class MatchingMachine(RuleBasedStateMachine):
             caller = self.world.student(spot * side)
             self.callers[caller.id] = caller
             self.ref.students[caller.id] = Student(caller.id, spot * side)
-        self.boss = self.world.coordinator()
-        self.ref.coordinators = [self.boss.id]
+        self.coordinator = self.world.coordinator()
+        self.ref.coordinators = [self.coordinator.id]
         self.redis_is_down = False
         self.redis_knows_all = True
         self.hints_were_lost = False
         self.waited: set[UUID] = set()
         self.rankings_before: dict[UUID, list[int]] = {}
-        """A list may have been made a moment before somebody on it left."""
+        """The rankings before an interruption: a list may have been made before a student on it left."""
         self.claimed: set[UUID] = set()
-        """Their deadlines come up again a second later, for whoever lives."""
+        """Tasks claimed by a matcher that died. Redis offers their deadlines again a second later."""
         self.world.redis_sync.refresh()
 
     # ---- the elder ----
 
-    @rule(elder=Which, dies=st.sampled_from([False, False, False, True]), key=st.sampled_from([None, None, "a", "b"]))
+    @rule(elder=Index, dies=st.sampled_from([False, False, False, True]), key=st.sampled_from([None, None, "a", "b"]))
     def press(self, elder: int, dies: bool, key: str | None) -> None:
         caller = self.elders[elder % ELDERS]
         known = self.ref.task_of_key(caller.id, key) or self.ref.open_task_of(caller.id)
         new = NewTask(caller.id)
         before = self.world.now()
         if dies:
-            made: Any = self.do(
+            made: Any = self.expect(
                 caller.id not in self.ref.inactive_elders,
                 lambda: self.in_transaction(lambda store: deeds.press(store, new, key, self.ref.rules)),
             )
             task_id, created = (made.task_id, made.created) if made else (None, False)
         else:
-            pressed: Any = self.do(
+            pressed: Any = self.expect(
                 caller.id not in self.ref.inactive_elders, lambda: self.world.matching.press(caller, new, key)
             )
             task_id, created = (pressed.task.id, pressed.created) if pressed else (None, False)
         if task_id is not None:
-            assert created is (known is None), "one open task for an elder"
+            assert created is (known is None), "an elder has one open task at most"
             assert known is None or known.id == task_id
             if created:
                 self.begin(task_id, caller, before)
                 if key is not None:
                     self.ref.keys[caller.id, key] = task_id
-        self.observe(told=not dies, lists_are_seen=True)
+        self.observe(hints_sent=not dies, lists_are_seen=True)
         if created and task_id is not None and (dies or self.redis_is_down):
-            # The list was on its way to Redis.
-            self.ref.tasks[task_id].orders = [None]
+            # The list may not have reached Redis.
+            self.ref.tasks[task_id].possible_lists = [None]
 
     def begin(self, task_id: UUID, elder: Caller, now: datetime) -> None:
         until = now + self.ref.rules.search_limit
         task = Task(task_id, len(self.ref.tasks), elder.id, self.homes[elder.id], until, [], set())
         ranking = self.ref.ranking(task)
-        task.orders, task.listed = [ranking[: self.ref.rules.cap]], {len(ranking)}
+        task.possible_lists, task.listed = [ranking[: self.ref.rules.cap]], {len(ranking)}
         self.ref.tasks[task_id] = task
 
     # ---- students ----
 
-    @rule(task=Which, student=Which, right=st.booleans(), dies=st.booleans())
+    @rule(task=Index, student=Index, right=st.booleans(), dies=st.booleans())
     def accept(self, task: int, student: int, right: bool, dies: bool) -> None:
         found = self.pair(task, student, right)
         if found is None:
@@ -116,15 +116,15 @@ class MatchingMachine(RuleBasedStateMachine):
         again = one.offers.get(caller.id) == "ACCEPTED"
         allowed = again or self.is_asked_in_time(one, caller.id)
         if dies:
-            self.die(allowed, lambda store: deeds.accept(store, caller, one.id, self.ref.rules))
+            self.die_after_commit(allowed, lambda store: deeds.accept(store, caller, one.id, self.ref.rules))
         else:
-            self.do(allowed, lambda: self.world.matching.accept(caller, one.id))
+            self.expect(allowed, lambda: self.world.matching.accept(caller, one.id))
         if allowed and not again:
             self.ref.assign(one, caller.id, self.world.now())
             self.forget_list(one, dies)
-        self.observe(told=not dies)
+        self.observe(hints_sent=not dies)
 
-    @rule(task=Which, student=Which, right=st.booleans(), dies=st.booleans())
+    @rule(task=Index, student=Index, right=st.booleans(), dies=st.booleans())
     def reject(self, task: int, student: int, right: bool, dies: bool) -> None:
         found = self.pair(task, student, right)
         if found is None:
@@ -134,37 +134,37 @@ class MatchingMachine(RuleBasedStateMachine):
         allowed = again or self.is_asked_in_time(one, caller.id)
         if dies:
             lists = self.world.matching.runner.lists([one.id])
-            self.die(allowed, lambda store: deeds.reject(store, caller, one.id, lists, self.ref.rules))
+            self.die_after_commit(allowed, lambda store: deeds.reject(store, caller, one.id, lists, self.ref.rules))
         else:
-            self.do(allowed, lambda: self.world.matching.reject(caller, one.id))
+            self.expect(allowed, lambda: self.world.matching.reject(caller, one.id))
         if allowed and not again:
             self.ref.close(one, "REJECTED")
-        self.observe(told=not dies)
+        self.observe(hints_sent=not dies)
 
-    @rule(task=Which, student=Which, right=st.sampled_from([True, True, False]))
+    @rule(task=Index, student=Index, right=st.sampled_from([True, True, False]))
     def start(self, task: int, student: int, right: bool) -> None:
         found = self.pair(task, student, right)
         if found is None:
             return
         one, caller = found
         allowed = one.holder == caller.id and one.status in HELD
-        self.do(allowed, lambda: self.world.matching.start(caller, one.id))
+        self.expect(allowed, lambda: self.world.matching.start(caller, one.id))
         if allowed and one.status == "ASSIGNED":
             self.ref.start(one)
         self.observe()
 
-    @rule(task=Which, student=Which, right=st.sampled_from([True, True, False]), by_boss=st.booleans())
-    def complete(self, task: int, student: int, right: bool, by_boss: bool) -> None:
+    @rule(task=Index, student=Index, right=st.sampled_from([True, True, False]), by_coordinator=st.booleans())
+    def complete(self, task: int, student: int, right: bool, by_coordinator: bool) -> None:
         found = self.pair(task, student, right)
         if found is None:
             return
         one, caller = found
         done = one.status == "COMPLETED"
-        if by_boss:
-            caller, allowed = self.boss, done or one.status in HELD
+        if by_coordinator:
+            caller, allowed = self.coordinator, done or one.status in HELD
         else:
             allowed = one.holder == caller.id and (done or one.status == "STARTED")
-        self.do(allowed, lambda: self.world.matching.complete(caller, one.id))
+        self.expect(allowed, lambda: self.world.matching.complete(caller, one.id))
         if allowed and not done:
             if one.status == "ASSIGNED":
                 self.ref.start(one)
@@ -172,7 +172,7 @@ class MatchingMachine(RuleBasedStateMachine):
             self.forget_list(one)
         self.observe()
 
-    @rule(task=Which, student=Which, right=st.sampled_from([True, True, False]), dies=st.booleans())
+    @rule(task=Index, student=Index, right=st.sampled_from([True, True, False]), dies=st.booleans())
     def withdraw(self, task: int, student: int, right: bool, dies: bool) -> None:
         found = self.pair(task, student, right)
         if found is None:
@@ -181,40 +181,40 @@ class MatchingMachine(RuleBasedStateMachine):
         again = one.offers.get(caller.id) == "RELEASED"
         allowed = again or (one.holder == caller.id and one.status in HELD)
         if dies:
-            self.die(allowed, lambda store: deeds.withdraw(store, caller, one.id, self.ref.rules))
+            self.die_after_commit(allowed, lambda store: deeds.withdraw(store, caller, one.id, self.ref.rules))
         else:
-            self.do(allowed, lambda: self.world.matching.withdraw(caller, one.id))
+            self.expect(allowed, lambda: self.world.matching.withdraw(caller, one.id))
         if allowed and not again:
             self.ref.give_back(one, self.world.now())
-        self.observe(told=not dies)
+        self.observe(hints_sent=not dies)
 
-    @rule(student=Which, on_duty=st.booleans(), dies=st.sampled_from([False, False, True]))
+    @rule(student=Index, on_duty=st.booleans(), dies=st.sampled_from([False, False, True]))
     def come_or_go(self, student: int, on_duty: bool, dies: bool) -> None:
         one = self.student(student)
         if dies:
-            self.die(True, lambda store: availability.set_availability(store, one.id, on_duty))
+            self.die_after_commit(True, lambda store: availability.set_availability(store, one.id, on_duty))
         else:
-            self.do(True, lambda: self.world.matching.set_availability(self.callers[one.id], on_duty))
+            self.expect(True, lambda: self.world.matching.set_availability(self.callers[one.id], on_duty))
         one.on_duty = on_duty
         asking = self.ref.asked_by(one.id)
         if asking is not None and not on_duty:
             self.ref.close(asking, "WITHDRAWN")
-        self.observe(told=not dies)
+        self.observe(hints_sent=not dies)
 
-    @rule(student=Which, spot=Spots, side=Sides)
+    @rule(student=Index, spot=Spots, side=Sides)
     def move(self, student: int, spot: float, side: int) -> None:
         one = self.student(student)
         one.metres = spot * side
-        self.do(True, lambda: self.world.matching.set_location(one.id, self.world.spot(one.metres)))
+        self.expect(True, lambda: self.world.matching.set_location(one.id, self.world.spot(one.metres)))
         asking = self.ref.asked_by(one.id)
         if asking is not None and self.ref.distance(one, asking) > self.ref.rules.offer_reach_m:
             self.ref.close(asking, "WITHDRAWN")
         self.observe()
 
-    @rule(student=Which, active=st.booleans())
+    @rule(student=Index, active=st.booleans())
     def leave_or_return(self, student: int, active: bool) -> None:
         one = self.student(student)
-        self.do(True, lambda: self.world.matching.set_active(one.id, active))
+        self.expect(True, lambda: self.world.matching.set_active(one.id, active))
         one.active = active
         asking = self.ref.asked_by(one.id)
         if asking is not None and not active:
@@ -223,44 +223,44 @@ class MatchingMachine(RuleBasedStateMachine):
             self.ref.give_back(self.ref.tasks[one.task], self.world.now())
         self.observe()
 
-    @rule(elder=Which, active=st.sampled_from([False, True, True]))
+    @rule(elder=Index, active=st.sampled_from([False, True, True]))
     def elder_leaves_or_returns(self, elder: int, active: bool) -> None:
         caller = self.elders[elder % ELDERS]
-        self.do(True, lambda: self.world.matching.set_active(caller.id, active))
+        self.expect(True, lambda: self.world.matching.set_active(caller.id, active))
         self.ref.inactive_elders.discard(caller.id)
         if not active:
             self.ref.inactive_elders.add(caller.id)
             task = self.ref.open_task_of(caller.id)
             if task is not None:
-                self.ref.cancel(task, tell_elder=False)
+                self.ref.cancel(task, notify_elder=False)
                 self.forget_list(task)
         self.observe()
 
     # ---- the coordinator, and cancelling ----
 
-    @rule(task=Which, who=st.sampled_from(["elder", "boss", "stranger"]))
+    @rule(task=Index, who=st.sampled_from(["elder", "coordinator", "stranger"]))
     def cancel(self, task: int, who: str) -> None:
         one = self.task(task)
         if one is None:
             return
         stranger = next(caller for caller in self.elders if caller.id != one.elder)
         owner = next(caller for caller in self.elders if caller.id == one.elder)
-        caller = {"elder": owner, "boss": self.boss, "stranger": stranger}[who]
+        caller = {"elder": owner, "coordinator": self.coordinator, "stranger": stranger}[who]
         allowed = who != "stranger" and (one.status in OPEN or one.status == "CANCELLED")
-        self.do(allowed, lambda: self.world.matching.cancel(caller, one.id))
+        self.expect(allowed, lambda: self.world.matching.cancel(caller, one.id))
         if allowed and one.status in OPEN:
-            self.ref.cancel(one, tell_elder=who == "boss")
+            self.ref.cancel(one, notify_elder=who == "coordinator")
             self.forget_list(one)
         self.observe()
 
-    @rule(task=Which, student=Which)
+    @rule(task=Index, student=Index)
     def assign(self, task: int, student: int) -> None:
         one, chosen = self.task(task), self.student(student)
         if one is None:
             return
         again = one.status in HELD and one.holder == chosen.id
         allowed = again or (one.status == "PENDING" and chosen.active and chosen.task is None)
-        self.do(allowed, lambda: self.world.matching.assign(self.boss, one.id, chosen.id))
+        self.expect(allowed, lambda: self.world.matching.assign(self.coordinator, one.id, chosen.id))
         if allowed and not again:
             elsewhere = self.ref.asked_by(chosen.id)
             if elsewhere is not None and elsewhere is not one:
@@ -268,32 +268,32 @@ class MatchingMachine(RuleBasedStateMachine):
             if one.live not in (None, chosen.id):
                 self.ref.close(one, "WITHDRAWN")
             self.ref.assign(one, chosen.id, self.world.now())
-            self.ref.told[chosen.id, "ASSIGNED_TO_YOU", one.id] += 1
+            self.ref.notified[chosen.id, "ASSIGNED_TO_YOU", one.id] += 1
             self.forget_list(one)
         self.observe()
 
-    @rule(task=Which)
+    @rule(task=Index)
     def move_on(self, task: int) -> None:
         one = self.task(task)
         if one is None:
             return
         allowed = one.status == "PENDING"
-        self.do(allowed, lambda: self.world.matching.move_on(self.boss, one.id))
+        self.expect(allowed, lambda: self.world.matching.move_on(self.coordinator, one.id))
         if allowed and one.live is not None:
-            # Settling closes what is overdue as expired only after the coordinator has taken it back.
+            # Also if it is overdue: the coordinator withdraws the offer before settling could expire it.
             self.ref.close(one, "WITHDRAWN")
         self.observe()
 
-    @rule(task=Which)
+    @rule(task=Index)
     def release(self, task: int) -> None:
         one = self.task(task)
         if one is None:
             return
         allowed, holder = one.status in HELD, one.holder
-        self.do(allowed, lambda: self.world.matching.release(self.boss, one.id))
+        self.expect(allowed, lambda: self.world.matching.release(self.coordinator, one.id))
         if allowed and holder is not None:
             self.ref.give_back(one, self.world.now())
-            self.ref.told[holder, "RELEASED", one.id] += 1
+            self.ref.notified[holder, "RELEASED", one.id] += 1
         self.observe()
 
     # ---- time ----
@@ -315,7 +315,7 @@ class MatchingMachine(RuleBasedStateMachine):
     def a_month_turns(self) -> None:
         for student in self.ref.students.values():
             student.completed.clear()
-        self.world.turn_the_month()
+        self.world.begin_a_month()
         self.observe()
 
     def boundaries(self) -> list[datetime]:
@@ -329,7 +329,7 @@ class MatchingMachine(RuleBasedStateMachine):
         return [moment for moment in moments if moment is not None and moment > now]
 
     def pass_time(self, seconds: float) -> None:
-        """Never to a moment so near before something falls due that the clock would run over it meanwhile."""
+        """Avoids moments just before something falls due, which the real clock would pass during the check."""
         now = self.world.now()
         target = now + timedelta(seconds=seconds)
         for moment in sorted(self.boundaries()):
@@ -340,35 +340,35 @@ class MatchingMachine(RuleBasedStateMachine):
 
     # ---- matchers ----
 
-    @rule(chosen=st.lists(Which, min_size=1, max_size=3), twice=st.booleans())
+    @rule(chosen=st.lists(Index, min_size=1, max_size=3), twice=st.booleans())
     def a_matcher_settles_some(self, chosen: list[int], twice: bool) -> None:
-        """Due or not: settling does what is due and nothing else."""
+        """The chosen tasks need not be due; settling must do only what is due."""
         ids = sorted({task.id for task in map(self.task, chosen) if task is not None})
         for _ in range(2 if twice else 1):
             self.world.matching.runner.advance(ids, skip_locked=True)
             self.observe(all_were_due=False)
 
-    @rule(chosen=st.lists(Which, min_size=1, max_size=3), student=Which, what=st.sampled_from(["off", "far", "gone"]))
+    @rule(chosen=st.lists(Index, min_size=1, max_size=3), student=Index, what=st.sampled_from(["off", "far", "gone"]))
     def a_student_leaves_while_a_matcher_chooses(self, chosen: list[int], student: int, what: str) -> None:
         ids = sorted({task.id for task in map(self.task, chosen) if task is not None})
         one = self.student(student)
         if one.task is not None or self.ref.asked_by(one.id) is not None:
             return
         far = self.world.spot(5000.0)
-        interlude: Interlude = {
+        interruption: Interruption = {
             "off": lambda store: availability.set_availability(store, one.id, False),
             "far": lambda store: availability.set_location(store, one.id, far, self.ref.rules),
             "gone": lambda store: availability.set_active(store, one.id, False, self.ref.rules),
         }[what]
 
-        def left() -> None:
+        def leave_in_reference() -> None:
             one.on_duty = one.on_duty and what != "off"
             one.active = one.active and what != "gone"
             one.metres = 5000.0 if what == "far" else one.metres
 
-        self.advance_meanwhile(ids, interlude, left)
+        self.advance_meanwhile(ids, interruption, leave_in_reference)
 
-    @rule(chosen=st.lists(Which, min_size=1, max_size=3), other=Which)
+    @rule(chosen=st.lists(Index, min_size=1, max_size=3), other=Index)
     def two_matchers_choose_at_once(self, chosen: list[int], other: int) -> None:
         ids = sorted({task.id for task in map(self.task, chosen) if task is not None})
         rival = self.task(other)
@@ -376,27 +376,31 @@ class MatchingMachine(RuleBasedStateMachine):
             return
 
         def settle_rival(store: Store) -> FollowUp:
-            # Skips it if it is locked: the first matcher may have come to the rival in a later round, and holds it.
+            # Skips the task if it is locked: the first matcher may have locked it in a later round.
             return settle(store, [rival.id], Lists({}), self.ref.rules, skip_locked=True)
 
         self.advance_meanwhile(ids, settle_rival, lambda: None, [None])
 
     def advance_meanwhile(
-        self, ids: list[UUID], interlude: Interlude, done: Callable[[], None], orders: list[Order] | None = None
+        self,
+        ids: list[UUID],
+        interruption: Interruption,
+        done: Callable[[], None],
+        possible_lists: list[CandidateList] | None = None,
     ) -> None:
         stores = self.world.stores
-        stores.interlude, stores.follows = interlude, None
+        stores.interruption, stores.follow_up = interruption, None
         self.rankings_before = {
             task.id: self.ref.ranking(task)[: self.ref.rules.cap] for task in self.ref.tasks.values()
         }
-        for task in self.ref.tasks.values() if orders else ():
-            # The rival did not ask Redis for the lists.
-            task.orders = [*task.orders, *orders]
+        for task in self.ref.tasks.values() if possible_lists else ():
+            # The other matcher did not read the lists from Redis.
+            task.possible_lists = [*task.possible_lists, *possible_lists]
         self.world.matching.runner.advance(ids, skip_locked=True)
-        if stores.follows is None:
-            stores.interlude = None
+        if stores.follow_up is None:
+            stores.interruption = None
         else:
-            self.world.matching.runner.follow_up(stores.follows, skip_locked=True)
+            self.world.matching.runner.follow_up(stores.follow_up, skip_locked=True)
             done()
         self.observe(all_were_due=False)
         self.rankings_before.clear()
@@ -413,7 +417,7 @@ class MatchingMachine(RuleBasedStateMachine):
 
     def settle_all(self, by_redis: bool = False) -> None:
         if by_redis and not self.redis_is_down and self.redis_knows_all and not self.claimed:
-            # Redis counts in milliseconds, rounded up.
+            # Scores in Redis are milliseconds, rounded up.
             self.pass_time(0.01)
             while ids := self.world.claim(2):
                 self.world.matching.runner.advance(ids, skip_locked=True)
@@ -425,9 +429,9 @@ class MatchingMachine(RuleBasedStateMachine):
                     break
                 self.world.matching.runner.advance(ids, skip_locked=True)
                 self.observe()
-        assert not self.due(), "what is due is settled within some rounds"
+        assert not self.due(), f"tasks are still due after {ROUNDS} rounds"
         self.claimed.clear()
-        self.check_nothing_was_forgotten()
+        self.check_waiting_tasks()
 
     def due(self) -> list[UUID]:
         with self.world.stores.reading() as store:
@@ -440,14 +444,14 @@ class MatchingMachine(RuleBasedStateMachine):
         self.world.lose_redis()
         self.redis_knows_all = False
         for task in self.ref.tasks.values():
-            task.orders = [None]
+            task.possible_lists = [None]
         self.observe()
 
     @rule()
     def lists_are_lost(self) -> None:
         self.world.lose_lists()
         for task in self.ref.tasks.values():
-            task.orders = [None]
+            task.possible_lists = [None]
         self.observe()
 
     @rule(down=st.booleans())
@@ -464,165 +468,175 @@ class MatchingMachine(RuleBasedStateMachine):
                 self.world.redis_sync.refresh()
             except RedisUnavailable:
                 return
-            raise AssertionError("a Redis that is down was called complete")
+            raise AssertionError("RedisSync did not notice that Redis is down")
         self.reconcile()
 
     def reconcile(self) -> None:
         self.world.redis_sync.refresh()
         for task in self.ref.tasks.values():
-            # An empty list looks like one that was lost, and is filled as well.
-            if task.status == "PENDING" and any(task.offers.keys() >= set(order or []) for order in task.orders):
-                task.orders.append(self.ref.ranking(task)[: self.ref.rules.cap])
+            # RedisSync cannot tell an empty list from a lost one, so it fills both.
+            lists = task.possible_lists
+            if task.status == "PENDING" and any(task.offers.keys() >= set(one or []) for one in lists):
+                task.possible_lists.append(self.ref.ranking(task)[: self.ref.rules.cap])
         self.observe()
         self.redis_knows_all = True
         self.check_redis()
 
-    # ---- pieces ----
+    # ---- helpers ----
 
     def task(self, which: int) -> Task | None:
-        """Rather one that is open."""
+        """A task; in three of four cases an open one, if there is any."""
         tasks = list(self.ref.tasks.values())
-        lively = [task for task in tasks if task.status in OPEN]
-        among = lively if lively and which % 4 else tasks
-        return among[which // 4 % len(among)] if among else None
+        open_tasks = [task for task in tasks if task.status in OPEN]
+        choices = open_tasks if open_tasks and which % 4 else tasks
+        return choices[which // 4 % len(choices)] if choices else None
 
     def student(self, which: int) -> Student:
         return list(self.ref.students.values())[which % len(self.ref.students)]
 
     def pair(self, task: int, student: int, right: bool) -> tuple[Task, Caller] | None:
-        """A task and a student; with `right` the one who is being asked or has it, where there is one."""
+        """A task and a student: with `right` the one who is being asked or has accepted, if there is one."""
         one = self.task(task)
         if one is None:
             return None
-        meant = one.holder or one.live if right else None
-        return one, self.callers[meant or self.student(student).id]
+        involved = one.holder or one.live if right else None
+        return one, self.callers[involved or self.student(student).id]
 
     def is_asked_in_time(self, task: Task, student_id: int) -> bool:
         return task.live == student_id and task.deadline is not None and task.deadline > self.world.now()
 
-    def do(self, allowed: bool, call: Callable[[], Any]) -> Any:
+    def expect(self, allowed: bool, call: Callable[[], Any]) -> Any:
         try:
             done = call()
         except AppError as error:
-            assert not allowed, f"refused with {error.code}: {error}"
+            assert not allowed, f"the service refused an allowed call with {error.code}: {error}"
             return None
-        assert allowed, "let through what is not allowed"
+        assert allowed, "the service accepted a call that is not allowed"
         return done
 
-    def in_transaction(self, step: Callable[[Store], Any]) -> Any:
+    def in_transaction(self, deed: Callable[[Store], Any]) -> Any:
         with self.world.stores.transaction() as store:
-            return step(store)
+            return deed(store)
 
-    def die(self, allowed: bool, step: Callable[[Store], FollowUp]) -> None:
-        """The process dies after its commit, before anything that follows."""
-        self.do(allowed, lambda: self.in_transaction(step))
+    def die_after_commit(self, allowed: bool, deed: Callable[[Store], FollowUp]) -> None:
+        """The process dies after its commit, so no hints are sent."""
+        self.expect(allowed, lambda: self.in_transaction(deed))
 
     def forget_list(self, task: Task, dies: bool = False) -> None:
-        """The list is dropped, if Redis hears of it."""
-        task.orders = [*task.orders, None] if dies or self.redis_is_down else [None]
+        """The list is deleted if the hint reaches Redis; otherwise it may still be there."""
+        task.possible_lists = [*task.possible_lists, None] if dies or self.redis_is_down else [None]
 
-    # ---- judging ----
+    # ---- checks ----
 
-    def observe(self, *, told: bool = True, lists_are_seen: bool | None = None, all_were_due: bool = True) -> None:
-        """Everything that has changed in the store must be what people did, or what the service had to do."""
-        if not told:
+    def observe(
+        self, *, hints_sent: bool = True, lists_are_seen: bool | None = None, all_were_due: bool = True
+    ) -> None:
+        """Compares the stores with the reference. Every change must be a deed of people or a duty of the service."""
+        if not hints_sent:
             self.redis_knows_all = False
             self.hints_were_lost = True
         self.ref.month = self.world.month()
-        seen = self.world.look()
+        seen = self.world.snapshot()
         known = {task_id: dict(task.offers) for task_id, task in self.ref.tasks.items()}
-        self.judge_expired(seen)
+        self.check_expired(seen)
         new = [offer for offer in seen.offers if offer.student_id not in known[offer.task_id]]
         new = [offer for offer in new if offer.student_id not in self.ref.tasks[offer.task_id].offers]
-        self.judge_skipped(offer for offer in new if offer.state == "SKIPPED")
+        self.check_skipped(offer for offer in new if offer.state == "SKIPPED")
         can_see = not self.redis_is_down if lists_are_seen is None else lists_are_seen
-        self.judge_asked([offer for offer in new if offer.state != "SKIPPED"], can_see, told and not self.redis_is_down)
-        self.judge_ends(seen)
+        asked = [offer for offer in new if offer.state != "SKIPPED"]
+        self.check_asked(asked, can_see, hints_sent and not self.redis_is_down)
+        self.check_ends(seen)
         if all_were_due:
-            self.judge_age(new)
-        self.judge_reports(seen)
+            self.check_age(new)
+        self.check_reports(seen)
         for task in self.ref.tasks.values():
-            if task.seeks:
-                # Each look of a task that waits makes its list anew.
+            if task.needs_offer:
+                # A waiting task is ranked anew each time it is settled.
                 task.listed = {None}
                 fresh = self.ref.ranking(task)[: self.ref.rules.cap]
-                task.orders += [order for order in (None, fresh) if order not in task.orders]
-        self.waited = {task.id for task in self.ref.tasks.values() if task.seeks}
+                task.possible_lists += [listing for listing in (None, fresh) if listing not in task.possible_lists]
+        self.waited = {task.id for task in self.ref.tasks.values() if task.needs_offer}
         self.compare(seen)
         if self.redis_knows_all and not self.redis_is_down:
             self.check_redis()
 
-    def judge_expired(self, seen: Seen) -> None:
+    def check_expired(self, seen: Snapshot) -> None:
         states = {(offer.task_id, offer.student_id): offer.state for offer in seen.offers}
         for task in self.ref.tasks.values():
             if task.live is not None and states[task.id, task.live] == "EXPIRED":
-                assert task.deadline is not None and task.deadline <= seen.now, "expired before its time"
+                assert task.deadline is not None and task.deadline <= seen.now, "an offer expired before its deadline"
                 self.ref.close(task, "EXPIRED")
 
-    def judge_skipped(self, skipped: Any) -> None:
+    def check_skipped(self, skipped: Any) -> None:
         for offer in skipped:
             task, student = self.ref.tasks[offer.task_id], self.ref.students[offer.student_id]
-            assert self.ref.obstacle(student, task) == offer.reason, f"passed by for no reason: {offer}"
+            assert self.ref.obstacle(student, task) == offer.reason, (
+                f"skipped without the reason that it names: {offer}"
+            )
             task.offers[student.id] = "SKIPPED"
 
-    def judge_asked(self, asked: list[OfferSeen], lists_are_seen: bool, told: bool) -> None:
-        """Those asked in one transaction, in whichever order they can have been asked."""
+    def check_asked(self, asked: list[OfferRow], lists_are_seen: bool, hints_sent: bool) -> None:
+        """Offers of one transaction have the same time, so any order in which they can have been made is accepted."""
         left = sorted(asked, key=lambda offer: (offer.offered_at, self.ref.tasks[offer.task_id].number))
         while left:
             first = left[0].offered_at
             for offer in [offer for offer in left if offer.offered_at == first]:
                 task = self.ref.tasks[offer.task_id]
-                if self.ask(task, offer, lists_are_seen, told, insist=False):
+                if self.ask(task, offer, lists_are_seen, hints_sent, insist=False):
                     left.remove(offer)
                     break
             else:
-                self.ask(self.ref.tasks[left[0].task_id], left[0], lists_are_seen, told, insist=True)
+                self.ask(self.ref.tasks[left[0].task_id], left[0], lists_are_seen, hints_sent, insist=True)
 
-    def ask(self, task: Task, offer: OfferSeen, lists_are_seen: bool, told: bool, *, insist: bool) -> bool:
-        assert task.seeks, f"asked though nobody had to be: {offer}"
+    def ask(self, task: Task, offer: OfferRow, lists_are_seen: bool, hints_sent: bool, *, insist: bool) -> bool:
+        assert task.needs_offer, f"an offer for a task that needs none: {offer}"
         assert offer.state == "PENDING" and offer.offered_at is not None and offer.deadline is not None
-        orders = task.orders if lists_are_seen else [None]
-        if not insist and offer.student_id not in {self.ref.whose_turn(task, order)[0] for order in orders}:
+        possible_lists = task.possible_lists if lists_are_seen else [None]
+        if not insist and offer.student_id not in {
+            self.ref.next_student(task, listing)[0] for listing in possible_lists
+        }:
             return False
         student = self.ref.students[offer.student_id]
         assert offer.deadline - offer.offered_at == self.ref.rules.offer_ttl
         assert offer.offered_at < task.search_until + self.slack, "asked after the search limit"
         assert offer.completed == student.completed[self.ref.month]
         assert offer.distance_m is not None and abs(offer.distance_m - self.ref.distance(student, task)) < 0.1
-        self.ref.ask(task, student.id, offer.deadline, lists_are_seen=lists_are_seen, is_told=told)
+        self.ref.ask(task, student.id, offer.deadline, lists_are_seen=lists_are_seen, hints_sent=hints_sent)
         if task.id in self.rankings_before:
             task.listed = {None}
-            task.orders.append(self.rankings_before[task.id])
+            task.possible_lists.append(self.rankings_before[task.id])
         return True
 
-    def judge_age(self, asked: list[OfferSeen]) -> None:
-        """A student who becomes free goes to the oldest of the tasks that wait."""
+    def check_age(self, asked: list[OfferRow]) -> None:
+        """A student who becomes free is offered to the oldest task that waits."""
         if self.hints_were_lost:
             return
         waited = [self.ref.tasks[task_id] for task_id in self.waited]
         for offer in asked:
             for older in waited:
                 if offer.task_id in self.waited and older.number < self.ref.tasks[offer.task_id].number:
-                    wants = older.seeks and self.ref.obstacle(self.ref.students[offer.student_id], older) is None
-                    assert not wants or offer.student_id in older.offers, f"{older} has waited longer for {offer}"
+                    could_ask = (
+                        older.needs_offer and self.ref.obstacle(self.ref.students[offer.student_id], older) is None
+                    )
+                    assert not could_ask or offer.student_id in older.offers, f"{older} has waited longer for {offer}"
 
-    def judge_ends(self, seen: Seen) -> None:
+    def check_ends(self, seen: Snapshot) -> None:
         for task in self.ref.tasks.values():
             if task.status == "PENDING" and seen.tasks[task.id].status == "TIMED_OUT":
-                assert self.ref.may_end(task, seen.now), "a search ended that could have gone on"
+                assert self.ref.may_end(task, seen.now), "a search ended although a student was left to ask"
                 self.ref.give_up(task)
                 self.forget_list(task)
 
-    def judge_reports(self, seen: Seen) -> None:
-        """Coordinators hear once of what is not started, and once of what is not completed."""
+    def check_reports(self, seen: Snapshot) -> None:
+        """Coordinators are notified once of a task that is not started, and once of one that is not completed."""
         for task in self.ref.tasks.values():
-            for message in ("NOT_STARTED", "NOT_COMPLETED"):
-                key = (self.boss.id, message, task.id)
-                if seen.told[key] > self.ref.told[key]:
-                    assert task.report_at is not None and task.report_at <= seen.now, "reported before its time"
-                    assert self.ref.report(task) == message
+            for kind in ("NOT_STARTED", "NOT_COMPLETED"):
+                key = (self.coordinator.id, kind, task.id)
+                if seen.notified[key] > self.ref.notified[key]:
+                    assert task.report_at is not None and task.report_at <= seen.now, "reported before the limit"
+                    assert self.ref.report(task) == kind
 
-    def compare(self, seen: Seen) -> None:
+    def compare(self, seen: Snapshot) -> None:
         assert seen.tasks.keys() == self.ref.tasks.keys()
         states = {task.id: {} for task in self.ref.tasks.values()}
         for offer in seen.offers:
@@ -641,9 +655,11 @@ class MatchingMachine(RuleBasedStateMachine):
                 assert row.next_step_at <= task.deadline
             if task.status == "PENDING" and None not in task.listed:
                 assert row.listed in task.listed, f"{row.listed} listed instead of {task.listed}"
-        wrong = {key: (seen.told[key], self.ref.told[key]) for key in seen.told | self.ref.told}
-        assert not (wrong := {key: both for key, both in wrong.items() if both[0] != both[1]}), f"told: {wrong}"
-        assert seen.withdrawn_pushes == {key for key in self.ref.taken_back if self.ref.told[key[0], "OFFER", key[1]]}
+        counts = {key: (seen.notified[key], self.ref.notified[key]) for key in seen.notified | self.ref.notified}
+        wrong = {key: both for key, both in counts.items() if both[0] != both[1]}
+        assert not wrong, f"notifications (found, expected): {wrong}"
+        offered = {key for key in self.ref.withdrawn_offers if self.ref.notified[key[0], "OFFER", key[1]]}
+        assert seen.withdrawn_pushes == offered
 
     @invariant()
     def the_promises_hold(self) -> None:
@@ -662,10 +678,10 @@ class MatchingMachine(RuleBasedStateMachine):
                 assert student.active and student.on_duty and student.task is None
                 assert self.ref.distance(student, task) <= self.ref.rules.offer_reach_m
 
-    def check_nothing_was_forgotten(self) -> None:
-        """Nothing is due any more; then whoever waits has a reason to."""
-        seen = self.world.look()
-        seeking = [task for task in self.ref.tasks.values() if task.seeks]
+    def check_waiting_tasks(self) -> None:
+        """After everything due is settled, every task that waits must have a reason to wait."""
+        seen = self.world.snapshot()
+        seeking = [task for task in self.ref.tasks.values() if task.needs_offer]
         if not any(list(self.ref.free(self.ref.ranking(task))) or not self.ref.ranking(task) for task in seeking):
             self.hints_were_lost = False
         for task in self.ref.tasks.values():
@@ -682,34 +698,34 @@ class MatchingMachine(RuleBasedStateMachine):
 
     def check_reason_to_wait(self, task: Task, next_step_at: datetime) -> None:
         ranking = self.ref.ranking(task)
-        assert ranking, "nobody is left to wait for"
-        assert not list(self.ref.free(ranking)), "somebody could be asked"
+        assert ranking, "waits although no candidate is left"
+        assert not list(self.ref.free(ranking)), "waits although a candidate is free"
         ends = [asking.deadline for asking in map(self.ref.asked_by, ranking) if asking is not None]
         expected = min([*(end for end in ends if end is not None), task.search_until])
-        assert next_step_at < expected + self.slack, "waits longer than it has to"
+        assert next_step_at < expected + self.slack, "waits longer than until the first offer ends"
 
     def check_redis(self) -> None:
-        """Redis holds what the store says."""
-        seen = self.world.look()
+        """Redis must agree with PostgreSQL."""
+        seen = self.world.snapshot()
         for task in self.ref.tasks.values():
-            shown, row = self.world.shown(task.id), seen.tasks[task.id]
+            held, row = self.world.redis_values(task.id), seen.tasks[task.id]
             if task.id not in self.claimed:
-                assert _same_ms(shown.next_step_at, row.next_step_at)
+                assert _same_ms(held.next_step_at, row.next_step_at)
             if task.status != "PENDING":
-                assert (shown.candidates, shown.asked) == ([], None)
+                assert (held.candidates, held.asked) == ([], None)
             elif task.deadline is not None and task.deadline > seen.now + timedelta(seconds=3):
-                assert shown.asked == task.live
+                assert held.asked == task.live
             else:
-                assert shown.asked in (task.live, None)
+                assert held.asked in (task.live, None)
             searches = task.live is not None and seen.now < task.search_until
-            if searches and len(task.orders) == 1 and task.orders[0] is not None:
-                # One whose asking Redis did not hear of may linger: nobody is asked twice all the same.
-                left = [one for one in shown.candidates if one not in task.offers or task.list_is_exact]
-                right = [one for one in task.orders[0] if one not in task.offers]
-                assert left == right, f"{left} listed instead of {right}: {task}"
+            if searches and len(task.possible_lists) == 1 and task.possible_lists[0] is not None:
+                # If a hint was lost, a student who was asked may still be listed. PostgreSQL prevents a second offer.
+                left = [one for one in held.candidates if one not in task.offers or task.list_is_exact]
+                right = [one for one in task.possible_lists[0] if one not in task.offers]
+                assert left == right, f"Redis lists {left} instead of {right}: {task}"
 
     def teardown(self) -> None:
-        """However the day went, in the end every request has ended, and Redis agrees."""
+        """At the end every search must end, and Redis must agree with PostgreSQL."""
         if not hasattr(self, "ref"):
             return
         self.redis_goes_down_or_comes_back(False)
@@ -719,12 +735,12 @@ class MatchingMachine(RuleBasedStateMachine):
             if not any(task.status == "PENDING" for task in self.ref.tasks.values()):
                 break
             self.pass_time(min((moment - self.world.now()).total_seconds() for moment in self.boundaries()))
-        assert not any(task.status == "PENDING" for task in self.ref.tasks.values()), "a request without an end"
+        assert not any(task.status == "PENDING" for task in self.ref.tasks.values()), "a search did not end"
         self.reconcile()
 
 
-def _same_ms(shown: datetime | None, row: datetime | None) -> bool:
-    """Redis counts in milliseconds, rounded up."""
-    if shown is None or row is None:
-        return shown is row
-    return timedelta(0) <= shown - row <= timedelta(milliseconds=1)
+def _same_ms(held: datetime | None, row: datetime | None) -> bool:
+    """Scores in Redis are milliseconds, rounded up."""
+    if held is None or row is None:
+        return held is row
+    return timedelta(0) <= held - row <= timedelta(milliseconds=1)

@@ -1,8 +1,7 @@
-"""What ought to happen, told without looking at how it is done.
+"""The specification of matching, written without a look at its implementation.
 
-The reference knows people on a line, tasks, offers, and who was told what. What people do it takes over from the
-machine that plays; what the service does by itself it judges: was this student the one whose turn it was, was it
-time for this search to end?
+The reference holds people on a line, tasks, offers and notifications. It copies the deeds of people from the state
+machine, and checks what the service does by itself: that the right student was asked, and that a search ended in time.
 """
 
 from collections import Counter
@@ -14,8 +13,8 @@ from uuid import UUID
 from app.matching.rules import MatchingRules
 
 OPEN, HELD = {"PENDING", "ASSIGNED", "STARTED"}, {"ASSIGNED", "STARTED"}
-Order = list[int] | None
-"""A list as Redis may hold it; None where it may hold none, and the search is ranked anew."""
+CandidateList = list[int] | None
+"""A candidate list that Redis may hold. None if it may hold none, so that the task is ranked is_reranked."""
 
 
 @dataclass
@@ -35,11 +34,11 @@ class Task:
     elder: int
     metres: float
     search_until: datetime
-    orders: list[Order]
+    possible_lists: list[CandidateList]
     listed: set[int | None]
-    """How many were eligible when the list was made; None among them where that cannot be told."""
+    """Possible numbers of students who were eligible when the list was made; with None, any number."""
     list_is_exact: bool = True
-    """Redis heard of everybody who left the list."""
+    """True if every removal from the list has reached Redis."""
     status: str = "PENDING"
     holder: int | None = None
     offers: dict[int, str] = field(default_factory=dict)
@@ -57,7 +56,7 @@ class Task:
         return sum(state == "SKIPPED" for state in self.offers.values())
 
     @property
-    def seeks(self) -> bool:
+    def needs_offer(self) -> bool:
         return self.status == "PENDING" and self.live is None
 
 
@@ -68,13 +67,13 @@ class Reference:
         self.inactive_elders: set[int] = set()
         self.tasks: dict[UUID, Task] = {}
         self.coordinators: list[int] = []
-        self.told: Counter[tuple[int, str, UUID]] = Counter()
-        self.taken_back: set[tuple[int, UUID]] = set()
+        self.notified: Counter[tuple[int, str, UUID]] = Counter()
+        self.withdrawn_offers: set[tuple[int, UUID]] = set()
         self.month = date.min
         self.keys: dict[tuple[int, str], UUID] = {}
-        """The Idempotency-Keys that requests were made with."""
+        """Tasks by elder and Idempotency-Key."""
 
-    # ---- who must be asked next ----
+    # ---- the next student ----
 
     def distance(self, student: Student, task: Task) -> float:
         return abs(student.metres - task.metres)
@@ -92,7 +91,7 @@ class Reference:
         return next((task for task in self.tasks.values() if task.live == student_id), None)
 
     def ranking(self, task: Task) -> list[int]:
-        """Those who may still be asked: fewest tasks this month, then nearest, then the lower id."""
+        """Students who may still be asked: fewest completed tasks this month first, then nearest, then lowest id."""
         eligible = [
             student
             for student in self.students.values()
@@ -104,58 +103,60 @@ class Reference:
     def free(self, ids: Iterable[int]) -> Iterator[int]:
         return (student_id for student_id in ids if self.asked_by(student_id) is None)
 
-    def whose_turn(self, task: Task, order: Order) -> tuple[int | None, bool]:
-        """Who is next by a list, and whether the list had to be made anew for it."""
+    def next_student(self, task: Task, listing: CandidateList) -> tuple[int | None, bool]:
+        """The next student by a list, and whether a new ranking was needed to find one."""
         ranking = self.ranking(task)
-        listed = [student_id for student_id in order or [] if student_id in ranking]
+        listed = [student_id for student_id in listing or [] if student_id in ranking]
         first = next(self.free(listed), None)
         return (first, False) if first is not None else (next(self.free(ranking), None), True)
 
     # ---- what the service does by itself ----
 
-    def ask(self, task: Task, student_id: int, deadline: datetime, *, lists_are_seen: bool, is_told: bool) -> None:
-        orders = task.orders if lists_are_seen else [None]
-        turns = [(order, *self.whose_turn(task, order)) for order in orders]
-        right = [(order, anew) for order, turn, anew in turns if turn == student_id]
-        assert right, f"{student_id} was asked out of turn: {turns}, {self.ranking(task)}"
+    def ask(self, task: Task, student_id: int, deadline: datetime, *, lists_are_seen: bool, hints_sent: bool) -> None:
+        possible_lists = task.possible_lists if lists_are_seen else [None]
+        turns = [(listing, *self.next_student(task, listing)) for listing in possible_lists]
+        right = [(listing, is_reranked) for listing, turn, is_reranked in turns if turn == student_id]
+        assert right, f"{student_id} was asked out of turn: {turns}, ranking {self.ranking(task)}"
         fresh = self.ranking(task)
         if len(turns) == 1 and not right[0][1]:
             for passed in (right[0][0] or [])[: (right[0][0] or []).index(student_id)]:
                 silently = passed not in task.offers and passed not in fresh
-                assert not silently, f"{passed} was passed by without a word"
+                assert not silently, f"{passed} was passed over without a SKIPPED offer"
         listed: set[int | None] = set()
-        for _, anew in right:
-            listed |= {len(task.offers) + len(fresh)} if anew else task.listed
+        for _, is_reranked in right:
+            listed |= {len(task.offers) + len(fresh)} if is_reranked else task.listed
         task.listed = listed
-        if is_told:
-            task.orders = [fresh[: self.rules.cap] if anew else order for order, anew in right]
-            task.list_is_exact |= all(anew for _, anew in right)
+        if hints_sent:
+            task.possible_lists = [
+                fresh[: self.rules.cap] if is_reranked else listing for listing, is_reranked in right
+            ]
+            task.list_is_exact |= all(is_reranked for _, is_reranked in right)
         else:
             task.list_is_exact = False
         task.offers[student_id] = "PENDING"
         task.live, task.deadline = student_id, deadline
-        self.told[student_id, "OFFER", task.id] += 1
+        self.notified[student_id, "OFFER", task.id] += 1
 
     def may_end(self, task: Task, now: datetime) -> bool:
-        return task.seeks and (now >= task.search_until or not self.ranking(task))
+        return task.needs_offer and (now >= task.search_until or not self.ranking(task))
 
     def give_up(self, task: Task) -> None:
         task.status = "TIMED_OUT"
-        self.told[task.elder, "NOBODY_FOUND", task.id] += 1
-        self._tell_coordinators(task, "NOBODY_FOUND_FOR")
+        self.notified[task.elder, "NOBODY_FOUND", task.id] += 1
+        self._notify_coordinators(task, "NOBODY_FOUND_FOR")
 
     def report(self, task: Task) -> str:
         assert task.assigned_at is not None and task.report_at is not None
         complete_by = task.assigned_at + self.rules.complete_limit
         not_started = task.status == "ASSIGNED" and task.report_at < complete_by
         task.report_at = complete_by if not_started else None
-        message = "NOT_STARTED" if not_started else "NOT_COMPLETED"
-        self._tell_coordinators(task, message)
-        return message
+        kind = "NOT_STARTED" if not_started else "NOT_COMPLETED"
+        self._notify_coordinators(task, kind)
+        return kind
 
-    def _tell_coordinators(self, task: Task, message: str) -> None:
+    def _notify_coordinators(self, task: Task, kind: str) -> None:
         for coordinator in self.coordinators:
-            self.told[coordinator, message, task.id] += 1
+            self.notified[coordinator, kind, task.id] += 1
 
     # ---- what people do ----
 
@@ -163,8 +164,8 @@ class Reference:
         assert task.live is not None
         task.offers[task.live] = state
         if state == "WITHDRAWN":
-            self.told[task.live, "OFFER_WITHDRAWN", task.id] += 1
-            self.taken_back.add((task.live, task.id))
+            self.notified[task.live, "OFFER_WITHDRAWN", task.id] += 1
+            self.withdrawn_offers.add((task.live, task.id))
         task.live = task.deadline = None
 
     def assign(self, task: Task, student_id: int, now: datetime) -> None:
@@ -173,21 +174,21 @@ class Reference:
         task.status, task.holder, task.assigned_at = "ASSIGNED", student_id, now
         task.report_at = now + self.rules.start_limit
         self.students[student_id].task = task.id
-        self.told[task.elder, "ON_THE_WAY", task.id] += 1
+        self.notified[task.elder, "ON_THE_WAY", task.id] += 1
 
     def start(self, task: Task) -> None:
         assert task.assigned_at is not None
         task.status = "STARTED"
         if task.report_at is not None:
             task.report_at = task.assigned_at + self.rules.complete_limit
-        self.told[task.elder, "STARTED", task.id] += 1
+        self.notified[task.elder, "STARTED", task.id] += 1
 
     def complete(self, task: Task) -> None:
         assert task.holder is not None
         task.status, task.report_at = "COMPLETED", None
         self.students[task.holder].task = None
         self.students[task.holder].completed[self.month] += 1
-        self.told[task.elder, "COMPLETED", task.id] += 1
+        self.notified[task.elder, "COMPLETED", task.id] += 1
 
     def give_back(self, task: Task, now: datetime) -> None:
         assert task.holder is not None
@@ -195,16 +196,16 @@ class Reference:
         self.students[task.holder].task = None
         task.status, task.holder, task.report_at = "PENDING", None, None
         task.search_until = now + self.rules.search_limit
-        self.told[task.elder, "SEARCHING_AGAIN", task.id] += 1
+        self.notified[task.elder, "SEARCHING_AGAIN", task.id] += 1
 
-    def cancel(self, task: Task, *, tell_elder: bool) -> None:
+    def cancel(self, task: Task, *, notify_elder: bool) -> None:
         if task.live is not None:
             self.close(task, "WITHDRAWN")
         if task.holder is not None:
             self.students[task.holder].task = None
-            self.told[task.holder, "CANCELLED", task.id] += 1
-        if tell_elder:
-            self.told[task.elder, "CANCELLED", task.id] += 1
+            self.notified[task.holder, "CANCELLED", task.id] += 1
+        if notify_elder:
+            self.notified[task.elder, "CANCELLED", task.id] += 1
         task.status, task.report_at = "CANCELLED", None
 
     def task_of_key(self, elder_id: int, key: str | None) -> Task | None:

@@ -1,7 +1,7 @@
-"""The rules of matching against a reference of a few dozen lines.
+"""Compares matching with a reference in memory, over random sequences of deeds and faults.
 
-The same days are played on every run. `MODEL_EXAMPLES` plays so many others, by chance or by `--hypothesis-seed`, and
-`MODEL_STEPS` makes them longer.
+Every run plays the same sequences. `MODEL_EXAMPLES=N` plays N random ones, or those of `--hypothesis-seed`, and
+`MODEL_STEPS` sets their length.
 """
 
 import logging
@@ -21,7 +21,7 @@ from tests.model.worlds import World
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Tens of thousands of lines that say what the machine did on purpose."""
+    """Suppresses tens of thousands of log lines about faults that the machine causes on purpose."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     yield
@@ -42,7 +42,7 @@ def profile(examples: int, steps: int) -> settings:
     )
 
 
-def test_the_rules_hold(services: Services) -> None:
+def test_matching_agrees_with_the_reference(services: Services) -> None:
     worlds: list[World] = []
 
     class OnRealStores(MatchingMachine):

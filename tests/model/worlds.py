@@ -1,5 +1,4 @@
-"""The world in which the rules are played: real stores, where time passes because everything that has happened is moved
-into the past."""
+"""The world of the model: real stores, in which time passes by moving all stored times into the past."""
 
 import math
 from collections import Counter
@@ -33,7 +32,7 @@ PLACE = LatLon(40.9870, 29.0280)
 
 
 @dataclass(frozen=True)
-class OfferSeen:
+class OfferRow:
     id: int
     task_id: UUID
     student_id: int
@@ -47,7 +46,7 @@ class OfferSeen:
 
 
 @dataclass(frozen=True)
-class TaskSeen:
+class TaskRow:
     id: UUID
     status: str
     student_id: int | None
@@ -59,24 +58,24 @@ class TaskSeen:
     ended: bool
 
 
-Told = Counter[tuple[int, str, UUID]]
-"""How often each person was told what about which task."""
+Notified = Counter[tuple[int, str, UUID]]
+"""Counts notifications by person, kind and task."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """Everything in the store that a promise is about."""
+class Snapshot:
+    """The rows in PostgreSQL that the model checks."""
 
     now: datetime
-    tasks: dict[UUID, TaskSeen]
-    offers: list[OfferSeen]
-    told: Told
+    tasks: dict[UUID, TaskRow]
+    offers: list[OfferRow]
+    notified: Notified
     withdrawn_pushes: set[tuple[int, UUID]]
-    """Offers that will not be pushed any more."""
+    """(student, task) of offers whose push was cancelled."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class RedisValues:
     """What Redis holds for one task."""
 
     candidates: list[int]
@@ -84,21 +83,22 @@ class Shown:
     next_step_at: datetime | None
 
 
-Interlude = Callable[[Store], FollowUp]
+Interruption = Callable[[Store], FollowUp]
 
 
 class InterruptedStores(Stores):
-    """Stores in which another process commits something in the middle of a transaction: just before it locks its
-    students, after it has read who may be asked and before it reads that again; or just before it saves its progress,
-    after it has decided to wait and before anybody can see that."""
+    """Stores in which another process commits a transaction in the middle of one.
+
+    It commits either before the students are locked, between the two reads of who may be asked; or before the progress
+    is saved, after the decision to wait and before its commit."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db)
         self._others = Stores(db)
-        self.interlude: Interlude | None = None
+        self.interruption: Interruption | None = None
         self.before = "lock_students"
-        self.follows: FollowUp | None = None
-        """What the other process would have to do after its commit."""
+        self.follow_up: FollowUp | None = None
+        """What the other process must do after its commit."""
 
     @contextmanager
     def transaction(self) -> Generator[Store]:
@@ -108,10 +108,10 @@ class InterruptedStores(Stores):
     def interrupt(self, before: str) -> None:
         if before != self.before:
             return
-        interlude, self.interlude = self.interlude, None
-        if interlude is not None:
+        interruption, self.interruption = self.interruption, None
+        if interruption is not None:
             with self._others.transaction() as store:
-                self.follows = interlude(store)
+                self.follow_up = interruption(store)
 
 
 class _InterruptedStore(Store):
@@ -128,8 +128,8 @@ class _InterruptedStore(Store):
         return super().save_progress(progress)
 
 
-class Ahead:
-    """Changes are compared with Redis when they are two seconds old; here that is at once."""
+class ClockAhead:
+    """A clock two seconds ahead, because `RedisSync` compares only changes that are older than that."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -142,14 +142,14 @@ def _month(now: datetime, rules: MatchingRules) -> date:
     return now.astimezone(ZoneInfo(rules.time_zone)).date().replace(day=1)
 
 
-class Breakable(redis.ConnectionPool):
-    """Connections to a Redis that does not answer while a test says so."""
+class BreakablePool(redis.ConnectionPool):
+    """Connections to a Redis that a test can make unreachable."""
 
     broken = False
 
     def get_connection(self, *args: Any, **options: Any) -> Any:
         if self.broken:
-            raise redis.ConnectionError("The test has cut the line.")
+            raise redis.ConnectionError("The test has made Redis unreachable.")
         return super().get_connection(*args, **options)
 
 
@@ -165,13 +165,13 @@ class World:
         self.rules = rules
         self.db = services.db
         self.stores = InterruptedStores(services.db)
-        self._pool = Breakable.from_url(services.settings.redis_url, decode_responses=True)
+        self._pool = BreakablePool.from_url(services.settings.redis_url, decode_responses=True)
         self._redis: Any = redis.Redis.from_url(services.settings.redis_url, decode_responses=True)
         self.clockwork = RedisClockwork(redis.Redis(connection_pool=self._pool), down_pause_s=0)
         self._clock = services.clock
         self._passed = timedelta(0)
         self.matching = Matching(self.stores, self.clockwork, self._clock, rules)
-        self.redis_sync = RedisSync(self.stores, self.clockwork, Ahead(self._clock), rules)
+        self.redis_sync = RedisSync(self.stores, self.clockwork, ClockAhead(self._clock), rules)
 
     def close(self) -> None:
         self._pool.disconnect()
@@ -182,7 +182,7 @@ class World:
         self._redis.flushdb()
 
     def now(self) -> datetime:
-        """Later by all the time that was made to pass; rows are shown as if they had not been moved."""
+        """The time of the database plus all time that the test made pass. Snapshots show times on this scale."""
         return self.db.now() + self._passed
 
     def month(self) -> date:
@@ -207,7 +207,7 @@ class World:
             elif left >= 0:
                 self._redis.delete(key)
 
-    def turn_the_month(self) -> None:
+    def begin_a_month(self) -> None:
         self._run("UPDATE students SET month = month - interval '1 month' WHERE month > '-infinity'")
 
     def elder(self, metres: float) -> Caller:
@@ -236,9 +236,9 @@ class World:
     def hide(self, student_id: int) -> None:
         self._run("UPDATE students SET location = NULL WHERE id = :id", id=student_id)
 
-    def look(self) -> Seen:
+    def snapshot(self) -> Snapshot:
         tasks = {
-            row.id: TaskSeen(
+            row.id: TaskRow(
                 row.id,
                 row.status,
                 row.student_id,
@@ -246,13 +246,13 @@ class World:
                 row.skipped,
                 row.listed,
                 row.waiting,
-                self._then(row.next_step_at),
+                self._unshifted(row.next_step_at),
                 row.ended_at is not None,
             )
             for row in self._rows("SELECT * FROM tasks")
         }
         offers = [
-            OfferSeen(
+            OfferRow(
                 row.id,
                 row.task_id,
                 row.student_id,
@@ -261,30 +261,30 @@ class World:
                 row.rank,
                 row.completed_this_month,
                 row.distance_m,
-                self._then(row.offered_at),
-                self._then(row.deadline),
+                self._unshifted(row.offered_at),
+                self._unshifted(row.deadline),
             )
             for row in self._rows("SELECT * FROM offers")
         ]
-        told: Told = Counter()
+        notified: Notified = Counter()
         cancelled: set[tuple[int, UUID]] = set()
         for row in self._rows(
             "SELECT recipient_user_id AS person, metadata -> 'data' ->> 'type' AS kind, task_id, status"
             " FROM notifications"
         ):
-            told[row.person, row.kind, row.task_id] += 1
+            notified[row.person, row.kind, row.task_id] += 1
             if row.status == "CANCELLED":
                 cancelled.add((row.person, row.task_id))
-        return Seen(self.now(), tasks, offers, told, cancelled)
+        return Snapshot(self.now(), tasks, offers, notified, cancelled)
 
-    def shown(self, task_id: UUID) -> Shown:
+    def redis_values(self, task_id: UUID) -> RedisValues:
         asked = self._redis.get(keys.pending(task_id))
         score = self._redis.zscore(keys.DEADLINES, str(task_id))
         listed = self._redis.lrange(keys.candidates(task_id), 0, -1)
-        return Shown(
+        return RedisValues(
             [int(item) for item in listed],
             int(asked) if asked else None,
-            None if score is None else self._then(from_ms(score)),
+            None if score is None else self._unshifted(from_ms(score)),
         )
 
     def lose_redis(self) -> None:
@@ -297,7 +297,7 @@ class World:
     def set_redis_down(self, down: bool) -> None:
         self._pool.broken = down
 
-    def _then(self, moment: datetime | None) -> datetime | None:
+    def _unshifted(self, moment: datetime | None) -> datetime | None:
         return None if moment is None else moment + self._passed
 
     def _run(self, statement: str, **values: Any) -> None:
@@ -310,7 +310,7 @@ class World:
 
 
 def open_world(services: Services) -> Iterator[World]:
-    """A fixture for modules that play in it."""
+    """A fixture function: test modules wrap it in `pytest.fixture`."""
     world = World(MatchingRules(), services)
     yield world
     world.close()

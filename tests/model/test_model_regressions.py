@@ -1,4 +1,4 @@
-"""Days on which the service once did the wrong thing, or would with one line less, as short as they could be made."""
+"""Minimal sequences that the model found: the service handled them wrongly once, or would without one of its lines."""
 
 from uuid import UUID
 
@@ -24,18 +24,18 @@ def asked(world: World, task_id: UUID) -> int | None:
 
 
 @pytest.mark.parametrize("metres", [0, -700])
-def test_nobody_waits_for_a_student_who_walks_away_while_being_asked(world: World, metres: float) -> None:
-    """Still near enough to those who ask, or not even that: for those who wait it is too far."""
+def test_no_task_waits_for_an_asked_student_who_walks_too_far_away(world: World, metres: float) -> None:
+    """The student stays near enough for the task with the live offer, or not; for the waiting task it is too far."""
     asking, waiting = world.elder(907), world.elder(1907)
     student = world.student(991)
     first, second = press(world, asking), press(world, waiting)
     assert (asked(world, first), asked(world, second)) == (student.id, None)
     world.matching.set_location(student.id, world.spot(metres))
-    assert world.look().tasks[second].status == "TIMED_OUT", "not ten minutes later"
+    assert world.snapshot().tasks[second].status == "TIMED_OUT", "at once, not at the deadline of the other offer"
     assert asked(world, first) == (student.id if metres == 0 else None)
 
 
-def test_the_oldest_task_chooses_first_also_without_its_list(world: World) -> None:
+def test_the_oldest_task_chooses_first_even_without_its_list(world: World) -> None:
     elders = [world.elder(7) for _ in range(3)]
     leaves, stays = world.student(0), world.student(0)
     oldest, middle = press(world, elders[0]), press(world, elders[1])
@@ -50,22 +50,22 @@ def test_the_oldest_task_chooses_first_also_without_its_list(world: World) -> No
 
 def test_a_student_who_goes_off_duty_while_a_matcher_chooses_is_not_asked(world: World) -> None:
     elder, near, far = world.elder(7), world.student(0), world.student(100)
-    world.stores.interlude = lambda store: availability.set_availability(store, near.id, False)
+    world.stores.interruption = lambda store: availability.set_availability(store, near.id, False)
     task_id = press(world, elder)
-    assert world.stores.follows is not None, "the student left in the middle of the offer"
+    assert world.stores.follow_up is not None, "the student must leave during the transaction of the offer"
     assert asked(world, task_id) == far.id
-    assert [(offer.student_id, offer.reason) for offer in world.look().offers if offer.state == "SKIPPED"] == [
+    assert [(offer.student_id, offer.reason) for offer in world.snapshot().offers if offer.state == "SKIPPED"] == [
         (near.id, "OFF_DUTY")
     ]
 
 
 def test_a_student_who_is_freed_while_a_task_decides_to_wait_is_asked_at_once(world: World) -> None:
-    """The process that freed the student saw no waiting task, so the task has to look once more."""
+    """The process that freed the student saw no waiting task, so the task must check once more."""
     asking, waits = world.elder(7), world.elder(7)
     student = world.student(0)
     first = press(world, asking)
-    world.stores.interlude = lambda store: deeds.reject(store, student, first, Lists({}), world.rules)
+    world.stores.interruption = lambda store: deeds.reject(store, student, first, Lists({}), world.rules)
     world.stores.before = "save_progress"
     second = press(world, waits)
-    assert world.stores.follows is not None, "the student was freed before the task was seen to wait"
+    assert world.stores.follow_up is not None, "the student must be freed before the waiting is committed"
     assert asked(world, second) == student.id
