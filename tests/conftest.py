@@ -1,4 +1,4 @@
-"""Real stores for whoever asks for them: one database and one Redis database for each test worker."""
+"""Fixtures with real stores: one PostgreSQL database and one Redis database for each test worker."""
 
 import json
 import os
@@ -24,11 +24,11 @@ SECRET = "a-secret-for-tests-that-is-long-enough-0123456789"
 FIRST = ("tests/e2e/test_torture_short.py", "tests/e2e/test_running_copy.py", "tests/e2e/")
 POOL_SIZE = 60
 STORES_WITHIN_S = 600
-"""Packages may have to be installed first."""
+"""So long because packages may have to be installed first."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, or else one worker would begin a test of a minute when the others have nothing left to do."""
+    """Runs the longest tests first, so that no worker starts a test of a minute when the others have finished."""
     items.sort(key=lambda item: next((turn for turn, place in enumerate(FIRST) if place in item.nodeid), len(FIRST)))
 
 
@@ -37,27 +37,29 @@ def worker_number() -> int:
 
 
 def _required(variable: str) -> str:
-    if told := os.environ.get("TEST_STORES"):
-        os.environ.update(_addresses(Path(told)))
+    if file := os.environ.get("TEST_STORES"):
+        os.environ.update(_addresses(Path(file)))
     value = os.environ.get(variable)
     if not value:
-        pytest.exit(f"{variable} is not set: run scripts/test, which starts the stores the tests need.", returncode=2)
+        pytest.exit(
+            f"{variable} is not set: run scripts/test, which starts the stores that the tests need.", returncode=2
+        )
     return value
 
 
-def _addresses(told: Path) -> dict[str, str]:
-    """`scripts/test` starts the stores while tests are collected, and writes where they are once they answer."""
+def _addresses(file: Path) -> dict[str, str]:
+    """`scripts/test` starts the stores while tests are collected, and writes their addresses when they are ready."""
     give_up = time.monotonic() + STORES_WITHIN_S
-    while not told.exists():
+    while not file.exists():
         if time.monotonic() > give_up:
             pytest.exit("The stores did not start.", returncode=2)
         time.sleep(0.02)
-    return json.loads(told.read_text())
+    return json.loads(file.read_text())
 
 
 @pytest.fixture(scope="session")
 def database_url() -> Iterator[str]:
-    """A migrated database of this worker's own, copied from a template that the first worker makes."""
+    """A migrated database for this worker, copied from a template that the first worker makes."""
     server = make_url(psycopg_url(_required("TEST_DATABASE_URL")))
     name = f"yaninda_test_{worker_number()}_{os.getpid()}"
     maintenance = create_engine(server, isolation_level="AUTOCOMMIT")
@@ -76,7 +78,7 @@ def redis_url() -> str:
 
 @pytest.fixture
 def environ() -> dict[str, Any]:
-    """Tests override this fixture, or parametrize it, to run with other settings."""
+    """Additional settings. Tests override or parametrize this fixture."""
     return {}
 
 
@@ -88,7 +90,7 @@ def settings(database_url: str, redis_url: str, environ: dict[str, Any]) -> Sett
 
 @pytest.fixture(scope="session")
 def cleaner(database_url: str) -> Iterator[Engine]:
-    """Kept open, because a connection takes longer than the cleaning. Tests that restart the server break it."""
+    """Kept open, because to connect takes longer than to clean. It pings first, as tests restart the server."""
     engine = create_engine(psycopg_url(database_url), pool_pre_ping=True)
     yield engine
     engine.dispose()

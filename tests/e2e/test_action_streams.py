@@ -1,5 +1,5 @@
-"""A plan from the request on a stream to its results on others, through all roles: a desk that answers by webhook is
-verified and told, a step that reaches nobody becomes a dead letter, and a downlink is handed over.
+"""An action through all roles, from its request on a stream to its results on other streams: a webhook receiver is
+verified and gets a message, a step without a recipient becomes a dead letter, and a downlink is handed over.
 """
 
 import json
@@ -19,21 +19,21 @@ from tests.support.serving import Phone, eventually, serving
 PREFIX = "e2e"
 
 
-class Desk(ProviderServer):
+class WebhookReceiver(ProviderServer):
     """A receiver of webhooks that answers challenges."""
 
     def judge(self, request: Request) -> Scripted:
-        told = request.json()
-        return Answer(200, {"challenge": told["data"].get("challenge")})
+        content = request.json()
+        return Answer(200, {"challenge": content["data"].get("challenge")})
 
-    def read(self) -> list[str]:
-        told = [request.json() for request in self.requests]
-        return [one["data"]["body"] for one in told if one["type"] != "channel.verification"]
+    def bodies(self) -> list[str]:
+        contents = [request.json() for request in self.requests]
+        return [one["data"]["body"] for one in contents if one["type"] != "channel.verification"]
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    with Desk().running() as running:
+def receiver() -> Iterator[WebhookReceiver]:
+    with WebhookReceiver().running() as running:
         yield running
 
 
@@ -63,15 +63,15 @@ class Streams:
         return [json.loads(fields["payload"]) for _, fields in self._client.xrange(f"{PREFIX}.{name}")]
 
 
-def made(phone: Phone, path: str, **body: Any) -> int:
+def create(phone: Phone, path: str, **body: Any) -> int:
     status, answer = phone.call("POST", f"/api/v1/{path}", body)
     assert status == 201, answer
     return answer["id"]
 
 
-def verified_desk(phone: Phone, url: str) -> int:
-    profile = made(phone, "recipient-profiles", name="Nöbetçi masası", priority=1)
-    channel = made(phone, "recipient-channels", profileId=profile, channelType="webhook", target=url)
+def verified_receiver(phone: Phone, url: str) -> int:
+    profile = create(phone, "recipient-profiles", name="Nöbetçi masası", priority=1)
+    channel = create(phone, "recipient-channels", profileId=profile, channelType="webhook", target=url)
     phone.call("POST", f"/api/v1/recipient-channels/{channel}/verification")
 
     def is_verified() -> bool:
@@ -82,21 +82,23 @@ def verified_desk(phone: Phone, url: str) -> int:
 
 
 def fire_plan(phone: Phone, profile: int) -> int:
-    made(
+    create(
         phone, "templates", key="fire", locale="tr", subject="Yangın", body="{{ room }} odasında {{ degrees }} derece."
     )
-    plan = made(phone, "action-plans", name="Yangın")
+    plan = create(phone, "action-plans", name="Yangın")
     steps = f"action-plans/{plan}/steps"
-    made(phone, steps, stepOrder=1, channelType="webhook", templateKey="fire")
-    made(phone, steps, stepOrder=2, channelType="email", templateKey="fire", onFailure="CONTINUE")
-    made(phone, steps, stepOrder=3, channelType="device_downlink")
+    create(phone, steps, stepOrder=1, channelType="webhook", templateKey="fire")
+    create(phone, steps, stepOrder=2, channelType="email", templateKey="fire", onFailure="CONTINUE")
+    create(phone, steps, stepOrder=3, channelType="device_downlink")
     for order in (1, 2):
-        made(phone, "action-routes", actionPlanId=plan, stepOrder=order, recipientProfileId=profile)
+        create(phone, "action-routes", actionPlanId=plan, stepOrder=order, recipientProfileId=profile)
     return plan
 
 
-def test_a_plan_runs_from_stream_to_stream(services: Services, coordinator: Phone, desk: Desk) -> None:
-    profile = verified_desk(coordinator, f"{desk.base_url}/hook")
+def test_an_action_runs_from_stream_to_stream(
+    services: Services, coordinator: Phone, receiver: WebhookReceiver
+) -> None:
+    profile = verified_receiver(coordinator, f"{receiver.base_url}/hook")
     plan = fire_plan(coordinator, profile)
     streams = Streams(services.settings.redis_url)
     for _ in range(3):
@@ -105,17 +107,17 @@ def test_a_plan_runs_from_stream_to_stream(services: Services, coordinator: Phon
     [executed] = eventually(lambda: streams.read("action.executed"))
     [failed] = eventually(lambda: streams.read("action.failed"))
     [handed_over] = eventually(lambda: streams.read("action.handover"))
-    [letter] = eventually(lambda: streams.read("dlq.action"))
-    assert desk.read() == ["Mutfak odasında 90 derece."]
+    [dead_letter] = eventually(lambda: streams.read("dlq.action"))
+    assert receiver.bodies() == ["Mutfak odasında 90 derece."]
     assert (executed["meta"]["trace_id"], executed["data"]["delivery_status"]) == ("act-1", "sent")
     assert (failed["data"]["step_order"], failed["error"]["error_code"]) == (2, "NO_RECIPIENT")
-    assert (letter["step_order"], letter["channel_type"]) == (2, "email")
+    assert (dead_letter["step_order"], dead_letter["channel_type"]) == (2, "email")
     assert handed_over["data"]["step_order"] == 3
 
     [action] = coordinator.call("GET", "/api/v1/actions")[1]["items"]
     steps = coordinator.call("GET", f"/api/v1/actions/{action['id']}")[1]["steps"]
     assert [step["state"] for step in steps] == ["SENT", "FAILED", "HANDED_OVER"]
-    [dead] = coordinator.call("GET", "/api/v1/dead-letters")[1]["items"]
-    assert (dead["errorCode"], dead["actionPlanId"]) == ("NO_RECIPIENT", plan)
+    [shown] = coordinator.call("GET", "/api/v1/dead-letters")[1]["items"]
+    assert (shown["errorCode"], shown["actionPlanId"]) == ("NO_RECIPIENT", plan)
     _, metrics = coordinator.ask("GET", "/metrics")
     assert 'yaninda_delivery_sent_total{type="WEBHOOK"}' in metrics

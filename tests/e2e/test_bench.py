@@ -1,4 +1,4 @@
-"""The benchmarks run from end to end. What they find depends on the machine and is nothing for a test."""
+"""The benchmarks run from end to end. Their figures depend on the machine, so no test compares them."""
 
 import json
 import os
@@ -38,8 +38,8 @@ def test_quick_run_prints_a_table_writes_json_and_leaves_nothing(tmp_path: Path)
     assert list(temporary.iterdir()) == []
 
 
-def test_delivery_is_measured_from_the_post_to_the_providers(tmp_path: Path) -> None:
-    """The parts that are quick; the others wait for real backoffs, or send for a while."""
+def test_quick_run_of_delivery_counts_every_notification_once(tmp_path: Path) -> None:
+    """Only the quick measurements; the others wait for real retries, or send for a while."""
     file = tmp_path / "figures.json"
     done = bench(tmp_path, "delivery-drain", "delivery-api", "delivery-batches", "--quick", "--json", str(file))
     assert done.returncode == 0, done.stderr
@@ -57,27 +57,27 @@ def test_unknown_measurement_is_refused_before_anything_starts(tmp_path: Path) -
     assert "delivery" in done.stderr
 
 
-def test_nobody_does_the_next_item_before_all_have_done_this_one() -> None:
+def test_in_turns_every_implementation_does_an_item_before_the_next_item() -> None:
     acts: list[tuple[str, int]] = []
 
-    def contestant(name: str) -> object:
+    def implementation(name: str) -> object:
         return lambda item: acts.append((name, item))
 
-    samples = in_turns({name: contestant(name) for name in ("ours", "floor")}, [1, 2], 1)
+    samples = in_turns({name: implementation(name) for name in ("ours", "floor")}, [1, 2], 1)
     assert acts[-4:] == [("ours", 1), ("floor", 1), ("ours", 2), ("floor", 2)]
     assert [len(taken) for taken in samples.values()] == [2, 2]
 
 
-def test_percentiles_are_samples_that_were_taken() -> None:
+def test_percentiles_are_values_of_the_samples() -> None:
     found = spread([float(one) for one in range(1, 201)])
     assert (found.p50, found.p99, found.most, found.samples) == (100.0, 198.0, 200.0, 200)
 
 
-def test_what_never_came_is_said_in_words() -> None:
+def test_infinite_time_is_printed_as_never() -> None:
     assert number(float("inf")) == "never"
 
 
-def test_table_says_whether_a_goal_was_met() -> None:
+def test_table_shows_whether_a_goal_was_met() -> None:
     rows = [Row("kept", 1.0, 1.0, 20.0, "rival ≥10x", True), Row("missed", 4.0, 1.0, 20.0, "rival ≥10x", False)]
     printed = table([Section("x", "x: what it is", rows)], {"cores": 2})
     kept, missed = (next(line for line in printed.splitlines() if name in line) for name in ("kept", "missed"))

@@ -1,6 +1,6 @@
-"""Every command of README.md and docs/ is run, in order, in a clean copy, and shows what its page says that it shows.
+"""Runs every command of README.md and docs/, in order, in a clean copy, and compares its output with the page.
 
-One copy is started for all pages, as the README starts it. Each page has a bash of its own.
+One copy is started for all pages, as the README starts it. Each page has its own bash.
 """
 
 import os
@@ -24,7 +24,7 @@ from machine.running_copy import MARK
 from tests.support.pages import ROOT, Block, Command, blocks, pages
 
 PARTS = ("app", "migrations", "scripts", "pyproject.toml", "requirements.lock", "requirements-dev.lock")
-# What steers the copy comes from the page and not from the shell that the tests run in.
+# The settings of the copy come from the page, not from the environment of the tests.
 CALLER = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "USER") if name in os.environ} | {
     "LANG": "C.UTF-8"
 }
@@ -56,7 +56,7 @@ class Shell:
         os.close(statuses)
 
     def run(self, text: str) -> tuple[int | None, str]:
-        """Exit code and output; no exit code where it has not ended in time."""
+        """Exit code and output. The exit code is None if the command did not end in time."""
         command, output = self._folder / "command", self._folder / "output"
         command.write_text(f"{text}\n")
         os.write(self._writing, f". {command} >{output} 2>&1 </dev/null; echo $? >&$STATUSES\n".encode())
@@ -66,14 +66,14 @@ class Shell:
 
     def close(self) -> None:
         os.close(self._writing)
-        # With everything that it has started.
+        # The whole process group, with all that bash has started.
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         os.close(self._statuses)
 
 
 def path_with_curl(folder: Path, path: str = os.environ["PATH"]) -> str:
-    """A place to find commands in; where the machine has no curl, one with a stand-in."""
+    """The PATH; on a machine without curl extended by a folder with a stand-in for it."""
     if shutil.which("curl", path=path):
         return path
     stand_in = folder / "curl"
@@ -99,7 +99,7 @@ def problem_with(command: Command, status: int | None, output: str) -> str | Non
     return None
 
 
-def told(block: Block, command: Command, problem: str, output: str) -> str:
+def report(block: Block, command: Command, problem: str, output: str) -> str:
     shown = "\n".join(command.shown) or "(nothing)"
     place = f"{block.page.relative_to(ROOT)}:{command.line}"
     return f"{place} {problem}\n{command.text}\n--- page\n{shown}\n--- here\n{output}"
@@ -107,7 +107,7 @@ def told(block: Block, command: Command, problem: str, output: str) -> str:
 
 @contextmanager
 def clean_tree(folder: Path) -> Iterator[Path]:
-    """The project as somebody has just cloned it, with the Python packages that are installed here."""
+    """The project as after a clone, with the Python packages that are installed here."""
     tree = folder / "yaninda"
     tree.mkdir()
     for part in PARTS:
@@ -120,7 +120,7 @@ def clean_tree(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def running(tree: Path, start: Block, port: int) -> Iterator[None]:
-    """The copy that the pages use: the command of the README, on a free port, with the mark's value."""
+    """Starts the copy that the pages use by the command of the README, on a free port, with the value of the mark."""
     name, value = start.about.split("=")
     printed = tree.parent / "copy.out"
     command = f"{re.sub(f'{name}=[^ ]+', f'{name}={value}', start.lines[0])} --port {port}"
@@ -155,8 +155,8 @@ def problems_of(page: Path, tree: Path, port: int) -> Iterator[str]:
                 status, output = shell.run(command.text.replace(f":{PORT_OF_THE_PAGES}", f":{port}"))
                 problem = problem_with(command, status, output)
                 if problem is not None:
-                    # What follows may need what this command should have done.
-                    yield told(block, command, problem, output)
+                    # Later commands may depend on this one.
+                    yield report(block, command, problem, output)
                     return
     finally:
         shell.close()
@@ -194,7 +194,7 @@ def test_a_command_that_fails_or_never_ends_is_a_problem() -> None:
     assert problem_with(Command(1, "x", ()), None, "") == f"had not ended after {ANSWER_WITHIN_S:.0f} s"
 
 
-def test_a_shell_keeps_variables_and_tells_exit_codes_and_output(tmp_path: Path) -> None:
+def test_a_shell_keeps_variables_and_returns_exit_codes_and_output(tmp_path: Path) -> None:
     shell = Shell(tmp_path, tmp_path / "shell")
     try:
         assert shell.run("WORD=seven") == (0, "")

@@ -1,4 +1,4 @@
-"""More requests than can be answered: some are turned away at once, the others are answered in time."""
+"""With more requests than threads, those that have waited too long get 503 and the others are served."""
 
 import http.client
 import json
@@ -20,7 +20,7 @@ from tests.support.world import settle_world
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_who_has_waited_too_long_is_turned_away_and_the_rest_is_served(services: Services) -> None:
+def test_requests_that_waited_too_long_get_503_and_the_others_are_served(services: Services) -> None:
     settings = services.settings
     world = settle_world(services)
     token = LocalTokens(settings.auth_secret or "").issue(world.ids["coordinator"])
@@ -57,7 +57,7 @@ def test_who_has_waited_too_long_is_turned_away_and_the_rest_is_served(services:
     try:
         eventually(lambda: is_ready(port), patience_s=60)
         threads = [threading.Thread(target=cancel_the_task) for _ in range(12)]
-        # Both threads of the server wait for this row, so everybody else stands in the queue.
+        # Both threads of the server wait for this row, so all other requests wait in the queue.
         with services.db.transaction() as conn:
             conn.execute(text("SELECT id FROM tasks WHERE id = :id FOR UPDATE"), {"id": world.task_id})
             for thread in threads:

@@ -1,4 +1,4 @@
-"""scripts/run and scripts/app as a new user meets them: real processes in a folder of their own."""
+"""scripts/run and scripts/app as a new user runs them: real processes, each copy in its own folder."""
 
 import http.client
 import os
@@ -17,7 +17,7 @@ from machine.running_copy import MARK
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 90.0
 
-# What steers a copy must come from the test and not from the shell it runs in.
+# The settings of a copy come from the test, not from the environment of the tests.
 CALLER = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR", "USER") if name in os.environ}
 
 
@@ -63,7 +63,7 @@ class Copy:
         return processes.running_with(MARK, str(self.folder))
 
     def role(self, name: str) -> int | None:
-        """The pid of a role: of those that carry its command line the one that leads its session."""
+        """The pid of a role: the process with its command line that leads its session."""
         for pid in self.roles():
             try:
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -80,7 +80,7 @@ class Copy:
         ]
 
     def kill_everything(self) -> None:
-        """What a power cut leaves behind: files, and no process."""
+        """Kills every process of the copy, as a power cut does; only its files stay."""
         self.process.kill()
         self.process.wait()
         for pid in [*self.roles(), *self.stores()]:
@@ -107,10 +107,10 @@ def running(folder: Path, port: int | None = None, **settings: str) -> Iterator[
             copy.kill_everything()
 
 
-def eventually(what: Callable[[], object]) -> None:
+def eventually(condition: Callable[[], object]) -> None:
     until = time.monotonic() + PATIENCE_S
-    while not what():
-        assert time.monotonic() < until, "did not happen in time"
+    while not condition():
+        assert time.monotonic() < until, "the condition was not met in time"
         time.sleep(0.02)
 
 
@@ -147,59 +147,61 @@ def kill_and_wait_for_the_next(copy: Copy, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
-    """One copy for all tests that leave it as it was, because a start takes ten seconds of processor time."""
-    with running(tmp_path_factory.mktemp("standing") / "copy", OFFER_TTL_S="7") as copy:
+def shared_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
+    """One copy for all tests that do not change it, because a start takes ten seconds of processor time."""
+    with running(tmp_path_factory.mktemp("shared") / "copy", OFFER_TTL_S="7") as copy:
         yield copy.wait_until_ready()
 
 
-def test_token_is_all_that_scripts_app_prints_and_it_opens_the_api(standing: Copy) -> None:
-    printed = standing.app("token", "--admin").stdout
+def test_scripts_app_prints_only_the_token_and_the_api_accepts_it(shared_copy: Copy) -> None:
+    printed = shared_copy.app("token", "--admin").stdout
     assert printed.count("\n") == 1
-    assert standing.get("/me", printed.strip()) == 200
-    assert standing.get("/me", "x" + printed.strip()) == 401
+    assert shared_copy.get("/me", printed.strip()) == 200
+    assert shared_copy.get("/me", "x" + printed.strip()) == 401
 
 
-def test_settings_of_the_start_reach_the_copy_and_its_tools_but_are_not_kept(standing: Copy) -> None:
-    env_file = standing.folder / "env"
+def test_settings_of_a_start_apply_to_the_copy_and_its_tools_but_are_not_saved(shared_copy: Copy) -> None:
+    env_file = shared_copy.folder / "env"
     assert stat.S_IMODE(env_file.stat().st_mode) == 0o600
     assert environment.read(env_file, with_given=True)["OFFER_TTL_S"] == "7"
     assert "OFFER_TTL_S" not in environment.read(env_file, with_given=False)
 
 
-def test_killed_role_comes_back(standing: Copy) -> None:
+def test_killed_role_is_started_again(shared_copy: Copy) -> None:
     for name in ("api", "matcher", "delivery"):
-        kill_and_wait_for_the_next(standing, name)
-    eventually(lambda: standing.get("/readyz") == 200)
+        kill_and_wait_for_the_next(shared_copy, name)
+    eventually(lambda: shared_copy.get("/readyz") == 200)
 
 
-def test_no_copy_is_started_twice(standing: Copy) -> None:
-    said = refused_start(standing.folder, processes.free_port())
-    assert "already running" in said
-    assert f"kill {standing.process.pid}" in said
-    assert standing.get("/readyz") == 200
+def test_a_second_start_of_the_same_copy_is_refused(shared_copy: Copy) -> None:
+    printed = refused_start(shared_copy.folder, processes.free_port())
+    assert "already running" in printed
+    assert f"kill {shared_copy.process.pid}" in printed
+    assert shared_copy.get("/readyz") == 200
 
 
-def test_port_that_is_taken_is_said_before_anything_starts(standing: Copy, tmp_path: Path) -> None:
-    assert f"port {standing.port}" in refused_start(tmp_path / "two", standing.port)
+def test_a_port_in_use_is_reported_before_anything_starts(shared_copy: Copy, tmp_path: Path) -> None:
+    assert f"port {shared_copy.port}" in refused_start(tmp_path / "two", shared_copy.port)
     assert not (tmp_path / "two" / "postgres").exists()
 
 
-def test_two_copies_side_by_side_and_ctrl_c_ends_one_of_them_in_order(standing: Copy, tmp_path: Path) -> None:
-    token = standing.app("token", "--admin").stdout.strip()
+def test_two_copies_run_side_by_side_and_ctrl_c_stops_one_in_order(shared_copy: Copy, tmp_path: Path) -> None:
+    token = shared_copy.app("token", "--admin").stdout.strip()
     with running(tmp_path / "two") as two:
         two.wait_until_ready()
         assert two.get("/readyz") == 200
         assert len(two.stores()) > 1
-        assert (standing.get("/me", token), two.get("/me", token)) == (200, 401)
+        assert (shared_copy.get("/me", token), two.get("/me", token)) == (200, 401)
         assert two.stop(signal.SIGINT) == 0
-        said = two.text()
-        assert said.index("drain_finished") < said.index("Redis … stopped") < said.index("PostgreSQL … stopped")
+        printed = two.text()
+        assert (
+            printed.index("drain_finished") < printed.index("Redis … stopped") < printed.index("PostgreSQL … stopped")
+        )
         assert two.stores() == two.roles() == []
-    assert standing.get("/readyz") == 200
+    assert shared_copy.get("/readyz") == 200
 
 
-def test_a_copy_of_which_all_or_a_part_was_killed_starts_again_with_its_data(tmp_path: Path) -> None:
+def test_a_killed_or_partly_killed_copy_starts_again_with_its_data(tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     with running(folder) as copy:
         copy.wait_until_ready()
@@ -212,7 +214,7 @@ def test_a_copy_of_which_all_or_a_part_was_killed_starts_again_with_its_data(tmp
         again = environment.read(folder / "env", with_given=False)
         kept = ("DATABASE_URL", "REDIS_URL", "AUTH_SECRET")
         assert [again[name] for name in kept] == [addresses[name] for name in kept]
-        # Now the start alone is killed, and its roles and stores go on.
+        # Now only scripts/run is killed, and its roles and stores keep running.
         copy.process.kill()
         copy.process.wait()
         with running(folder, copy.port) as successor:
@@ -221,7 +223,7 @@ def test_a_copy_of_which_all_or_a_part_was_killed_starts_again_with_its_data(tmp
         assert copy.stores() == copy.roles() == []
 
 
-def test_app_without_a_copy_says_what_to_do(tmp_path: Path) -> None:
+def test_scripts_app_without_a_copy_prints_what_to_do(tmp_path: Path) -> None:
     done = scripts_app(tmp_path / "nowhere", "token", "--admin")
     assert done.returncode == 1
     assert done.stdout == ""

@@ -1,4 +1,4 @@
-"""The three scenarios, over HTTP, against all roles as they run in production, with a short time to answer."""
+"""The three scenarios of the service, over HTTP, on all roles as they run in production."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ class Neighbourhood:
     zeynep: Phone
     services: Services
 
-    def shown_to(self, phone: Phone) -> list[str]:
-        """What this person's phone has shown, as the recording channel kept it."""
+    def pushes_to(self, phone: Phone) -> list[str]:
+        """The pushes to this person, from the recording channel."""
         with self.services.db.transaction() as conn:
             rows = conn.execute(
                 text("SELECT body FROM recorded_pushes WHERE user_id = :id ORDER BY id"), {"id": phone.user_id}
@@ -47,14 +47,14 @@ def offer_ttl_s() -> int:
 
 @pytest.fixture
 def neighbourhood(services: Services, offer_ttl_s: int) -> Iterator[Neighbourhood]:
-    people = _move_in(services)
+    people = _create_people(services)
     tokens = LocalTokens(services.settings.auth_secret or "")
     with serving(services.settings, OFFER_TTL_S=str(offer_ttl_s)) as port:
         phones = {name: Phone(port, user_id, tokens.issue(user_id)) for name, user_id in people.items()}
         yield Neighbourhood(**phones, services=services)
 
 
-def _move_in(services: Services) -> dict[str, int]:
+def _create_people(services: Services) -> dict[str, int]:
     def user(role: Role, name: str, north: float | None) -> int:
         place = None if north is None else LatLon(HOME.lat + north / 111_000, HOME.lon)
         return users.create_user(conn, users.NewUser(role, name, location=place)).id
@@ -80,12 +80,12 @@ def test_scenario_a_the_student_accepts(neighbourhood: Neighbourhood) -> None:
     assert neighbourhood.keys(task_id) == ([], None, -2)
     assert ayse.task(task_id)["status"] == "ASSIGNED"
     assert ayse.task(task_id)["student"]["name"] == "Ahmet Çelik"
-    eventually(lambda: "Ahmet yola çıktı!" in neighbourhood.shown_to(ayse))
-    assert neighbourhood.shown_to(ahmet) == ["Yakınında yeni bir talep var! Kabul etmek için 10 dakikan var."]
+    eventually(lambda: "Ahmet yola çıktı!" in neighbourhood.pushes_to(ayse))
+    assert neighbourhood.pushes_to(ahmet) == ["Yakınında yeni bir talep var! Kabul etmek için 10 dakikan var."]
     assert ahmet.answer(task_id, "start")[0] == 200
     status, task = ahmet.answer(task_id, "complete")
     assert (status, task["status"]) == (200, "COMPLETED")
-    # The next request goes to Berat: Ahmet has completed one this month.
+    # Berat is asked next, because Ahmet has completed a task this month.
     assert neighbourhood.keys(ayse.press())[1] == str(berat.user_id)
 
 
@@ -97,8 +97,8 @@ def test_scenario_b_the_student_rejects(neighbourhood: Neighbourhood) -> None:
     assert berat.answer(task_id, "reject")[0] == 200
     assert ayse.task(task_id)["status"] == "TIMED_OUT"
     assert neighbourhood.keys(task_id) == ([], None, -2)
-    eventually(lambda: "Maalesef şu an uygun öğrenci bulunamadı." in neighbourhood.shown_to(ayse))
-    eventually(lambda: any("Ayşe Yılmaz" in body for body in neighbourhood.shown_to(neighbourhood.zeynep)))
+    eventually(lambda: "Maalesef şu an uygun öğrenci bulunamadı." in neighbourhood.pushes_to(ayse))
+    eventually(lambda: any("Ayşe Yılmaz" in body for body in neighbourhood.pushes_to(neighbourhood.zeynep)))
     status, problem = ahmet.answer(task_id, "accept")
     assert (status, problem["code"]) == (409, "offer_rejected")
 
@@ -113,7 +113,7 @@ def test_scenario_c_nobody_answers(neighbourhood: Neighbourhood) -> None:
     status, problem = ahmet.answer(task_id, "accept")
     assert (status, problem["code"]) == (409, "offer_expired")
     eventually(lambda: ayse.task(task_id)["status"] == "TIMED_OUT")
-    eventually(lambda: "Maalesef şu an uygun öğrenci bulunamadı." in neighbourhood.shown_to(ayse))
+    eventually(lambda: "Maalesef şu an uygun öğrenci bulunamadı." in neighbourhood.pushes_to(ayse))
     status, offers = neighbourhood.zeynep.call("GET", f"/tasks/{task_id}/offers")
     assert [(item["studentId"], item["state"]) for item in offers["items"]] == [
         (ahmet.user_id, "EXPIRED"),

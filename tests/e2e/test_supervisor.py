@@ -1,4 +1,4 @@
-"""The supervisor, with small real child processes that say through pipes and files what happens to them."""
+"""The supervisor, with small real child processes that record their starts in a file."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from app.cli.supervisor import decide_restart
 
 PATIENCE_S = 20.0
 
-# Children append "<role> <pid>" to a journal when they are ready to be signalled.
+# Children append "<role> <pid>" to the journal when they are ready for signals.
 JOURNAL = "import os, sys; open(sys.argv[1], 'a').write(f'{sys.argv[2]} {os.getpid()}\\n'); "
 OBEDIENT = "import signal; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); "
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
@@ -58,16 +58,16 @@ def supervised(commands: dict[str, list[str]], drain_s: float = PATIENCE_S) -> I
     try:
         yield supervisor
     finally:
-        for _ in range(2):  # The second SIGTERM kills what does not want to go.
+        for _ in range(2):  # The second SIGTERM kills children that ignore the first.
             if supervisor.poll() is None:
                 supervisor.send_signal(signal.SIGTERM)
         supervisor.wait(timeout=PATIENCE_S)
 
 
-def eventually(what: Callable[[], bool]) -> None:
+def eventually(condition: Callable[[], bool]) -> None:
     until = time.monotonic() + PATIENCE_S
-    while not what():
-        assert time.monotonic() < until, "did not happen in time"
+    while not condition():
+        assert time.monotonic() < until, "the condition was not met in time"
         time.sleep(0.01)
 
 
@@ -92,7 +92,7 @@ def test_sigterm_drains_every_role_and_exits_with_zero(tmp_path: Path) -> None:
     assert not any(is_alive(pid) for pid in starts(journal, "a") + starts(journal, "b"))
 
 
-def test_killed_role_is_started_again_and_the_others_are_left_alone(tmp_path: Path) -> None:
+def test_killed_role_is_started_again_and_the_others_keep_running(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     with supervised({name: role(name, journal) for name in ("a", "b")}):
         eventually(lambda: bool(starts(journal, "a") and starts(journal, "b")))
@@ -102,7 +102,7 @@ def test_killed_role_is_started_again_and_the_others_are_left_alone(tmp_path: Pa
         assert is_alive(starts(journal, "b")[0])
 
 
-def test_role_that_ends_by_itself_is_started_again_and_again(tmp_path: Path) -> None:
+def test_role_that_ends_is_started_again_each_time(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     with supervised({"a": role("a", journal, then="pass")}):
         eventually(lambda: len(starts(journal, "a")) >= 3)
@@ -110,22 +110,22 @@ def test_role_that_ends_by_itself_is_started_again_and_again(tmp_path: Path) -> 
 
 def test_role_that_ignores_sigterm_is_killed_after_the_drain(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
-    commands = {"deaf": role("deaf", journal, before=STUBBORN), "b": role("b", journal)}
+    commands = {"stubborn": role("stubborn", journal, before=STUBBORN), "b": role("b", journal)}
     with supervised(commands, drain_s=0.5) as supervisor:
-        eventually(lambda: bool(starts(journal, "deaf") and starts(journal, "b")))
+        eventually(lambda: bool(starts(journal, "stubborn") and starts(journal, "b")))
         supervisor.send_signal(signal.SIGTERM)
         assert supervisor.wait(timeout=PATIENCE_S) == 1
-    assert not is_alive(starts(journal, "deaf")[0])
+    assert not is_alive(starts(journal, "stubborn")[0])
 
 
-def test_second_sigterm_does_not_wait_for_the_drain(tmp_path: Path) -> None:
+def test_second_signal_ends_the_drain(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
-    with supervised({"deaf": role("deaf", journal, before=STUBBORN)}, drain_s=3600) as supervisor:
-        eventually(lambda: bool(starts(journal, "deaf")))
+    with supervised({"stubborn": role("stubborn", journal, before=STUBBORN)}, drain_s=3600) as supervisor:
+        eventually(lambda: bool(starts(journal, "stubborn")))
         supervisor.send_signal(signal.SIGTERM)
         supervisor.send_signal(signal.SIGINT)
         assert supervisor.wait(timeout=PATIENCE_S) == 1
-    assert not is_alive(starts(journal, "deaf")[0])
+    assert not is_alive(starts(journal, "stubborn")[0])
 
 
 def test_roles_do_not_outlive_a_killed_supervisor(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_workers_of_a_killed_role_do_not_outlive_it(tmp_path: Path) -> None:
         eventually(lambda: not is_alive(starts(journal, "worker")[0]))
 
 
-def test_a_role_does_not_hear_the_terminal_s_ctrl_c(tmp_path: Path) -> None:
+def test_a_role_does_not_receive_ctrl_c_from_the_terminal(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     with supervised({"a": role("a", journal)}) as supervisor:
         eventually(lambda: bool(starts(journal, "a")))

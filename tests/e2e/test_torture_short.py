@@ -1,4 +1,4 @@
-"""A short torture from end to end, with a seed that stays the same; `scripts/torture` runs for as long as one likes."""
+"""A short torture from end to end, with a fixed seed. `scripts/torture` runs longer ones."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def test_no_promise_is_broken_in_a_short_torture_and_nothing_is_left(tmp_path: P
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(file.read_text())
     assert report["violations"] == []
-    assert report["notes"] == [], "everything that was planned was broken"
+    assert report["notes"] == [], "every planned fault must be injected"
     assert sum(report["faults"].values()) > 5
     assert sum(report["tasks"].values()) > 40
     assert report["downtime"]["overdue"] == OVERDUE

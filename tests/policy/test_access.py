@@ -1,4 +1,4 @@
-"""Every route × everybody. A route that is not in the table fails the test, so that nobody forgets to think."""
+"""Who may call which route: every route is called by every kind of caller. A route that is not in the table fails."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -99,7 +99,7 @@ TABLE: dict[str, tuple[int, ...]] = {
     "GET /docs":                          (200, 200, 200, 200, 200, 200),
 }  # fmt: skip
 
-# The world's directory comes after the shipped profile and plans, in stores whose ids begin at 1.
+# Ids begin at 1. The shipped profile and plans come first, so the profile of the world is 2.
 NEW_ENTRIES: dict[str, dict[str, Any]] = {
     "POST /api/v1/recipient-profiles": {"name": "Nöbet"},
     "POST /api/v1/recipient-channels": {"profileId": 2, "channelType": "sms", "target": "0555 010 20 30"},
@@ -160,7 +160,7 @@ def _body(route: Route, world: World, who: str) -> dict[str, Any]:
 
 
 def _call(client: Any, services: Services, route: Route, world: World, who: str) -> Any:
-    words = {
+    parameters = {
         "taskId": world.task_id,
         "deviceId": "phone",
         "userId": world.ids["elder"],
@@ -169,14 +169,14 @@ def _call(client: Any, services: Services, route: Route, world: World, who: str)
     }
     body = None if route.body is None else _body(route, world, who)
     headers = authorization(world, services, who)
-    return client.open(route.path.format(**words), method=route.method, json=body, headers=headers)
+    return client.open(route.path.format(**parameters), method=route.method, json=body, headers=headers)
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=[route.name for route in ROUTES])
-def test_only_those_who_may_call_it_can(client: Any, services: Services, route: Route):
-    assert route.name in TABLE, "a new route: say in the table who may call it"
-    step = route.path.rpartition("/")[2]
-    before = {"assigned": step in AFTER_ACCEPTANCE, "started": step == "complete"}
+def test_route_answers_each_caller_as_the_table_says(client: Any, services: Services, route: Route):
+    assert route.name in TABLE, "a new route: add to the table who may call it"
+    deed = route.path.rpartition("/")[2]
+    before = {"assigned": deed in AFTER_ACCEPTANCE, "started": deed == "complete"}
     world = settle_world(services, **before)
     is_open = route.name in OPEN_TO_ANYONE
     for who, (status, code) in IMPOSTORS.items():
@@ -199,16 +199,16 @@ def test_only_those_who_may_call_it_can(client: Any, services: Services, route: 
         untouched = route.method == "GET" or status >= 400
 
 
-def test_the_table_knows_no_routes_that_are_gone():
+def test_every_row_of_the_table_is_a_route():
     assert set(TABLE) == {route.name for route in ROUTES}
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=[route.name for route in ROUTES])
-def test_every_route_says_who_may_call_it(route: Route):
+def test_every_route_declares_who_may_call_it(route: Route):
     if isinstance(route.who, Open):
         assert route.name in OPEN_TO_ANYONE
     else:
-        assert route.who, "nobody at all may call it"
+        assert route.who, "no role may call it"
         assert route.who <= frozenset(Role)
     # An admin may do what a coordinator may.
     assert isinstance(route.who, Open) or Role.COORDINATOR not in route.who or Role.ADMIN in route.who
@@ -216,32 +216,32 @@ def test_every_route_says_who_may_call_it(route: Route):
 
 @pytest.mark.parametrize("route", ROUTES, ids=[route.name for route in ROUTES])
 def test_every_route_is_documented(route: Route):
-    assert route.view.__doc__, "the docstring of the view is its documentation"
+    assert route.view.__doc__, "the view needs a docstring, which is its description in /docs"
     assert route.answers
     assert {error.code for error in errors_of(route)}
     assert route.error_statuses <= set(TITLES)
 
 
-def test_flask_serves_the_catalogue_and_nothing_else(services: Services):
+def test_flask_serves_exactly_the_routes_of_the_catalogue(services: Services):
     app = create_app(services)
     served = {(rule.rule, method) for rule in app.url_map.iter_rules() for method in rule.methods or ()}
     declared = {(route.rule, route.method) for route in ROUTES}
     assert served - {(rule, "HEAD") for rule, _ in served} == declared
 
 
-def test_two_routes_do_not_share_a_place():
-    places = [(route.method, route.rule) for route in ROUTES]
-    assert len(set(places)) == len(places)
+def test_routes_have_different_paths_and_view_names():
+    paths = [(route.method, route.rule) for route in ROUTES]
+    assert len(set(paths)) == len(paths)
     names = [route.view.__name__ for route in ROUTES]
     assert len(set(names)) == len(names)
 
 
-def test_lists_show_each_their_own(client: Any, services: Services):
+def test_list_of_tasks_shows_only_tasks_that_the_caller_may_see(client: Any, services: Services):
     world = settle_world(services)
     seen = {
         who: [item["id"] for item in client.get("/tasks", headers=authorization(world, services, who)).json["items"]]
         for who in WHO
     }
-    mine = [str(world.task_id)]
-    assert seen["elder"] == seen["student"] == seen["coordinator"] == seen["admin"] == mine
+    own = [str(world.task_id)]
+    assert seen["elder"] == seen["student"] == seen["coordinator"] == seen["admin"] == own
     assert seen["other_elder"] == seen["other_student"] == []

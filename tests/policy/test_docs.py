@@ -1,8 +1,7 @@
-"""The pages are true: settings, links, and what becomes of each block.
+"""README and docs agree with the code: tables, links and functions. Every block is run, or says why not.
 
-`tests/e2e/test_docs_in_use.py` runs the commands.
-
-`python tests/policy/test_docs.py --write` renews the table of settings.
+`tests/e2e/test_docs_in_use.py` runs the commands. `python tests/policy/test_docs.py --write` renews the table of
+settings.
 """
 
 import ast
@@ -55,7 +54,7 @@ def named(value: Path | Block) -> str:
 
 
 def problem_with(link: str, page: Path) -> str | None:
-    """Why a link leads nowhere; links to other sites are not followed."""
+    """Why a link is broken, or None. Links to other sites are not checked."""
     if re.match(r"[a-z]+:", link):
         return None
     path, _, anchor = unquote(link).partition("#")
@@ -69,7 +68,7 @@ def problem_with(link: str, page: Path) -> str | None:
     return None
 
 
-def test_the_table_of_settings_is_true() -> None:
+def test_the_table_of_settings_agrees_with_the_code() -> None:
     assert table() in SETTINGS.read_text()
 
 
@@ -88,7 +87,7 @@ def test_the_table_of_packages_is_complete_and_in_the_order_of_layers(page: str,
     assert named_there == sorted(named_there, key=lambda name: HEIGHTS[name])
 
 
-def test_the_table_of_retries_is_true() -> None:
+def test_the_table_of_retries_agrees_with_the_channels() -> None:
     shown_there = {cells[0]: cells[1:] for cells in cells_of(DELIVERY, "States, attempts and retries")}
     channels = [module for name, module in channel_modules().items() if name != "recording"]
     for type_, policy in [(type_, channel.POLICY) for channel in channels for type_ in channel.TYPES]:
@@ -99,12 +98,12 @@ def test_the_table_of_retries_is_true() -> None:
     assert shown_there.keys() == set(NotificationType)
 
 
-def test_the_readme_is_short() -> None:
+def test_the_readme_has_at_most_150_lines() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
 
 
 @pytest.mark.parametrize("page", pages(), ids=named)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_are_not_broken(page: Path) -> None:
     assert [problem for link in links(page) if (problem := problem_with(link, page))] == []
 
 
@@ -134,7 +133,7 @@ def test_every_block_is_run_or_says_why_not(block: Block) -> None:
         test = ROOT / block.about
         assert test.exists() and block.page.name in test.read_text(), f"{block.about} does not read this page"
     elif block.mark == "":
-        assert block.language in {"sh"} | ILLUSTRATIONS, "no test runs this block: mark it, and say why"
+        assert block.language in {"sh"} | ILLUSTRATIONS, "no test runs this block: mark it with the reason"
 
 
 def test_one_block_starts_the_copy_that_the_pages_use() -> None:
@@ -142,7 +141,7 @@ def test_one_block_starts_the_copy_that_the_pages_use() -> None:
     assert [(block.page.name, len(block.lines)) for block in starting] == [("README.md", 1)]
 
 
-def test_a_block_without_a_mark_is_found(tmp_path: Path) -> None:
+def test_marks_and_languages_of_blocks_are_read(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("<!-- not run: it never ends -->\n```sh\nsleep 9\n```\n\n```sh\ntrue\n```\n\n```python\nx\n```\n")
     first, second, third = blocks(page)
@@ -151,7 +150,7 @@ def test_a_block_without_a_mark_is_found(tmp_path: Path) -> None:
     assert not third.is_run and third.language not in ILLUSTRATIONS
 
 
-def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
+def test_broken_links_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# One, *two* `three`\n\n```sh\n# four\n```\n")
     assert anchors(page) == {"one-two-three"}
@@ -174,7 +173,7 @@ def functions_in(path: Path) -> set[str]:
     }
 
 
-def test_every_function_of_the_main_ways_is_where_the_list_says() -> None:
+def test_every_function_of_the_main_ways_exists_in_its_file() -> None:
     ways = (ROOT / "docs/architecture.md").read_text().split("\n## The five main ways\n")[1].split("\n## ")[0]
     named_there = re.findall(r"`([\w/]+\.py)` `(\w+)`", ways)
     assert len(named_there) > 40

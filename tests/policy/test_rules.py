@@ -1,4 +1,4 @@
-"""Rules of the house that a reader would otherwise have to remember."""
+"""Rules of the project that the structure of the code must follow."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ import pytest
 
 APP = Path(__file__).resolve().parents[2] / "app"
 
-# A package imports itself and what stands before it. Packages on one line do not import each other.
+# A package imports itself and packages of earlier lines. Packages on one line do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("foundation",),
     ("settings",),
@@ -37,14 +37,15 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
 )
 HEIGHTS = {name: height for height, layer in enumerate(LAYERS) for name in layer}
-# A feature is entered by these modules. Processes are put together elsewhere, of more of its parts.
-DOORS = {"service", "contract", "models"}
+# Other packages import only these modules of a feature. The packages in FEATURES may import all of its modules,
+# because they put the processes together.
+PUBLIC = {"service", "contract", "models"}
 FEATURES = {
     "delivery": {"bootstrap"},
     "matching": {"bootstrap"},
 }
-# What else may be named from outside: errors that the HTTP layer documents, and figures that are shown.
-ALSO = {
+# Further modules that other packages may import: errors that the HTTP layer documents, and values that are shown.
+ALSO_PUBLIC = {
     ("matching", "errors"),
     ("matching", "states"),
     ("matching", "lateness"),
@@ -91,7 +92,7 @@ def module_of(path: Path) -> str:
 
 
 def imported_modules(path: Path) -> set[str]:
-    """Packages are left out: their `__init__` is empty."""
+    """Without packages, because their `__init__` is empty."""
     known = {module_of(one) for one in modules() if one.name != "__init__.py"}
     return {name for name in imports(path) if name in known and name.startswith("app.")}
 
@@ -103,10 +104,10 @@ def test_imports_go_in_one_direction(path: Path) -> None:
         return
     for name in imported_modules(path):
         other = layer_of(name)
-        assert other == own or HEIGHTS[other] < HEIGHTS[own], f"{named(path)} imports {name} from above"
+        assert other == own or HEIGHTS[other] < HEIGHTS[own], f"{named(path)} imports {name} of a later layer"
 
 
-def test_every_package_has_its_layer() -> None:
+def test_every_package_is_in_the_list_of_layers() -> None:
     assert {layer_of(module_of(path)) for path in modules()} - {"app"} <= HEIGHTS.keys()
 
 
@@ -119,18 +120,20 @@ def test_no_modules_import_each_other_in_circles() -> None:
 
 
 @pytest.mark.parametrize("path", modules(), ids=named)
-def test_a_feature_is_entered_by_its_front_door(path: Path) -> None:
+def test_other_packages_import_only_public_modules_of_a_feature(path: Path) -> None:
     own = path.relative_to(APP).with_suffix("").parts[0]
     for name in imported_modules(path):
         feature, *inner = name.split(".")[1:]
         if feature not in FEATURES or own == feature or own in FEATURES[feature] or not inner:
             continue
-        assert inner[0] in DOORS or (feature, inner[0]) in ALSO, f"{named(path)} reaches into {name}"
+        assert inner[0] in PUBLIC or (feature, inner[0]) in ALSO_PUBLIC, (
+            f"{named(path)} imports {name}, which is not public"
+        )
 
 
 @pytest.mark.parametrize("path", modules(), ids=named)
 def test_only_bootstrap_opens_connections(path: Path) -> None:
-    """The stores' own packages define what opens them; nothing else but the composition root calls it."""
+    """The packages of the stores define these classes and functions; only the composition root calls them."""
     if path.relative_to(APP).parts[0] in ("db", "redis_store", "bootstrap"):
         return
     assert OPENS.findall(code_of(path)) == []
@@ -138,7 +141,7 @@ def test_only_bootstrap_opens_connections(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in modules() if path.name != "settings.py"], ids=named)
 def test_only_settings_reads_the_environment(path: Path) -> None:
-    """Setting a variable for a library that has no other way in is not reading."""
+    """Writing a variable is allowed, for libraries that have no other configuration."""
     found = re.findall(r"\bos\.(?:environ(?!\[[^]]*\] = )|getenv)\b", code_of(path))
     assert found == []
 
@@ -161,7 +164,7 @@ def test_no_exception_is_swallowed(path: Path) -> None:
 
 
 def test_importing_opens_nothing() -> None:
-    """Every module is imported in a process that may not open a socket and has no settings."""
+    """Imports every module in a process without settings that must not open a socket."""
     names = [".".join(path.relative_to(APP.parent).with_suffix("").parts) for path in modules()]
     names = [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
     program = (

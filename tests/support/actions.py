@@ -1,4 +1,4 @@
-"""Short ways to add plans and recipients to a test, to end their notifications, and to read what was written."""
+"""Helpers for tests of actions: add plans and recipients, end notifications, and read the rows."""
 
 import json
 from collections.abc import Sequence
@@ -109,7 +109,7 @@ class ActionHarness:
             channel_type=channel_type,
         )
 
-    # What features, conductors and workers do
+    # Requests, conductors and workers
 
     def request(self, *new: NewAction) -> list[UUID]:
         with self.db.transaction() as conn:

@@ -50,7 +50,7 @@ AN_OFFER = OfferView(2, 1, 0, 120.0, OfferState.PENDING, None, NOON, NOON)
 
 @dataclass
 class FakeMatching:
-    """Remembers what it was asked, and answers with one task or with the error it was told to raise."""
+    """Records its calls, and returns one task or raises `error`."""
 
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     error: Exception | None = None
@@ -67,8 +67,8 @@ class FakeMatching:
     def press(self, caller: Caller, new: Any, idempotency_key: str | None = None) -> Pressed:
         return Pressed(self._answer("press", caller.id, new, idempotency_key), self.created)
 
-    def __getattr__(self, step: str) -> Any:
-        if step not in {
+    def __getattr__(self, deed: str) -> Any:
+        if deed not in {
             "accept",
             "reject",
             "start",
@@ -80,8 +80,8 @@ class FakeMatching:
             "release",
             "task",
         }:
-            raise AttributeError(step)
-        return lambda caller, *arguments: self._answer(step, caller.id, *arguments)
+            raise AttributeError(deed)
+        return lambda caller, *arguments: self._answer(deed, caller.id, *arguments)
 
     def tasks(self, caller: Caller, **filters: Any) -> Page[TaskView]:
         return Page([self._answer("tasks", caller.id, filters)], None)
@@ -125,10 +125,10 @@ def find_caller(identity: Identity) -> Caller | None:
 
 
 class NoDatabase:
-    """For calls that must not need one."""
+    """For calls that must not use the database."""
 
     def transaction(self) -> Any:
-        raise AppError("This call should not have needed the database.")
+        raise AppError("This call must not use the database.")
 
     now = transaction
 

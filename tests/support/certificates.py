@@ -21,7 +21,7 @@ class Authority:
         self.file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
     def serve_as(self, host: str) -> ssl.SSLContext:
-        """What a server needs that answers by this name, or at this IP address."""
+        """A TLS context for a server with this name or IP address."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = self._certificate(_name(host), key, x509.SubjectAlternativeName([_alternative(host)]))
         path = self._folder / f"{host}.pem"

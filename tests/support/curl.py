@@ -1,4 +1,4 @@
-"""As much of curl as README and docs use, for machines that do not have it: `-s`, `-X`, `-H` and `-d`."""
+"""A stand-in for curl on machines without it, with the options that README and docs use: `-s`, `-X`, `-H`, `-d`."""
 
 import argparse
 import sys

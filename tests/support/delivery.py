@@ -1,4 +1,4 @@
-"""Short ways to put people, devices and notifications into a test, and to look at what became of them."""
+"""Helpers for tests of delivery: add people, devices and notifications, and read the rows."""
 
 import json
 from collections.abc import Sequence
@@ -108,7 +108,7 @@ def shown(db: Database) -> list[Any]:
 
 
 def make_due(db: Database, id_: UUID) -> None:
-    """As if the time until the next try had passed."""
+    """As if the time until the next attempt had passed."""
     change(db, id_, "due_at = clock_timestamp()")
 
 
@@ -118,7 +118,7 @@ def change(db: Database, id_: UUID, assignment: str, **values: Any) -> None:
 
 
 def everything_stored(db: Database) -> str:
-    """All that delivery keeps for good, as one text to look for secrets in."""
+    """All rows that delivery keeps, as one text that can be searched for secrets."""
     with db.transaction() as conn:
         tables = ("notifications", "notification_attempts", "recorded_pushes")
         return json.dumps(

@@ -1,7 +1,7 @@
-"""A stand-in for Firebase Cloud Messaging and for Google's token address, speaking their wire contract.
+"""A stand-in for Firebase Cloud Messaging and for Google's token endpoint, with their wire contracts.
 
-It checks what the real ones check: the signed assertion, the bearer, the project in the path, one address for each
-message, data made of strings only. What it answers next is scripted; without a script it takes the message.
+It checks what the real servers check: the signed assertion, the bearer, the project in the path, one address in each
+message, data of strings only. Tests script the next answers; without a script it accepts the message.
 """
 
 import json
@@ -18,7 +18,7 @@ from tests.support.provider_server import Answer, ProviderServer, Request, Scrip
 
 PROJECT = "yaninda-test"
 CLIENT_EMAIL = f"sender@{PROJECT}.iam.gserviceaccount.com"
-# Whatever the account file says of `token_uri`, assertions are made out to this address.
+# The audience of assertions is always this address, whatever `token_uri` the account file has.
 AUDIENCE = "https://oauth2.googleapis.com/token"
 FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
@@ -59,17 +59,17 @@ def quota_exceeded(headers: Mapping[str, str] = _NONE) -> Answer:
 
 
 class FcmServer(ProviderServer):
-    """`answers` are for messages that got past the checks of address and bearer."""
+    """`answers` are used for messages that passed the checks of path and bearer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.messages: list[dict[str, Any]] = []
-        """Every message that reached the address for sending, whatever was answered."""
+        """Every message that passed these checks, whatever the answer was."""
         self.bearers: list[str] = []
         self.token_requests = 0
         self.token_answers: deque[Scripted] = deque()
         self.by_address: dict[str, Scripted] = {}
-        """What is always answered to one token."""
+        """A fixed answer by token or installation id."""
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.token_uri = f"{self.base_url}/token"
         self._issued: set[str] = set()

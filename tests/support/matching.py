@@ -1,4 +1,4 @@
-"""A neighbourhood to try matching in: people at so many metres from one spot, what Redis holds, who was told what."""
+"""Helpers for tests of matching: people at given distances, the keys in Redis, notifications, promises, threads."""
 
 import itertools
 import socket
@@ -107,7 +107,7 @@ class Neighbourhood:
         on_duty: bool = True,
         located: bool = True,
     ) -> Caller:
-        """`completed` tasks in the month that began `months_ago` months before this one."""
+        """`completed` is the count of the month that began `months_ago` months before this one."""
         new = users.NewUser(Role.STUDENT, name or next(self._names), "+905551112233", active=active)
         caller = self._person(new)
         self.run(
@@ -148,18 +148,18 @@ class Neighbourhood:
         )
         return LatLon(row.lat, row.lon)
 
-    # ---- steps ----
+    # ---- deeds and time ----
 
     def press(self, elder: Caller | None = None, note: str | None = None, key: str | None = None) -> UUID:
         elder = elder or self.elder()
         return self.matching.press(elder, NewTask(elder.id, note), key).task.id
 
     def advance(self, *task_ids: UUID) -> None:
-        """What a matcher does with these tasks."""
+        """Settles these tasks, as a matcher does."""
         self.matching.runner.advance(task_ids)
 
     def make_overdue(self, *task_ids: UUID) -> None:
-        """As if the time to answer had passed, for those that search."""
+        """As if the deadline of the live offer had passed, for tasks that are PENDING."""
         with self.db.transaction() as conn:
             found = conn.execute(
                 text(
@@ -176,12 +176,12 @@ class Neighbourhood:
                     conn.execute(text(statement), {"id": id_, "past": past})
 
     def expire(self, *task_ids: UUID) -> None:
-        """Nobody answers in time, and a matcher notices."""
+        """As if the deadline had passed and a matcher had noticed it."""
         self.make_overdue(*task_ids)
         self.advance(*task_ids)
 
     def age(self, task_id: UUID, seconds: float) -> None:
-        """As if everything about this task had happened so much earlier."""
+        """Moves all times of this task and its offers into the past."""
         columns = ("created_at", "search_until", "next_step_at", "assigned_at", "started_at")
         sets = ", ".join(f"{column} = {column} - make_interval(secs => :seconds)" for column in columns)
         self.run(f"UPDATE tasks SET {sets} WHERE id = :id", id=task_id, seconds=seconds)
@@ -192,7 +192,7 @@ class Neighbourhood:
             seconds=seconds,
         )
 
-    # ---- what became of it ----
+    # ---- rows and keys ----
 
     def status(self, task_id: UUID) -> TaskStatus:
         return TaskStatus(self.task(task_id).status)
@@ -201,7 +201,7 @@ class Neighbourhood:
         return self.one("SELECT * FROM tasks WHERE id = :id", id=task_id)
 
     def asked(self, task_id: UUID) -> int | None:
-        """Who is being asked now."""
+        """The student with the live offer."""
         rows = self.all("SELECT student_id FROM offers WHERE task_id = :id AND state = 'PENDING'", id=task_id)
         return rows[0].student_id if rows else None
 
@@ -216,8 +216,8 @@ class Neighbourhood:
         return [(view.student_id, view.state.value, view.reason) for view in self.offers(task_id)]
 
     def offers(self, task_id: UUID) -> Sequence[OfferView]:
-        nobody = Caller(0, Role.COORDINATOR, "", "tr", None)
-        return self.matching.offers(nobody, task_id)
+        coordinator = Caller(0, Role.COORDINATOR, "", "tr", None)
+        return self.matching.offers(coordinator, task_id)
 
     def keys(self, task_id: UUID) -> KeysShown:
         candidates, pending = f"task_candidates:{task_id}", f"pending_assignment:{task_id}"
@@ -231,7 +231,7 @@ class Neighbourhood:
         )
 
     def told(self, person: Caller | None = None, kind: str | None = None, task_id: UUID | None = None) -> list[Any]:
-        """Notifications in the order in which they were written, all of them where nothing is given."""
+        """Notifications in the order in which they were written. Without arguments, all of them."""
         return self.all(
             """
             SELECT *, metadata -> 'data' ->> 'type' AS kind FROM notifications
@@ -323,7 +323,7 @@ BROKEN_PROMISES = {
 
 
 def broken_promises(conn: Connection) -> dict[str, list[Any]]:
-    """What must never be seen from outside, whatever happened; empty when all is well."""
+    """The promises that are broken in committed rows, with these rows. Must be empty at any moment."""
     found = {name: list(conn.execute(text(statement))) for name, statement in BROKEN_PROMISES.items()}
     return {name: rows for name, rows in found.items() if rows}
 
@@ -332,7 +332,7 @@ def broken_promises(conn: Connection) -> dict[str, list[Any]]:
 
 
 def eventually(condition: Callable[[], Any], what: str, within_s: float = 8.0) -> Any:
-    """Waits for something that other threads bring about, and says what did not happen when it does not."""
+    """Waits until `condition` returns a true value, and returns it. `what` describes it in the message of a failure."""
     give_up = time.monotonic() + within_s
     while True:
         answer = condition()
@@ -342,25 +342,25 @@ def eventually(condition: Callable[[], Any], what: str, within_s: float = 8.0) -
         time.sleep(0.01)
 
 
-def at_once(*steps: Callable[[], Any]) -> list[Any]:
-    """Runs the steps in threads that start together. An outcome is what a step returned or the refusal it got;
-    any other error is the test's."""
-    barrier = threading.Barrier(len(steps))
-    outcomes: list[Any] = [None] * len(steps)
+def at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """Runs the calls in threads that start together. Returns for each its result or its refusal; raises any other
+    error."""
+    barrier = threading.Barrier(len(calls))
+    outcomes: list[Any] = [None] * len(calls)
 
-    def run(index: int, step: Callable[[], Any]) -> None:
+    def run(index: int, call: Callable[[], Any]) -> None:
         barrier.wait(timeout=10)
         try:
-            outcomes[index] = step()
+            outcomes[index] = call()
         except Exception as error:
             outcomes[index] = error
 
-    threads = [threading.Thread(target=run, args=pair, daemon=True) for pair in enumerate(steps)]
+    threads = [threading.Thread(target=run, args=pair, daemon=True) for pair in enumerate(calls)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(timeout=30)
-        assert not thread.is_alive(), "a step hangs"
+        assert not thread.is_alive(), "a call did not end within 30 s"
     for outcome in outcomes:
         if isinstance(outcome, Exception) and not _is_refusal(outcome):
             raise outcome
@@ -373,7 +373,7 @@ def _is_refusal(error: Exception) -> bool:
 
 @contextmanager
 def own_redis(*options: str) -> Iterator[str]:
-    """The address of a Redis that no other test shares, started with these options."""
+    """Starts a Redis with these options for one test. Yields its address."""
     with socket.create_server(("127.0.0.1", 0)) as chosen:
         port = chosen.getsockname()[1]
     program = machine.redis.server()
@@ -389,7 +389,7 @@ def own_redis(*options: str) -> Iterator[str]:
         return False
 
     try:
-        eventually(answers, "Redis answers")
+        eventually(answers, "the new Redis answers PING")
         yield url
     finally:
         client.close()
@@ -398,10 +398,10 @@ def own_redis(*options: str) -> Iterator[str]:
 
 
 class Gate:
-    """A way to a Redis that a test can close and open again, as when a machine is gone for a while."""
+    """A TCP proxy in front of Redis that a test can close and open again, as when a machine is away for a while."""
 
     def __init__(self, redis_url: str) -> None:
-        self._there = urlsplit(redis_url)
+        self._target = urlsplit(redis_url)
         self._open = False
         self._lock = threading.Lock()
         self._pairs: list[socket.socket] = []
@@ -412,12 +412,12 @@ class Gate:
 
     @property
     def url(self) -> str:
-        return self._there._replace(netloc=f":{self._there.password or ''}@127.0.0.1:{self._port}").geturl()
+        return self._target._replace(netloc=f":{self._target.password or ''}@127.0.0.1:{self._port}").geturl()
 
     def open(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", self._port))
         self._open = True
-        threading.Thread(target=self._admit, args=(self._listener,), daemon=True).start()
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def close(self) -> None:
         with self._lock:
@@ -430,13 +430,13 @@ class Gate:
                 one.close()
         self._listener = None
 
-    def _admit(self, listener: socket.socket) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         while True:
             try:
                 near, _ = listener.accept()
             except OSError:
                 return
-            far = socket.create_connection((self._there.hostname or "127.0.0.1", self._there.port or 6379))
+            far = socket.create_connection((self._target.hostname or "127.0.0.1", self._target.port or 6379))
             with self._lock:
                 if not self._open:
                     near.close()
@@ -444,10 +444,10 @@ class Gate:
                     return
                 self._pairs += [near, far]
             for source, target in ((near, far), (far, near)):
-                threading.Thread(target=_carry, args=(source, target), daemon=True).start()
+                threading.Thread(target=_forward, args=(source, target), daemon=True).start()
 
 
-def _carry(source: socket.socket, target: socket.socket) -> None:
+def _forward(source: socket.socket, target: socket.socket) -> None:
     with suppress(OSError):
         while chunk := source.recv(65536):
             target.sendall(chunk)

@@ -1,4 +1,4 @@
-"""One step of the service in a process of its own, which dies or is stopped at a place that the test names."""
+"""Runs one operation of the service in its own process, which is killed or stopped at a failpoint of the test."""
 
 import multiprocessing
 import os
@@ -27,19 +27,19 @@ from app.matching.contract import NewTask
 from app.settings.settings import Settings
 from app.users.models import Caller
 
-# Forks of a process that has no threads and no connections, unlike the one that runs the tests.
+# Forks from a server process without threads and connections, which the process of the tests has.
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.support.mishaps"])
 PATIENCE_S = 30
 
 
-def do(services: Services, word: str, caller: Caller, task_id: UUID | None, key: str) -> None:
-    """What the step does where nothing happens to it, and what people's phones do again where it was cut short."""
+def do(services: Services, operation: str, caller: Caller, task_id: UUID | None, key: str) -> None:
+    """Runs the operation in this process: without a fault, or as the retry of an interrupted one."""
     matching = services.matching
-    if word == "create":
+    if operation == "create":
         matching.press(caller, NewTask(caller.id), key)
         return
-    if word == "deliver":
+    if operation == "deliver":
         url = services.settings.database_url
         channels = Channels([RecordingChannel(services.db)])
         Dispatcher(
@@ -51,19 +51,19 @@ def do(services: Services, word: str, caller: Caller, task_id: UUID | None, key:
             followers=FOLLOWERS,
         ).run_once()
         return
-    if word in ("conduct", "take_in", "publish"):
-        _carry_out(services, word)
+    if operation in ("conduct", "take_in", "publish"):
+        _do_action_work(services, operation)
         return
     assert task_id is not None
-    if word == "expire":
+    if operation == "expire":
         matching.runner.advance([task_id], skip_locked=True)
     else:
-        getattr(matching, word)(caller, task_id)
+        getattr(matching, operation)(caller, task_id)
 
 
-def _carry_out(services: Services, word: str) -> None:
+def _do_action_work(services: Services, operation: str) -> None:
     settings = services.settings
-    match word:
+    match operation:
         case "conduct":
             Conductor(services.db, DeliveryRules.from_settings(settings)).run_once()
         case "publish":
@@ -72,9 +72,9 @@ def _carry_out(services: Services, word: str) -> None:
             build_intake(settings, services.db, block_s=0.05).run_once()
 
 
-def _step(settings: Settings, fault: str, told: Any, *what: Any) -> None:
+def _run(settings: Settings, fault: str, results: Any, *what: Any) -> None:
     place = fault.partition("=")[0]
-    # Armed before the engine is made, which listens only then; but nothing happens while it is.
+    # The engine registers its failpoints only if they are armed when it is made. A pause of 0 s does nothing.
     failpoints.arm(failpoints.parse(f"{place}=pause:0:0"))
     services = build_services(settings, pool_size=2)
     services.clock.now()
@@ -82,9 +82,9 @@ def _step(settings: Settings, fault: str, told: Any, *what: Any) -> None:
     try:
         do(services, *what)
     except AppError as error:
-        told.send(Outcome(refused=error.code))
+        results.send(Outcome(refused=error.code))
     else:
-        told.send(Outcome(passages=failpoints.passages(place)))
+        results.send(Outcome(passages=failpoints.passages(place)))
     services.close()
 
 
@@ -93,27 +93,27 @@ class Outcome:
     died: bool = False
     refused: str | None = None
     passages: int = 0
-    """How often it came to the place."""
+    """How often the operation passed the failpoint."""
 
 
 class Step:
     def __init__(self, settings: Settings, fault: str, *what: Any) -> None:
-        self._ear, mouth = CONTEXT.Pipe(duplex=False)
-        self._process = CONTEXT.Process(target=_step, args=(settings, fault, mouth, *what), daemon=True)
+        self._results, sender = CONTEXT.Pipe(duplex=False)
+        self._process = CONTEXT.Process(target=_run, args=(settings, fault, sender, *what), daemon=True)
         self._process.start()
-        mouth.close()
+        sender.close()
 
     def end(self) -> Outcome:
         self._process.join(PATIENCE_S)
-        assert not self._process.is_alive(), "the step hangs"
+        assert not self._process.is_alive(), f"the operation did not end within {PATIENCE_S} s"
         if self._process.exitcode == -signal.SIGKILL:
             return Outcome(died=True)
-        assert self._process.exitcode == 0, "a step that was not cut short fails"
-        return self._ear.recv()
+        assert self._process.exitcode == 0, "the operation failed although it was not killed"
+        return self._results.recv()
 
     @contextmanager
     def standing_still(self) -> Iterator[bool]:
-        """Whether it came to the place where it stops; it goes on afterwards."""
+        """Waits until the operation is stopped or has ended; yields whether it is stopped. Resumes it afterwards."""
         pid = self._process.pid
         assert pid is not None
         while self._process.is_alive() and not _is_stopped(pid):

@@ -1,4 +1,4 @@
-"""Notifications put straight into the queue, by no action and no call: many at once, and with whatever a test wants."""
+"""Inserts notifications directly into the queue, without an action or a request: many at once, with any values."""
 
 import json
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ class NewNotification:
 
     recipient_user_id: int
     subject: str
-    """Title a phone shows; empty together with `body` for a message that only the app sees."""
+    """The title on the phone. Empty together with `body` for a message that only the app reads."""
     body: str
     data: dict[str, str]
-    """What the app gets besides the text: `type`, `taskId`, `deadline`; delivery adds `notificationId`."""
+    """Values for the app besides the text: `type`, `taskId`, `deadline`; delivery adds `notificationId`."""
     task_id: UUID | None = None
     priority: Priority = Priority.NORMAL
     expires_at: datetime | None = None

@@ -1,10 +1,10 @@
-"""README.md and docs/ as tests read them: headings, links, and blocks of commands with the answers they show.
+"""Parses README.md and docs/: headings, links, and blocks of commands with their expected answers.
 
 A block in the language `sh` is run. A line `# → …` under a command shows its answer; in it, `…` stands for any text,
-and a line of nothing else for any number of lines. A comment above a block says how a test treats it:
+and a line `# → …` with nothing else for any number of lines. A comment above a block says how a test treats it:
 
     <!-- not run: REASON -->                no test runs it
-    <!-- run by PATH -->                    that test does
+    <!-- run by PATH -->                    this test runs it
     <!-- starts the copy: NAME=VALUE -->    it starts the copy that the pages use; the test sets NAME to VALUE
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 ANSWER = "# → "
-# Nobody runs these: they show what files and answers look like.
+# Not run, because they show what files and answers look like.
 ILLUSTRATIONS = frozenset({"text", "json", "http"})
 _FENCE = re.compile(r"^```(\S*)\s*$")
 _MARK = re.compile(r"^<!-- (not run|run by|starts the copy):? (.+?) -->$")
@@ -29,7 +29,7 @@ class Command:
     line: int
     text: str
     shown: tuple[str, ...]
-    """Lines of its answer, as the page shows them; none where it shows nothing."""
+    """The lines of the answer on the page; empty if it shows none."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Block:
     line: int
     language: str
     mark: str
-    """`not run`, `run by`, `starts the copy`, or nothing."""
+    """`not run`, `run by`, `starts the copy`, or empty."""
     about: str
-    """What the mark says after its words."""
+    """The text of the mark after these words."""
     lines: tuple[str, ...]
 
     @property
@@ -51,14 +51,14 @@ class Block:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
     def commands(self) -> Iterator[Command]:
-        """The commands one by one, each with the answer that stands under it."""
+        """The commands one by one, each with the answer under it."""
         lines = list(enumerate(self.lines, self.line + 1))
         while lines:
             number, text = lines.pop(0)
             if not text.strip():
                 continue
             while not _is_complete(text):
-                assert lines, f"{self.page.name}:{number} begins a command that does not end"
+                assert lines, f"{self.page.name}:{number} starts a command that does not end"
                 text = f"{text}\n{lines.pop(0)[1]}"
             shown: list[str] = []
             while lines and lines[0][1].startswith(ANSWER):
@@ -111,7 +111,7 @@ def links(page: Path) -> list[str]:
 
 
 def _prose(page: Path) -> Iterator[str]:
-    """The lines of a page that stand in no block."""
+    """The lines of a page outside of blocks."""
     inside = False
     for line in page.read_text().splitlines():
         if _FENCE.match(line):
@@ -121,7 +121,7 @@ def _prose(page: Path) -> Iterator[str]:
 
 
 def _is_complete(text: str) -> bool:
-    """Whether bash would run this, rather than wait for another line."""
+    """Whether bash would run this text without another line."""
     if text.endswith("\\"):
         return False
     return subprocess.run(["bash", "-n", "-c", text], capture_output=True, check=False).returncode == 0

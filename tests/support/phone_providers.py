@@ -1,6 +1,6 @@
-"""Stand-ins for those who carry words to phone numbers: Twilio and WhatsApp's Cloud API, in their wire contracts.
+"""Stand-ins for the providers that send to phone numbers, Twilio and WhatsApp's Cloud API, with their wire contracts.
 
-Each checks what the real one checks and answers as it would; `answers` are given to requests that got past that.
+Each checks what the real server checks and answers as it does. `answers` are used for requests that passed the checks.
 """
 
 import base64

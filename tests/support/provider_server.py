@@ -1,6 +1,6 @@
-"""A provider made of answers: a real HTTP(S) server that records what it is asked and answers as it is told.
+"""A real HTTP(S) server that records requests and gives scripted answers.
 
-Stand-ins for one provider build on it and judge requests as the real one would.
+Stand-ins for a provider are subclasses that check requests as the real server does.
 """
 
 import json
@@ -34,7 +34,7 @@ class Request:
     method: str
     path: str
     headers: Message = field(repr=False)
-    """Asked for by name in any case."""
+    """Names are not case-sensitive."""
     body: bytes = field(repr=False)
 
     def json(self) -> Any:
@@ -48,7 +48,7 @@ class Request:
 class Answer:
     status: int
     body: Any = None
-    """Text and bytes as they are, everything else as JSON."""
+    """Text and bytes are sent unchanged, all else as JSON."""
     headers: dict[str, str] = field(default_factory=dict)
 
     def encoded(self) -> bytes:
@@ -58,37 +58,37 @@ class Answer:
 
 
 class Hang:
-    """Takes the request and says nothing until the server closes."""
+    """Reads the request and does not answer until the server closes."""
 
 
 class Reset:
-    """Takes the whole request, then breaks the connection: whoever sent it cannot know."""
+    """Reads the whole request, then resets the connection, so the client cannot know whether it was handled."""
 
 
 class ResetAtOnce:
-    """Breaks the connection without reading the body. It is not recorded as a request."""
+    """Resets the connection before it reads the body. The request is not recorded."""
 
 
 @dataclass(frozen=True)
 class Trickle:
-    """A byte now and then and never an end, so that no silence is long enough to be noticed."""
+    """Sends one byte at a time without end, so that a timeout between bytes never expires."""
 
     pause_s: float = 0.1
     status: int = 200
     in_headers: bool = False
-    """Otherwise in the body."""
+    """If false, the bytes are in the body."""
 
 
 @dataclass(frozen=True)
 class TrickledHeaders:
-    """A status at once, then a header that never ends, byte by byte."""
+    """Sends a status at once, then a header byte by byte without end."""
 
     pause_s: float = 0.1
 
 
 @dataclass(frozen=True)
 class Slow:
-    """An answer that takes its time."""
+    """An answer after a delay."""
 
     seconds: float
     answer: Answer
@@ -98,15 +98,15 @@ Scripted = Answer | Hang | Reset | ResetAtOnce | Trickle | TrickledHeaders | Slo
 
 
 def retry_afters(now: datetime) -> dict[str, Any]:
-    """What providers send with a 429 and the seconds they mean by it, None where they say nothing of use.
+    """Headers that providers send with a 429, and the seconds that they mean; None if they give no usable value.
 
-    Given as the rest of `pytest.mark.parametrize(("headers", "expected"), **retry_afters(now))`.
+    Use as `pytest.mark.parametrize(("headers", "expected"), **retry_afters(now))`.
     """
 
     def date(seconds: float) -> str:
         return format_datetime((now + timedelta(seconds=seconds)).astimezone(UTC), usegmt=True)
 
-    said: dict[str, tuple[dict[str, str], float | None]] = {
+    cases: dict[str, tuple[dict[str, str], float | None]] = {
         "seconds": ({"Retry-After": "17"}, 17.0),
         "date": ({"Retry-After": date(90)}, 90.0),
         "past date": ({"Retry-After": date(-90)}, 0.0),
@@ -118,22 +118,22 @@ def retry_afters(now: datetime) -> dict[str, Any]:
         "huge": ({"Retry-After": "9" * 400}, 999_999_999.0),
         "negative": ({"Retry-After": "-5"}, None),
     }
-    return {"argvalues": list(said.values()), "ids": list(said)}
+    return {"argvalues": list(cases.values()), "ids": list(cases)}
 
 
 class ProviderServer:
-    """Without a script it gives `default`; a subclass overrides `judge` to look at the request first."""
+    """Without a script it answers `default`. A subclass overrides `judge` to check the request."""
 
     def __init__(self, default: Scripted | None = None, *, tls: bool = False) -> None:
         self.requests: list[Request] = []
         self.answers: deque[Scripted] = deque()
-        """What is answered next, each once."""
+        """The next answers, each used once."""
         self.most_at_once = 0
-        """Most requests that were under way at the same time."""
+        """The most requests in progress at the same time."""
         self.connections = 0
         self.closing = threading.Event()
         self.certificate: bytes | None = None
-        """In PEM: trusted by nobody who was not given it."""
+        """In PEM. Self-signed, so a client trusts it only if configured."""
         self._default = default or Answer(200, {})
         self._under_way = 0
         self._lock = threading.Lock()
@@ -144,11 +144,11 @@ class ProviderServer:
         self.base_url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
 
     def judge(self, request: Request) -> Scripted:
-        """What is answered where no script says otherwise."""
+        """The answer to a request without a scripted one."""
         return self._default
 
     def answer(self, request: Request) -> Scripted:
-        """One request at a time comes here, so that scripts are followed in order."""
+        """Called under a lock, so that scripted answers are used in order."""
         return self.answers.popleft() if self.answers else self.judge(request)
 
     def start(self) -> None:
@@ -198,7 +198,7 @@ class ProviderServer:
             file.write(key + self.certificate)
             file.flush()
             context.load_cert_chain(file.name)
-        # The thread of the request shakes hands, so that a client who refuses holds nobody up.
+        # The handshake runs in the thread of the request, so that a client who refuses it does not block others.
         return context.wrap_socket(listening, server_side=True, do_handshake_on_connect=False)
 
 
@@ -207,7 +207,7 @@ class _Listener(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that hang up are what tests are about."""
+        """Prints nothing, because tests close connections on purpose."""
 
 
 def _handler(server: ProviderServer) -> type[BaseHTTPRequestHandler]:
@@ -230,7 +230,7 @@ def _handler(server: ProviderServer) -> type[BaseHTTPRequestHandler]:
                     server.closing.wait(30)
                 elif isinstance(answer, Slow):
                     time.sleep(answer.seconds)
-            # No longer under way when the last byte leaves: the client may come with its next request at once.
+            # The request counts as ended before the answer is sent, because the client may send the next at once.
             self._give(answer.answer if isinstance(answer, Slow) else answer)
 
         do_GET = do_POST = do_PUT = handle_one
@@ -266,7 +266,7 @@ def _handler(server: ProviderServer) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Quiet."""
+            """Prints nothing."""
 
     return Handler
 

@@ -1,4 +1,4 @@
-"""All roles, started as an operator starts them, and people who call them over HTTP."""
+"""Starts all roles as an operator does, and calls them over HTTP."""
 
 import http.client
 import json
@@ -21,19 +21,19 @@ Found = TypeVar("Found")
 
 
 def eventually(look: Callable[[], Found | None], patience_s: float = 30) -> Found:
-    """What `look` finds, as soon as it finds something; the test fails when it never does."""
+    """Waits until `look` returns a true value, and returns it. Fails after `patience_s`."""
     give_up = time.monotonic() + patience_s
     while time.monotonic() < give_up:
         found = look()
         if found:
             return found
         time.sleep(0.02)
-    raise AssertionError(f"nothing after {patience_s} s")
+    raise AssertionError(f"the condition was not met within {patience_s} s")
 
 
 @dataclass
 class Phone:
-    """Somebody with a token."""
+    """An HTTP client with the token of one user."""
 
     port: int
     user_id: int
@@ -63,8 +63,8 @@ class Phone:
         assert (status, task["status"]) == (201, "PENDING")
         return task["id"]
 
-    def answer(self, task_id: str, word: str) -> tuple[int, Any]:
-        return self.call("PUT", f"/tasks/{task_id}/{word}")
+    def answer(self, task_id: str, deed: str) -> tuple[int, Any]:
+        return self.call("PUT", f"/tasks/{task_id}/{deed}")
 
 
 def free_port() -> int:
@@ -75,7 +75,7 @@ def free_port() -> int:
 
 @contextmanager
 def serving(settings: Settings, **more: str) -> Iterator[int]:
-    """The port of a copy that runs in the background, and has drained in order when the block is left."""
+    """Runs a copy in the background; yields its port. At the end the copy must drain and exit with 0."""
     port = free_port()
     environ = {
         **{name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")},

@@ -1,4 +1,4 @@
-"""A way to a server that can fall silent: connections stay open and nothing comes through, as from a frozen machine."""
+"""A TCP proxy that can fall silent: connections stay open but carry nothing, as with a frozen machine."""
 
 import socket
 import threading
@@ -8,13 +8,13 @@ from contextlib import contextmanager, suppress
 
 class SilentGate:
     def __init__(self, host: str, port: int) -> None:
-        self._there = (host, port)
+        self._target = (host, port)
         self._flows = threading.Event()
         self._flows.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = []
         self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._admit, daemon=True).start()
+        threading.Thread(target=self._accept, daemon=True).start()
 
     def fall_silent(self) -> None:
         self._flows.clear()
@@ -29,18 +29,18 @@ class SilentGate:
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
 
-    def _admit(self) -> None:
+    def _accept(self) -> None:
         while True:
             try:
                 near, _ = self._listener.accept()
-                far = socket.create_connection(self._there)
+                far = socket.create_connection(self._target)
             except OSError:
                 return
             self._sockets += [near, far]
             for source, target in ((near, far), (far, near)):
-                threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
+                threading.Thread(target=self._forward, args=(source, target), daemon=True).start()
 
-    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+    def _forward(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65_536):
                 self._flows.wait()

@@ -1,4 +1,4 @@
-"""Mail servers for tests: a real one that answers what it is told to, and a socket that follows no rules at all."""
+"""Mail servers for tests: an SMTP server with scripted replies, and a socket with arbitrary behaviour."""
 
 import asyncio
 import socket
@@ -32,19 +32,19 @@ class Received:
 
 
 class Hang:
-    """Says nothing until the server closes."""
+    """Does not reply until the server closes."""
 
 
 class Reset:
-    """Breaks the connection."""
+    """Resets the connection."""
 
 
 Scripted = str | Hang | Reset | None
-"""None is what the server answers by itself."""
+"""None stands for the server's own reply."""
 
 
 class SmtpServer:
-    """`replies["RCPT"]` holds what is said to the next RCPTs; EHLO, MAIL, RCPT, DATA (after the dot), AUTH and RSET."""
+    """`replies["RCPT"]` holds the next replies to RCPT; also for EHLO, MAIL, DATA (after the dot), AUTH and RSET."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class SmtpServer:
             self._loop.close()
 
     def hang_up(self) -> None:
-        """Closes every connection, as servers do with those that say nothing for long."""
+        """Closes every connection, as servers do with idle ones."""
         asyncio.run_coroutine_threadsafe(self._close_connections(), self._loop).result(5)
 
     async def _close_connections(self) -> None:
@@ -108,7 +108,7 @@ class SmtpServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        # What was aborted is closed in the next rounds of the loop.
+        # Aborted transports close in the next rounds of the loop.
         for _ in range(3):
             await asyncio.sleep(0)
 
@@ -200,16 +200,16 @@ class _Handler:
 
 @contextmanager
 def rude_server(behave: Callable[[socket.socket], None]) -> Iterator[int]:
-    """A port at which every connection meets `behave`, in a thread of its own."""
+    """Listens, and calls `behave` with each connection in a new thread. Yields the port."""
     listener = socket.create_server(("127.0.0.1", 0))
-    taken: list[socket.socket] = []
+    accepted: list[socket.socket] = []
 
     def serve() -> None:
         with suppress(OSError):
             while True:
                 conn, _ = listener.accept()
-                taken.append(conn)
-                threading.Thread(target=_survive, args=(behave, conn), daemon=True).start()
+                accepted.append(conn)
+                threading.Thread(target=_ignore_errors, args=(behave, conn), daemon=True).start()
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
@@ -218,13 +218,13 @@ def rude_server(behave: Callable[[socket.socket], None]) -> Iterator[int]:
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        for conn in taken:
+        for conn in accepted:
             with suppress(OSError):
                 conn.shutdown(socket.SHUT_RDWR)
             conn.close()
         thread.join(5)
 
 
-def _survive(behave: Callable[[socket.socket], None], conn: socket.socket) -> None:
+def _ignore_errors(behave: Callable[[socket.socket], None], conn: socket.socket) -> None:
     with suppress(OSError):
         behave(conn)

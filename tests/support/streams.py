@@ -1,4 +1,4 @@
-"""Streams as other services see them: what they ask for, and what they read."""
+"""The streams as other services use them: requests of actions, and results."""
 
 import json
 import threading
@@ -30,8 +30,8 @@ def requested(key: str, plan_id: int, **data: Any) -> dict[str, Any]:
 
 
 def ask(client: Any, payload: object) -> str:
-    told = payload if isinstance(payload, str | bytes) else json.dumps(payload, ensure_ascii=False)
-    return client.xadd(f"{PREFIX}.{Topic.REQUESTED}", {"payload": told})
+    content = payload if isinstance(payload, str | bytes) else json.dumps(payload, ensure_ascii=False)
+    return client.xadd(f"{PREFIX}.{Topic.REQUESTED}", {"payload": content})
 
 
 def told(client: Any, topic: Topic) -> list[dict[str, Any]]:
@@ -66,10 +66,10 @@ def event_payloads(db: Database, topic: Topic) -> list[dict[str, Any]]:
     return [row.payload for row in rows(db, "SELECT payload FROM action_events WHERE topic = :t ORDER BY id", t=topic)]
 
 
-def wait_until(is_so: Callable[[], Any], seconds: float = 10) -> None:
+def wait_until(condition: Callable[[], Any], seconds: float = 10) -> None:
     pause = threading.Event()
     for _ in range(int(seconds / 0.02)):
-        if is_so():
+        if condition():
             return
         pause.wait(0.02)
-    raise AssertionError("it never became so")
+    raise AssertionError(f"the condition was not met within {seconds} s")

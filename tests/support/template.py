@@ -1,4 +1,4 @@
-"""A migrated database, made once for each state of the code and copied for every worker."""
+"""A migrated template database, made once for each version of the code and copied for every worker."""
 
 import hashlib
 from pathlib import Path
@@ -14,7 +14,7 @@ ONE_AT_A_TIME = 7_261_946_204
 
 
 def copy(maintenance: Connection, server: URL, name: str) -> None:
-    template = f"{PREFIX}{_state_of_the_code()}"
+    template = f"{PREFIX}{_hash_of_the_code()}"
     maintenance.execute(text("SELECT pg_advisory_lock(:key)"), {"key": ONE_AT_A_TIME})
     try:
         if not _exists(maintenance, template):
@@ -25,7 +25,7 @@ def copy(maintenance: Connection, server: URL, name: str) -> None:
 
 
 def _make(maintenance: Connection, server: URL, template: str) -> None:
-    """Migrated under another name, so that one whose migration was cut short is never taken for a template."""
+    """Migrates under another name first, so that an interrupted migration never counts as a template."""
     for outdated in _named(maintenance, PREFIX):
         maintenance.execute(text(f'DROP DATABASE "{outdated}" WITH (FORCE)'))
     unfinished = f"{PREFIX}unfinished"
@@ -37,7 +37,7 @@ def _make(maintenance: Connection, server: URL, template: str) -> None:
 
 
 def _create(maintenance: Connection, name: str, template: str) -> None:
-    # Files are copied faster than pages are logged, and nobody replays the log of a test server.
+    # To copy files is faster than to log pages, and a test server needs no log for recovery.
     maintenance.execute(text(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy'))
 
 
@@ -52,8 +52,8 @@ def _named(maintenance: Connection, prefix: str) -> list[str]:
     return [row.datname for row in found]
 
 
-def _state_of_the_code() -> str:
-    """Whatever a migration reads may have changed; reading all of it takes 20 ms."""
+def _hash_of_the_code() -> str:
+    """Covers all code that a migration may use; to read it takes 20 ms."""
     digest = hashlib.sha256()
     for path in sorted([*ROOT.glob("migrations/**/*.py"), *ROOT.glob("app/**/*.py")]):
         digest.update(path.read_bytes())

@@ -1,4 +1,4 @@
-"""A small neighbourhood on real stores, for tests that come through the door."""
+"""A small neighbourhood on real stores, for tests of the HTTP API."""
 
 import base64
 import json
@@ -47,8 +47,8 @@ class World:
     task_id: UUID
     notification_id: UUID
     entries: dict[str, Any]
-    """One of each kind that coordinators keep by hand, an action, a dead letter and a message in the elder's app, by
-    the word that stands for its id in a path."""
+    """Ids by the name of their path parameter: one row of each table that coordinators edit, an action, a dead letter
+    and a message in the elder's app."""
 
 
 def empty_stores(services: Services) -> None:
@@ -61,7 +61,7 @@ def empty_stores(services: Services) -> None:
 
 
 def settle_world(services: Services, *, assigned: bool = False, started: bool = False) -> World:
-    """The elder has pressed; the student nearby is being asked, has accepted, or has started. Nobody else is there."""
+    """The elder has pressed. The one student nearby has a live offer, or has accepted, or has started."""
     ids: dict[str, int] = {}
     with services.db.transaction() as conn:
         for key, (role, name, location) in PEOPLE.items():
@@ -117,13 +117,13 @@ def _give_up(conn: Connection, reader_id: int, task_id: UUID) -> UUID:
     (id_,) = enqueue(conn, [NewNotification(reader_id, "Yanında", "Bu mesaj ulaşmadı.", {}, task_id)])
     statement = "UPDATE notifications SET status = 'DEAD', due_at = NULL, finished_at = now() WHERE id = :id"
     conn.execute(text(statement), {"id": id_})
-    letter = NewDeadLetter("push", "UNREACHABLE", retryable=True, retry_count=2, notification_id=id_)
-    dead_letters.write(conn, [letter])
-    return letter.id
+    dead_letter = NewDeadLetter("push", "UNREACHABLE", retryable=True, retry_count=2, notification_id=id_)
+    dead_letters.write(conn, [dead_letter])
+    return dead_letter.id
 
 
 def authorization(world: World, services: Services, who: str) -> dict[str, str]:
-    """Headers of a person of the world, or of somebody who only says so."""
+    """Headers with the token of a person of the world, or with a token that must be refused."""
     if who == "nobody":
         return {}
     secret = services.settings.auth_secret

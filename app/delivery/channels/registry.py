@@ -1,6 +1,6 @@
 """Finds the channels: the modules of this package that follow the protocol `ChannelModule`.
 
-CONTRIBUTING.md lists the parts of a new channel; `tests/policy/test_what_a_channel_takes.py` reports missing parts.
+CONTRIBUTING.md lists the parts of a new channel; `tests/policy/test_parts_of_a_channel.py` reports missing parts.
 """
 
 from collections.abc import Iterable

@@ -1,5 +1,5 @@
-"""What a real API does while a store is dead or silent: whoever presses hears something in time, and nothing is left
-half-done. The bounds are those that are promised: 1 s without Redis, the setting REQUEST_TIMEOUT_S without PostgreSQL.
+"""A real API while a store is dead or silent: every press is answered in time, and no change is left incomplete. The
+promised limits are 1 s without Redis, and the setting REQUEST_TIMEOUT_S without PostgreSQL.
 """
 
 import http.client
@@ -78,11 +78,11 @@ class Service:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(answers) == len(elders), "everybody was answered"
+        assert len(answers) == len(elders), "every press must be answered"
         return answers
 
-    def nothing_is_half_done(self, *elders: Caller) -> None:
-        """Everybody presses again, as people do, and then has one request and no more."""
+    def check_complete(self, *elders: Caller) -> None:
+        """After another press, as people do, every elder has exactly one task."""
         for elder in elders:
             assert self.press(elder).status in (200, 201)
         with self.services.db.transaction() as conn:
@@ -93,7 +93,7 @@ class Service:
             )
             assert sorted(map(tuple, of_each)) == sorted((elder.id, 1) for elder in elders)
 
-    def back(self) -> None:
+    def wait_until_ready(self) -> None:
         eventually(lambda: _checks(self.port)["status"] == "ready")
 
 
@@ -153,7 +153,7 @@ def _role(name: str, settings: Settings, **more: str) -> Iterator["subprocess.Po
 
 @pytest.fixture
 def service(running: Service) -> Service:
-    running.back()
+    running.wait_until_ready()
     empty_stores(running.services)
     return running
 
@@ -192,7 +192,7 @@ def postgres_killed(stores: Stores) -> Iterator[None]:
 
 @contextmanager
 def postgres_silent(stores: Stores) -> Iterator[None]:
-    """The parent first, so that it starts nobody while the others are stopped."""
+    """Stops the parent first, so that it starts no process while the others are stopped."""
     parent = stores.postgres.process
     assert parent is not None
     parent.send_signal(signal.SIGSTOP)
@@ -210,7 +210,7 @@ def postgres_silent(stores: Stores) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("fault", [redis_killed, redis_silent])
-def test_without_redis_presses_get_201_in_time_and_accept_works(service: Service, fault: Any) -> None:
+def test_without_redis_presses_are_accepted_in_time_and_accept_works(service: Service, fault: Any) -> None:
     town = service.town
     students = town.students(10, 20, 30, 40, 50)
     before = service.press(town.elder())
@@ -226,7 +226,7 @@ def test_without_redis_presses_get_201_in_time_and_accept_works(service: Service
     assert accepted.took_s < WITHOUT_REDIS_S
     assert rejected.status == 200
     asked = {town.asked(UUID(answer.body["id"])) for answer in together}
-    assert asked == {student.id for student in students[2:]}, "the cascade goes on from PostgreSQL"
+    assert asked == {student.id for student in students[2:]}, "the cascade must go on from PostgreSQL"
     with service.services.db.transaction() as conn:
         assert broken_promises(conn) == {}
 
@@ -235,7 +235,7 @@ def test_without_redis_presses_get_201_in_time_and_accept_works(service: Service
 
 
 @pytest.mark.parametrize("fault", [postgres_killed, postgres_silent])
-def test_without_postgres_503_in_time_and_nothing_half_done(service: Service, fault: Any) -> None:
+def test_without_postgres_requests_get_503_in_time_and_leave_nothing_incomplete(service: Service, fault: Any) -> None:
     town = service.town
     students = town.students(*range(10, 100, 10))
     elders = town.elders(2 * THREADS)
@@ -247,15 +247,15 @@ def test_without_postgres_503_in_time_and_nothing_half_done(service: Service, fa
         assert (answer.status, answer.kind) == (503, "application/problem+json")
         assert answer.body["code"] in ("database_unavailable", "overloaded")
         assert answer.retry_after is not None and int(answer.retry_after) >= 1
-        # What is over the limit is the way there and back, on a busy machine.
+        # One second more, for the client and the connection on a busy machine.
         assert answer.took_s < LIMIT_S + 1
     assert ready["status"] == "unready"
-    service.back()
-    service.nothing_is_half_done(*elders)
+    service.wait_until_ready()
+    service.check_complete(*elders)
     assert service.call(students[0], "PUT", f"/tasks/{task_id}/accept").status == 200
 
 
-def test_postgres_falls_silent_in_the_middle_of_an_accept(service: Service) -> None:
+def test_an_accept_gets_503_in_time_when_postgres_falls_silent_meanwhile(service: Service) -> None:
     town = service.town
     ahmet, _ = town.students(10, 20)
     elder = town.elder()
@@ -272,16 +272,16 @@ def test_postgres_falls_silent_in_the_middle_of_an_accept(service: Service) -> N
             accepting.join()
     blocker.close()
     assert answers[0].status == 503 and answers[0].took_s < LIMIT_S + 1
-    service.back()
-    service.nothing_is_half_done(elder)
+    service.wait_until_ready()
+    service.check_complete(elder)
     again = service.call(ahmet, "PUT", f"/tasks/{task_id}/accept")
     assert (again.status, again.body["status"]) == (200, "ASSIGNED")
 
 
-# ---- callers, and how many connections they cost ----
+# ---- slow callers, and the number of connections ----
 
 
-def test_who_says_nothing_or_half_of_it_holds_a_thread_no_longer_than_a_request(service: Service) -> None:
+def test_silent_or_incomplete_requests_hold_a_thread_for_the_request_timeout_at_most(service: Service) -> None:
     with ExitStack() as stack:
         silent = [stack.enter_context(_dial(service.port)) for _ in range(4 * THREADS)]
         assert service.press(service.town.elder()).took_s < LIMIT_S
@@ -295,17 +295,17 @@ def test_who_says_nothing_or_half_of_it_holds_a_thread_no_longer_than_a_request(
         assert service.press(service.town.elder("Hatice Demir")).status == 201
 
 
-def test_who_does_not_read_holds_a_thread_no_longer_than_a_request(service: Service) -> None:
+def test_callers_who_do_not_read_hold_a_thread_for_the_request_timeout_at_most(service: Service) -> None:
     with ExitStack() as stack:
-        deaf = [stack.enter_context(_dial(service.port)) for _ in range(THREADS)]
-        for one in deaf:
+        not_reading = [stack.enter_context(_dial(service.port)) for _ in range(THREADS)]
+        for one in not_reading:
             one.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 200)
         time.sleep(0.5)
         began = time.monotonic()
         elder = service.town.elder()
         eventually(lambda: service.press(elder).status == 201)
         assert time.monotonic() - began < 2 * LIMIT_S
-        for one in deaf:
+        for one in not_reading:
             one.settimeout(10 * LIMIT_S)
             with suppress(ConnectionResetError):
                 while one.recv(1_000_000):
@@ -327,10 +327,10 @@ def _dial(port: int) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S)
 
 
-# ---- a matcher that lags ----
+# ---- a stopped matcher ----
 
 
-def test_a_stuck_matcher_shows_wherever_an_operator_looks(service: Service) -> None:
+def test_a_stopped_matcher_shows_in_readyz_and_in_metrics(service: Service) -> None:
     town = service.town
     town.students(10, 20)
     metrics_port = free_port()
@@ -347,7 +347,7 @@ def test_a_stuck_matcher_shows_wherever_an_operator_looks(service: Service) -> N
             assert _metric(service.port, "yaninda_due_longest_seconds") >= LATE_S
         finally:
             matcher.send_signal(signal.SIGCONT)
-        service.back()
+        service.wait_until_ready()
         assert len(town.asked_in_order(task_id)) == 2
         for port in (service.port, metrics_port):
             assert _metric(port, "yaninda_due_backlog") == 0

@@ -1,4 +1,4 @@
-"""Says which part of a channel is missing. CONTRIBUTING.md has the list."""
+"""Fails with the name of the part that a channel lacks. CONTRIBUTING.md has the list of parts."""
 
 import inspect
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ from app.settings.settings import Settings
 from tests.support.fcm_server import FcmServer
 
 MODULES = channel_modules()
-STAND_IN = "recording"
+RECORDING = "recording"
 STORES: dict[str, Any] = {
     "database_url": "postgresql://nowhere/x",
     "redis_url": "redis://nowhere/0",
     "auth_secret": "x" * 40,
 }
-# What opens the channels that need a provider.
+# Settings that open the channels that need a provider.
 PROVIDERS: dict[str, dict[str, str]] = {
     "email": {"smtp_url": "smtps://user:word@mail.example", "smtp_from": "bildirim@ornek.org"},
     "fcm": {"push": "fcm"},
@@ -34,8 +34,8 @@ PROVIDERS: dict[str, dict[str, str]] = {
 }
 
 
-class Reading:
-    """Settings that note which of them are read, also by the properties that are made of several."""
+class RecordedSettings:
+    """Records the names of settings that are read, also by properties that combine several."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -56,12 +56,12 @@ def wiring(settings: Any) -> Wiring:
 
 
 def open_with(name: str, settings: dict[str, Any]) -> tuple[Channel | None, set[str]]:
-    """With the names of the settings that it read."""
-    reading = Reading(Settings(**(STORES | settings)))
-    channel = MODULES[name].open_channel(wiring(reading))
+    """Returns the channel and the names of the settings that it read."""
+    recorded = RecordedSettings(Settings(**(STORES | settings)))
+    channel = MODULES[name].open_channel(wiring(recorded))
     if channel is not None:
         channel.close()
-    return channel, reading.names
+    return channel, recorded.names
 
 
 @pytest.fixture(scope="module")
@@ -72,18 +72,18 @@ def channels_of_a_new_copy() -> Iterator[Channels]:
 
 
 @pytest.mark.parametrize("type_", NotificationType)
-def test_every_type_has_a_check_of_its_addresses(type_: NotificationType) -> None:
+def test_addresses_of_every_type_are_checked(type_: NotificationType) -> None:
     try:
         check_address(type_, "nobody", "90")
-    except InvalidAddress as refused:
-        assert "of a type that no channel carries" not in str(refused), (
+    except InvalidAddress as error:
+        assert "of a type that no channel carries" not in str(error), (
             f"app/delivery/messages/addresses.py has no check for {type_}"
         )
 
 
 @pytest.mark.parametrize("type_", NotificationType)
 def test_every_type_has_a_channel(type_: NotificationType) -> None:
-    assert any(type_ in module.TYPES for name, module in MODULES.items() if name != STAND_IN), (
+    assert any(type_ in module.TYPES for name, module in MODULES.items() if name != RECORDING), (
         f"no file of app/delivery/channels has {type_} in its TYPES"
     )
 
@@ -116,12 +116,12 @@ def test_a_channel_reads_the_settings_that_it_declares(name: str, tmp_path: Path
         with FcmServer().running() as server:
             settings = settings | {"firebase_credentials": str(server.write_credentials(tmp_path / "key.json"))}
     channel, names = open_with(name, settings)
-    assert channel is not None, f"PROVIDERS in this file lacks what opens {name}"
+    assert channel is not None, f"PROVIDERS in this file lacks the settings that open {name}"
     assert names == set(MODULES[name].SETTINGS)
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
-def test_a_channel_whose_provider_is_not_set_up_stays_closed(name: str) -> None:
+def test_a_channel_without_settings_of_its_provider_is_not_opened(name: str) -> None:
     channel, names = open_with(name, {})
     assert channel is None
     assert names <= set(MODULES[name].SETTINGS)
