@@ -344,7 +344,7 @@ def test_counts_belong_to_their_month(world: World, store: Store) -> None:
     ali = world.student(1)
     completes(store, ali, 2)
     assert store.rank(uuid7(), world.spot(0), **NEAR).candidates[0].completed == 2
-    world.turn_the_month()
+    world.begin_a_month()
     assert store.rank(uuid7(), world.spot(0), **NEAR).candidates[0].completed == 0
     completes(store, ali, 1)
     assert store.rank(uuid7(), world.spot(0), **NEAR).candidates[0].completed == 1
