@@ -10,7 +10,9 @@ from tests.support.depth import DEEP, size
 ROOT = Path(__file__).resolve().parents[2]
 CALLER = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "USER") if name in os.environ}
 
-SIZE = ["--minutes=2"] if DEEP else ["--quick", "--minutes=0.25"]
+# Starting processes is most of the work, so that the suite has as few as can still get in each other's way.
+FEW = ["--apis=1", "--matchers=2", "--deliveries=1"]
+SIZE = ["--minutes=2"] if DEEP else ["--quick", "--minutes=0.25", "--faults=6", *FEW]
 OVERDUE = size(suite=40, deep=300)
 
 

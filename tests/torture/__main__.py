@@ -25,6 +25,7 @@ def main() -> int:
         matchers=options.matchers,
         deliveries=options.deliveries,
         overdue=options.overdue,
+        faults=options.faults,
         quick=options.quick,
     )
     began = time.monotonic()
@@ -49,6 +50,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--matchers", type=int, default=3, help="processes of the role matcher")
     parser.add_argument("--deliveries", type=int, default=2, help="processes of the role delivery")
     parser.add_argument("--overdue", type=int, default=300, help="how many offers fall due while everything is down")
+    parser.add_argument("--faults", type=int, default=0, help="inject at least so many, even if it takes longer")
     parser.add_argument("--quick", action="store_true", help="fewer people and shorter times, for the test suite")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the report to FILE, as JSON")
     return parser.parse_args(arguments)

@@ -73,12 +73,13 @@ class FaultInjector:
         if not stores.redis_clock.works:
             del self.faults["redis clock ahead"]
 
-    def run(self, until: float) -> None:
-        """Injects every kind of fault in random order, one to three at a time, and starts over until the time is up."""
+    def run(self, until: float, least: int = 0) -> None:
+        """Injects every kind of fault in random order, one to three at a time, and starts over until the time is up
+        and at least so many faults were injected, however slow the machine is."""
         planned: list[str] = []
         # First, so that every process restarts with failpoints.
         self._do("everything killed")
-        while time.monotonic() < until and not self._stop.is_set():
+        while (time.monotonic() < until or self.fault_log.counts.total() < least) and not self._stop.is_set():
             together = self._rng.choice((1, 1, 2, 3))
             while len(planned) < together:
                 planned += self._rng.sample(list(self.faults), len(self.faults))

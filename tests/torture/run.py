@@ -40,6 +40,8 @@ class Options:
     matchers: int = 3
     deliveries: int = 2
     overdue: int = 300
+    faults: int = 0
+    """At least so many are injected, even if that takes longer than `minutes`."""
     quick: bool = False
     """Fewer people and shorter times, for a run of well under a minute."""
 
@@ -157,7 +159,7 @@ class Run:
     def _inject_faults(self) -> None:
         seconds = self.options.minutes * 60
         until = time.monotonic() + seconds
-        injecting = threading.Thread(target=self.fault_injector.run, args=(until,), daemon=True)
+        injecting = threading.Thread(target=self.fault_injector.run, args=(until, self.options.faults), daemon=True)
         injecting.start()
         next_line = time.monotonic() + LOG_EVERY_S
         while injecting.is_alive() or time.monotonic() < until:
