@@ -26,7 +26,8 @@ def captured() -> Iterator[list[SentStatement]]:
     Without those that have no parameters: the checks of the pool, which other implementations do not need."""
     taken: list[SentStatement] = []
     thread = threading.get_ident()
-    execute, commit = psycopg.Cursor.execute, psycopg.Connection.commit
+    execute: Any = psycopg.Cursor.execute
+    commit = psycopg.Connection.commit
 
     def execute_and_record(self: Any, query: Any, params: Any = None, **options: Any) -> Any:
         if threading.get_ident() == thread and isinstance(query, str) and params:

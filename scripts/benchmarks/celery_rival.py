@@ -49,6 +49,7 @@ class Connections:
                 psycopg.connect(url, options=MATCHER_OPTIONS, autocommit=True),
             )
             self._template = pickle.loads(Path(os.environ["RIVAL_TEMPLATE"]).read_bytes())
+        assert self._template is not None
         self._template.run(*self._opened, [due], datetime.now(UTC) + timedelta(hours=10))
 
 

@@ -21,7 +21,7 @@ def call_at_rate(per_second: int, lasting_s: float, act: Callable[[int], None]) 
                 left_s = began + one / per_second - time.monotonic()
                 if left_s > 0:
                     time.sleep(left_s)
-                late.append(max(-left_s, 0.0))
+                late.append(time.monotonic() - began - one / per_second)
                 act(one)
         except BaseException as error:
             failed.append(error)

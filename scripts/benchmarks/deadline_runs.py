@@ -19,6 +19,7 @@ from uuid import UUID
 import psycopg
 
 from app.db.wake import WAKE_CHANNEL
+from app.matching.cascade import Lists, settle
 from app.redis_store import keys
 from app.redis_store.contract import to_ms
 from benchmarks import celery_rival, neighbourhoods, roles
@@ -194,8 +195,12 @@ class DeadlineRuns:
             model = self._due_of([ids[0]])[ids[0]]
             with self._bench.connect(self._database) as conn:
                 run(conn, "UPDATE offers SET deadline = clock_timestamp() WHERE task_id = %s", [ids[0]])
+            runner = services.matching.runner
+            # As `runner.advance` does, but with a list that Redis does not hold.
             with captured() as sent:
-                services.matching.runner.advance([ids[0]], skip_locked=True, lists={ids[0]: list(model.left)})
+                with runner.stores.transaction() as store:
+                    settled = settle(store, [ids[0]], Lists({ids[0]: model.left}), runner.rules, skip_locked=True)
+                runner.follow_up(settled, skip_locked=True)
         return Template(sent, model)
 
     def _open_tasks(self) -> list[UUID]:

@@ -35,7 +35,7 @@ class Filled:
 
     conn: AppConnection
     due: Sequence[UUID]
-    lists: dict[UUID, list[int]]
+    lists: cascade.Lists
     busiest_elder: int
     students: Sequence[int]
 
@@ -108,7 +108,8 @@ def _candidates(filled: Filled, spot: LatLon) -> None:
 
 def _settle(filled: Filled, _item: None) -> None:
     settled = cascade.settle(filled.store, filled.due, filled.lists, RULES, skip_locked=True)
-    assert settled.offered == len(filled.due), f"{settled.offered} offers for {len(filled.due)} due tasks"
+    offered = settled.figures.offered
+    assert offered == len(filled.due), f"{offered} offers for {len(filled.due)} due tasks"
 
 
 def _sweep(filled: Filled, _item: None) -> None:
@@ -163,4 +164,4 @@ def _filled(conn: AppConnection, due: Sequence[tuple[UUID, LatLon]]) -> Filled:
     busiest: Any = conn.exec_driver_sql(BUSIEST).scalar_one()
     some = [row[0] for row in conn.exec_driver_sql("SELECT id FROM students ORDER BY md5(id::text) LIMIT 20")]
     conn.rollback()
-    return Filled(conn, sorted(task_id for task_id, _ in due), lists, busiest, some)
+    return Filled(conn, sorted(task_id for task_id, _ in due), cascade.Lists(lists), busiest, some)

@@ -7,9 +7,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 
 from machine import postgres, redis
 from machine.steps import ROOT, SetupFailed, run, say
+
+UPDATE = ("apt-get", "-q", "-o", "DPkg::Lock::Timeout=300", "update")
 
 # Runs as root. At the end, `undo` reverts the temporary changes that this script made, and no others.
 INSTALL = r"""
@@ -106,7 +109,7 @@ def install(missing: list[str]) -> None:
     say(f"{' and '.join(missing)} … installing from the system's packages, without starting any service")
     names = _package_names(missing)
     if len(names) < len(missing):
-        run([*root, "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300", "update"], **_failure("apt-get update"))
+        _apt([*root, *UPDATE], "apt-get update")
         names = _package_names(missing)
     if len(names) < len(missing):
         raise SetupFailed(
@@ -116,18 +119,20 @@ def install(missing: list[str]) -> None:
     command = [*root, "sh", "-c", INSTALL, "install", *names]
     try:
         # An interrupted dpkg run is worse than a delayed Ctrl-C.
-        run(command, may_stop=False, **_failure("apt-get install"))
+        _apt(command, "apt-get install", may_stop=False)
     except SetupFailed:
         # Old package lists name files that the mirror no longer has.
-        run([*root, "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300", "update"], **_failure("apt-get update"))
-        run(command, may_stop=False, **_failure("apt-get install " + " ".join(names)))
+        _apt([*root, *UPDATE], "apt-get update")
+        _apt(command, "apt-get install " + " ".join(names), may_stop=False)
 
 
-def _failure(what: str) -> dict[str, str]:
-    return {
-        "failure": f"{what} failed",
-        "advice": "check that the package mirror can be reached and that no other apt is running, then start again.",
-    }
+def _apt(command: Sequence[str], what: str, *, may_stop: bool = True) -> None:
+    run(
+        command,
+        failure=f"{what} failed",
+        advice="check that the package mirror can be reached and that no other apt is running, then start again.",
+        may_stop=may_stop,
+    )
 
 
 def _root_prefix() -> list[str]:

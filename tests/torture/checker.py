@@ -1,7 +1,7 @@
 """Looks for broken promises in PostgreSQL, Redis, the recorded pushes and the answers that people received."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -59,10 +59,10 @@ def check_at_rest(conn: Conn, client: Any, evidence: Evidence) -> list[Violation
     ]
 
 
-def _ask(conn: Conn, questions: dict[str, str]) -> list[Violation]:
+def _ask(conn: Conn, questions: Mapping[str, str]) -> list[Violation]:
     found: list[Violation] = []
     for promise, question in questions.items():
-        found += some(promise, [str(row) for row in conn.execute(question).fetchall()])
+        found += some(promise, [str(row) for row in conn.execute(question.encode()).fetchall()])
     return found
 
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
+from typing import LiteralString
 
 from tests.torture.answers import AnswerLog
 from tests.torture.checker import Conn, Violation, some
@@ -97,7 +98,7 @@ def _wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def _count(conn: Conn, question: str, tasks: Sequence[str]) -> int:
+def _count(conn: Conn, question: LiteralString, tasks: Sequence[str]) -> int:
     row = conn.execute(question, [list(tasks)]).fetchone()
     assert row is not None
     return row[0]

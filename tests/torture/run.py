@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import LiteralString
 
 import psycopg
 from machine import processes
@@ -293,11 +294,11 @@ def _unfinished_notifications(conn: checker.Conn) -> int:
     return _number(conn, "SELECT count(*) FROM notifications WHERE status IN ('ACCEPTED', 'SENDING', 'RETRYING')")
 
 
-def _number(conn: checker.Conn, question: str) -> int:
+def _number(conn: checker.Conn, question: LiteralString) -> int:
     row = conn.execute(question).fetchone()
     assert row is not None
     return row[0]
 
 
-def _counts(conn: checker.Conn, question: str) -> dict[str, int]:
+def _counts(conn: checker.Conn, question: LiteralString) -> dict[str, int]:
     return {row[0]: row[1] for row in conn.execute(question).fetchall()}

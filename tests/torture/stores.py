@@ -18,6 +18,7 @@ from machine import packages, processes, throwaway
 from machine.account import Account, store_account
 from machine.postgres import Postgres
 from machine.redis import Redis
+from psycopg import sql
 
 PREFIX = "yaninda-torture-"
 MARK = "YANINDA_TORTURE"
@@ -111,7 +112,7 @@ class Stores:
     def slow_commits(self, microseconds: int) -> None:
         with self.connect() as conn:
             conn.execute("ALTER SYSTEM SET commit_siblings = 0")
-            conn.execute(f"ALTER SYSTEM SET commit_delay = {microseconds}")
+            conn.execute(sql.SQL("ALTER SYSTEM SET commit_delay = {}").format(microseconds))
             conn.execute("SELECT pg_reload_conf()")
 
     def start_postgres(self) -> None:
