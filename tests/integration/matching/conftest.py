@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import text
+from psycopg.errors import DeadlockDetected
+from sqlalchemy import Engine, event, text
+from sqlalchemy.engine import ExceptionContext
 
 from app.api.services import Services
 from app.db.database import Database
@@ -23,19 +25,34 @@ def broken_on_purpose() -> set[str]:
     return set()
 
 
+@pytest.fixture(scope="session")
+def deadlocks() -> Iterator[list[BaseException]]:
+    """Those that any engine of this process has met."""
+    met: list[BaseException] = []
+
+    def note(context: ExceptionContext) -> None:
+        if isinstance(context.original_exception, DeadlockDetected):
+            met.append(context.original_exception)
+
+    event.listen(Engine, "handle_error", note)
+    yield met
+    event.remove(Engine, "handle_error", note)
+
+
 @pytest.fixture(autouse=True)
-def promises_hold(services: Services, broken_on_purpose: set[str]) -> Iterator[None]:
-    before = _deadlocks(services.db)
+def promises_hold(services: Services, broken_on_purpose: set[str], deadlocks: list[BaseException]) -> Iterator[None]:
+    before = _deadlocks_of_processes(services.db)
+    deadlocks.clear()
     yield
     with services.db.transaction() as conn:
         broken = broken_promises(conn)
     assert {name: rows for name, rows in broken.items() if name not in broken_on_purpose} == {}
-    assert _deadlocks(services.db) == before, "transactions deadlocked"
+    assert deadlocks == [], "transactions deadlocked"
+    assert _deadlocks_of_processes(services.db) == before, "transactions of another process deadlocked"
 
 
-def _deadlocks(db: Database) -> int:
-    # PostgreSQL's processes report what they counted when they end, at the latest.
-    db.engine.dispose()
+def _deadlocks_of_processes(db: Database) -> int:
+    """Server processes report what they counted when they end, so those of our own open connections are not in it."""
     with db.transaction() as conn:
         counted = conn.execute(text("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"))
         return counted.scalar_one()
