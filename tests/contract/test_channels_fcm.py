@@ -194,10 +194,17 @@ def begin_within_s() -> float:
 
 
 @pytest.fixture
-def eight(server: FcmServer, clock: FakeClock, tmp_path: Path, begin_within_s: float) -> Iterator[FcmChannel]:
+def timeout_s() -> float:
+    """Eight clients and eight servers share one process, so some of their threads have to wait."""
+    return 2.0
+
+
+@pytest.fixture
+def eight(
+    server: FcmServer, clock: FakeClock, tmp_path: Path, begin_within_s: float, timeout_s: float
+) -> Iterator[FcmChannel]:
     credentials = str(server.write_credentials(tmp_path / "account.json"))
-    # Eight clients and eight servers in one process get their turn late at times.
-    policy = RetryPolicy(timeout_s=2.0, retries=2)
+    policy = RetryPolicy(timeout_s=timeout_s, retries=2)
     made = FcmChannel(
         credentials, clock, base_url=server.base_url, policy=policy, connections=8, begin_within_s=begin_within_s
     )
@@ -212,19 +219,19 @@ def crowd(server: FcmServer, size: int) -> list[OutgoingMessage]:
     return [outgoing(Device(str(number), f"token-{number}", AddressKind.TOKEN)) for number in range(size)]
 
 
-def test_a_batch_of_500_goes_over_a_bounded_number_of_connections(eight: FcmChannel, server: FcmServer) -> None:
-    results = eight.handle(crowd(server, 500))
-    assert results == [Result(Outcome.SENT, provider_message_id=f"message-{number}") for number in range(500)]
-    assert len(server.messages) == 500
+def test_a_batch_of_100_goes_over_a_bounded_number_of_connections(eight: FcmChannel, server: FcmServer) -> None:
+    results = eight.handle(crowd(server, 100))
+    assert results == [Result(Outcome.SENT, provider_message_id=f"message-{number}") for number in range(100)]
+    assert len(server.messages) == 100
     assert 2 <= server.most_at_once <= 8
     assert server.token_requests == 1
 
 
 def test_batches_at_the_same_time_share_the_connections(eight: FcmChannel, server: FcmServer) -> None:
-    batches = [crowd(server, 60) for _ in range(3)]
+    batches = [crowd(server, 24) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
         answered = list(pool.map(eight.handle, batches))
-    assert [result and result.outcome for results in answered for result in results] == [Outcome.SENT] * 180
+    assert [result and result.outcome for results in answered for result in results] == [Outcome.SENT] * 72
     assert 2 <= server.most_at_once <= 8
 
 
@@ -251,7 +258,7 @@ def test_a_phone_that_fails_disturbs_no_other_in_its_batch(eight: FcmChannel, se
     assert [one["event"] for one in logs] == ["channel_failed"]
 
 
-@pytest.mark.parametrize("begin_within_s", [1.0])
+@pytest.mark.parametrize(("begin_within_s", "timeout_s"), [(0.5, 1.0)])
 def test_a_batch_that_firebase_does_not_answer_ends_in_time(eight: FcmChannel, server: FcmServer) -> None:
     messages = crowd(server, 500)
     server.by_address = dict.fromkeys(server.by_address, Hang())
@@ -264,7 +271,7 @@ def test_a_batch_that_firebase_does_not_answer_ends_in_time(eight: FcmChannel, s
     assert results == [Result(UNKNOWN, "TIMEOUT")] * begun + [None] * (500 - begun)
 
 
-@pytest.mark.parametrize("begin_within_s", [1.0])
+@pytest.mark.parametrize(("begin_within_s", "timeout_s"), [(0.5, 1.0)])
 def test_a_batch_without_an_access_token_ends_in_time(eight: FcmChannel, server: FcmServer) -> None:
     server.token_answers.extend([Hang()] * 100)
     began = time.monotonic()
@@ -306,7 +313,7 @@ def test_threads_that_wait_for_one_failing_token_share_its_failure(channel: FcmC
 
 
 def test_a_key_that_google_refuses_is_said_loudly(server: FcmServer, clock: FakeClock, tmp_path: Path) -> None:
-    stranger = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    stranger = rsa.generate_private_key(public_exponent=65537, key_size=1024)
     credentials = server.write_credentials(tmp_path / "account.json", stranger)
     channel = FcmChannel(str(credentials), clock, base_url=server.base_url, policy=QUICK)
     with structlog.testing.capture_logs() as logs:

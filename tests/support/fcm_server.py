@@ -7,6 +7,7 @@ message, data of strings only. Tests script the next answers; without a script i
 import json
 from collections import deque
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ class FcmServer(ProviderServer):
         self.token_answers: deque[Scripted] = deque()
         self.by_address: dict[str, Scripted] = {}
         """A fixed answer by token or installation id."""
-        self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self.key = _key()
         self.token_uri = f"{self.base_url}/token"
         self._issued: set[str] = set()
 
@@ -119,6 +120,12 @@ class FcmServer(ProviderServer):
         always = self.by_address.get(message.get("token", message.get("fid")))
         scripted = always or (self.answers.popleft() if self.answers else None)
         return scripted or _judge(message, len(self.messages))
+
+
+@cache
+def _key() -> rsa.RSAPrivateKey:
+    """The same for every server, and short: to make it, and to load it in each test, takes longer than the test."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=1024)
 
 
 def _judge(message: dict[str, Any], number: int) -> Answer:

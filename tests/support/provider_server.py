@@ -152,10 +152,12 @@ class ProviderServer:
         return self.answers.popleft() if self.answers else self.judge(request)
 
     def start(self) -> None:
-        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self._http.serve_forever, daemon=True).start()
 
     def close(self) -> None:
         self.closing.set()
+        # Wakes the thread at once. Otherwise `shutdown` would wait for the next poll.
+        self._http.socket.shutdown(socket.SHUT_RDWR)
         self._http.shutdown()
         self._http.server_close()
 

@@ -199,9 +199,17 @@ class _Handler:
 
 
 @contextmanager
-def rude_server(behave: Callable[[socket.socket], None]) -> Iterator[int]:
-    """Listens, and calls `behave` with each connection in a new thread. Yields the port."""
+def rude_server(behave: Callable[[socket.socket], None], *, small_buffers: bool = False) -> Iterator[int]:
+    """Listens, and calls `behave` with each connection in a new thread. Yields the port.
+
+    With `small_buffers`, the two kernels' buffers hold about 64 KB together instead of 3 MB, so that a client that
+    sends more has to wait for the server to read.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
+    if small_buffers:
+        # Accepted sockets inherit both. The client's buffer grows with the size of a segment.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1400)
     accepted: list[socket.socket] = []
 
     def serve() -> None:
