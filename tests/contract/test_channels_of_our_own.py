@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -119,11 +119,13 @@ def test_without_a_database_nothing_was_tried(stage: Stage) -> None:
 def test_a_table_that_is_held_is_not_waited_for_longer_than_the_policy_says(stage: Stage, database_url: str) -> None:
     """The limit is the channel's own, also where the process is more patient."""
     patient = Database(database_url, statement_timeout_ms=60_000, lock_timeout_ms=60_000)
+    channel = _on(patient, stage.type_)
+    channel.policy = replace(channel.policy, timeout_s=0.3)
     table = "audit_entries" if stage.type_ is NotificationType.AUDIT else "in_app_messages"
     with stage.db.transaction() as holder:
         holder.execute(text(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"))
         with pytest.raises(DatabaseUnavailable):
-            _on(patient, stage.type_).handle([stage.outgoing()])
+            channel.handle([stage.outgoing()])
     patient.close()
     assert stage.kept() == []
     assert stage.send(stage.outgoing())[0].outcome is Outcome.SENT

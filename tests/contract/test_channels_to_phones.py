@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,9 +184,6 @@ def test_a_provider_says_how_long_it_wants_to_be_left_alone(
         (Answer(400, "no json"), Result(Outcome.PERMANENT, "HTTP_400")),
         (Answer(400, [1, {"code": "x"}]), Result(Outcome.PERMANENT, "HTTP_400")),
         (Answer(302, "", {"Location": "/elsewhere"}), Result(Outcome.PERMANENT, "HTTP_302")),
-        (Hang(), TIMEOUT),
-        (Trickle(), TIMEOUT),
-        (Trickle(in_headers=True), TIMEOUT),
         (Reset(), LOST),
         (ResetAtOnce(), LOST),
     ],
@@ -196,6 +194,15 @@ def test_each_trouble_is_understood_and_asked_for_once(
     stage.server.answers.append(answer)
     assert send(channel, stage) == expected
     assert len(stage.server.requests) + isinstance(answer, ResetAtOnce) == 1
+
+
+def test_an_answer_that_does_not_end_in_time_is_a_timeout(channel: HttpChannel, stage: Stage) -> None:
+    """All of them at the same time, because each case lasts as long as the time limit."""
+    answers = [Hang(), Trickle(), Trickle(in_headers=True)]
+    stage.server.answers.extend(answers)
+    with ThreadPoolExecutor(len(answers)) as pool:
+        assert list(pool.map(lambda _: send(channel, stage), answers)) == [TIMEOUT] * len(answers)
+    assert len(stage.server.requests) == len(answers)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +248,7 @@ def test_a_certificate_that_is_trusted_is_enough(
 
 
 def test_credentials_that_are_refused_are_said_loudly_and_never_told(stage: Stage, channel: HttpChannel) -> None:
-    stage.server.answers.extend([stage.refused, Hang(), Answer(503, stage.credential)])
+    stage.server.answers.extend([stage.refused, Reset(), Answer(503, stage.credential)])
     with structlog.testing.capture_logs() as logs:
         results = [send(channel, stage) for _ in range(3)]
         failing = stage.open("http://nobody.invalid", stage.credential)
