@@ -60,14 +60,14 @@ def open_it(breakers: Breakers, name: str = "fcm") -> None:
     breakers.tell(name, calls=4, failures=4)
 
 
-def test_a_provider_nobody_has_complained_of_is_open_to_all(breakers: Breakers) -> None:
+def test_provider_without_failures_is_closed(breakers: Breakers) -> None:
     assert breakers.ask("fcm", PROBE_S) == GO
     breakers.tell("fcm", calls=100, failures=3)
     assert breakers.ask("fcm", PROBE_S) == GO
     assert breakers.states()["fcm"] is BreakerState.CLOSED
 
 
-def test_too_many_failures_open_it_for_its_time(breakers: Breakers, time: Time) -> None:
+def test_too_many_failures_open_the_breaker_for_its_time(breakers: Breakers, time: Time) -> None:
     open_it(breakers)
     assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, 15)
     time.now += 10
@@ -75,20 +75,20 @@ def test_too_many_failures_open_it_for_its_time(breakers: Breakers, time: Time) 
     assert breakers.states() == {"fcm": BreakerState.OPEN}
 
 
-def test_one_provider_in_trouble_is_not_another(breakers: Breakers) -> None:
+def test_open_breaker_does_not_affect_another_provider(breakers: Breakers) -> None:
     open_it(breakers)
     assert breakers.ask("smtp", PROBE_S) == GO
 
 
 @pytest.mark.parametrize(("calls", "failures", "opens"), [(3, 3, False), (8, 4, True), (9, 4, False), (40, 8, False)])
-def test_it_takes_enough_failures_and_a_share_of_them(
+def test_breaker_opens_at_a_number_and_a_share_of_failures(
     breakers: Breakers, calls: int, failures: int, opens: bool
 ) -> None:
     breakers.tell("fcm", calls=calls, failures=failures)
     assert (breakers.ask("fcm", PROBE_S) != GO) is opens
 
 
-def test_failures_of_long_ago_do_not_count(breakers: Breakers, time: Time) -> None:
+def test_failures_before_the_window_do_not_count(breakers: Breakers, time: Time) -> None:
     breakers.tell("fcm", calls=3, failures=3)
     time.now += 10.001
     breakers.tell("fcm", calls=3, failures=3)
@@ -97,7 +97,7 @@ def test_failures_of_long_ago_do_not_count(breakers: Breakers, time: Time) -> No
     assert breakers.ask("fcm", PROBE_S).passage is Passage.WAIT
 
 
-def test_one_probe_goes_through_and_the_others_wait_for_it(breakers: Breakers, time: Time) -> None:
+def test_one_probe_is_allowed_and_the_others_wait_for_it(breakers: Breakers, time: Time) -> None:
     open_it(breakers)
     time.now += 15
     assert breakers.ask("fcm", PROBE_S).passage is Passage.PROBE
@@ -105,7 +105,7 @@ def test_one_probe_goes_through_and_the_others_wait_for_it(breakers: Breakers, t
     assert breakers.states() == {"fcm": BreakerState.HALF_OPEN}
 
 
-def test_of_forty_who_ask_at_once_one_is_the_probe(breakers: Breakers, time: Time) -> None:
+def test_of_forty_concurrent_calls_one_is_the_probe(breakers: Breakers, time: Time) -> None:
     open_it(breakers)
     time.now += 15
     together = threading.Barrier(20)
@@ -119,7 +119,7 @@ def test_of_forty_who_ask_at_once_one_is_the_probe(breakers: Breakers, time: Tim
     assert sorted(told) == sorted([Passage.PROBE, *[Passage.WAIT] * 39])
 
 
-def test_a_probe_that_succeeds_closes_it(breakers: Breakers, time: Time) -> None:
+def test_successful_probe_closes_the_breaker(breakers: Breakers, time: Time) -> None:
     open_it(breakers)
     time.now += 15
     breakers.ask("fcm", PROBE_S)
@@ -129,7 +129,7 @@ def test_a_probe_that_succeeds_closes_it(breakers: Breakers, time: Time) -> None
     assert breakers.ask("fcm", PROBE_S) == GO
 
 
-def test_a_probe_that_fails_opens_it_anew(breakers: Breakers, time: Time) -> None:
+def test_failed_probe_opens_the_breaker_again(breakers: Breakers, time: Time) -> None:
     open_it(breakers)
     time.now += 16
     breakers.ask("fcm", PROBE_S)
@@ -137,7 +137,7 @@ def test_a_probe_that_fails_opens_it_anew(breakers: Breakers, time: Time) -> Non
     assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, 15)
 
 
-def test_a_probe_that_was_not_made_leaves_the_turn_to_the_next(breakers: Breakers, time: Time) -> None:
+def test_probe_that_was_not_made_is_given_to_the_next_call(breakers: Breakers, time: Time) -> None:
     open_it(breakers)
     time.now += 16
     breakers.ask("fcm", PROBE_S)
@@ -145,7 +145,7 @@ def test_a_probe_that_was_not_made_leaves_the_turn_to_the_next(breakers: Breaker
     assert breakers.ask("fcm", PROBE_S).passage is Passage.PROBE
 
 
-def test_a_probe_whose_worker_died_is_made_again(breakers: Breakers, time: Time) -> None:
+def test_probe_of_a_dead_worker_is_made_again(breakers: Breakers, time: Time) -> None:
     open_it(breakers)
     time.now += 16
     breakers.ask("fcm", PROBE_S)
@@ -153,7 +153,7 @@ def test_a_probe_whose_worker_died_is_made_again(breakers: Breakers, time: Time)
     assert breakers.ask("fcm", PROBE_S).passage is Passage.PROBE
 
 
-def test_what_was_under_way_when_it_opened_changes_nothing(breakers: Breakers, time: Time) -> None:
+def test_late_results_do_not_change_an_open_breaker(breakers: Breakers, time: Time) -> None:
     open_it(breakers)
     time.now += 14
     breakers.tell("fcm", calls=50, failures=50)
@@ -161,14 +161,14 @@ def test_what_was_under_way_when_it_opened_changes_nothing(breakers: Breakers, t
     assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, 1)
 
 
-def test_prometheus_is_told_who_is_left_alone(breakers: Breakers, time: Time) -> None:
+def test_metrics_show_the_state_of_each_provider(breakers: Breakers, time: Time) -> None:
     breakers.tell("smtp", calls=5, failures=0)
     open_it(breakers)
     [providers, _] = BreakerGauges(breakers).collect()
     assert {sample.labels["provider"]: sample.value for sample in providers.samples} == {"fcm": 2, "smtp": 0}
 
 
-def test_prometheus_is_told_how_many_receivers_of_webhooks_there_are_and_not_which(breakers: Breakers) -> None:
+def test_metrics_count_receivers_of_webhooks_without_naming_them(breakers: Breakers) -> None:
     breakers.tell("ornek.org:443", calls=5, failures=0)
     breakers.tell("2001:db8::1:443", calls=5, failures=0)
     open_it(breakers, "gizli.ornek.org:443")
@@ -178,7 +178,7 @@ def test_prometheus_is_told_how_many_receivers_of_webhooks_there_are_and_not_whi
     assert counts == {"closed": 2, "open": 1, "half_open": 0}
 
 
-def test_a_probe_that_tried_nothing_leaves_nothing_behind(redis_url: str) -> None:
+def test_probe_that_was_not_made_leaves_no_key(redis_url: str) -> None:
     client: Any = redis.Redis.from_url(redis_url, decode_responses=True)
     client.flushdb()
     own = RedisBreakers(client, RULES)
@@ -187,7 +187,7 @@ def test_a_probe_that_tried_nothing_leaves_nothing_behind(redis_url: str) -> Non
     client.close()
 
 
-def test_a_gate_keeps_a_limited_number_of_receivers_of_webhooks(time: Time) -> None:
+def test_gate_keeps_a_limited_number_of_receivers_of_webhooks(time: Time) -> None:
     gate = BreakerGate(MemoryBreakers(RULES, time), time)
     for number in range(MOST_KNOWN + 100):
         name = f"host-{number}:443"
@@ -195,7 +195,7 @@ def test_a_gate_keeps_a_limited_number_of_receivers_of_webhooks(time: Time) -> N
     assert len(gate._known) == MOST_KNOWN  # pyright: ignore[reportPrivateUsage]
 
 
-def test_redis_tells_the_time_where_nobody_else_does(redis_url: str) -> None:
+def test_without_a_clock_the_time_of_redis_is_used(redis_url: str) -> None:
     client: Any = redis.Redis.from_url(redis_url, decode_responses=True)
     client.flushdb()
     own = RedisBreakers(client, RULES)

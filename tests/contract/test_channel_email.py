@@ -119,7 +119,7 @@ SENT, TRANSIENT, PERMANENT, GONE, UNKNOWN = (
 # What arrives.
 
 
-def test_turkish_words_arrive_as_they_were_written(channel: EmailChannel, server: SmtpServer) -> None:
+def test_turkish_text_arrives_unchanged(channel: EmailChannel, server: SmtpServer) -> None:
     subject, body = "Ayşe'nin çağrısı: İyi günler 👵", "Şu an yoldayım.\n\n.nokta ile başlar\nÖpüyorum ğüşıöç\n"
     assert send(channel, subject=subject, body=body).outcome is SENT
     message = only(server).message
@@ -131,14 +131,14 @@ def test_turkish_words_arrive_as_they_were_written(channel: EmailChannel, server
     assert message["To"].addresses[0].addr_spec == "ayse@ornek.org"
 
 
-def test_it_goes_encrypted_and_in_our_name(channel: EmailChannel, server: SmtpServer) -> None:
+def test_mail_is_encrypted_and_has_our_sender(channel: EmailChannel, server: SmtpServer) -> None:
     send(channel)
     received = only(server)
     assert received.is_encrypted
     assert (received.sender, received.recipient, received.user) == ("bildirim@ornek.org", "ayse@ornek.org", "yaninda")
 
 
-def test_the_servers_id_of_the_message_is_kept(channel: EmailChannel) -> None:
+def test_queue_id_of_the_server_is_returned(channel: EmailChannel) -> None:
     assert send(channel) == Result(SENT, provider_message_id="4Wq1xKz9")
 
 
@@ -150,21 +150,19 @@ def test_the_servers_id_of_the_message_is_kept(channel: EmailChannel) -> None:
         ("250 2.0.0 Ok: queued as 4WqXkz", "4WqXkz"),
     ],
 )
-def test_ids_are_found_in_the_words_of_other_servers(
-    channel: EmailChannel, server: SmtpServer, words: str, id_: str
-) -> None:
+def test_queue_ids_of_other_servers_are_found(channel: EmailChannel, server: SmtpServer, words: str, id_: str) -> None:
     server.replies["DATA"].append(words)
     assert send(channel).provider_message_id == id_
 
 
-def test_a_server_that_names_none_leaves_our_own_id(channel: EmailChannel, server: SmtpServer) -> None:
+def test_without_a_queue_id_our_message_id_is_returned(channel: EmailChannel, server: SmtpServer) -> None:
     server.replies["DATA"].append("250 Thank you, ayse@ornek.org")
     one = mail_for()
     [result] = channel.handle([one])
     assert result.provider_message_id == f"<{one.id}@ornek.org>" == only(server).message["Message-ID"]
 
 
-def test_every_try_sends_the_same_bytes(channel: EmailChannel, server: SmtpServer) -> None:
+def test_every_attempt_sends_the_same_bytes(channel: EmailChannel, server: SmtpServer) -> None:
     one = mail_for()
     channel.handle([one])
     channel.handle([one])
@@ -175,7 +173,7 @@ def test_every_try_sends_the_same_bytes(channel: EmailChannel, server: SmtpServe
 SIGNED = ["From", "To", "Subject", "Date", "Message-ID", "MIME-Version", "Content-Type", "Content-Transfer-Encoding"]
 
 
-def test_a_signer_finds_each_header_once_and_short_lines(channel: EmailChannel, server: SmtpServer) -> None:
+def test_mail_can_be_signed_with_dkim(channel: EmailChannel, server: SmtpServer) -> None:
     send(channel, subject="Ş" * 400, body="uzun" * 2000 + "\rtek\n.\n" + "ş" * 2000)
     received = only(server)
     assert sorted(received.message.keys()) == sorted([*SIGNED, "Auto-Submitted"])
@@ -186,7 +184,7 @@ def test_a_signer_finds_each_header_once_and_short_lines(channel: EmailChannel, 
     assert received.content.isascii()
 
 
-def test_domains_of_other_alphabets_go_in_their_ascii_form(authority: Authority, server: SmtpServer) -> None:
+def test_international_domains_are_sent_in_ascii(authority: Authority, server: SmtpServer) -> None:
     channel = open_to(server.port, authority, sender=parse_sender("bildirim@yanında.org"))
     assert send(channel, recipient="ayse@çağrı.com.tr").outcome is SENT
     received = only(server)
@@ -195,14 +193,14 @@ def test_domains_of_other_alphabets_go_in_their_ascii_form(authority: Authority,
     assert received.message["Message-ID"].endswith("@xn--yannda-r9a.org>")
 
 
-def test_odd_addresses_that_are_good_arrive_unchanged(channel: EmailChannel, server: SmtpServer) -> None:
+def test_unusual_valid_addresses_are_sent_unchanged(channel: EmailChannel, server: SmtpServer) -> None:
     for recipient in ("o'neil_{x}!#$%&*/=?^`|~-@ornek.org", f"{'a' * 64}@{'b' * 60}.{'c' * 60}.ornek.org"):
         assert send(channel, recipient=recipient).outcome is SENT
         assert server.received[-1].recipient == recipient
         assert server.received[-1].message["To"].addresses[0].addr_spec == recipient
 
 
-def test_a_local_part_of_another_alphabet_goes_to_a_server_that_takes_it(
+def test_international_local_part_is_sent_to_a_server_with_smtputf8(
     host_context: ssl.SSLContext, authority: Authority
 ) -> None:
     with SmtpServer(starttls=host_context, utf8=True).running() as server:
@@ -215,7 +213,7 @@ def test_a_local_part_of_another_alphabet_goes_to_a_server_that_takes_it(
         assert "SMTPUTF8" not in second.options
 
 
-def test_and_not_to_one_that_does_not(channel: EmailChannel, server: SmtpServer) -> None:
+def test_international_local_part_is_refused_without_smtputf8(channel: EmailChannel, server: SmtpServer) -> None:
     assert send(channel, recipient="ayşe@ornek.org") == Result(PERMANENT, "INVALID_ADDRESS")
     assert "MAIL" not in server.commands
     assert send(channel).outcome is SENT
@@ -228,7 +226,7 @@ def test_and_not_to_one_that_does_not(channel: EmailChannel, server: SmtpServer)
 @pytest.mark.parametrize(
     "bad", ["Merhaba\r\nBcc: x@y.org", "a\nb", "a\rb", "a\0b", "a\tb", "a\x85b", "a\u2028b", "a\x7fb"]
 )
-def test_a_subject_with_a_control_character_is_refused_unsent(
+def test_subject_with_a_control_character_is_refused_without_a_connection(
     channel: EmailChannel, server: SmtpServer, bad: str
 ) -> None:
     assert send(channel, subject=bad) == Result(PERMANENT, "INVALID_SUBJECT")
@@ -238,7 +236,7 @@ def test_a_subject_with_a_control_character_is_refused_unsent(
 @pytest.mark.parametrize(
     "bad", ["", " ", "ayse", "ayse@ornek.org\r\nDATA", "a@b.org, c@d.org", "<a@b.org>", "a b@c.org"]
 )
-def test_a_malformed_address_is_refused_unsent(channel: EmailChannel, server: SmtpServer, bad: str) -> None:
+def test_malformed_address_is_refused_without_a_connection(channel: EmailChannel, server: SmtpServer, bad: str) -> None:
     assert send(channel, recipient=bad) == Result(PERMANENT, "INVALID_ADDRESS")
     assert server.connections == 0
 
@@ -251,14 +249,14 @@ def test_a_malformed_address_is_refused_unsent(channel: EmailChannel, server: Sm
         "Merhaba =?utf-8?q?=0D=0ABcc:_casus=40ornek.org?= ş",
     ],
 )
-def test_encoded_words_in_a_subject_smuggle_nothing_in(channel: EmailChannel, server: SmtpServer, subject: str) -> None:
+def test_encoded_words_in_a_subject_cannot_add_headers(channel: EmailChannel, server: SmtpServer, subject: str) -> None:
     assert send(channel, subject=subject).outcome is SENT
     message = only(server).message
     assert message["Subject"] == subject
     assert "Bcc" not in message and len(message.keys()) == len(SIGNED) + 1
 
 
-def test_a_body_ends_no_message_and_begins_no_command(channel: EmailChannel, server: SmtpServer) -> None:
+def test_body_cannot_end_the_mail_or_add_commands(channel: EmailChannel, server: SmtpServer) -> None:
     body = "bir\r\n.\r\nMAIL FROM:<x@y.org>\r\n.\n\n.\n..\niki\n"
     send(channel, body=body)
     assert only(server).message.get_content().replace("\r\n", "\n") == body.replace("\r\n", "\n")
@@ -274,7 +272,7 @@ def test_smtps_is_encrypted_from_the_first_byte(host_context: ssl.SSLContext, au
         assert len(server.received) == 1
 
 
-def test_a_server_without_starttls_is_told_nothing(authority: Authority) -> None:
+def test_nothing_is_sent_to_a_server_without_starttls(authority: Authority) -> None:
     with SmtpServer().running() as server:
         channel = open_to(server.port, authority)
         assert send(channel) == Result(TRANSIENT, "UNREACHABLE")
@@ -283,7 +281,9 @@ def test_a_server_without_starttls_is_told_nothing(authority: Authority) -> None
 
 @pytest.mark.parametrize("tls", [Tls.STARTTLS, Tls.IMPLICIT])
 @pytest.mark.parametrize("wrong", ["name", "authority"])
-def test_a_certificate_that_is_not_good_ends_it(authority: Authority, tmp_path: Path, tls: Tls, wrong: str) -> None:
+def test_nothing_is_sent_to_a_server_with_a_wrong_certificate(
+    authority: Authority, tmp_path: Path, tls: Tls, wrong: str
+) -> None:
     (tmp_path / "other").mkdir()
     theirs = Authority(tmp_path / "other") if wrong == "authority" else authority
     context = theirs.serve_as("mail.elsewhere.org" if wrong == "name" else HOST)
@@ -294,9 +294,7 @@ def test_a_certificate_that_is_not_good_ends_it(authority: Authority, tmp_path: 
         assert "MAIL" not in server.commands and "AUTH" not in server.commands
 
 
-def test_words_slipped_in_before_the_encryption_are_not_heard(
-    host_context: ssl.SSLContext, authority: Authority
-) -> None:
+def test_replies_injected_before_tls_are_ignored(host_context: ssl.SSLContext, authority: Authority) -> None:
     def slip_in(conn: socket.socket) -> None:
         conn.sendall(b"220 hi\r\n")
         conn.recv(100)
@@ -312,7 +310,7 @@ def test_words_slipped_in_before_the_encryption_are_not_heard(
         assert send(open_to(port, authority)) == Result(TRANSIENT, "SMTP_554")
 
 
-def test_plain_text_only_when_asked_for(authority: Authority) -> None:
+def test_mail_is_unencrypted_only_if_configured(authority: Authority) -> None:
     with SmtpServer().running() as server:
         channel = open_to(server.port, tls=Tls.NONE, user=None)
         assert send(channel).outcome is SENT
@@ -320,14 +318,14 @@ def test_plain_text_only_when_asked_for(authority: Authority) -> None:
 
 
 @pytest.mark.parametrize("way", ["PLAIN", "LOGIN"])
-def test_either_way_to_sign_in_is_spoken(host_context: ssl.SSLContext, authority: Authority, way: str) -> None:
+def test_both_login_mechanisms_work(host_context: ssl.SSLContext, authority: Authority, way: str) -> None:
     with SmtpServer(starttls=host_context, accounts=ACCOUNTS, ways=frozenset({way})).running() as server:
         channel = open_to(server.port, authority)
         assert send(channel).outcome is SENT
         assert only(server).user == "yaninda"
 
 
-def test_a_wrong_password_is_tried_once_and_told_without_it(server: SmtpServer, authority: Authority) -> None:
+def test_wrong_password_is_tried_once_and_not_logged(server: SmtpServer, authority: Authority) -> None:
     channel = open_to(server.port, authority, password="yanlış parola")
     with structlog.testing.capture_logs() as logs:
         result = send(channel)
@@ -337,16 +335,16 @@ def test_a_wrong_password_is_tried_once_and_told_without_it(server: SmtpServer, 
     assert "parola" not in str(logs) and "ayse" not in str(logs)
 
 
-def test_a_sign_in_that_fails_for_now_is_tried_again(channel: EmailChannel, server: SmtpServer) -> None:
+def test_temporary_login_failure_is_retried(channel: EmailChannel, server: SmtpServer) -> None:
     server.replies["AUTH"].append("454 4.7.0 Temporary authentication failure")
     assert send(channel) == Result(TRANSIENT, "SMTP_454")
 
 
-def test_a_server_that_wants_us_to_sign_in_refuses_us(server: SmtpServer, authority: Authority) -> None:
+def test_missing_login_is_reported_as_rejected(server: SmtpServer, authority: Authority) -> None:
     assert send(open_to(server.port, authority, user=None)) == Result(PERMANENT, "AUTH_REJECTED")
 
 
-def test_nothing_shows_the_password(channel: EmailChannel) -> None:
+def test_password_is_in_no_repr(channel: EmailChannel) -> None:
     at = MailServer(HOST, 587, Tls.STARTTLS, "yaninda", "gizli")
     assert "gizli" not in repr(at) and "yaninda" not in repr(at)
     assert "gizli" not in repr(channel.__dict__)
@@ -386,7 +384,7 @@ def test_nothing_shows_the_password(channel: EmailChannel) -> None:
         ("DATA", "999 What?", Result(UNKNOWN, "CONNECTION_LOST")),
     ],
 )
-def test_what_a_refusal_means(
+def test_each_refusal_has_its_result(
     channel: EmailChannel, server: SmtpServer, command: str, reply: str, expected: Result
 ) -> None:
     server.replies[command].append(reply)
@@ -396,9 +394,7 @@ def test_what_a_refusal_means(
 
 
 @pytest.mark.parametrize("command", ["MAIL", "RCPT", "DATA"])
-def test_a_refused_letter_does_not_stand_in_the_way_of_the_next(
-    channel: EmailChannel, server: SmtpServer, command: str
-) -> None:
+def test_connection_is_reused_after_a_refusal(channel: EmailChannel, server: SmtpServer, command: str) -> None:
     server.replies[command].append("550 5.7.1 No")
     assert send(channel).outcome is PERMANENT
     assert send(channel).outcome is SENT
@@ -415,7 +411,7 @@ def test_a_refused_letter_does_not_stand_in_the_way_of_the_next(
         ("DATA", Result(UNKNOWN, "CONNECTION_LOST")),
     ],
 )
-def test_a_broken_connection_is_replaced_for_the_next_mail(
+def test_broken_connection_is_replaced_for_the_next_mail(
     channel: EmailChannel, server: SmtpServer, command: str, expected: Result
 ) -> None:
     server.replies[command].append(Reset())
@@ -526,7 +522,7 @@ def go_on_and_on(conn: socket.socket) -> None:
         (pretend_tls, Result(TRANSIENT, "UNREACHABLE")),
     ],
 )
-def test_a_server_that_breaks_the_protocol_fails_at_once(
+def test_server_that_breaks_the_protocol_fails_at_once(
     behave: Callable[[socket.socket], None], expected: Result, authority: Authority
 ) -> None:
     result, took_s = send_to_rude_server(behave, authority)
@@ -534,7 +530,7 @@ def test_a_server_that_breaks_the_protocol_fails_at_once(
     assert took_s < QUICK.timeout_s
 
 
-def test_a_server_that_breaks_the_protocol_slowly_fails_at_the_time_limit(authority: Authority) -> None:
+def test_server_that_breaks_the_protocol_slowly_fails_at_the_time_limit(authority: Authority) -> None:
     """All of them at the same time, because each case lasts as long as the time limit."""
     behaviours = [say_nothing, trickle, never_shake_hands, shake_no_hands_after_a_pause, go_on_and_on]
     with ThreadPoolExecutor(len(behaviours)) as pool:
@@ -566,19 +562,19 @@ def up_to_the_dot(conn: socket.socket, then: Callable[[socket.socket, bytes], No
 LONG_BODY = "uzun metin\n" * 100_000
 
 
-def test_a_connection_that_breaks_within_the_text_is_retried() -> None:
+def test_connection_that_breaks_within_the_text_is_retried() -> None:
     with rude_server(lambda conn: up_to_the_dot(conn, lambda conn, _: reset_at_once(conn)), small_buffers=True) as port:
         channel = open_to(port, tls=Tls.NONE, user=None)
         assert send(channel, body=LONG_BODY) == Result(TRANSIENT, "UNREACHABLE")
 
 
-def test_a_server_that_stops_reading_within_the_text_is_retried() -> None:
+def test_server_that_stops_reading_within_the_text_is_retried() -> None:
     with rude_server(lambda conn: up_to_the_dot(conn, lambda conn, _: time.sleep(5)), small_buffers=True) as port:
         channel = open_to(port, tls=Tls.NONE, user=None)
         assert send(channel, body=LONG_BODY) == Result(TRANSIENT, "SMTP_TIMEOUT")
 
 
-def test_a_server_that_reads_slowly_does_not_extend_the_time_limit(
+def test_server_that_reads_slowly_does_not_extend_the_time_limit(
     host_context: ssl.SSLContext, authority: Authority
 ) -> None:
     """Inside TLS, where the timeout of a socket starts anew with each record."""
@@ -604,13 +600,13 @@ def test_a_server_that_reads_slowly_does_not_extend_the_time_limit(
         connection.leave()
 
 
-def test_a_server_that_does_not_exist_is_unreachable() -> None:
+def test_port_without_a_server_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     assert send(open_to(port)) == Result(TRANSIENT, "UNREACHABLE")
 
 
-def test_a_name_that_does_not_exist_is_unreachable() -> None:
+def test_unknown_host_name_is_unreachable() -> None:
     at = MailServer("mail.invalid", 587, Tls.STARTTLS)
     assert send(EmailChannel(at, SENDER, policy=QUICK)) == Result(TRANSIENT, "UNREACHABLE")
 
@@ -618,12 +614,14 @@ def test_a_name_that_does_not_exist_is_unreachable() -> None:
 # Connections are kept.
 
 
-def test_letters_follow_each_other_on_one_connection(channel: EmailChannel, server: SmtpServer) -> None:
+def test_mails_share_one_connection(channel: EmailChannel, server: SmtpServer) -> None:
     assert [send(channel).outcome for _ in range(5)] == [SENT] * 5
     assert (server.connections, len(server.received)) == (1, 5)
 
 
-def test_a_connection_that_the_server_gave_up_costs_no_attempt(channel: EmailChannel, server: SmtpServer) -> None:
+def test_connection_closed_by_the_server_is_replaced_within_the_attempt(
+    channel: EmailChannel, server: SmtpServer
+) -> None:
     send(channel)
     server.hang_up()
     assert send(channel).outcome is SENT
@@ -631,7 +629,7 @@ def test_a_connection_that_the_server_gave_up_costs_no_attempt(channel: EmailCha
 
 
 @pytest.mark.parametrize("mishap", ["421 4.4.2 Timeout", Hang(), Reset()], ids=["goodbye", "hang", "reset"])
-def test_a_stale_connection_is_replaced_within_the_same_try(
+def test_stale_connection_is_replaced_within_the_attempt(
     channel: EmailChannel, server: SmtpServer, mishap: str | Hang | Reset
 ) -> None:
     server.replies["MAIL"].extend([None, mishap])
@@ -639,21 +637,19 @@ def test_a_stale_connection_is_replaced_within_the_same_try(
     assert (server.connections, len(server.received)) == (2, 2)
 
 
-def test_what_may_have_been_taken_is_not_sent_again_on_a_new_connection(
-    channel: EmailChannel, server: SmtpServer
-) -> None:
+def test_mail_that_may_have_been_accepted_is_not_sent_again(channel: EmailChannel, server: SmtpServer) -> None:
     server.replies["DATA"].extend([None, Reset()])
     assert [send(channel).outcome, send(channel).outcome] == [SENT, UNKNOWN]
     assert (server.connections, len(server.received)) == (1, 2)
 
 
-def test_a_connection_that_lay_idle_too_long_is_not_used(server: SmtpServer, authority: Authority) -> None:
+def test_connection_that_was_idle_too_long_is_not_reused(server: SmtpServer, authority: Authority) -> None:
     channel = open_to(server.port, authority, longest_idle_s=0.0)
     assert [send(channel).outcome, send(channel).outcome] == [SENT, SENT]
     assert server.connections == 2
 
 
-def test_threads_send_side_by_side_with_a_connection_each(channel: EmailChannel, server: SmtpServer) -> None:
+def test_each_thread_has_its_own_connection(channel: EmailChannel, server: SmtpServer) -> None:
     together = threading.Barrier(4)
 
     def send_some(_: int) -> list[Outcome]:
@@ -667,7 +663,7 @@ def test_threads_send_side_by_side_with_a_connection_each(channel: EmailChannel,
     assert server.connections <= 4
 
 
-def test_a_closed_channel_leaves_no_connection_open(channel: EmailChannel, server: SmtpServer) -> None:
+def test_closed_channel_keeps_no_connection(channel: EmailChannel, server: SmtpServer) -> None:
     send(channel)
     channel.close()
     assert not channel.__dict__["_idle"]
@@ -678,7 +674,7 @@ def test_a_closed_channel_leaves_no_connection_open(channel: EmailChannel, serve
 # How it is set up.
 
 
-def test_settings_open_it(server: SmtpServer, authority: Authority) -> None:
+def test_channel_opens_with_its_settings(server: SmtpServer, authority: Authority) -> None:
     url = f"smtp://yaninda:%C3%A7ok%20gizli%20parola@{HOST}:{server.port}"
     environ = GOOD | {"SMTP_URL": url, "SMTP_FROM": "Yanında <bildirim@ornek.org>", "SMTP_CA_FILE": str(authority.file)}
     settings = load_settings(environ)
@@ -691,6 +687,6 @@ def test_settings_open_it(server: SmtpServer, authority: Authority) -> None:
     channel.close()
 
 
-def test_without_a_server_there_is_no_channel() -> None:
+def test_without_settings_there_is_no_channel() -> None:
     nothing: Any = None
     assert open_channel(Wiring(load_settings(GOOD), nothing, nothing, nothing)) is None

@@ -62,7 +62,7 @@ def send(server: ProviderServer) -> Iterator[Send]:
         channel.close()
 
 
-def test_without_templates_a_gateway_is_sent_plain_json(send: Send, server: ProviderServer) -> None:
+def test_without_templates_the_request_is_json(send: Send, server: ProviderServer) -> None:
     assert send(token="key", changes={"priority": Priority.URGENT}) == Result(SENT, provider_message_id="m-1")
     [request] = server.requests
     assert (request.method, request.path) == ("POST", "/send")
@@ -73,12 +73,12 @@ def test_without_templates_a_gateway_is_sent_plain_json(send: Send, server: Prov
     assert request.headers["Idempotency-Key"] == told["id"]
 
 
-def test_without_a_token_no_credentials_are_made_up(send: Send, server: ProviderServer) -> None:
+def test_without_a_token_there_is_no_authorization_header(send: Send, server: ProviderServer) -> None:
     send()
     assert server.requests[0].headers["Authorization"] is None
 
 
-def test_a_template_writes_whatever_the_gateway_wants(send: Send, server: ProviderServer) -> None:
+def test_template_writes_the_request(send: Send, server: ProviderServer) -> None:
     words = 'Ayşe & "Ali"\n%100 = 1+1'
     result = send(
         Answer(200, "00 123456", {"Content-Type": "text/plain"}),
@@ -117,7 +117,7 @@ def test_a_template_writes_whatever_the_gateway_wants(send: Send, server: Provid
         (Hang(), Result(UNKNOWN, "TIMEOUT")),
     ],
 )
-def test_a_template_reads_whatever_the_gateway_says(send: Send, answer: Answer | Hang, expected: Result) -> None:
+def test_template_reads_the_answer(send: Send, answer: Answer | Hang, expected: Result) -> None:
     assert send(answer, answer=OLD_ANSWER) == expected
 
 
@@ -134,17 +134,17 @@ def test_a_template_reads_whatever_the_gateway_says(send: Send, answer: Answer |
         (Answer(200, "no json"), Result(PERMANENT, "GW_")),
     ],
 )
-def test_a_template_looks_into_json(send: Send, answer: Answer, expected: Result) -> None:
+def test_template_reads_json(send: Send, answer: Answer, expected: Result) -> None:
     assert send(answer, answer=JSON_ANSWER) == expected
 
 
-def test_a_template_looks_at_status_and_headers(send: Send) -> None:
+def test_template_reads_status_and_headers(send: Send) -> None:
     template = "{% if status == 202 and headers['x-queued'] == 'yes' %}SENT {{ headers['X-Id'] }}{% endif %}"
     told = {"X-Queued": "yes", "X-Id": "h-1"}
     assert send(Answer(202, "", told), answer=template) == Result(SENT, provider_message_id="h-1")
 
 
-def test_a_template_that_fails_over_an_answer_makes_a_yes_doubtful_and_leaves_a_no(send: Send) -> None:
+def test_failed_template_makes_success_unknown_and_keeps_a_refusal(send: Send) -> None:
     template = "SENT {{ json.a / json.b }}"
     assert send(Answer(200, {"a": 1, "b": 0}), answer=template) == Result(UNKNOWN, "INVALID_ANSWER")
     assert send(Answer(400, {"a": 1, "b": 0}), answer=template) == Result(PERMANENT, "HTTP_400")
@@ -160,7 +160,9 @@ def test_a_template_that_fails_over_an_answer_makes_a_yes_doubtful_and_leaves_a_
         (Answer(503, "<html>"), Result(TRANSIENT, "HTTP_503", overloaded=True)),
     ],
 )
-def test_the_example_of_the_page_works(send: Send, server: ProviderServer, answer: Answer, expected: Result) -> None:
+def test_example_in_the_settings_page_works(
+    send: Send, server: ProviderServer, answer: Answer, expected: Result
+) -> None:
     example = dict(re.findall(r"^SMS_GATEWAY_(\w+)='(.*)'$", PAGE.read_text(), re.MULTILINE))
     assert send(answer, request=example["REQUEST"], answer=example["ANSWER"]) == expected
     told = server.requests[0].json()
@@ -192,14 +194,12 @@ def test_without_a_template_the_status_decides(send: Send, answer: Answer, expec
 
 
 @pytest.mark.parametrize(("headers", "expected"), **retry_afters(FakeClock().now()))
-def test_a_template_does_not_have_to_read_retry_after(
-    send: Send, headers: dict[str, str], expected: float | None
-) -> None:
+def test_retry_after_is_used_without_the_template(send: Send, headers: dict[str, str], expected: float | None) -> None:
     result = send(Answer(429, {}, headers), answer="{% if status == 429 %}TRANSIENT SLOWER{% endif %}")
     assert result == Result(TRANSIENT, "SLOWER", retry_after_s=expected, at_fault=False)
 
 
-def test_1600_characters_are_sent_and_one_more_is_not(send: Send, server: ProviderServer) -> None:
+def test_text_has_at_most_1600_characters(send: Send, server: ProviderServer) -> None:
     assert send(changes={"body": "ş" * 1600}).outcome is SENT
     assert send(changes={"body": "ş" * 1601}) == Result(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
     assert len(server.requests) == 1

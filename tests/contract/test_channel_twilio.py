@@ -45,14 +45,14 @@ def send(server: TwilioServer) -> Iterator[Send]:
         channel.close()
 
 
-def test_a_message_goes_from_our_number(send: Send, server: TwilioServer) -> None:
+def test_message_has_our_number_as_sender(send: Send, server: TwilioServer) -> None:
     assert send() == Result(SENT, provider_message_id="SM00000000000000000000000000000001")
     [request] = server.requests
     assert request.headers["Content-Type"] == "application/x-www-form-urlencoded"
     assert request.form() == {"To": "+905551234567", "From": NUMBER, "Body": "Yakınında yeni bir talep var!"}
 
 
-def test_a_messaging_service_chooses_the_number(send: Send, server: TwilioServer) -> None:
+def test_messaging_service_is_sent_instead_of_a_number(send: Send, server: TwilioServer) -> None:
     assert send(sender=SERVICE).outcome is SENT
     form = server.requests[0].form()
     assert form["MessagingServiceSid"] == SERVICE
@@ -101,7 +101,7 @@ def taken(**changes: Any) -> Answer:
         (Answer(201, []), Result(UNKNOWN, "INVALID_ANSWER")),
     ],
 )
-def test_each_answer_is_understood_and_asked_for_once(
+def test_each_answer_has_its_result_after_one_request(
     send: Send, server: TwilioServer, answer: Answer, expected: Result
 ) -> None:
     assert send(answer) == expected
@@ -109,24 +109,22 @@ def test_each_answer_is_understood_and_asked_for_once(
 
 
 @pytest.mark.parametrize("status", ["accepted", "scheduled", "queued", "sending", "sent", "delivered"])
-def test_whatever_is_on_its_way_is_sent(send: Send, status: str) -> None:
+def test_every_status_of_an_accepted_message_counts_as_sent(send: Send, status: str) -> None:
     assert send(taken(status=status)).outcome is SENT
 
 
 @pytest.mark.parametrize(("headers", "expected"), **retry_afters(FakeClock().now()))
-def test_twilio_says_how_long_it_wants_to_be_left_alone(
-    send: Send, headers: dict[str, str], expected: float | None
-) -> None:
+def test_retry_after_of_twilio_is_used(send: Send, headers: dict[str, str], expected: float | None) -> None:
     answer = twilio_error(429, 20429, "Too Many Requests", **headers)
     assert send(answer) == Result(TRANSIENT, "TWILIO_20429", retry_after_s=expected, at_fault=False)
 
 
-def test_1600_characters_are_sent_and_one_more_is_not(send: Send, server: TwilioServer) -> None:
+def test_text_has_at_most_1600_characters(send: Send, server: TwilioServer) -> None:
     assert send(body="ş" * 1600).outcome is SENT
     assert send(body="ş" * 1601) == Result(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
     assert len(server.requests) == 1
 
 
-def test_an_account_that_would_be_another_address_stays_one_step_of_the_path(send: Send, server: TwilioServer) -> None:
+def test_account_id_is_escaped_in_the_path(send: Send, server: TwilioServer) -> None:
     assert send(sid="../x?y").outcome is PERMANENT
     assert server.requests[0].path == "/2010-04-01/Accounts/..%2Fx%3Fy/Messages.json"

@@ -78,7 +78,7 @@ def is_signed(request: Request, secret: str) -> bool:
     return mine in request.headers["webhook-signature"].split(" ")
 
 
-def test_a_message_arrives_signed(channel: WebhookChannel, server: ProviderServer) -> None:
+def test_message_is_signed(channel: WebhookChannel, server: ProviderServer) -> None:
     assert send(channel, f"{server.base_url}/hooks/7?a=b") == SENT
     [request] = server.requests
     assert (request.method, request.path) == ("POST", "/hooks/7?a=b")
@@ -88,13 +88,13 @@ def test_a_message_arrives_signed(channel: WebhookChannel, server: ProviderServe
     assert is_signed(request, SECRET) and not is_signed(request, OLD_SECRET)
 
 
-def test_while_secrets_change_both_verify(channel: WebhookChannel, server: ProviderServer) -> None:
+def test_during_a_change_of_secrets_both_verify(channel: WebhookChannel, server: ProviderServer) -> None:
     assert send(channel, server.base_url, recipient_channel=ENTRY) == SENT
     [request] = server.requests
     assert is_signed(request, SECRET) and is_signed(request, OLD_SECRET)
 
 
-def test_every_try_has_the_same_id_and_body_and_its_own_time(server: ProviderServer) -> None:
+def test_every_attempt_has_the_same_id_and_body_and_its_own_time(server: ProviderServer) -> None:
     clock = FakeClock()
     channel = WebhookChannel(clock, secret=SECRET, allow_private=True)
     one = webhook(server.base_url)
@@ -108,7 +108,7 @@ def test_every_try_has_the_same_id_and_body_and_its_own_time(server: ProviderSer
     channel.close()
 
 
-def test_without_a_secret_nothing_leaves(server: ProviderServer) -> None:
+def test_without_a_secret_nothing_is_sent(server: ProviderServer) -> None:
     channel = opened(secret=None)
     assert send(channel, server.base_url) == Result(Outcome.PERMANENT, "NO_SECRET")
     assert send(channel, server.base_url, recipient_channel=RecipientChannel(7)) == Result(
@@ -117,7 +117,7 @@ def test_without_a_secret_nothing_leaves(server: ProviderServer) -> None:
     assert server.requests == []
 
 
-def test_the_directory_may_add_headers_but_not_ours(channel: WebhookChannel, server: ProviderServer) -> None:
+def test_directory_can_add_headers_but_not_replace_ours(channel: WebhookChannel, server: ProviderServer) -> None:
     asked = {
         "Authorization": "Bearer t",
         "X-Region": "tr",
@@ -136,7 +136,7 @@ def test_the_directory_may_add_headers_but_not_ours(channel: WebhookChannel, ser
 @pytest.mark.parametrize(
     "url", ["", "ftp://127.0.0.1/", "http://", "http://user:pass@127.0.0.1/", "http://127.0.0.1:99999/", "http://a b/"]
 )
-def test_what_is_no_address_is_refused(channel: WebhookChannel, url: str) -> None:
+def test_invalid_url_is_refused(channel: WebhookChannel, url: str) -> None:
     assert send(channel, url) == Result(Outcome.PERMANENT, "INVALID_ADDRESS")
 
 
@@ -169,7 +169,7 @@ PERMANENT, TRANSIENT, UNKNOWN = Outcome.PERMANENT, Outcome.TRANSIENT, Outcome.UN
         (Slow(0.3, Answer(200, "")), SENT),
     ],
 )
-def test_each_answer_is_understood_and_asked_for_once(
+def test_each_answer_has_its_result_after_one_request(
     channel: WebhookChannel, server: ProviderServer, answer: Scripted, expected: Result
 ) -> None:
     server.answers.append(answer)
@@ -177,7 +177,7 @@ def test_each_answer_is_understood_and_asked_for_once(
     assert len(server.requests) == (0 if isinstance(answer, ResetAtOnce) else 1)
 
 
-def test_time_is_bounded(channel: WebhookChannel, server: ProviderServer) -> None:
+def test_silent_server_is_a_timeout(channel: WebhookChannel, server: ProviderServer) -> None:
     check_timeouts(channel, server, [Hang(), TrickledHeaders(0.05)])
 
 
@@ -193,30 +193,28 @@ def check_timeouts(channel: WebhookChannel, server: ProviderServer, answers: lis
 
 
 @pytest.mark.parametrize(("headers", "expected"), **retry_afters(CLOCK.now()))
-def test_what_the_receiver_asks_for_is_heard(
+def test_retry_after_of_the_receiver_is_used(
     channel: WebhookChannel, server: ProviderServer, headers: dict[str, str], expected: float | None
 ) -> None:
     server.answers.append(Answer(429, "", headers))
     assert send(channel, server.base_url).retry_after_s == expected
 
 
-def test_a_body_that_never_ends_is_not_waited_for(channel: WebhookChannel, server: ProviderServer) -> None:
+def test_endless_body_does_not_delay_the_result(channel: WebhookChannel, server: ProviderServer) -> None:
     server.answers.append(Trickle(0.05))
     began = time.monotonic()
     assert send(channel, server.base_url) == SENT
     assert time.monotonic() - began < QUICK.timeout_s + 0.4
 
 
-def test_a_large_body_is_left_alone(channel: WebhookChannel, server: ProviderServer) -> None:
+def test_large_body_is_not_read(channel: WebhookChannel, server: ProviderServer) -> None:
     server.answers.append(Answer(200, b"a" * 1_000_000))
     assert send(channel, server.base_url) == SENT
     assert send(channel, server.base_url) == SENT
     assert server.connections == 2, "the first connection is still full of the body"
 
 
-def test_cookies_of_one_answer_do_not_travel_with_the_next_message(
-    channel: WebhookChannel, server: ProviderServer
-) -> None:
+def test_cookies_are_not_sent_back(channel: WebhookChannel, server: ProviderServer) -> None:
     server.answers.append(Answer(204, "", {"Set-Cookie": "whose=mine; Path=/"}))
     send(channel, server.base_url)
     send(channel, server.base_url)
@@ -234,7 +232,7 @@ def test_proxies_of_the_environment_are_not_used(
 # Where a name leads
 
 
-def test_private_addresses_are_refused_however_they_are_spelled(server: ProviderServer) -> None:
+def test_private_addresses_are_refused_in_every_notation(server: ProviderServer) -> None:
     channel = opened(allow_private=False)
     for host in ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"):
         assert send(channel, f"http://{host}:{server.port}/") == Result(PERMANENT, "PRIVATE_ADDRESS"), host
@@ -244,14 +242,12 @@ def test_private_addresses_are_refused_however_they_are_spelled(server: Provider
     channel.close()
 
 
-def test_a_private_address_among_public_ones_is_enough(server: ProviderServer) -> None:
+def test_host_with_one_private_address_is_refused(server: ProviderServer) -> None:
     channel = opened(allow_private=False, resolver=Resolver(lambda host: ["8.8.8.8", "127.0.0.1"]))
     assert send(channel, f"http://mixed.example:{server.port}/") == Result(PERMANENT, "PRIVATE_ADDRESS")
 
 
-def test_a_name_that_changes_between_two_looks_is_looked_up_once(
-    server: ProviderServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_connection_uses_the_address_that_was_checked(server: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """DNS rebinding: what was judged is what is connected to."""
     told = iter([["203.0.114.1"], ["127.0.0.1"]])
     connected: list[Any] = []
@@ -269,27 +265,27 @@ def test_a_name_that_changes_between_two_looks_is_looked_up_once(
     assert server.requests == []
 
 
-def test_the_name_stays_in_the_host_header(server: ProviderServer) -> None:
+def test_host_header_has_the_name(server: ProviderServer) -> None:
     channel = opened(resolver=Resolver(lambda host: ["127.0.0.1"]))
     assert send(channel, f"http://hooks.example:{server.port}/") == SENT
     assert server.requests[0].headers["Host"] == f"hooks.example:{server.port}"
     channel.close()
 
 
-def test_an_address_that_is_down_leaves_time_for_the_next(server: ProviderServer) -> None:
+def test_unreachable_address_leaves_time_for_the_next(server: ProviderServer) -> None:
     channel = opened(resolver=Resolver(lambda host: ["127.0.0.2", "127.0.0.1"]))
     assert send(channel, f"http://hooks.example:{server.port}/") == SENT
     channel.close()
 
 
-def test_a_name_that_leads_nowhere_is_tried_again() -> None:
+def test_unknown_host_name_is_retried() -> None:
     def unknown(_host: str) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     assert send(opened(resolver=Resolver(unknown)), "http://nowhere.example/") == Result(TRANSIENT, "UNREACHABLE")
 
 
-def test_a_name_server_that_hangs_is_not_waited_for() -> None:
+def test_silent_name_server_ends_in_time() -> None:
     closing = threading.Event()
 
     def hang(_host: str) -> list[str]:
@@ -302,7 +298,7 @@ def test_a_name_server_that_hangs_is_not_waited_for() -> None:
     closing.set()
 
 
-def test_nobody_listening_is_tried_again(channel: WebhookChannel) -> None:
+def test_closed_port_is_retried(channel: WebhookChannel) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     assert send(channel, f"http://127.0.0.1:{port}/") == Result(TRANSIENT, "UNREACHABLE")
@@ -320,7 +316,7 @@ def tls_server(tmp_path: Path) -> Iterator[tuple[ProviderServer, str]]:
         yield running, str(path)
 
 
-def test_certificates_are_verified_for_the_name_and_not_for_the_address(
+def test_certificate_is_verified_for_the_host_name(
     tls_server: tuple[ProviderServer, str],
 ) -> None:
     server, trusted = tls_server
@@ -331,9 +327,7 @@ def test_certificates_are_verified_for_the_name_and_not_for_the_address(
     channel.close()
 
 
-def test_a_certificate_that_nobody_vouches_for_is_not_accepted(
-    channel: WebhookChannel, tls_server: tuple[ProviderServer, str]
-) -> None:
+def test_untrusted_certificate_is_refused(channel: WebhookChannel, tls_server: tuple[ProviderServer, str]) -> None:
     server, _ = tls_server
     assert send(channel, server.base_url) == Result(TRANSIENT, "UNREACHABLE")
     assert server.requests == []
@@ -355,13 +349,13 @@ def test_answers_inside_tls(tls_server: tuple[ProviderServer, str], answer: Scri
         assert time.monotonic() - began < QUICK.timeout_s + 0.4
 
 
-def test_time_is_bounded_inside_tls(tls_server: tuple[ProviderServer, str]) -> None:
+def test_silent_server_is_a_timeout_inside_tls(tls_server: tuple[ProviderServer, str]) -> None:
     server, trusted = tls_server
     with closing(opened(ca_file=trusted)) as channel:
         check_timeouts(channel, server, [Hang(), TrickledHeaders(0.05)])
 
 
-def test_a_handshake_that_never_comes_has_carried_nothing(channel: WebhookChannel) -> None:
+def test_handshake_without_an_answer_is_unreachable(channel: WebhookChannel) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()
         url = f"https://127.0.0.1:{silent.getsockname()[1]}/"
@@ -369,7 +363,7 @@ def test_a_handshake_that_never_comes_has_carried_nothing(channel: WebhookChanne
         assert time.monotonic() - began < QUICK.timeout_s
 
 
-def test_a_handshake_that_is_broken_off_has_carried_nothing(channel: WebhookChannel) -> None:
+def test_broken_handshake_is_unreachable(channel: WebhookChannel) -> None:
     with socket.create_server(("127.0.0.1", 0)) as rude:
 
         def hang_up() -> None:
@@ -402,7 +396,7 @@ def challenged(url: str, **options: Any) -> Any:
         (Trickle(0.05), Result(UNKNOWN, "TIMEOUT")),
     ],
 )
-def test_a_challenge_must_come_back(
+def test_challenge_has_to_be_returned(
     channel: WebhookChannel, server: ProviderServer, answer: Scripted, expected: Result
 ) -> None:
     server.answers.append(answer)
@@ -413,7 +407,7 @@ def test_a_challenge_must_come_back(
     assert is_signed(request, SECRET)
 
 
-def test_a_challenge_to_nobody_in_the_directory_is_a_message_like_any_other(
+def test_challenge_without_a_directory_entry_is_a_normal_message(
     channel: WebhookChannel, server: ProviderServer
 ) -> None:
     assert send(channel, server.base_url, metadata={"challenge": "c-1"}) == SENT
@@ -433,11 +427,11 @@ def test_a_challenge_to_nobody_in_the_directory_is_a_message_like_any_other(
         ("nonsense", "webhook"),
     ],
 )
-def test_each_receiver_is_a_provider_of_its_own(channel: WebhookChannel, url: str, provider: str) -> None:
+def test_each_host_is_its_own_provider(channel: WebhookChannel, url: str, provider: str) -> None:
     assert channel.provider(webhook(url)) == provider
 
 
-def test_the_policy_is_that_of_the_seed() -> None:
+def test_policy_is_that_of_the_seed() -> None:
     assert (POLICY.timeout_s, POLICY.retries, POLICY.repeatable) == (5, 3, True)
 
 

@@ -44,7 +44,7 @@ def send(server: CloudApiServer) -> Iterator[Send]:
     channel.close()
 
 
-def test_words_go_as_text_without_a_preview(send: Send, server: CloudApiServer) -> None:
+def test_body_is_sent_as_text_without_a_preview(send: Send, server: CloudApiServer) -> None:
     assert send() == Result(SENT, provider_message_id="wamid.HBgMOTA1")
     [request] = server.requests
     assert request.json() == {
@@ -56,7 +56,7 @@ def test_words_go_as_text_without_a_preview(send: Send, server: CloudApiServer) 
     }
 
 
-def test_a_template_goes_with_its_language_and_parameters(send: Send, server: CloudApiServer) -> None:
+def test_template_is_sent_with_language_and_parameters(send: Send, server: CloudApiServer) -> None:
     assert send(metadata={"whatsappTemplate": TEMPLATE}).outcome is SENT
     told = server.requests[0].json()
     assert (told["type"], "text" in told) == ("template", False)
@@ -69,7 +69,7 @@ def test_a_template_goes_with_its_language_and_parameters(send: Send, server: Cl
     }
 
 
-def test_parameters_may_have_names_or_be_none_at_all(send: Send, server: CloudApiServer) -> None:
+def test_parameters_can_be_named_or_missing(send: Send, server: CloudApiServer) -> None:
     send(metadata={"whatsappTemplate": {"name": "a", "language": "en", "parameters": {"kim": "Ayşe"}}})
     send(metadata={"whatsappTemplate": {"name": "b"}}, subject="", body="")
     named, bare = (request.json()["template"] for request in server.requests)
@@ -82,7 +82,7 @@ def test_parameters_may_have_names_or_be_none_at_all(send: Send, server: CloudAp
     ["a", [], {}, {"name": ""}, {"name": 1}, {"name": "a", "language": 1}, {"name": "a", "parameters": "a"},
      {"name": "a", "parameters": [None]}, {"name": "a", "parameters": [["a"]]}, {"name": "a", "parameters": {"b": {}}}],
 )  # fmt: skip
-def test_a_template_that_is_none_is_refused_without_asking(send: Send, server: CloudApiServer, template: Any) -> None:
+def test_invalid_template_is_refused_without_a_request(send: Send, server: CloudApiServer, template: Any) -> None:
     assert send(metadata={"whatsappTemplate": template}) == Result(PERMANENT, "INVALID_TEMPLATE", at_fault=False)
     assert server.requests == []
 
@@ -138,7 +138,7 @@ def code(number: int, status: int = 400, **changes: Any) -> Answer:
         (Answer(200, "<html>"), Result(UNKNOWN, "INVALID_ANSWER")),
     ],
 )
-def test_each_answer_is_understood_and_asked_for_once(
+def test_each_answer_has_its_result_after_one_request(
     send: Send, server: CloudApiServer, answer: Answer, expected: Result
 ) -> None:
     assert send(answer) == expected
@@ -147,14 +147,12 @@ def test_each_answer_is_understood_and_asked_for_once(
 
 @pytest.mark.parametrize("number", [130429, 80007, 4])
 @pytest.mark.parametrize(("headers", "expected"), **retry_afters(FakeClock().now()))
-def test_meta_says_how_long_it_wants_to_be_left_alone(
-    send: Send, number: int, headers: dict[str, str], expected: float | None
-) -> None:
+def test_retry_after_of_meta_is_used(send: Send, number: int, headers: dict[str, str], expected: float | None) -> None:
     answer = cloud_error(429, number, headers)
     assert send(answer) == Result(TRANSIENT, f"WHATSAPP_{number}", retry_after_s=expected, at_fault=False)
 
 
-def test_4096_characters_are_sent_and_one_more_is_not(send: Send, server: CloudApiServer) -> None:
+def test_text_has_at_most_4096_characters(send: Send, server: CloudApiServer) -> None:
     assert send(body="ş" * 4096).outcome is SENT
     assert send(body="ş" * 4097) == Result(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
     assert len(server.requests) == 1

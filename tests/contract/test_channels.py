@@ -75,7 +75,7 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
         yield made
 
 
-def test_the_phone_gets_the_words_and_the_data(stage: Stage) -> None:
+def test_phone_gets_text_and_data(stage: Stage) -> None:
     one = outgoing()
     [result] = stage.channel.handle([one])
     assert result.outcome is Outcome.SENT
@@ -83,13 +83,13 @@ def test_the_phone_gets_the_words_and_the_data(stage: Stage) -> None:
     assert set(one.notification.data) == {"type", "taskId", "deadline", "notificationId"}
 
 
-def test_without_words_only_the_app_gets_something(stage: Stage) -> None:
+def test_without_text_the_app_gets_only_data(stage: Stage) -> None:
     one = outgoing(subject="", body="")
     assert stage.channel.handle([one])[0].outcome is Outcome.SENT
     assert stage.arrived() == [Arrived(None, None, one.notification.data)]
 
 
-def test_a_title_alone_is_shown_alone(stage: Stage) -> None:
+def test_title_without_a_body_is_shown(stage: Stage) -> None:
     stage.channel.handle([outgoing(body="")])
     assert [(one.title, one.body) for one in stage.arrived()] == [("Yeni talep", None)]
 
@@ -100,24 +100,24 @@ def test_there_is_one_result_for_each_message(stage: Stage) -> None:
     assert len(stage.arrived()) == 3
 
 
-def test_each_device_of_a_person_is_sent_to(stage: Stage) -> None:
+def test_each_device_of_a_person_gets_the_message(stage: Stage) -> None:
     one = outgoing(PHONE)
     other = outgoing(TABLET, id=one.id, data=one.notification.data)
     stage.channel.handle([one, other])
     assert [arrived.data["notificationId"] for arrived in stage.arrived()] == [str(one.id)] * 2
 
 
-def test_nothing_to_send_is_no_trouble(stage: Stage) -> None:
+def test_empty_batch_is_accepted(stage: Stage) -> None:
     assert stage.channel.handle([]) == []
     assert stage.arrived() == []
 
 
-def test_letters_of_every_alphabet_arrive_as_they_are(stage: Stage) -> None:
+def test_text_in_every_alphabet_arrives_unchanged(stage: Stage) -> None:
     stage.channel.handle([outgoing(subject="Ayşe'nin çağrısı 👵", body='"tırnak" \\ ve satır\nsonu')])
     assert [(one.title, one.body) for one in stage.arrived()] == [("Ayşe'nin çağrısı 👵", '"tırnak" \\ ve satır\nsonu')]
 
 
-def test_the_channel_says_what_the_dispatcher_must_know(stage: Stage) -> None:
+def test_channel_describes_itself_to_the_dispatcher(stage: Stage) -> None:
     assert stage.channel.batch_size >= 1
     assert stage.channel.policy.timeout_s == 3
     assert stage.channel.policy.retries == 2

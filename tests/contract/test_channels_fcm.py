@@ -53,18 +53,18 @@ def send(channel: FcmChannel) -> Result:
     return result
 
 
-def test_a_message_that_is_taken_brings_the_providers_id(channel: FcmChannel, server: FcmServer) -> None:
+def test_id_of_the_provider_is_returned(channel: FcmChannel, server: FcmServer) -> None:
     assert send(channel) == Result(Outcome.SENT, provider_message_id=f"projects/{fcm_server.PROJECT}/messages/1")
 
 
-def test_the_address_goes_where_its_kind_belongs(channel: FcmChannel, server: FcmServer) -> None:
+def test_each_kind_of_address_has_its_field(channel: FcmChannel, server: FcmServer) -> None:
     channel.handle([outgoing(), outgoing(TABLET)])
     first, second = sorted(server.messages, key=lambda message: "fid" in message)
     assert (first["token"], first.get("fid")) == ("token-of-the-phone", None)
     assert (second["fid"], second.get("token")) == ("fid-of-the-tablet", None)
 
 
-def test_a_message_lives_as_long_as_the_offer(channel: FcmChannel, server: FcmServer, clock: FakeClock) -> None:
+def test_push_expires_with_the_offer(channel: FcmChannel, server: FcmServer, clock: FakeClock) -> None:
     expires_at = clock.now() + timedelta(seconds=599.4)
     channel.handle([outgoing(expires_at=expires_at)])
     [message] = server.messages
@@ -74,14 +74,14 @@ def test_a_message_lives_as_long_as_the_offer(channel: FcmChannel, server: FcmSe
     assert message["apns"]["headers"]["apns-priority"] == "10"
 
 
-def test_a_message_without_end_leaves_its_life_to_firebase(channel: FcmChannel, server: FcmServer) -> None:
+def test_push_without_expiry_has_no_ttl(channel: FcmChannel, server: FcmServer) -> None:
     send(channel)
     [message] = server.messages
     assert "ttl" not in message["android"]
     assert "apns-expiration" not in message["apns"]["headers"]
 
 
-def test_the_same_message_sent_again_replaces_the_first(channel: FcmChannel, server: FcmServer) -> None:
+def test_repeated_push_replaces_the_first(channel: FcmChannel, server: FcmServer) -> None:
     one = outgoing()
     channel.handle([one, one])
     tags = {message["android"]["notification"]["tag"] for message in server.messages}
@@ -89,7 +89,7 @@ def test_the_same_message_sent_again_replaces_the_first(channel: FcmChannel, ser
     assert tags == collapsing == {str(one.id)}
 
 
-def test_a_message_for_the_app_alone_wakes_it_in_the_background(channel: FcmChannel, server: FcmServer) -> None:
+def test_push_without_text_is_delivered_in_the_background(channel: FcmChannel, server: FcmServer) -> None:
     channel.handle([outgoing(subject="", body="")])
     [message] = server.messages
     assert "notification" not in message
@@ -112,7 +112,7 @@ def test_4096_bytes_are_sent(channel: FcmChannel, server: FcmServer) -> None:
     assert result.outcome is Outcome.SENT
 
 
-def test_4097_bytes_are_refused_without_asking(channel: FcmChannel, server: FcmServer) -> None:
+def test_4097_bytes_are_refused_without_a_request(channel: FcmChannel, server: FcmServer) -> None:
     [result] = channel.handle([outgoing(subject="T", body=body_of_payload(4097))])
     assert result == Result(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE")
     assert server.messages == []
@@ -153,7 +153,7 @@ PERMANENT, TRANSIENT, GONE, UNKNOWN = Outcome.PERMANENT, Outcome.TRANSIENT, Outc
         (Reset(), Result(UNKNOWN, "CONNECTION_LOST")),
     ],
 )
-def test_each_answer_is_understood_and_asked_for_once(
+def test_each_answer_has_its_result_after_one_request(
     channel: FcmChannel, server: FcmServer, answer: Scripted, expected: Result
 ) -> None:
     server.answers.append(answer)
@@ -162,7 +162,7 @@ def test_each_answer_is_understood_and_asked_for_once(
 
 
 @pytest.mark.parametrize(("headers", "expected"), **retry_afters(FakeClock().now()))
-def test_firebase_says_how_long_it_wants_to_be_left_alone(
+def test_retry_after_of_firebase_is_used(
     channel: FcmChannel, server: FcmServer, headers: dict[str, str], expected: float | None
 ) -> None:
     server.answers.append(quota_exceeded(headers))
@@ -171,7 +171,7 @@ def test_firebase_says_how_long_it_wants_to_be_left_alone(
     )
 
 
-def test_a_server_that_is_not_there_has_taken_nothing(server: FcmServer, clock: FakeClock, tmp_path: Path) -> None:
+def test_port_without_a_server_is_unreachable(server: FcmServer, clock: FakeClock, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -179,7 +179,7 @@ def test_a_server_that_is_not_there_has_taken_nothing(server: FcmServer, clock: 
         assert send(channel) == Result(TRANSIENT, "UNREACHABLE")
 
 
-def test_one_access_token_serves_many_messages_and_threads(channel: FcmChannel, server: FcmServer) -> None:
+def test_threads_share_one_access_token(channel: FcmChannel, server: FcmServer) -> None:
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda _: send(channel), range(40)))
     assert {result.outcome for result in results} == {Outcome.SENT}
@@ -219,7 +219,7 @@ def crowd(server: FcmServer, size: int) -> list[OutgoingMessage]:
     return [outgoing(Device(str(number), f"token-{number}", AddressKind.TOKEN)) for number in range(size)]
 
 
-def test_a_batch_of_100_goes_over_a_bounded_number_of_connections(eight: FcmChannel, server: FcmServer) -> None:
+def test_batch_uses_a_limited_number_of_connections(eight: FcmChannel, server: FcmServer) -> None:
     results = eight.handle(crowd(server, 100))
     assert results == [Result(Outcome.SENT, provider_message_id=f"message-{number}") for number in range(100)]
     assert len(server.messages) == 100
@@ -227,7 +227,7 @@ def test_a_batch_of_100_goes_over_a_bounded_number_of_connections(eight: FcmChan
     assert server.token_requests == 1
 
 
-def test_batches_at_the_same_time_share_the_connections(eight: FcmChannel, server: FcmServer) -> None:
+def test_concurrent_batches_share_the_connections(eight: FcmChannel, server: FcmServer) -> None:
     batches = [crowd(server, 24) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
         answered = list(pool.map(eight.handle, batches))
@@ -235,7 +235,7 @@ def test_batches_at_the_same_time_share_the_connections(eight: FcmChannel, serve
     assert 2 <= server.most_at_once <= 8
 
 
-def test_a_phone_that_fails_disturbs_no_other_in_its_batch(eight: FcmChannel, server: FcmServer) -> None:
+def test_failure_of_one_phone_does_not_affect_the_rest_of_its_batch(eight: FcmChannel, server: FcmServer) -> None:
     messages = crowd(server, 40)
     failing: dict[int, tuple[Scripted, Result]] = {
         3: (fcm_server.UNREGISTERED, Result(GONE, "UNREGISTERED")),
@@ -259,7 +259,7 @@ def test_a_phone_that_fails_disturbs_no_other_in_its_batch(eight: FcmChannel, se
 
 
 @pytest.mark.parametrize(("begin_within_s", "timeout_s"), [(0.5, 1.0)])
-def test_a_batch_that_firebase_does_not_answer_ends_in_time(eight: FcmChannel, server: FcmServer) -> None:
+def test_batch_without_answers_ends_in_time(eight: FcmChannel, server: FcmServer) -> None:
     messages = crowd(server, 500)
     server.by_address = dict.fromkeys(server.by_address, Hang())
     began = time.monotonic()
@@ -272,7 +272,7 @@ def test_a_batch_that_firebase_does_not_answer_ends_in_time(eight: FcmChannel, s
 
 
 @pytest.mark.parametrize(("begin_within_s", "timeout_s"), [(0.5, 1.0)])
-def test_a_batch_without_an_access_token_ends_in_time(eight: FcmChannel, server: FcmServer) -> None:
+def test_batch_without_an_access_token_ends_in_time(eight: FcmChannel, server: FcmServer) -> None:
     server.token_answers.extend([Hang()] * 100)
     began = time.monotonic()
     results = eight.handle(crowd(server, 500))
@@ -281,14 +281,14 @@ def test_a_batch_without_an_access_token_ends_in_time(eight: FcmChannel, server:
     assert server.messages == []
 
 
-def test_a_refused_access_token_is_replaced_for_the_next_message(channel: FcmChannel, server: FcmServer) -> None:
+def test_refused_access_token_is_replaced_for_the_next_message(channel: FcmChannel, server: FcmServer) -> None:
     server.answers.append(fcm_server.UNAUTHENTICATED)
     assert [send(channel).outcome, send(channel).outcome] == [PERMANENT, Outcome.SENT]
     assert server.token_requests == 2
 
 
 @pytest.mark.parametrize("answer", [Answer(503, {}), Answer(429, {}), Answer(200, "no json"), Hang(), Reset()])
-def test_a_token_address_that_is_down_is_a_passing_trouble_and_asked_once(
+def test_failure_of_the_token_server_is_transient_and_not_retried(
     channel: FcmChannel, server: FcmServer, answer: Scripted
 ) -> None:
     server.token_answers.append(answer)
@@ -298,7 +298,7 @@ def test_a_token_address_that_is_down_is_a_passing_trouble_and_asked_once(
     assert send(channel).outcome is Outcome.SENT
 
 
-def test_threads_that_wait_for_one_failing_token_share_its_failure(channel: FcmChannel, server: FcmServer) -> None:
+def test_threads_that_wait_for_a_token_share_its_failure(channel: FcmChannel, server: FcmServer) -> None:
     server.token_answers.extend([Hang()] * 8)
     together = threading.Barrier(8)
 
@@ -312,7 +312,7 @@ def test_threads_that_wait_for_one_failing_token_share_its_failure(channel: FcmC
     assert server.token_requests < 4
 
 
-def test_a_key_that_google_refuses_is_said_loudly(server: FcmServer, clock: FakeClock, tmp_path: Path) -> None:
+def test_refused_credentials_are_logged_as_critical(server: FcmServer, clock: FakeClock, tmp_path: Path) -> None:
     stranger = rsa.generate_private_key(public_exponent=65537, key_size=1024)
     credentials = server.write_credentials(tmp_path / "account.json", stranger)
     channel = FcmChannel(str(credentials), clock, base_url=server.base_url, policy=QUICK)
@@ -321,7 +321,7 @@ def test_a_key_that_google_refuses_is_said_loudly(server: FcmServer, clock: Fake
     assert [(one["event"], one["log_level"]) for one in logs] == [("fcm_credentials_rejected", "critical")]
 
 
-def test_tokens_appear_neither_in_logs_nor_in_results(channel: FcmChannel, server: FcmServer) -> None:
+def test_tokens_are_not_in_logs_or_results(channel: FcmChannel, server: FcmServer) -> None:
     told = "The registration token token-of-the-phone is not good"
     server.answers.append(fcm_error(403, "token-of-the-phone", "token-of-the-phone", told))
     with structlog.testing.capture_logs() as logs:

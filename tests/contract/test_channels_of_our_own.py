@@ -75,7 +75,7 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
         yield made
 
 
-def test_words_and_data_are_kept_as_they_are(stage: Stage) -> None:
+def test_text_and_data_are_stored_unchanged(stage: Stage) -> None:
     one = stage.outgoing(subject="Ayşe'nin çağrısı 👵", body='"tırnak" \\ ve satır\nsonu')
     [result] = stage.send(one)
     assert (result.outcome, result.error_code) == (Outcome.SENT, None)
@@ -83,20 +83,20 @@ def test_words_and_data_are_kept_as_they_are(stage: Stage) -> None:
     assert stage.kept() == [("Ayşe'nin çağrısı 👵", '"tırnak" \\ ve satır\nsonu', one.notification.data)]
 
 
-def test_many_are_kept_in_their_order_by_one_call(stage: Stage) -> None:
+def test_batch_is_stored_in_its_order(stage: Stage) -> None:
     messages = [stage.outgoing(subject=str(number)) for number in range(stage.channel.batch_size)]
     assert [result.outcome for result in stage.send(*messages)] == [Outcome.SENT] * len(messages)
     assert [subject for subject, _, _ in stage.kept()] == [message.notification.subject for message in messages]
 
 
-def test_twice_is_once(stage: Stage) -> None:
+def test_repeated_message_is_stored_once(stage: Stage) -> None:
     one, other = stage.outgoing(), stage.outgoing()
     for messages in ([one], [one, other], [other, one, one]):
         assert {result.outcome for result in stage.send(*messages)} == {Outcome.SENT}
     assert len(stage.kept()) == 2
 
 
-def test_twice_at_the_same_time_is_once(stage: Stage) -> None:
+def test_concurrently_repeated_message_is_stored_once(stage: Stage) -> None:
     messages = [stage.outgoing() for _ in range(8)]
     with ThreadPoolExecutor(8) as threads:
         results = list(threads.map(lambda turn: stage.send(*messages[turn:], *messages[:turn]), range(8)))
@@ -104,19 +104,19 @@ def test_twice_at_the_same_time_is_once(stage: Stage) -> None:
     assert len(stage.kept()) == 8
 
 
-def test_nothing_to_keep_is_no_trouble(stage: Stage) -> None:
+def test_empty_batch_is_accepted(stage: Stage) -> None:
     assert list(stage.send()) == []
     assert stage.kept() == []
 
 
-def test_without_a_database_nothing_was_tried(stage: Stage) -> None:
+def test_missing_database_is_unavailable(stage: Stage) -> None:
     away = Database("postgresql://nobody@127.0.0.1:9/none", connect_timeout_s=2)
     with pytest.raises(Unavailable):
         _on(away, stage.type_).handle([stage.outgoing()])
     assert stage.kept() == []
 
 
-def test_a_table_that_is_held_is_not_waited_for_longer_than_the_policy_says(stage: Stage, database_url: str) -> None:
+def test_locked_table_ends_at_the_timeout_of_the_policy(stage: Stage, database_url: str) -> None:
     """The limit is the channel's own, also where the process is more patient."""
     patient = Database(database_url, statement_timeout_ms=60_000, lock_timeout_ms=60_000)
     channel = _on(patient, stage.type_)
@@ -131,13 +131,13 @@ def test_a_table_that_is_held_is_not_waited_for_longer_than_the_policy_says(stag
     assert stage.send(stage.outgoing())[0].outcome is Outcome.SENT
 
 
-def test_it_serves_its_type_wherever_the_service_runs(stage: Stage, settings: Settings) -> None:
+def test_every_process_has_the_channel_for_its_type(stage: Stage, settings: Settings) -> None:
     channels = build_channels(settings, stage.db, DatabaseClock(stage.db.now))
     assert type(channels.find(stage.type_)) is type(stage.channel)
     channels.close()
 
 
-def test_the_channel_says_what_the_dispatcher_must_know(stage: Stage) -> None:
+def test_channel_describes_itself_to_the_dispatcher(stage: Stage) -> None:
     assert stage.channel.policy.timeout_s == 2
     assert stage.channel.policy.retries == (0 if stage.type_ is NotificationType.AUDIT else 3)
     assert stage.channel.longest_s < 30
@@ -158,7 +158,7 @@ def inbox(request: pytest.FixtureRequest) -> Iterator[Stage]:
         yield made
 
 
-def test_an_open_app_hears_of_its_message_after_the_commit(inbox: Stage, redis_url: str) -> None:
+def test_open_app_gets_a_hint_after_the_commit(inbox: Stage, redis_url: str) -> None:
     client: Any = redis.Redis.from_url(redis_url, decode_responses=True)
     with client.pubsub(ignore_subscribe_messages=True) as ear:
         ear.subscribe(keys.in_app(inbox.user_id))
@@ -170,7 +170,7 @@ def test_an_open_app_hears_of_its_message_after_the_commit(inbox: Stage, redis_u
     assert json.loads(heard["data"]) == {"notificationId": str(one.id)}
 
 
-def test_without_redis_the_message_waits_all_the_same(inbox: Stage) -> None:
+def test_without_redis_the_message_is_stored(inbox: Stage) -> None:
     channel = _in_app_without_redis(inbox.db)
     for _ in range(2):
         assert [result.outcome for result in channel.handle([inbox.outgoing()])] == [Outcome.SENT]
@@ -178,7 +178,7 @@ def test_without_redis_the_message_waits_all_the_same(inbox: Stage) -> None:
     assert len(inbox.kept()) == 2
 
 
-def test_a_reader_who_does_not_exist_holds_nobody_up(inbox: Stage) -> None:
+def test_unknown_reader_does_not_block_the_batch(inbox: Stage) -> None:
     nobody = inbox.outgoing(recipient="user:4711", recipient_user_id=4711)
     nonsense = inbox.outgoing(recipient="nobody", recipient_user_id=None)
     by_address = inbox.outgoing(recipient_user_id=None)

@@ -122,26 +122,26 @@ def send(channel: HttpChannel, stage: Stage, **changes: object) -> Result:
     return result
 
 
-def test_a_message_that_is_taken_brings_the_providers_id(channel: HttpChannel, stage: Stage) -> None:
+def test_id_of_the_provider_is_returned(channel: HttpChannel, stage: Stage) -> None:
     result = send(channel, stage)
     assert result.outcome is Outcome.SENT
     assert result.provider_message_id
     assert len(stage.server.requests) == 1
 
 
-def test_letters_of_every_alphabet_arrive_as_they_are(channel: HttpChannel, stage: Stage) -> None:
+def test_text_in_every_alphabet_arrives_unchanged(channel: HttpChannel, stage: Stage) -> None:
     words = 'Ayşe\'nin "acil" çağrısı 👵\n\\ & <100% = 1+1>'
     assert send(channel, stage, body=words).outcome is Outcome.SENT
     assert stage.text_of(stage.server.requests[0]) == words
 
 
-def test_the_subject_is_said_only_where_there_is_no_body(channel: HttpChannel, stage: Stage) -> None:
+def test_subject_is_sent_only_without_a_body(channel: HttpChannel, stage: Stage) -> None:
     send(channel, stage, subject="Konu", body="Metin")
     send(channel, stage, subject="Konu", body="")
     assert [stage.text_of(request) for request in stage.server.requests] == ["Metin", "Konu"]
 
 
-def test_a_number_written_for_people_is_dialled(channel: HttpChannel, stage: Stage) -> None:
+def test_number_with_spaces_is_normalised(channel: HttpChannel, stage: Stage) -> None:
     send(channel, stage, recipient="0555 123 45 67")
     assert PHONE in stage.server.requests[0].body.decode().replace("%2B", "+")
 
@@ -156,7 +156,7 @@ def test_a_number_written_for_people_is_dialled(channel: HttpChannel, stage: Sta
         ({"body": "a" * 4097}, "PAYLOAD_TOO_LARGE"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_without_asking(
+def test_invalid_message_is_refused_without_a_request(
     channel: HttpChannel, stage: Stage, changes: dict[str, object], code: str
 ) -> None:
     assert send(channel, stage, **changes) == Result(Outcome.PERMANENT, code, at_fault=False)
@@ -164,7 +164,7 @@ def test_what_cannot_be_sent_is_refused_without_asking(
 
 
 @pytest.mark.parametrize(("headers", "expected"), **retry_afters(FakeClock().now()))
-def test_a_provider_says_how_long_it_wants_to_be_left_alone(
+def test_retry_after_of_the_provider_is_used(
     channel: HttpChannel, stage: Stage, headers: dict[str, str], expected: float | None
 ) -> None:
     stage.server.answers.append(Answer(429, "<html>slow down", headers))
@@ -188,7 +188,7 @@ def test_a_provider_says_how_long_it_wants_to_be_left_alone(
         (ResetAtOnce(), LOST),
     ],
 )
-def test_each_trouble_is_understood_and_asked_for_once(
+def test_each_failure_has_its_result_after_one_request(
     channel: HttpChannel, stage: Stage, answer: Scripted, expected: Result
 ) -> None:
     stage.server.answers.append(answer)
@@ -196,7 +196,7 @@ def test_each_trouble_is_understood_and_asked_for_once(
     assert len(stage.server.requests) + isinstance(answer, ResetAtOnce) == 1
 
 
-def test_an_answer_that_does_not_end_in_time_is_a_timeout(channel: HttpChannel, stage: Stage) -> None:
+def test_answer_that_does_not_end_in_time_is_a_timeout(channel: HttpChannel, stage: Stage) -> None:
     """All of them at the same time, because each case lasts as long as the time limit."""
     answers = [Hang(), Trickle(), Trickle(in_headers=True)]
     stage.server.answers.extend(answers)
@@ -217,28 +217,26 @@ def test_an_answer_that_does_not_end_in_time_is_a_timeout(channel: HttpChannel, 
         [[]] * 10,
     ],
 )
-def test_only_codes_are_kept_of_what_a_provider_says(channel: HttpChannel, stage: Stage, body: object) -> None:
+def test_only_error_codes_are_kept_from_answers(channel: HttpChannel, stage: Stage, body: object) -> None:
     stage.server.answers.append(Answer(400, body))
     assert send(channel, stage) == Result(Outcome.PERMANENT, "HTTP_400")
 
 
-def test_a_server_that_is_not_there_has_taken_nothing(stage: Stage) -> None:
+def test_port_without_a_server_is_unreachable(stage: Stage) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         channel = stage.open(f"http://127.0.0.1:{taken.getsockname()[1]}", stage.credential)
         assert send(channel, stage) == Result(Outcome.TRANSIENT, "UNREACHABLE")
 
 
-def test_a_certificate_nobody_trusts_is_given_nothing(opened: Opened) -> None:
+def test_nothing_is_sent_to_a_server_with_an_untrusted_certificate(opened: Opened) -> None:
     with opened(True) as stage:
         channel = stage.open(stage.server.base_url, stage.credential)
         assert send(channel, stage) == Result(Outcome.TRANSIENT, "UNREACHABLE")
         assert stage.server.requests == []
 
 
-def test_a_certificate_that_is_trusted_is_enough(
-    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trusted_certificate_is_accepted(opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(True) as stage:
         assert stage.server.certificate is not None
         (tmp_path / "ca.pem").write_bytes(stage.server.certificate)
@@ -247,7 +245,7 @@ def test_a_certificate_that_is_trusted_is_enough(
             assert send(channel, stage).outcome is Outcome.SENT
 
 
-def test_credentials_that_are_refused_are_said_loudly_and_never_told(stage: Stage, channel: HttpChannel) -> None:
+def test_refused_credentials_are_logged_but_not_shown(stage: Stage, channel: HttpChannel) -> None:
     stage.server.answers.extend([stage.refused, Reset(), Answer(503, stage.credential)])
     with structlog.testing.capture_logs() as logs:
         results = [send(channel, stage) for _ in range(3)]
@@ -271,7 +269,7 @@ def test_each_message_of_a_batch_has_its_result(channel: HttpChannel, stage: Sta
     assert channel.handle([]) == []
 
 
-def test_the_dispatcher_is_told_what_it_must_know(channel: HttpChannel, stage: Stage) -> None:
+def test_channel_describes_itself_to_the_dispatcher(channel: HttpChannel, stage: Stage) -> None:
     assert channel.can_handle(stage.type) and not channel.can_handle(NotificationType.EMAIL)
     assert channel.provider(message(stage)) == channel.name
     assert (channel.batch_size, channel.needs_device) == (1, False)

@@ -60,7 +60,7 @@ def candidates(client: Any, task_id: UUID) -> list[int]:
     return [int(item) for item in client.lrange(f"task_candidates:{task_id}", 0, -1)]
 
 
-def test_an_offer_shows_as_a_list_a_pending_key_and_a_deadline(client: Any, clockwork: Clockwork, now: datetime):
+def test_offer_is_a_list_a_pending_key_and_a_deadline(client: Any, clockwork: Clockwork, now: datetime):
     keys = asking(3, now, ids=[1, 5, 2])
     clockwork.apply([keys], now)
     assert candidates(client, keys.task_id) == [1, 5, 2]
@@ -73,14 +73,14 @@ def test_an_offer_shows_as_a_list_a_pending_key_and_a_deadline(client: Any, cloc
     )
 
 
-def test_the_pending_key_does_not_end_before_the_offer(client: Any, clockwork: Clockwork, now: datetime):
+def test_pending_key_does_not_expire_before_the_offer(client: Any, clockwork: Clockwork, now: datetime):
     keys = TaskKeys(uuid7(), 3, now + timedelta(microseconds=1_500_900), now + timedelta(microseconds=1_500_900))
     clockwork.apply([keys], now)
     assert client.pttl(f"pending_assignment:{keys.task_id}") > 1300
     assert client.zscore("offer_deadlines", str(keys.task_id)) == (now.timestamp() * 1000) // 1 + 1501
 
 
-def test_those_dealt_with_leave_the_list_and_nobody_else(client: Any, clockwork: Clockwork, now: datetime):
+def test_only_used_candidates_leave_the_list(client: Any, clockwork: Clockwork, now: datetime):
     keys = asking(3, now, ids=[1, 5, 2, 4])
     clockwork.apply([keys], now)
     clockwork.apply([TaskKeys(keys.task_id, 2, now + TTL, now + TTL, ListChange.KEEP, [5, 2, 99])], now)
@@ -88,7 +88,7 @@ def test_those_dealt_with_leave_the_list_and_nobody_else(client: Any, clockwork:
     assert client.get(f"pending_assignment:{keys.task_id}") == "2"
 
 
-def test_a_new_list_takes_the_place_of_the_old_one(client: Any, clockwork: Clockwork, now: datetime):
+def test_new_list_replaces_the_old_one(client: Any, clockwork: Clockwork, now: datetime):
     keys = asking(3, now, ids=[1, 5])
     clockwork.apply([keys], now)
     clockwork.apply([asking(7, now, ids=[9, 8], task_id=keys.task_id)], now)
@@ -97,7 +97,7 @@ def test_a_new_list_takes_the_place_of_the_old_one(client: Any, clockwork: Clock
     assert client.exists(f"task_candidates:{keys.task_id}") == 0
 
 
-def test_a_task_nobody_is_asked_for_keeps_its_list_and_its_next_step(client: Any, clockwork: Clockwork, now: datetime):
+def test_task_without_an_offer_keeps_its_list_and_its_due_time(client: Any, clockwork: Clockwork, now: datetime):
     keys = asking(3, now, ids=[1, 5])
     clockwork.apply([keys], now)
     clockwork.apply([TaskKeys(keys.task_id, next_step_at=now + TTL)], now)
@@ -105,20 +105,20 @@ def test_a_task_nobody_is_asked_for_keeps_its_list_and_its_next_step(client: Any
     assert shown(client, keys.task_id) == (None, now + TTL)
 
 
-def test_a_task_that_has_ended_leaves_nothing(client: Any, clockwork: Clockwork, now: datetime):
+def test_ended_task_leaves_no_key(client: Any, clockwork: Clockwork, now: datetime):
     keys = asking(3, now, ids=[1, 5])
     clockwork.apply([keys], now)
     clockwork.apply([TaskKeys(keys.task_id, list_change=ListChange.DROP)], now)
     assert client.keys("*") == []
 
 
-def test_an_offer_whose_time_is_over_is_not_shown_as_pending(client: Any, clockwork: Clockwork, now: datetime):
+def test_expired_offer_has_no_pending_key(client: Any, clockwork: Clockwork, now: datetime):
     keys = TaskKeys(uuid7(), 3, now - timedelta(seconds=1), now - timedelta(seconds=1))
     clockwork.apply([keys], now)
     assert shown(client, keys.task_id) == (None, now - timedelta(seconds=1))
 
 
-def test_many_tasks_are_told_and_read_at_once(client: Any, clockwork: Clockwork, now: datetime):
+def test_many_tasks_are_written_and_read_at_once(client: Any, clockwork: Clockwork, now: datetime):
     several = [asking(number, now, ids=[number * 10, number * 10 + 1]) for number in range(1, 300)]
     clockwork.apply(several, now)
     ids = [keys.task_id for keys in several]
@@ -128,25 +128,25 @@ def test_many_tasks_are_told_and_read_at_once(client: Any, clockwork: Clockwork,
     assert [shown(client, keys.task_id) for keys in several] == [(keys.student_id, now + TTL) for keys in several]
 
 
-def test_a_list_as_long_as_may_be(client: Any, clockwork: Clockwork, now: datetime):
+def test_list_of_the_greatest_length_is_stored(client: Any, clockwork: Clockwork, now: datetime):
     keys = asking(0, now, ids=list(range(1, 1001)))
     clockwork.apply([keys], now)
     assert candidates(client, keys.task_id) == keys.ids
 
 
-def test_nothing_to_tell_and_nothing_to_read(clockwork: Clockwork, now: datetime):
+def test_empty_calls_do_nothing(clockwork: Clockwork, now: datetime):
     clockwork.apply([], now)
     assert clockwork.peek([], 5) == clockwork.versions([]) == {}
 
 
-def test_what_is_due_is_handed_out_once_the_longest_overdue_first(clockwork: Clockwork, now: datetime):
+def test_due_tasks_are_claimed_once_and_the_oldest_first(clockwork: Clockwork, now: datetime):
     late, later, ahead = (TaskKeys(uuid7(), next_step_at=now + timedelta(seconds=s)) for s in (-9, -1, 60))
     clockwork.apply([ahead, later, late], now)
     assert clockwork.claim_due(now, 10) == Due([late.task_id, later.task_id], now + timedelta(seconds=1))
     assert clockwork.claim_due(now, 10) == Due([], now + timedelta(seconds=1))
 
 
-def test_what_was_claimed_and_never_settled_comes_up_again(clockwork: Clockwork, now: datetime):
+def test_claimed_task_that_was_not_settled_is_due_again(clockwork: Clockwork, now: datetime):
     keys = TaskKeys(uuid7(), next_step_at=now)
     clockwork.apply([keys], now)
     clockwork.claim_due(now, 10)
@@ -154,7 +154,7 @@ def test_what_was_claimed_and_never_settled_comes_up_again(clockwork: Clockwork,
     assert clockwork.claim_due(now + timedelta(seconds=1), 10).task_ids == [keys.task_id]
 
 
-def test_what_is_scheduled_comes_by_itself(clockwork: Clockwork, now: datetime):
+def test_scheduled_tasks_are_found(clockwork: Clockwork, now: datetime):
     due, claimed, later = (TaskKeys(uuid7(), next_step_at=now - timedelta(seconds=n)) for n in (1, 2, -5))
     clockwork.apply([due, claimed, later], now)
     assert clockwork.claim_due(now, 1).task_ids == [claimed.task_id]
@@ -163,7 +163,7 @@ def test_what_is_scheduled_comes_by_itself(clockwork: Clockwork, now: datetime):
     assert clockwork.scheduled([], now) == set()
 
 
-def test_no_more_is_handed_out_than_asked_for(clockwork: Clockwork, now: datetime):
+def test_claim_returns_at_most_the_requested_number(clockwork: Clockwork, now: datetime):
     several = [TaskKeys(uuid7(), next_step_at=now - timedelta(seconds=10 - number)) for number in range(5)]
     clockwork.apply(several, now)
     due = clockwork.claim_due(now, 2)
@@ -171,18 +171,18 @@ def test_no_more_is_handed_out_than_asked_for(clockwork: Clockwork, now: datetim
     assert due.next_at == several[2].next_step_at
 
 
-def test_due_at_this_very_millisecond_is_due(clockwork: Clockwork, now: datetime):
+def test_task_is_due_at_its_very_millisecond(clockwork: Clockwork, now: datetime):
     keys = TaskKeys(uuid7(), next_step_at=now + timedelta(milliseconds=5))
     clockwork.apply([keys], now)
     assert clockwork.claim_due(now + timedelta(milliseconds=4), 10).task_ids == []
     assert clockwork.claim_due(now + timedelta(milliseconds=5), 10).task_ids == [keys.task_id]
 
 
-def test_where_nothing_is_planned_nothing_is_due(clockwork: Clockwork, now: datetime):
+def test_without_deadlines_no_task_is_due(clockwork: Clockwork, now: datetime):
     assert clockwork.claim_due(now, 10) == Due([], None)
 
 
-def test_two_who_claim_at_once_get_different_tasks(client: Any, clockwork: Clockwork, now: datetime):
+def test_concurrent_claims_get_different_tasks(client: Any, clockwork: Clockwork, now: datetime):
     several = [TaskKeys(uuid7(), next_step_at=now) for _ in range(200)]
     clockwork.apply(several, now)
     claimed: list[UUID] = []
@@ -200,7 +200,7 @@ def test_two_who_claim_at_once_get_different_tasks(client: Any, clockwork: Clock
     assert sorted(claimed) == sorted(keys.task_id for keys in several)
 
 
-def test_a_lost_list_is_filled_in_and_a_newer_one_left_alone(client: Any, clockwork: Clockwork, now: datetime):
+def test_lost_list_is_filled_and_a_newer_one_is_kept(client: Any, clockwork: Clockwork, now: datetime):
     task_id = uuid7()
     clockwork.fill_list(task_id, [4, 2], now)
     clockwork.fill_list(task_id, [9], now)
@@ -208,7 +208,7 @@ def test_a_lost_list_is_filled_in_and_a_newer_one_left_alone(client: Any, clockw
     assert 0 < client.ttl(f"task_candidates:{task_id}") <= HOUR_S
 
 
-def test_an_empty_redis_is_incomplete_until_it_was_rebuilt(client: Any, clockwork: Clockwork):
+def test_empty_redis_is_incomplete_until_the_rebuild(client: Any, clockwork: Clockwork):
     assert not clockwork.is_complete()
     token = clockwork.begin_rebuild()
     assert not clockwork.is_complete()
@@ -218,7 +218,7 @@ def test_an_empty_redis_is_incomplete_until_it_was_rebuilt(client: Any, clockwor
     assert not clockwork.is_complete()
 
 
-def test_a_rebuild_that_was_overtaken_does_not_count(client: Any, clockwork: Clockwork):
+def test_overtaken_rebuild_does_not_count(client: Any, clockwork: Clockwork):
     first = clockwork.begin_rebuild()
     second = clockwork.begin_rebuild()
     clockwork.finish_rebuild(first)
@@ -228,7 +228,7 @@ def test_a_rebuild_that_was_overtaken_does_not_count(client: Any, clockwork: Clo
     assert not clockwork.is_complete(), "emptied while it was rebuilt"
 
 
-def test_telling_from_many_threads_leaves_it_complete(client: Any, clockwork: Clockwork, now: datetime):
+def test_concurrent_writes_are_complete(client: Any, clockwork: Clockwork, now: datetime):
     clockwork.finish_rebuild(clockwork.begin_rebuild())
     barrier = threading.Barrier(8)
 
@@ -252,7 +252,7 @@ def breakable(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Clockwork]:
     return server, RedisClockwork(fakeredis.FakeRedis(server=server, decode_responses=True))
 
 
-def test_a_late_word_is_not_believed(client: Any, clockwork: Clockwork, now: datetime):
+def test_older_version_does_not_overwrite_a_newer_one(client: Any, clockwork: Clockwork, now: datetime):
     """A process that was stopped between its commit and its hint wakes up after the task has gone on."""
     task_id = uuid7()
     newer, older = now + timedelta(seconds=7), now
@@ -268,11 +268,11 @@ def test_a_late_word_is_not_believed(client: Any, clockwork: Clockwork, now: dat
     assert clockwork.peek([task_id], 10)[task_id] == []
 
 
-def test_what_redis_was_told_of_a_task_nobody_knows_is_as_old_as_can_be(clockwork: Clockwork, now: datetime):
+def test_unknown_task_has_the_oldest_version(clockwork: Clockwork, now: datetime):
     assert clockwork.versions([uuid7()]).popitem()[1] < now - timedelta(days=365)
 
 
-def test_strangers_in_the_deadlines_are_removed(client: Any, clockwork: Clockwork, now: datetime):
+def test_invalid_members_of_the_deadlines_are_removed(client: Any, clockwork: Clockwork, now: datetime):
     client.zadd(DEADLINES, {"not a task": 1, "\u00ff": 2})
     due = TaskKeys(uuid7(), next_step_at=now - timedelta(seconds=1))
     clockwork.apply([due], now)
@@ -280,7 +280,7 @@ def test_strangers_in_the_deadlines_are_removed(client: Any, clockwork: Clockwor
     assert client.zcard(DEADLINES) == 1
 
 
-def test_while_redis_is_down_every_call_says_so(breakable: tuple[Any, Clockwork], now: datetime):
+def test_every_call_fails_while_redis_is_down(breakable: tuple[Any, Clockwork], now: datetime):
     server, clockwork = breakable
     server.connected = False
     keys = asking(3, now, ids=[1])
@@ -299,7 +299,7 @@ def test_while_redis_is_down_every_call_says_so(breakable: tuple[Any, Clockwork]
             call()
 
 
-def test_a_port_nobody_listens_on_is_redis_down(now: datetime):
+def test_closed_port_counts_as_redis_down(now: datetime):
     clockwork = connect("redis://127.0.0.1:1/0")
     with pytest.raises(RedisUnavailable):
         clockwork.ping()

@@ -50,7 +50,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
         yield running
 
 
-def test_an_answer_that_does_not_end_in_time_is_a_timeout(server: ProviderServer) -> None:
+def test_answer_that_does_not_end_in_time_is_a_timeout(server: ProviderServer) -> None:
     """All of them at the same time, because each case lasts as long as the time limit."""
     answers: list[Scripted] = [Hang(), Slow(0.9, provider_server.Answer(200)), Trickle(), Trickle(in_headers=True)]
     server.answers.extend(answers)
@@ -63,15 +63,15 @@ def test_an_answer_that_does_not_end_in_time_is_a_timeout(server: ProviderServer
 
 
 @pytest.mark.parametrize("answer", [Reset(), ResetAtOnce()])
-def test_after_a_broken_connection_it_is_unknown_whether_the_message_was_taken(
-    client: HttpClient, server: ProviderServer, answer: Scripted
-) -> None:
+def test_broken_connection_has_an_unknown_outcome(client: HttpClient, server: ProviderServer, answer: Scripted) -> None:
     server.answers.append(answer)
     assert client.post(server.base_url, b"{}", {}) == LOST
     assert len(server.requests) <= 1
 
 
-def test_a_connection_is_kept_and_each_answer_has_its_own_time(client: HttpClient, server: ProviderServer) -> None:
+def test_connection_is_reused_and_each_answer_has_its_own_time_limit(
+    client: HttpClient, server: ProviderServer
+) -> None:
     server.answers.extend([Slow(0.25, provider_server.Answer(200, {"a": 1}))] * 3)
     for _ in range(3):
         answer = client.post(server.base_url, b"{}", {})
@@ -79,7 +79,7 @@ def test_a_connection_is_kept_and_each_answer_has_its_own_time(client: HttpClien
     assert server.connections == 1
 
 
-def test_an_endless_answer_is_read_only_so_far(client: HttpClient, server: ProviderServer) -> None:
+def test_long_answer_is_read_only_to_the_limit(client: HttpClient, server: ProviderServer) -> None:
     server.answers.append(provider_server.Answer(200, b"x" * 1_000_000))
     answer = client.post(server.base_url, b"{}", {})
     assert isinstance(answer, Answer) and 64 * 1024 <= len(answer.body) < 80 * 1024
@@ -92,7 +92,7 @@ def gzip_bomb() -> bytes:
 
 
 @pytest.mark.parametrize("needs_body", [True, False])
-def test_of_a_redirect_no_more_is_unpacked_than_of_any_other_answer(
+def test_body_of_a_redirect_is_unpacked_only_to_the_limit(
     patient: HttpClient, server: ProviderServer, needs_body: bool
 ) -> None:
     server.answers.append(provider_server.Answer(302, gzip_bomb(), {"Location": "/", "Content-Encoding": "gzip"}))
@@ -105,7 +105,7 @@ def test_of_a_redirect_no_more_is_unpacked_than_of_any_other_answer(
 
 
 @pytest.mark.parametrize("location", ["http://[", "http://a:99999/", "\xff\xfe", "//", "x" * 9_000])
-def test_where_a_redirect_leads_is_nothing_to_fail_at(
+def test_invalid_location_of_a_redirect_is_no_failure(
     client: HttpClient, server: ProviderServer, location: str
 ) -> None:
     server.answers.append(provider_server.Answer(307, "", {"Location": location}))
@@ -120,19 +120,19 @@ def test_redirects_are_not_followed(client: HttpClient, server: ProviderServer) 
     assert len(server.requests) == 1
 
 
-def test_a_certificate_nobody_trusts_is_given_nothing(client: HttpClient) -> None:
+def test_nothing_is_sent_to_a_server_with_an_untrusted_certificate(client: HttpClient) -> None:
     with ProviderServer(tls=True).running() as server:
         assert client.post(server.base_url, b"{}", {}) == UNREACHABLE
         assert server.requests == []
 
 
-def test_a_server_that_does_not_speak_tls_is_given_nothing(client: HttpClient) -> None:
+def test_nothing_is_sent_to_a_server_without_tls(client: HttpClient) -> None:
     with ProviderServer().running() as server:
         assert client.post(server.base_url.replace("http:", "https:"), b"{}", {}) == UNREACHABLE
         assert server.requests == []
 
 
-def test_a_server_that_is_not_there_has_taken_nothing(client: HttpClient) -> None:
+def test_port_without_a_server_is_unreachable(client: HttpClient) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         assert client.post(f"http://127.0.0.1:{taken.getsockname()[1]}", b"{}", {}) == UNREACHABLE
@@ -157,7 +157,7 @@ def test_a_server_that_is_not_there_has_taken_nothing(client: HttpClient) -> Non
         (504, {}, Result(Outcome.UNKNOWN, "HTTP_504", overloaded=True)),
     ],
 )
-def test_a_status_means_the_same_to_every_channel(status: int, headers: dict[str, str], expected: Result) -> None:
+def test_each_status_has_its_result(status: int, headers: dict[str, str], expected: Result) -> None:
     assert judge_status(Answer(status, headers, b""), NOW) == expected
 
 
@@ -175,14 +175,14 @@ def test_retry_after_is_read_in_every_form(headers: dict[str, str], expected: fl
         "\x00",
     ],
 )
-def test_a_date_that_cannot_be_is_none(value: str) -> None:
+def test_impossible_date_is_ignored(value: str) -> None:
     assert parse_retry_after(value, NOW) is None
 
 
 @pytest.mark.parametrize("value", ["+905551234567", "905551234567", "free text", "lower", "", "A" * 64, 7, None, ["A"]])
-def test_what_is_no_code_is_not_kept(value: object) -> None:
+def test_text_that_is_not_an_error_code_is_dropped(value: object) -> None:
     assert as_code(value) is None
 
 
-def test_a_code_is_kept() -> None:
+def test_error_code_is_kept() -> None:
     assert as_code("QUOTA_EXCEEDED_2") == "QUOTA_EXCEEDED_2"

@@ -67,7 +67,7 @@ def post(client: HttpClient, port: int, body: bytes = b"") -> Answer | Result:
 # Connections that are kept.
 
 
-def test_a_connection_that_the_server_closed_meanwhile_costs_no_attempt(client: HttpClient) -> None:
+def test_connection_closed_by_the_server_is_replaced(client: HttpClient) -> None:
     closed = threading.Semaphore(0)
 
     def answer_once(conn: socket.socket) -> None:
@@ -83,7 +83,7 @@ def test_a_connection_that_the_server_closed_meanwhile_costs_no_attempt(client: 
             time.sleep(0.05)
 
 
-def test_a_connection_that_the_server_announced_to_close_is_not_used_again(client: HttpClient) -> None:
+def test_connection_with_connection_close_is_not_reused(client: HttpClient) -> None:
     def answer_once(conn: socket.socket) -> None:
         read_request(conn)
         conn.sendall(OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
@@ -94,7 +94,7 @@ def test_a_connection_that_the_server_announced_to_close_is_not_used_again(clien
 
 
 @pytest.mark.parametrize("answer", [provider_server.Answer(200, "{}"), provider_server.Answer(404, "x" * 1000)])
-def test_a_connection_whose_short_answer_nobody_needs_is_used_again(
+def test_connection_is_reused_after_a_short_unneeded_body(
     client: HttpClient, server: ProviderServer, answer: provider_server.Answer
 ) -> None:
     server.answers.extend([answer] * 3)
@@ -103,7 +103,7 @@ def test_a_connection_whose_short_answer_nobody_needs_is_used_again(
     assert server.connections == 1
 
 
-def test_after_a_failure_the_next_request_has_a_connection_of_its_own(server: ProviderServer) -> None:
+def test_request_after_a_failure_has_a_new_connection(server: ProviderServer) -> None:
     ok = provider_server.Answer(200, {})
     server.answers.extend([ok, Reset(), ok, Hang(), ok])
     with closing(HttpClient(HURRIED, connections=2)) as client:
@@ -112,7 +112,7 @@ def test_after_a_failure_the_next_request_has_a_connection_of_its_own(server: Pr
     assert server.connections == 3
 
 
-def test_no_thread_waits_for_a_connection_and_no_more_than_so_many_are_kept(server: ProviderServer) -> None:
+def test_threads_never_wait_for_a_connection_and_few_are_kept(server: ProviderServer) -> None:
     client = HttpClient(PATIENT, connections=2)
     server.answers.extend([Slow(0.5, provider_server.Answer(200, {}))] * 12)
     with ThreadPoolExecutor(6) as pool:
@@ -122,7 +122,7 @@ def test_no_thread_waits_for_a_connection_and_no_more_than_so_many_are_kept(serv
     client.close()
 
 
-def test_connections_are_kept_to_the_hosts_that_were_asked_last() -> None:
+def test_connections_to_the_most_recent_hosts_are_kept() -> None:
     client = HttpClient(PATIENT, connections=2)
     with ExitStack() as stack:
         servers = [stack.enter_context(ProviderServer().running()) for _ in range(11)]
@@ -132,7 +132,7 @@ def test_connections_are_kept_to_the_hosts_that_were_asked_last() -> None:
     client.close()
 
 
-def test_a_client_that_is_closed_lets_a_request_end(server: ProviderServer) -> None:
+def test_closed_client_lets_a_request_end(server: ProviderServer) -> None:
     client = HttpClient(PATIENT, connections=2)
     server.answers.append(Slow(0.5, provider_server.Answer(200, {})))
     with ThreadPoolExecutor(1) as pool:
@@ -147,7 +147,7 @@ def test_a_client_that_is_closed_lets_a_request_end(server: ProviderServer) -> N
 # Time.
 
 
-def test_a_server_that_reads_slowly_does_not_make_the_request_longer() -> None:
+def test_server_that_reads_slowly_does_not_extend_the_time_limit() -> None:
     """Each of its sips makes room to send more, so that no single wait is long."""
 
     def sip(conn: socket.socket) -> None:
@@ -160,7 +160,7 @@ def test_a_server_that_reads_slowly_does_not_make_the_request_longer() -> None:
         assert time.monotonic() - began < HURRIED.timeout_s + 0.4
 
 
-def test_an_address_that_swallows_packets_leaves_time_for_the_next(server: ProviderServer) -> None:
+def test_address_that_drops_packets_leaves_time_for_the_next(server: ProviderServer) -> None:
     network = TimedBackend(Resolver(lambda host: ["127.0.0.2", "127.0.0.1"]))
     client = HttpClient(RetryPolicy(timeout_s=3, retries=0), connections=2, network=network)
     with silent_address("127.0.0.2", server.port):
@@ -183,21 +183,19 @@ def silent_address(host: str, port: int) -> Iterator[None]:
 # What is on the wire.
 
 
-def test_an_answer_that_is_packed_is_read_all_the_same(client: HttpClient, server: ProviderServer) -> None:
+def test_compressed_answer_is_read(client: HttpClient, server: ProviderServer) -> None:
     packed = gzip.compress(b'{"id": "7"}')
     server.answers.append(provider_server.Answer(200, packed, {"Content-Encoding": "gzip"}))
     answer = client.post(server.base_url, b"{}", {})
     assert isinstance(answer, Answer) and answer.json() == {"id": "7"}
 
 
-def test_an_answer_that_is_packed_and_broken_leaves_open_what_it_must(
-    client: HttpClient, server: ProviderServer
-) -> None:
+def test_broken_compressed_answer_has_an_unknown_outcome(client: HttpClient, server: ProviderServer) -> None:
     server.answers.append(provider_server.Answer(200, b"no gzip", {"Content-Encoding": "gzip"}))
     assert client.post(server.base_url, b"{}", {}) == LOST
 
 
-def test_headers_of_an_answer_are_found_in_any_case(client: HttpClient, server: ProviderServer) -> None:
+def test_headers_are_found_in_any_case(client: HttpClient, server: ProviderServer) -> None:
     server.answers.append(provider_server.Answer(200, {}, {"X-Queued": "yes"}))
     answer = client.post(server.base_url, b"{}", {})
     assert isinstance(answer, Answer)
@@ -206,7 +204,7 @@ def test_headers_of_an_answer_are_found_in_any_case(client: HttpClient, server: 
 
 
 @pytest.mark.parametrize("told", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 2oo OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: y"])
-def test_what_is_no_answer_leaves_open_whether_the_message_was_taken(client: HttpClient, told: bytes) -> None:
+def test_invalid_answer_has_an_unknown_outcome(client: HttpClient, told: bytes) -> None:
     def babble(conn: socket.socket) -> None:
         read_request(conn)
         conn.sendall(told)
@@ -216,7 +214,7 @@ def test_what_is_no_answer_leaves_open_whether_the_message_was_taken(client: Htt
         assert post(client, port) == LOST
 
 
-def test_a_user_and_a_password_in_the_url_go_into_the_header(client: HttpClient, server: ProviderServer) -> None:
+def test_credentials_in_the_url_become_a_header(client: HttpClient, server: ProviderServer) -> None:
     url = server.base_url.replace("http://", "http://ay%40se:gizli@")
     client.post(url, b"{}", {})
     client.post(url, b"{}", {}, auth=bearer("t"))
@@ -225,24 +223,24 @@ def test_a_user_and_a_password_in_the_url_go_into_the_header(client: HttpClient,
     assert server.requests[0].headers["Host"] == f"127.0.0.1:{server.port}"
 
 
-def test_letters_that_a_url_may_not_hold_are_encoded(client: HttpClient, server: ProviderServer) -> None:
+def test_non_ascii_characters_of_a_url_are_encoded(client: HttpClient, server: ProviderServer) -> None:
     client.post(f"{server.base_url}/çağrı %2Fa?şehir=İzmir&b=%C3%A7#parça", b"{}", {})
     assert server.requests[0].path == "/%C3%A7a%C4%9Fr%C4%B1%20%2Fa?%C5%9Fehir=%C4%B0zmir&b=%C3%A7"
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "ftp://127.0.0.1/", "http://", "http://a:99999/", "http://a b/"])
-def test_what_is_no_url_is_never_asked(client: HttpClient, url: str) -> None:
+def test_invalid_url_is_refused_without_a_request(client: HttpClient, url: str) -> None:
     assert client.post(url, b"{}", {}) == INVALID
 
 
 @pytest.mark.parametrize("value", ["a\r\nHost: b", "a\nb", " a", "ş"])
-def test_a_header_that_cannot_be_written_is_never_sent(client: HttpClient, server: ProviderServer, value: str) -> None:
+def test_invalid_header_is_refused_without_a_request(client: HttpClient, server: ProviderServer, value: str) -> None:
     assert client.post(server.base_url, b"{}", {"X-Cut": value}) == INVALID
     assert server.requests == []
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_host_that_is_an_ipv6_address_keeps_its_brackets(tmp_path: Path, scheme: str) -> None:
+def test_ipv6_host_keeps_its_brackets(tmp_path: Path, scheme: str) -> None:
     authority = Authority(tmp_path)
     context = authority.serve_as("::1")
     client = HttpClient(PATIENT, connections=2, ca_file=str(authority.file))
@@ -294,7 +292,7 @@ def pump(source: socket.socket, sink: socket.socket) -> None:
         sink.shutdown(socket.SHUT_RDWR)
 
 
-def test_a_proxy_for_http_is_asked_for_the_whole_url(
+def test_http_proxy_receives_the_whole_url(
     client: HttpClient, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://kim:ne%20ki@127.0.0.1:{server.port}")
@@ -315,7 +313,7 @@ def tls_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Prov
         yield running
 
 
-def test_a_proxy_for_https_leads_through_a_tunnel_that_is_kept(
+def test_https_proxy_opens_a_tunnel_that_is_reused(
     client: HttpClient, tls_server: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with tunnel(tls_server.port) as (port, asked):
@@ -339,7 +337,7 @@ REFUSALS: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS.keys())
-def test_a_proxy_that_opens_no_tunnel_has_carried_nothing(
+def test_proxy_that_opens_no_tunnel_is_unreachable(
     client: HttpClient, refusal: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ExitStack() as stack:
@@ -348,7 +346,7 @@ def test_a_proxy_that_opens_no_tunnel_has_carried_nothing(
         assert client.post("https://localhost:444/", b"{}", {}) == UNREACHABLE
 
 
-def test_a_proxy_that_says_nothing_has_carried_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_proxy_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     with rude_server(lambda conn: time.sleep(3)) as port, closing(HttpClient(HURRIED, connections=2)) as client:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
         began = time.monotonic()
@@ -357,9 +355,7 @@ def test_a_proxy_that_says_nothing_has_carried_nothing(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_that_is_not_there_has_carried_nothing(
-    client: HttpClient, scheme: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_proxy_is_unreachable(client: HttpClient, scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
     assert client.post(f"{scheme}://localhost:444/", b"{}", {}) == UNREACHABLE
 
@@ -368,7 +364,7 @@ def test_a_proxy_that_is_not_there_has_carried_nothing(
     ("answer", "expected"),
     [(Hang(), TIMEOUT), (Reset(), LOST)],
 )
-def test_behind_a_tunnel_a_request_may_have_been_taken(
+def test_failure_inside_a_tunnel_has_an_unknown_outcome(
     client: HttpClient,
     tls_server: ProviderServer,
     answer: provider_server.Scripted,
@@ -393,7 +389,7 @@ def test_behind_a_tunnel_a_request_may_have_been_taken(
         ("", False),
     ],
 )
-def test_what_no_proxy_names_is_connected_to_directly(
+def test_hosts_in_no_proxy_are_connected_directly(
     client: HttpClient, server: ProviderServer, except_for: str, is_direct: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
@@ -405,7 +401,7 @@ def test_what_no_proxy_names_is_connected_to_directly(
     ("except_for", "is_direct"),
     [("localhost", True), (".localhost", True), ("host", False), ("localhost:81", False), ("LOCALHOST:{port}", True)],
 )
-def test_no_proxy_names_hosts_by_their_last_labels(
+def test_no_proxy_matches_the_last_labels_of_a_host(
     client: HttpClient, server: ProviderServer, except_for: str, is_direct: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
@@ -413,16 +409,12 @@ def test_no_proxy_names_hosts_by_their_last_labels(
     assert isinstance(client.post(f"http://localhost:{server.port}/", b"{}", {}), Answer) is is_direct
 
 
-def test_a_kind_of_proxy_that_we_do_not_speak_to_is_never_asked(
-    client: HttpClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unsupported_kind_of_proxy_is_refused(client: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
     assert client.post("http://localhost:444/", b"{}", {}) == INVALID
 
 
-def test_a_client_that_trusts_no_environment_uses_no_proxy(
-    server: ProviderServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_client_without_trust_env_uses_no_proxy(server: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
     client = HttpClient(QUICK, connections=2, trust_env=False)
     assert isinstance(post(client, server.port), Answer)
@@ -438,7 +430,7 @@ def test_passwords_of_a_netrc_file_are_not_sent(
     assert server.requests[0].headers["Authorization"] is None
 
 
-def test_curls_name_for_trusted_certificates_is_understood(
+def test_curl_ca_bundle_is_read(
     client: HttpClient, tls_server: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CURL_CA_BUNDLE", os.environ["REQUESTS_CA_BUNDLE"])

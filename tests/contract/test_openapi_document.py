@@ -25,7 +25,7 @@ def _refs(node: Any) -> set[str]:
     return set()
 
 
-def test_it_is_openapi_3_1_and_every_reference_leads_somewhere():
+def test_document_is_openapi_3_1_and_its_references_resolve():
     assert DOCUMENT["openapi"].startswith("3.1")
     known = {f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]}
     assert _refs(DOCUMENT) <= known
@@ -33,7 +33,7 @@ def test_it_is_openapi_3_1_and_every_reference_leads_somewhere():
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=[route.name for route in ROUTES])
-def test_every_route_is_in_it_with_who_and_what(route: Route):
+def test_every_route_is_described(route: Route):
     operation = DOCUMENT["paths"][route.path][route.method.lower()]
     assert operation["summary"]
     assert (operation["security"] == []) == (not isinstance(route.who, frozenset))
@@ -68,11 +68,11 @@ PROMISED = {
 
 
 @pytest.mark.parametrize(("name", "fields"), PROMISED.items())
-def test_what_phones_rely_on_is_there(name: str, fields: str):
+def test_fields_that_apps_use_are_described(name: str, fields: str):
     assert set(fields.split()) <= set(DOCUMENT["components"]["schemas"][name]["properties"])
 
 
-def test_the_page_lists_every_code_and_every_route():
+def test_page_lists_every_error_code_and_every_route():
     for error in DOCUMENT["x-errors"]:
         assert f'id="error-{error["code"]}"' in PAGE
         assert error["meaning"]
@@ -96,7 +96,7 @@ class _Reader(HTMLParser):
                 self.ids.append(value or "")
 
 
-def test_the_page_stands_alone_and_its_links_lead_somewhere():
+def test_page_loads_nothing_and_its_links_resolve():
     reader = _Reader()
     reader.feed(PAGE)
     assert not reader.tags & {"script", "link", "img", "iframe", "object"}

@@ -40,7 +40,7 @@ def behaving(**behaviour: Behaviour) -> Providers:
     return providers
 
 
-def test_requests_in_any_pieces_are_answered_once_each_and_noted() -> None:
+def test_split_requests_are_answered_once_and_recorded() -> None:
     providers = behaving()
     protocol, line = called(Http, providers)
     words = webhook("one") + webhook("two")
@@ -50,7 +50,7 @@ def test_requests_in_any_pieces_are_answered_once_each_and_noted() -> None:
     assert [id_ for id_, _ in providers.request_logs()["WEBHOOK"]["accepted"]] == ["one", "two"]
 
 
-def test_who_fails_notes_the_try_and_takes_nothing() -> None:
+def test_failing_provider_records_the_try_and_accepts_nothing() -> None:
     providers = behaving(WEBHOOK=Behaviour(failing=1.0), EMAIL=Behaviour(failing=1.0))
     protocol, line = called(Http, providers)
     protocol.data_received(webhook("one"))
@@ -64,7 +64,7 @@ def test_who_fails_notes_the_try_and_takes_nothing() -> None:
         assert request_log["accepted"] == []
 
 
-def test_who_hangs_says_nothing() -> None:
+def test_hanging_provider_does_not_answer() -> None:
     providers = behaving(WEBHOOK=Behaviour(hangs=True))
     protocol, line = called(Http, providers)
     protocol.data_received(webhook("one"))
@@ -72,13 +72,13 @@ def test_who_hangs_says_nothing() -> None:
     assert len(providers.request_logs()["WEBHOOK"]["tried"]) == 1
 
 
-def test_failures_come_as_often_as_they_should() -> None:
+def test_failures_have_the_configured_share() -> None:
     providers = behaving(SMS=Behaviour(failing=0.2))
     taken = [providers.handle("SMS", str(n))[0] for n in range(10_000)]
     assert 0.78 < sum(taken) / len(taken) < 0.82
 
 
-def test_each_provider_knows_its_message_by_the_id_that_its_contract_carries() -> None:
+def test_each_provider_reads_the_id_from_its_own_field() -> None:
     providers = behaving()
     protocol, _ = called(Http, providers)
     push = b'{"message": {"data": {"notificationId": "a-push"}}}'

@@ -36,12 +36,12 @@ def test_first_in_is_first_out_within_a_priority() -> None:
     assert [queue.take() for _ in range(5)] == [[(P.NORMAL, number)] for number in range(5)]
 
 
-def test_the_higher_priority_goes_first() -> None:
+def test_higher_priority_goes_first() -> None:
     queue = filled((P.LOW, 1), (P.NORMAL, 2), (P.URGENT, 3), (P.HIGH, 4), (P.URGENT, 5))
     assert queue.take(5) == [(P.URGENT, 3), (P.URGENT, 5), (P.HIGH, 4), (P.NORMAL, 2), (P.LOW, 1)]
 
 
-def test_a_starved_one_still_moves() -> None:
+def test_low_priority_is_not_starved() -> None:
     """However many urgent ones keep coming, the low one gets its turn."""
     queue = filled((P.LOW, 0))
     taken: list[Item] = []
@@ -51,14 +51,14 @@ def test_a_starved_one_still_moves() -> None:
     assert taken.index((P.LOW, 0)) == STARVED_TURN - 1
 
 
-def test_it_takes_what_is_there_and_no_more_than_asked_for() -> None:
+def test_take_returns_at_most_the_requested_number() -> None:
     queue = filled(*[(P.NORMAL, number) for number in range(3)])
     assert len(queue.take(2)) == 2
     assert len(queue.take(2)) == 1
     assert queue.take(2, timeout_s=0) == []
 
 
-def test_a_full_queue_holds_back_a_put() -> None:
+def test_put_waits_while_the_queue_is_full() -> None:
     queue = make(capacity=1)
     queue.put((P.NORMAL, 1))
     thread, _ = in_background(lambda: queue.put((P.NORMAL, 3)))
@@ -69,7 +69,7 @@ def test_a_full_queue_holds_back_a_put() -> None:
     assert queue.take() == [(P.NORMAL, 3)]
 
 
-def test_a_consumer_sleeps_until_there_is_something() -> None:
+def test_consumer_waits_for_an_item() -> None:
     queue = make()
     thread, told = in_background(queue.take)
     queue.put((P.LOW, 7))
@@ -77,7 +77,7 @@ def test_a_consumer_sleeps_until_there_is_something() -> None:
     assert told == [[(P.LOW, 7)]]
 
 
-def test_closing_lets_everybody_go_and_hands_back_what_is_left() -> None:
+def test_closing_ends_waits_and_returns_the_rest() -> None:
     queue = make(capacity=1)
     queue.put((P.NORMAL, 1))
 
@@ -104,7 +104,7 @@ def test_closing_wakes_consumers() -> None:
     assert [told for _, told in consumers] == [[[]]] * 3
 
 
-def test_many_producers_and_consumers_lose_nothing_and_double_nothing() -> None:
+def test_concurrent_use_loses_and_repeats_nothing() -> None:
     queue, taken, lock = make(capacity=7), list[Item](), threading.Lock()
 
     def produce(producer: int) -> None:

@@ -21,7 +21,7 @@ class Database:
         return NOON
 
 
-def test_the_database_is_asked_once_and_time_goes_on() -> None:
+def test_database_is_read_once_and_the_clock_runs_on() -> None:
     database = Database()
     clock = DatabaseClock(database.now)
     first, second = clock.now(), clock.now()
@@ -29,7 +29,7 @@ def test_the_database_is_asked_once_and_time_goes_on() -> None:
     assert NOON <= first <= second < NOON + timedelta(seconds=5)
 
 
-def test_the_offset_is_measured_again() -> None:
+def test_offset_is_measured_again() -> None:
     database = Database()
     clock = DatabaseClock(database.now, resync_s=0)
     clock.now()
@@ -37,7 +37,7 @@ def test_the_offset_is_measured_again() -> None:
     assert database.reads == 2
 
 
-def test_without_the_database_the_last_offset_serves() -> None:
+def test_without_the_database_the_last_offset_is_used() -> None:
     database = Database()
     clock = DatabaseClock(database.now, resync_s=0)
     clock.now()
@@ -45,14 +45,14 @@ def test_without_the_database_the_last_offset_serves() -> None:
     assert clock.now() >= NOON
 
 
-def test_without_any_offset_the_error_is_told() -> None:
+def test_without_an_offset_the_error_is_raised() -> None:
     database = Database()
     database.down = True
     with pytest.raises(ConnectionError):
         DatabaseClock(database.now).now()
 
 
-def test_a_fake_clock_moves_by_hand() -> None:
+def test_fake_clock_moves_by_hand() -> None:
     clock = FakeClock(NOON)
     clock.advance(90)
     assert clock.now() == NOON + timedelta(seconds=90)

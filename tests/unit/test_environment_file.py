@@ -8,21 +8,21 @@ from pathlib import Path
 from machine import environment, processes
 
 
-def test_given_settings_win_and_are_not_kept(tmp_path: Path) -> None:
+def test_given_settings_win_and_are_not_stored(tmp_path: Path) -> None:
     path = tmp_path / "env"
     environment.write(path, {"AUTH_SECRET": "s", "PUSH": "recording"}, {"OFFER_TTL_S": "5", "PUSH": "fcm"})
     assert environment.read(path, with_given=True) == {"AUTH_SECRET": "s", "PUSH": "fcm", "OFFER_TTL_S": "5"}
     assert environment.read(path, with_given=False) == {"AUTH_SECRET": "s", "PUSH": "recording"}
 
 
-def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
     path = tmp_path / "env"
     environment.write(path, {"A": "1"}, {})
     environment.write(path, {"A": "2"}, {})
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_shell_reads_the_same_values(tmp_path: Path) -> None:
+def test_shell_reads_the_same_values(tmp_path: Path) -> None:
     path = tmp_path / "env"
     value = 'it\'s $HOME & "more" #1'
     environment.write(path, {"A": value}, {})
@@ -42,7 +42,7 @@ def test_store_is_read_back_from_its_address() -> None:
     assert environment.store_from(store.redis_url) == store
 
 
-def test_servers_elsewhere_are_no_private_stores() -> None:
+def test_addresses_of_other_servers_are_no_private_stores() -> None:
     for url in (
         None,
         "",
@@ -54,7 +54,7 @@ def test_servers_elsewhere_are_no_private_stores() -> None:
         assert environment.store_from(url) is None
 
 
-def test_port_is_kept_unless_somebody_else_took_it() -> None:
+def test_port_is_kept_unless_another_process_uses_it() -> None:
     store = environment.new_store()
     assert store.with_free_port() == store
     with socket.socket() as taken:
@@ -65,7 +65,7 @@ def test_port_is_kept_unless_somebody_else_took_it() -> None:
     assert moved.password == store.password
 
 
-def test_process_is_found_by_its_folder_and_not_by_a_pid_file(tmp_path: Path) -> None:
+def test_process_is_found_by_its_folder(tmp_path: Path) -> None:
     child = subprocess.Popen(["sleep", "60"], cwd=tmp_path)
     try:
         assert processes.running_in(tmp_path, "sleep") == [child.pid]

@@ -19,7 +19,7 @@ def disarmed() -> Iterator[None]:
     failpoints.arm({})
 
 
-def test_places_are_read_with_what_happens_there() -> None:
+def test_failpoints_are_parsed() -> None:
     assert parse("press.committed=kill:0.02, send.sent=pause:1:0.5") == {
         "press.committed": Fault(Act.KILL, 0.02),
         "send.sent": Fault(Act.PAUSE, 1.0, 0.5),
@@ -34,7 +34,7 @@ def test_places_are_read_with_what_happens_there() -> None:
 @pytest.mark.parametrize(
     "text", ["press", "press=kill", "press=die:1", "press=pause:1", "press=kill:often", "press=kill@0"]
 )
-def test_what_cannot_be_read_ends_the_start(text: str) -> None:
+def test_invalid_failpoints_end_the_start(text: str) -> None:
     with pytest.raises(SettingsError, match="FAILPOINTS"):
         load_settings(GOOD | {"FAILPOINTS": text})
 
@@ -45,14 +45,14 @@ def test_production_refuses_failpoints() -> None:
 
 
 @pytest.mark.parametrize(("chance", "deaths"), [(0.19, 1), (0.2, 0), (0.9, 0)])
-def test_a_process_dies_as_often_as_it_was_told_to(chance: float, deaths: int) -> None:
+def test_process_dies_with_the_configured_chance(chance: float, deaths: int) -> None:
     died: list[str] = []
     armed = {"here": Fault(Act.KILL, 0.2)}
     act_at("here", armed, chance=lambda: chance, die=lambda: died.append("here"))
     assert len(died) == deaths
 
 
-def test_a_thread_stands_still_at_its_own_place_only() -> None:
+def test_thread_pauses_only_at_the_armed_failpoint() -> None:
     naps: list[float] = []
     armed = {"here": Fault(Act.PAUSE, 1.0, 3.0)}
     act_at("there", armed, chance=lambda: 0.0, pause=naps.append)
@@ -61,7 +61,7 @@ def test_a_thread_stands_still_at_its_own_place_only() -> None:
     assert naps == [3.0]
 
 
-def test_a_process_dies_or_stops_at_the_passage_it_was_told() -> None:
+def test_process_dies_or_stops_at_the_configured_passage() -> None:
     happened: list[str] = []
     failpoints.arm(armed := parse("here=kill@3,there=stop@1"))
     for place in ("here", "here", "there", "here", "here", "there"):
@@ -72,7 +72,7 @@ def test_a_process_dies_or_stops_at_the_passage_it_was_told() -> None:
     assert failpoints.passages("here") == 0
 
 
-def test_armed_places_act_and_disarmed_ones_do_not(capfd: pytest.CaptureFixture[str]) -> None:
+def test_only_armed_failpoints_act(capfd: pytest.CaptureFixture[str]) -> None:
     failpoints.arm(parse("here=pause:1:0"))
     failpoint("here")
     failpoints.arm({})
@@ -80,7 +80,7 @@ def test_armed_places_act_and_disarmed_ones_do_not(capfd: pytest.CaptureFixture[
     assert re.fullmatch(r"failpoint pause here at [0-9.]+ for 0.0 s\n", capfd.readouterr().err)
 
 
-def test_an_unarmed_place_calls_nothing() -> None:
+def test_unarmed_failpoint_calls_nothing() -> None:
     """Places stand before every statement and commit, so an unarmed one looks at one variable and returns."""
     called: list[str] = []
 

@@ -15,12 +15,12 @@ from app.settings.gateway_templates import (
 VALUES = {"id": "1", "to": "+905551234567", "text": 'a "b"\n<ş>', "priority": "LOW", "token": "t"}
 
 
-def test_the_usual_request_is_json_with_every_text() -> None:
+def test_default_request_is_json_with_all_values() -> None:
     filled = render(request_template(None, "application/json"), VALUES)
     assert json.loads(filled) == {"id": "1", "to": "+905551234567", "text": 'a "b"\n<ş>', "priority": "LOW"}
 
 
-def test_text_is_escaped_as_the_template_says_and_not_otherwise() -> None:
+def test_text_is_escaped_only_by_the_template() -> None:
     template = request_template("{{ text }}|{{ text | urlencode }}|{{ 'x' ~ (text | tojson) }}")
     assert render(template, VALUES) == 'a "b"\n<ş>|a%20%22b%22%0A%3C%C5%9F%3E|x"a \\"b\\"\\n<ş>"'
 
@@ -43,25 +43,25 @@ def test_text_is_escaped_as_the_template_says_and_not_otherwise() -> None:
         ('{"text": {{ text | tojson }}', "application/json", "tojson"),
     ],
 )
-def test_a_request_that_could_lose_messages_is_refused(source: str, content_type: str, said: str) -> None:
+def test_invalid_request_template_is_refused(source: str, content_type: str, said: str) -> None:
     with pytest.raises(InvalidTemplate, match=said):
         request_template(source, content_type)
 
 
 @pytest.mark.parametrize("source", ["{{ status", "{{ body }}", "{% if nosuch %}SENT{% endif %}"])
-def test_an_answer_that_cannot_be_read_is_refused(source: str) -> None:
+def test_invalid_answer_template_is_refused(source: str) -> None:
     with pytest.raises(InvalidTemplate):
         answer_template(source)
 
 
-def test_what_an_answer_lacks_is_empty_and_no_failure() -> None:
+def test_missing_field_of_an_answer_renders_empty() -> None:
     template = answer_template("SENT {{ json.a.b.c }}")
     assert template is not None
     assert render(template, {"json": {}, "status": 200}) == "SENT "
     assert render(template, {"json": None, "status": 200}) == "SENT "
 
 
-def test_a_failure_does_not_repeat_what_was_to_be_said() -> None:
+def test_error_does_not_quote_the_values() -> None:
     template = answer_template("{{ 1 // status }}")
     assert template is not None
     with pytest.raises(GatewayRenderFailed) as error:

@@ -18,7 +18,7 @@ from app.settings.mail_server import MailSender, MailServer, Tls, parse_sender, 
         ),
     ],
 )
-def test_a_server_is_read(url: str, server: MailServer) -> None:
+def test_server_is_parsed(url: str, server: MailServer) -> None:
     assert parse_server(url) == server
 
 
@@ -47,13 +47,13 @@ def test_a_server_is_read(url: str, server: MailServer) -> None:
         "smtp://[sakli",
     ],
 )
-def test_what_is_no_server_is_refused_without_being_repeated(url: str) -> None:
+def test_invalid_server_is_refused_without_being_quoted(url: str) -> None:
     with pytest.raises(ValueError) as error:
         parse_server(url)
     assert "sak" not in str(error.value)
 
 
-def test_a_password_is_not_shown() -> None:
+def test_password_is_not_shown() -> None:
     assert "sakli" not in repr(parse_server("smtp://yaninda:sakli@posta.ornek.org"))
 
 
@@ -66,7 +66,7 @@ def test_a_password_is_not_shown() -> None:
         ("<bildirim@yanında.org>", MailSender("", "bildirim", "xn--yannda-r9a.org")),
     ],
 )
-def test_a_sender_is_read(text: str, sender: MailSender) -> None:
+def test_sender_is_parsed(text: str, sender: MailSender) -> None:
     assert parse_sender(text) == sender
 
 
@@ -87,7 +87,7 @@ def test_a_sender_is_read(text: str, sender: MailSender) -> None:
         "sakli@sakli..org",
     ],
 )
-def test_what_is_no_sender_is_refused_without_being_repeated(text: str) -> None:
+def test_invalid_sender_is_refused_without_being_quoted(text: str) -> None:
     with pytest.raises(ValueError) as error:
         parse_sender(text)
     assert "sakli" not in str(error.value)

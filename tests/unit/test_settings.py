@@ -26,7 +26,7 @@ def test_defaults_are_those_of_the_design() -> None:
     assert settings.time_zone == "Europe/Istanbul"
 
 
-def test_an_empty_variable_is_an_unset_one() -> None:
+def test_empty_variable_counts_as_unset() -> None:
     assert load_settings(GOOD | {"OFFER_TTL_S": " "}).offer_ttl_s == 600
 
 
@@ -49,22 +49,22 @@ def test_an_empty_variable_is_an_unset_one() -> None:
         ("WEBHOOK_SECRET", "whsec_" + "A" * 88),
     ],
 )
-def test_a_wrong_value_names_its_variable(name: str, value: str) -> None:
+def test_wrong_value_names_its_variable(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=name):
         load_settings(GOOD | {name: value})
 
 
 @pytest.mark.parametrize("key", ["A" * 32, "A" * 84 + "AA=="], ids=["24 bytes", "64 bytes"])
-def test_a_webhook_secret_may_be_short_or_long(key: str) -> None:
+def test_webhook_secret_may_be_short_or_long(key: str) -> None:
     assert load_settings(GOOD | {"WEBHOOK_SECRET": f"whsec_{key}"}).webhook_secret == f"whsec_{key}"
 
 
-def test_a_missing_variable_is_named() -> None:
+def test_missing_variable_is_named() -> None:
     with pytest.raises(SettingsError, match="DATABASE_URL"):
         load_settings({"REDIS_URL": "redis://127.0.0.1/0", "AUTH_SECRET": SECRET})
 
 
-def test_values_are_not_repeated_in_the_message() -> None:
+def test_error_does_not_quote_values() -> None:
     with pytest.raises(SettingsError) as error:
         load_settings(GOOD | {"AUTH_SECRET": "too-short-but-secret"})
     assert "AUTH_SECRET" in str(error.value) and "too-short" not in str(error.value)
@@ -85,7 +85,7 @@ def test_production_starts_with_everything_in_place() -> None:
         ({"WEBHOOK_ALLOW_PRIVATE": "true"}, "WEBHOOK_ALLOW_PRIVATE"),
     ],
 )
-def test_production_refuses_what_is_only_good_for_trying(changed: dict[str, str], named: str) -> None:
+def test_production_refuses_settings_for_development(changed: dict[str, str], named: str) -> None:
     with pytest.raises(SettingsError, match=named):
         load_settings(PRODUCTION | changed)
 
@@ -96,13 +96,13 @@ def test_local_tokens_need_a_real_secret(secret: str) -> None:
         load_settings(GOOD | {"AUTH_SECRET": secret})
 
 
-def test_settings_do_not_change_once_read() -> None:
+def test_settings_are_immutable() -> None:
     settings = load_settings(GOOD)
     with pytest.raises(ValueError, match="frozen"):
         settings.port = 1
 
 
-def test_every_setting_says_what_it_is() -> None:
+def test_every_setting_has_a_description() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
 
 
@@ -119,13 +119,13 @@ SMTP = {"SMTP_URL": "smtps://yaninda:sakli@posta.ornek.org", "SMTP_FROM": "Yanı
         ({"SMTP_CA_FILE": __file__}, "SMTP_CA_FILE"),
     ],
 )
-def test_e_mail_that_cannot_work_is_refused_without_saying_what_was_given(changed: dict[str, str], named: str) -> None:
+def test_invalid_email_settings_are_refused_without_being_quoted(changed: dict[str, str], named: str) -> None:
     with pytest.raises(SettingsError, match=named) as error:
         load_settings(GOOD | SMTP | changed)
     assert "sakli" not in str(error.value)
 
 
-def test_settings_keep_their_secrets_to_themselves() -> None:
+def test_secrets_are_not_in_the_repr_of_settings() -> None:
     settings = load_settings(GOOD | SMTP | {"WEBHOOK_SECRET": f"whsec_{'c2FrbGk' * 8}"})
     for shown in (repr(settings), str(settings), f"{settings}", repr([settings])):
         assert not any(secret in shown for secret in ("sakli", "c2Frb", GOOD["DATABASE_URL"]))
@@ -145,21 +145,21 @@ GATEWAY = {"SMS_GATEWAY_URL": "https://gateway.ornek.org/send"}
 
 
 @pytest.mark.parametrize("given", [TWILIO, WHATSAPP, GATEWAY, TWILIO | WHATSAPP, GATEWAY | WHATSAPP])
-def test_words_may_go_to_phones_by_each_way_that_is_whole(given: dict[str, str]) -> None:
+def test_each_complete_phone_provider_is_accepted(given: dict[str, str]) -> None:
     settings = load_settings(GOOD | given)
     assert ("SMS" in settings.recorded_types) == (given == WHATSAPP)
     assert ("WHATSAPP" in settings.recorded_types) == ("WHATSAPP_ACCESS_TOKEN" not in given)
 
 
 @pytest.mark.parametrize("missing", [*TWILIO, *WHATSAPP])
-def test_half_of_an_account_is_refused_by_what_is_missing(missing: str) -> None:
+def test_incomplete_account_names_the_missing_variable(missing: str) -> None:
     given = {name: value for name, value in (TWILIO | WHATSAPP).items() if name != missing}
     with pytest.raises(SettingsError, match=f"{missing} must be set together with") as error:
         load_settings(GOOD | given)
     assert "hidden" not in str(error.value)
 
 
-def test_sms_has_one_way_out() -> None:
+def test_only_one_sms_provider_is_accepted() -> None:
     with pytest.raises(SettingsError, match="SMS_GATEWAY_URL and TWILIO_ACCOUNT_SID"):
         load_settings(GOOD | TWILIO | GATEWAY)
 
@@ -177,6 +177,6 @@ def test_sms_has_one_way_out() -> None:
         ("WHATSAPP_BASE_URL", "graph.facebook.com"),
     ],
 )
-def test_a_gateway_that_cannot_work_is_refused_at_start(name: str, value: str) -> None:
+def test_invalid_sms_gateway_ends_the_start(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=f"^{name}: "):
         load_settings(GOOD | {name: value})

@@ -42,6 +42,6 @@ def test_numbers_within_a_bound(number: float, flaw: Flaw | None) -> None:
 
 
 @pytest.mark.parametrize(("text", "storable"), [("a\0b", "ab"), ("a\ud800b", "a?b"), ("çığ", "çığ")])
-def test_text_that_is_made_storable(text: str, storable: str) -> None:
+def test_text_is_made_storable(text: str, storable: str) -> None:
     assert made_storable(text) == storable
     assert flaw_of_text(storable) is None

@@ -11,7 +11,7 @@ def watching() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "database-watchdog"]
 
 
-def test_a_closed_watchdog_leaves_no_thread_behind() -> None:
+def test_closed_watchdog_leaves_no_thread() -> None:
     before = watching()
     watchdog, connection = Watchdog(30), object()
     with watchdog.guard(connection):
@@ -21,7 +21,7 @@ def test_a_closed_watchdog_leaves_no_thread_behind() -> None:
     assert not started.is_alive()
 
 
-def test_a_call_that_goes_on_is_guarded_after_the_watchdog_was_closed() -> None:
+def test_running_call_stays_guarded_after_the_watchdog_is_closed() -> None:
     before = watching()
     watchdog, connection = Watchdog(30), object()
     with watchdog.guard(connection):
@@ -33,7 +33,7 @@ def test_a_call_that_goes_on_is_guarded_after_the_watchdog_was_closed() -> None:
     assert not started.is_alive()
 
 
-def test_a_call_after_closing_is_guarded_again() -> None:
+def test_call_after_closing_is_guarded_again() -> None:
     before = watching()
     watchdog: Any = Watchdog(30)
     with watchdog.guard(object()):

@@ -101,7 +101,7 @@ def signed(key: Any = SIGNER, algorithm: str = "RS256", headers: dict[str, Any] 
     return jwt.encode(claims, key, algorithm=algorithm, headers={"kid": KEY_ID} if headers is None else headers)
 
 
-def test_a_token_of_our_project_names_its_user(tokens: FirebaseTokens):
+def test_token_of_our_project_returns_its_user(tokens: FirebaseTokens):
     assert tokens.verify(signed()) == FirebaseUid("uid-1")
 
 
@@ -132,44 +132,46 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("how", REFUSED.values(), ids=REFUSED.keys())
-def test_a_forged_token_is_refused(tokens: FirebaseTokens, how: dict[str, Any]):
+def test_forged_token_is_refused(tokens: FirebaseTokens, how: dict[str, Any]):
     with pytest.raises(TokenInvalid):
         tokens.verify(signed(**how))
 
 
 @pytest.mark.parametrize("token", ["", "a", "a.b.c", "..", "W10.W10.AA", "bnVsbA.bnVsbA.AA", "e30.MQ.AA", "e30.e30.AA"])
-def test_what_is_no_token_is_refused(tokens: FirebaseTokens, token: str):
+def test_malformed_token_is_refused(tokens: FirebaseTokens, token: str):
     with pytest.raises(TokenInvalid):
         tokens.verify(token)
 
 
-def test_an_old_token_says_so(tokens: FirebaseTokens):
+def test_expired_token_is_reported_as_expired(tokens: FirebaseTokens):
     now = int(time.time())
     with pytest.raises(TokenExpired):
         tokens.verify(signed(iat=now - 7200, exp=now - 3600))
 
 
 @pytest.mark.parametrize("answer", [(500, b""), (404, b"{}")])
-def test_without_certificates_nobody_is_accused(tokens: FirebaseTokens, google: CertificateServer, answer: Any):
+def test_missing_certificates_are_not_blamed_on_the_token(
+    tokens: FirebaseTokens, google: CertificateServer, answer: Any
+):
     google.answer = answer
     with pytest.raises(VerifierUnavailable):
         tokens.verify(signed())
 
 
-def test_without_network_nobody_is_accused(tokens: FirebaseTokens, google: CertificateServer):
+def test_network_failure_is_not_blamed_on_the_token(tokens: FirebaseTokens, google: CertificateServer):
     google.shutdown()
     google.server_close()
     with pytest.raises(VerifierUnavailable):
         tokens.verify(signed())
 
 
-def test_the_setting_chooses_the_verifier():
+def test_setting_chooses_the_verifier():
     firebase = token_verifier(settings_for_tests(auth_mode="firebase", firebase_project_id=PROJECT, auth_secret=None))
     assert isinstance(firebase, FirebaseTokens)
     firebase.close()
 
 
-def test_an_emulator_is_believed_only_where_it_is_configured(tokens: FirebaseTokens, monkeypatch: pytest.MonkeyPatch):
+def test_emulator_is_trusted_only_if_configured(tokens: FirebaseTokens, monkeypatch: pytest.MonkeyPatch):
     unsigned = signed(key=None, algorithm="none", headers={})
     with pytest.raises(TokenInvalid):
         tokens.verify(unsigned)

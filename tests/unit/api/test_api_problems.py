@@ -46,20 +46,20 @@ def test_each_error_has_its_status(client: Any, matching: FakeMatching, error: E
     assert isinstance(problem["detail"], str)
 
 
-def test_an_error_about_a_value_names_the_field(client: Any, matching: FakeMatching):
+def test_error_about_a_value_names_the_field(client: Any, matching: FakeMatching):
     matching.error = InvalidValue("studentId", "is not the id of a student")
     problem = json.loads(client.put(ACCEPT, headers=bearer("student")).data)
     assert problem["errors"] == [{"field": "studentId", "message": "is not the id of a student", "code": "invalid"}]
 
 
-def test_the_time_to_wait_is_told(client: Any, matching: FakeMatching):
+def test_retry_after_is_sent(client: Any, matching: FakeMatching):
     matching.error = TooManyRequests("Slowly.", 7)
     assert client.put(ACCEPT, headers=bearer("student")).headers["Retry-After"] == "7"
     matching.error = Unavailable("Away.")
     assert client.put(ACCEPT, headers=bearer("student")).headers["Retry-After"] == "2"
 
 
-def test_an_error_may_carry_more_in_camel_case(client: Any, matching: FakeMatching):
+def test_extra_members_of_an_error_are_in_camel_case(client: Any, matching: FakeMatching):
     matching.error = Conflict("Too late.", task_status="COMPLETED", status="no member of ours gives way")
     problem = json.loads(client.put(ACCEPT, headers=bearer("student")).data)
     assert problem["taskStatus"] == "COMPLETED"
@@ -78,7 +78,7 @@ def test_unknown_paths_and_wrong_methods_are_problems_too(client: Any):
         assert client.get(path).status_code == 404, path
 
 
-def test_a_request_id_is_kept_when_it_is_sane_and_replaced_when_not(client: Any):
+def test_request_id_is_kept_if_valid_and_replaced_otherwise(client: Any):
     assert client.get("/healthz", headers={"X-Request-Id": "abc-1.2_3"}).headers["X-Request-Id"] == "abc-1.2_3"
     for strange in ("", "a b", "a" * 65, "ü", "<script>"):
         given = client.get("/healthz", headers={"X-Request-Id": strange}).headers["X-Request-Id"]
@@ -87,7 +87,7 @@ def test_a_request_id_is_kept_when_it_is_sane_and_replaced_when_not(client: Any)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/docs", "/nowhere", "/tasks", "/openapi.json"])
-def test_every_response_is_guarded(client: Any, path: str):
+def test_every_response_has_security_headers(client: Any, path: str):
     headers = client.get(path).headers
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Cache-Control"] == "no-store"
@@ -108,7 +108,7 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     return written
 
 
-def test_a_fault_tells_nothing_but_where(client: Any, matching: FakeMatching, logged: io.StringIO):
+def test_internal_error_shows_only_the_place(client: Any, matching: FakeMatching, logged: io.StringIO):
     driver = RuntimeError("Key (phone)=(+905550100002) of Ayşe already exists, password=hunter2")
     matching.error = sqlalchemy.exc.IntegrityError("INSERT …", {"name": "Ayşe", "phone": "+905550100002"}, driver)
     response = client.put(ACCEPT, headers=bearer("student") | {"X-Request-Id": "find-me"})
@@ -122,7 +122,7 @@ def test_a_fault_tells_nothing_but_where(client: Any, matching: FakeMatching, lo
         assert secret not in logged.getvalue()
 
 
-def test_neither_logs_nor_errors_repeat_what_was_sent(client: Any, logged: io.StringIO):
+def test_logs_and_errors_do_not_quote_the_request(client: Any, logged: io.StringIO):
     bodies = [
         {"note": "Ekmek\u0000 Ayşe +905550100002", "location": {"lat": "40.98", "lon": 400.9812}},
         {"Ayşe +905550100002": "Ekmek"},
@@ -138,7 +138,7 @@ def test_neither_logs_nor_errors_repeat_what_was_sent(client: Any, logged: io.St
             assert secret not in told, secret
 
 
-def test_a_request_leaves_one_line_with_the_route_and_not_the_path(client: Any, logged: io.StringIO):
+def test_request_is_logged_with_its_route_and_not_its_path(client: Any, logged: io.StringIO):
     client.get(f"/tasks/{TASK_ID}", headers=bearer("elder"))
     client.get("/Ayşe/hunter2")
     client.get("/healthz")
@@ -150,7 +150,7 @@ def test_a_request_leaves_one_line_with_the_route_and_not_the_path(client: Any, 
     assert str(TASK_ID) not in logged.getvalue()
 
 
-def test_metrics_ask_for_their_token_where_one_is_set(matching: FakeMatching):
+def test_metrics_require_a_token_if_one_is_set(matching: FakeMatching):
     guarded = app_on_fakes(matching, settings={"metrics_token": "m" * 32}).test_client()
     assert json.loads(guarded.get("/metrics").data)["code"] == "token_missing"
     assert guarded.get("/metrics", headers=bearer("elder")).status_code == 401

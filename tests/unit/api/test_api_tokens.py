@@ -32,14 +32,14 @@ def _part(value: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
 
 
-def test_what_was_issued_is_accepted_for_a_day():
+def test_issued_token_is_accepted_for_a_day():
     assert TOKENS.verify(TOKENS.issue(7)) == UserId(7)
     assert LocalTokens(SECRET, lambda: NOW + LIFETIME_S - 1).verify(TOKENS.issue(7)) == UserId(7)
     with pytest.raises(TokenExpired):
         LocalTokens(SECRET, lambda: NOW + LIFETIME_S).verify(TOKENS.issue(7))
 
 
-def test_the_forger_of_this_test_can_sign():
+def test_helper_makes_valid_tokens():
     assert TOKENS.verify(signed()) == UserId(7)
 
 
@@ -75,12 +75,12 @@ FORGED = {
 
 
 @pytest.mark.parametrize("token", FORGED.values(), ids=FORGED.keys())
-def test_a_forged_token_is_refused(token: str):
+def test_forged_token_is_refused(token: str):
     with pytest.raises(TokenInvalid):
         TOKENS.verify(token)
 
 
-def test_an_expired_token_says_so_only_when_it_was_ours():
+def test_only_our_own_expired_token_is_reported_as_expired():
     with pytest.raises(TokenExpired):
         TOKENS.verify(signed(iat=NOW - 100, exp=NOW))
     with pytest.raises(TokenInvalid):
@@ -88,18 +88,18 @@ def test_an_expired_token_says_so_only_when_it_was_ours():
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", "Basic abc", "abc"])
-def test_no_token_is_missing(header: str | None):
+def test_request_without_a_token_is_reported_as_missing(header: str | None):
     with pytest.raises(TokenMissing):
         bearer_token(header)
 
 
 @pytest.mark.parametrize("header", ["Bearer a b", "Bearer ü", "Bearer a\x00b", "Bearer " + "a" * 8001])
-def test_a_strange_token_is_invalid(header: str):
+def test_malformed_token_is_invalid(header: str):
     with pytest.raises(TokenInvalid):
         bearer_token(header)
 
 
-def test_the_scheme_is_read_in_any_case():
+def test_scheme_is_read_in_any_case():
     assert bearer_token("bearer  abc") == "abc"
 
 
@@ -112,7 +112,7 @@ def test_the_scheme_is_read_in_any_case():
         (bearer("student"), 403, "role_forbidden", None),
     ],
 )
-def test_whoever_is_not_let_in_learns_why(
+def test_refused_caller_gets_the_reason(
     client: Any, headers: dict[str, str], status: int, code: str, challenge: str | None
 ):
     response = client.get("/users", headers=headers)

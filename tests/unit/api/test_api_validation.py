@@ -37,7 +37,7 @@ REFUSED: list[tuple[str, bytes, str, str]] = [
 
 
 @pytest.mark.parametrize(("body", "field", "code"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-def test_a_value_that_is_not_accepted_is_named(client: Any, matching: FakeMatching, body: bytes, field: str, code: str):
+def test_refused_value_is_named(client: Any, matching: FakeMatching, body: bytes, field: str, code: str):
     response = client.post("/tasks", data=body, content_type="application/json", headers=bearer("elder"))
     assert response.status_code == 400
     problem = response.get_json(force=True)
@@ -60,7 +60,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("body", MALFORMED, ids=range(len(MALFORMED)))
-def test_what_is_not_json_is_said_to_be_malformed(client: Any, body: bytes):
+def test_invalid_json_is_reported_as_malformed(client: Any, body: bytes):
     response = client.post("/tasks", data=body, content_type="application/json", headers=bearer("elder"))
     problem = response.get_json(force=True)
     assert (response.status_code, problem["code"]) == (400, "malformed_json")
@@ -68,7 +68,7 @@ def test_what_is_not_json_is_said_to_be_malformed(client: Any, body: bytes):
 
 
 @pytest.mark.parametrize("body", [b"null", b"[]", b"1", b'"text"', b"true"])
-def test_json_that_is_no_object_is_refused(client: Any, body: bytes):
+def test_json_other_than_an_object_is_refused(client: Any, body: bytes):
     response = client.post("/tasks", data=body, content_type="application/json", headers=bearer("elder"))
     assert (response.status_code, response.get_json(force=True)["code"]) == (400, "invalid_input")
 
@@ -84,20 +84,20 @@ NOT_JSON = [
 
 
 @pytest.mark.parametrize("content_type", NOT_JSON)
-def test_a_body_must_be_sent_as_json(client: Any, content_type: str | None):
+def test_body_must_be_sent_as_json(client: Any, content_type: str | None):
     response = client.post("/tasks", data=b"{}", content_type=content_type, headers=bearer("elder"))
     problem = response.get_json(force=True)
     assert (response.status_code, problem["code"]) == (415, "unsupported_media_type")
     assert problem["errors"][0]["field"] == "Content-Type"
 
 
-def test_a_compressed_body_is_refused(client: Any):
+def test_compressed_body_is_refused(client: Any):
     headers = bearer("elder") | {"Content-Encoding": "gzip"}
     response = client.post("/tasks", data=b"\x1f\x8b", content_type="application/json", headers=headers)
     assert response.status_code == 415
 
 
-def test_a_large_body_is_refused(client: Any):
+def test_large_body_is_refused(client: Any):
     body = json.dumps({"note": "a" * 70_000}).encode()
     response = client.post("/tasks", data=body, content_type="application/json", headers=bearer("elder"))
     assert (response.status_code, response.get_json(force=True)["code"]) == (413, "body_too_large")
@@ -120,24 +120,24 @@ def test_no_body_and_an_empty_object_are_the_same(client: Any, path: str, data: 
     assert response.status_code in (200, 201)
 
 
-def test_a_call_without_a_body_refuses_fields(client: Any):
+def test_call_without_a_body_refuses_fields(client: Any):
     response = client.put(f"/tasks/{TASK_ID}/cancel", json={"reason": "x"}, headers=bearer("elder"))
     assert response.get_json(force=True)["errors"][0]["code"] == "unknown_field"
 
 
-def test_a_note_keeps_its_lines_and_turkish_letters(client: Any, matching: FakeMatching):
+def test_note_keeps_lines_and_turkish_letters(client: Any, matching: FakeMatching):
     note = "Ekmek, süt\n\tİlaç: ğüşıöç ĞÜŞİÖÇ"
     assert client.post("/tasks", json={"note": note}, headers=bearer("elder")).status_code == 201
     assert matching.calls[0][2].note == note
 
 
-def test_whole_numbers_are_good_coordinates_and_the_edges_are_in(client: Any):
+def test_coordinates_can_be_integers_and_limits_are_included(client: Any):
     for lat, lon in ((41, 29), (90, 180), (-90.0, -180.0)):
         body = {"location": {"lat": lat, "lon": lon}}
         assert client.post("/tasks", json=body, headers=bearer("elder")).status_code == 201
 
 
-def test_of_two_equal_names_the_last_counts_as_everywhere_in_json(client: Any, matching: FakeMatching):
+def test_last_of_two_equal_names_counts(client: Any, matching: FakeMatching):
     body = b'{"note": "a", "note": "b"}'
     client.post("/tasks", data=body, content_type="application/json", headers=bearer("elder"))
     assert matching.calls[0][2].note == "b"
@@ -164,41 +164,41 @@ QUERIES = [
 
 
 @pytest.mark.parametrize(("query", "field", "code"), QUERIES)
-def test_a_query_is_as_strict_as_a_body(client: Any, query: str, field: str, code: str):
+def test_query_is_validated_as_strictly_as_a_body(client: Any, query: str, field: str, code: str):
     response = client.get(f"/tasks?{query}", headers=bearer("elder"))
     problem = response.get_json(force=True)
     assert response.status_code == 400, problem
     assert [(entry["field"], entry["code"]) for entry in problem["errors"]] == [(field, code)]
 
 
-def test_a_call_without_parameters_refuses_them(client: Any):
+def test_unknown_query_parameters_are_refused(client: Any):
     response = client.get(f"/tasks/{TASK_ID}?full=1", headers=bearer("elder"))
     assert response.get_json(force=True)["errors"][0] == {
         "field": "full", "message": "is not known here", "code": "unknown_field"
     }  # fmt: skip
 
 
-def test_a_page_is_twenty_long_unless_told(client: Any, matching: FakeMatching):
+def test_page_has_twenty_items_by_default(client: Any, matching: FakeMatching):
     client.get("/tasks", headers=bearer("elder"))
     client.get("/tasks?limit=100&status=PENDING&cursor=abc", headers=bearer("elder"))
     assert [call[2]["limit"] for call in matching.calls] == [20, 100]
 
 
 @pytest.mark.parametrize("word", ["x", "1", "01932c07-4b00-7000-8000-00000000000", "%00", "a" * 3000, "..", "ğ"])
-def test_an_id_in_a_path_that_is_none_is_refused(client: Any, word: str):
+def test_invalid_id_in_a_path_is_refused(client: Any, word: str):
     response = client.get(f"/tasks/{word}", headers=bearer("elder"))
     assert response.status_code in (400, 404)
     assert response.content_type == "application/problem+json"
 
 
 @pytest.mark.parametrize("word", ["0", "-1", "1.0", "9223372036854775808", "1e3", "%D9%A1", "abc", " 1", "1%20"])
-def test_an_id_of_a_user_fits_the_database(client: Any, word: str):
+def test_id_of_a_user_fits_the_database(client: Any, word: str):
     response = client.get(f"/users/{word}", headers=bearer("admin"))
     assert (response.status_code, response.get_json(force=True)["code"]) == (400, "invalid_input")
 
 
 @pytest.mark.parametrize("key", ["", "a" * 129, "schlüssel", "a\tb"])
-def test_an_idempotency_key_is_short_and_printable(client: Any, key: str):
+def test_idempotency_key_is_short_and_printable(client: Any, key: str):
     headers = bearer("elder") | {"Idempotency-Key": key}
     response = client.post("/tasks", json={}, headers=headers)
     assert response.status_code == 400
@@ -226,7 +226,7 @@ USERS = [
 
 
 @pytest.mark.parametrize(("body", "field", "code"), USERS)
-def test_a_user_is_described_exactly(client: Any, body: dict[str, Any], field: str, code: str):
+def test_fields_of_a_user_are_validated(client: Any, body: dict[str, Any], field: str, code: str):
     response = client.post("/users", json=body, headers=bearer("admin"))
     problem = response.get_json(force=True)
     assert response.status_code == 400
@@ -234,12 +234,12 @@ def test_a_user_is_described_exactly(client: Any, body: dict[str, Any], field: s
 
 
 @pytest.mark.parametrize("query", ["\xff=1", "limit=\xff", "\xc3(=1"])
-def test_a_query_that_is_not_utf8_is_refused(client: Any, query: str):
+def test_query_that_is_not_utf8_is_refused(client: Any, query: str):
     response = client.get("/tasks", headers=bearer("elder"), environ_overrides={"QUERY_STRING": query})
     assert (response.status_code, response.get_json(force=True)["code"]) == (400, "bad_request")
 
 
 @pytest.mark.parametrize("host", ["a" * 300, "..", "x y", "[::1", "ü.ü", "", "a:b:c", "\x00"])
-def test_a_strange_host_is_no_fault_of_ours(client: Any, host: str):
+def test_invalid_host_header_is_no_internal_error(client: Any, host: str):
     assert client.get("/healthz", environ_overrides={"HTTP_HOST": host}).status_code in (200, 400)
     assert client.get("/nowhere", environ_overrides={"HTTP_HOST": host}).status_code in (404, 400)

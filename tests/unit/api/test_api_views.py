@@ -10,7 +10,7 @@ from app.users.models import LatLon
 from tests.support.api import A_TASK, NOON, TASK_ID, FakeMatching, app_on_fakes, bearer
 
 
-def test_a_task_has_the_fields_phones_rely_on(client: Any):
+def test_task_has_the_fields_that_apps_use(client: Any):
     response = client.get(f"/tasks/{TASK_ID}", headers=bearer("elder"))
     assert response.content_type == "application/json"
     assert response.get_json() == {
@@ -28,13 +28,13 @@ def test_a_task_has_the_fields_phones_rely_on(client: Any):
     }
 
 
-def test_coordinators_see_who_is_asked(client: Any, matching: FakeMatching):
+def test_coordinator_sees_the_student_who_is_asked(client: Any, matching: FakeMatching):
     matching.task_shown = replace(A_TASK, current_offer=CurrentOffer(NOON, 2))
     shown = client.get(f"/tasks/{TASK_ID}", headers=bearer("coordinator")).get_json()
     assert shown["currentOffer"] == {"deadline": "2026-03-12T09:00:00Z", "studentId": 2}
 
 
-def test_a_press_is_created_and_a_second_one_found(client: Any, matching: FakeMatching):
+def test_press_creates_a_task_and_a_second_press_finds_it(client: Any, matching: FakeMatching):
     body = {"note": "Ekmek", "location": {"lat": 41, "lon": 29.5}}
     first = client.post("/tasks", json=body, headers=bearer("elder") | {"Idempotency-Key": "press-1"})
     matching.created = False
@@ -47,7 +47,7 @@ def test_a_press_is_created_and_a_second_one_found(client: Any, matching: FakeMa
     ]
 
 
-def test_a_coordinator_says_for_whom_and_an_elder_only_for_themselves(client: Any, matching: FakeMatching):
+def test_coordinator_names_the_elder_and_an_elder_presses_only_for_themselves(client: Any, matching: FakeMatching):
     missing = client.post("/tasks", headers=bearer("coordinator"))
     assert missing.get_json(force=True)["errors"][0] == {
         "field": "elderId",
@@ -61,7 +61,7 @@ def test_a_coordinator_says_for_whom_and_an_elder_only_for_themselves(client: An
     assert [call[2].elder_id for call in matching.calls] == [1, 1]
 
 
-def test_each_button_reaches_matching_and_answers_with_the_task(client: Any, matching: FakeMatching):
+def test_each_deed_calls_matching_and_returns_the_task(client: Any, matching: FakeMatching):
     matching.task_shown = replace(A_TASK, status=TaskStatus.ASSIGNED, student=Person(2, "Ahmet", "+905550100011"))
     buttons = [(step, "student") for step in ("accept", "reject", "start", "complete", "withdraw")]
     buttons += [(step, "coordinator") for step in ("cancel", "next", "release", "complete")]
@@ -77,7 +77,7 @@ def test_each_button_reaches_matching_and_answers_with_the_task(client: Any, mat
     assert matching.calls[-1] == ("assign", 4, TASK_ID, 2)
 
 
-def test_my_offer_is_shown_or_there_is_none(client: Any, matching: FakeMatching):
+def test_own_offer_is_returned_or_not_found(client: Any, matching: FakeMatching):
     none = client.get("/me/offer", headers=bearer("student"))
     assert (none.status_code, none.data) == (204, b"")
     matching.offer = MyOffer(TASK_ID, NOON, 120.5, "Ayşe", None)
@@ -90,7 +90,7 @@ def test_my_offer_is_shown_or_there_is_none(client: Any, matching: FakeMatching)
     }
 
 
-def test_why_students_were_asked_is_shown(client: Any):
+def test_ranking_of_students_is_returned(client: Any):
     assert client.get(f"/tasks/{TASK_ID}/offers", headers=bearer("coordinator")).get_json()["items"] == [
         {
             "studentId": 2,
@@ -105,7 +105,7 @@ def test_why_students_were_asked_is_shown(client: Any):
     ]
 
 
-def test_place_and_duty_reach_matching(client: Any, matching: FakeMatching):
+def test_location_and_duty_are_passed_to_matching(client: Any, matching: FakeMatching):
     assert client.put("/me/location", json={"lat": 41, "lon": 29}, headers=bearer("student")).status_code == 204
     assert client.put("/me/availability", json={"onDuty": False}, headers=bearer("student")).status_code == 204
     assert matching.calls == [("set_location", 2, LatLon(41.0, 29.0)), ("set_availability", 2, False)]
@@ -121,12 +121,12 @@ def test_locations_are_limited_for_each_student_also_without_redis(matching: Fak
     assert len(matching.calls) == 3
 
 
-def test_an_administrator_stays_active(client: Any, matching: FakeMatching):
+def test_administrator_cannot_be_deactivated(client: Any, matching: FakeMatching):
     response = client.patch("/users/4", json={"active": False}, headers=bearer("admin"))
     assert (response.status_code, response.get_json(force=True)["code"]) == (409, "cannot_deactivate_yourself")
     assert matching.calls == []
 
 
-def test_alive_needs_nothing(client: Any):
+def test_healthz_needs_no_store(client: Any):
     assert client.get("/healthz").get_json() == {"status": "ok"}
     assert client.head("/healthz").status_code == 200

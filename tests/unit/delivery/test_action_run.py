@@ -99,7 +99,7 @@ RETRYING = NotificationState(N.RETRYING, error_code="HTTP_503")
 # ---- steps in their order ----
 
 
-def test_the_first_step_is_taken_at_once_and_the_second_waits_for_it() -> None:
+def test_second_step_waits_for_the_first() -> None:
     context = FakeContext()
     decision = begin(step(1), step(2), context=context)
     assert (states(decision), sent_to(decision), decision.due_at) == ([S.RUNNING, S.WAITING], ["push"], None)
@@ -110,7 +110,7 @@ def test_the_first_step_is_taken_at_once_and_the_second_waits_for_it() -> None:
     assert (states(decision), decision.run.status) == ([S.SENT, S.SENT], ActionStatus.DONE)
 
 
-def test_a_step_that_succeeds_is_told_with_the_providers_id() -> None:
+def test_successful_step_reports_the_id_of_the_provider() -> None:
     context = FakeContext()
     decision = later(begin(step(1), context=context), context, m1=SENT)
     [executed] = decision.effects
@@ -118,7 +118,7 @@ def test_a_step_that_succeeds_is_told_with_the_providers_id() -> None:
     assert executed.provider_message_id == "fcm:1"
 
 
-def test_advancing_again_asks_nothing_again() -> None:
+def test_second_advance_changes_nothing() -> None:
     context = FakeContext()
     decision = begin(step(1), context=context)
     again = later(decision, context, m1=WAITING)
@@ -136,7 +136,7 @@ def test_advancing_again_asks_nothing_again() -> None:
         (OnFailure.STOP, "INVALID_ANSWER", S.CANCELLED, ActionStatus.FAILED),
     ],
 )
-def test_what_a_failed_step_means_for_the_later_ones(
+def test_failed_step_decides_about_the_later_ones(
     on_failure: OnFailure, code: str, second: StepState, status: ActionStatus
 ) -> None:
     context = FakeContext()
@@ -149,21 +149,21 @@ def test_what_a_failed_step_means_for_the_later_ones(
     assert decision.run.steps[0].error_code == code
 
 
-def test_a_plan_that_went_on_after_a_failure_has_failed_in_the_end() -> None:
+def test_plan_that_continued_after_a_failure_ends_as_failed() -> None:
     context = FakeContext()
     decision = later(begin(step(1, on_failure=OnFailure.CONTINUE), step(2), context=context), context, m1=DEAD)
     decision = later(decision, context, m1=DEAD, m2=SENT)
     assert (states(decision), decision.run.status) == ([S.FAILED, S.SENT], ActionStatus.FAILED)
 
 
-def test_only_wrong_input_does_not_stop_a_plan() -> None:
+def test_failures_other_than_bad_input_stop_a_plan() -> None:
     assert REASONS.keys() >= BAD_INPUT, "as channels and the engine spell them"
     assert stops_the_plan(step(), "HTTP_500")
     assert not stops_the_plan(step(), "UNKNOWN_TEMPLATE")
     assert not stops_the_plan(step(on_failure=OnFailure.CONTINUE), "HTTP_500")
 
 
-def test_a_plan_without_steps_is_done() -> None:
+def test_plan_without_steps_is_done() -> None:
     assert begin().run.status is ActionStatus.DONE
 
 
@@ -175,13 +175,13 @@ def two() -> FakeContext:
 
 
 @pytest.mark.parametrize("ended", [DEAD, NotificationState(N.EXPIRED), NotificationState(N.CANCELLED)])
-def test_the_next_target_has_its_turn_when_a_message_came_to_nothing(ended: NotificationState) -> None:
+def test_next_target_is_tried_after_a_failure(ended: NotificationState) -> None:
     context = two()
     decision = later(begin(step(), context=context), context, m1=ended)
     assert (states(decision), sent_to(decision)) == ([S.RUNNING], ["sms"])
 
 
-def test_when_the_fallback_arrives_what_was_given_up_before_is_covered() -> None:
+def test_successful_fallback_covers_earlier_dead_letters() -> None:
     context = two()
     decision = later(begin(step(), context=context), context, m1=DEAD)
     decision = later(decision, context, m1=DEAD, m2=SENT)
@@ -189,21 +189,21 @@ def test_when_the_fallback_arrives_what_was_given_up_before_is_covered() -> None
     assert decision.run.status is ActionStatus.DONE
 
 
-def test_when_every_target_fails_the_step_does() -> None:
+def test_step_fails_when_every_target_fails() -> None:
     context = two()
     decision = later(later(begin(step(), context=context), context, m1=DEAD), context, m1=DEAD, m2=DEAD)
     assert (states(decision), decision.run.status) == ([S.FAILED], ActionStatus.FAILED)
     assert [type(effect) for effect in decision.effects] == [Failed]
 
 
-def test_a_message_that_may_have_arrived_is_followed_by_no_other() -> None:
+def test_no_fallback_after_a_message_that_may_have_arrived() -> None:
     context = two()
     decision = later(begin(step(), context=context), context, m1=LOST)
     assert (states(decision), sent_to(decision), decision.run.steps[0].error_code) == ([S.FAILED], [], "TIMEOUT")
 
 
 @pytest.mark.parametrize("status", [N.ACCEPTED, N.SENDING, N.RETRYING])
-def test_a_message_that_may_have_arrived_is_waited_for_while_it_is_tried_again(status: NotificationStatus) -> None:
+def test_step_waits_for_retries_of_a_message_that_may_have_arrived(status: NotificationStatus) -> None:
     context = two()
     decision = begin(step(within_s=60), context=context)
     decision = later(decision, context, 61, m1=NotificationState(status, may_have_arrived=True))
@@ -213,7 +213,7 @@ def test_a_message_that_may_have_arrived_is_waited_for_while_it_is_tried_again(s
 
 
 @pytest.mark.parametrize("live", [WAITING, IN_HAND, RETRYING])
-def test_a_message_that_takes_too_long_gives_way(live: NotificationState) -> None:
+def test_slow_message_is_withdrawn_for_the_next_target(live: NotificationState) -> None:
     context = two()
     decision = begin(step(within_s=60), context=context)
     assert decision.due_at == NOW + timedelta(seconds=60)
@@ -225,7 +225,7 @@ def test_a_message_that_takes_too_long_gives_way(live: NotificationState) -> Non
     assert decision.due_at is None, "nobody comes after it"
 
 
-def test_a_message_that_gave_way_and_arrives_all_the_same_calls_the_next_one_back() -> None:
+def test_arrival_of_a_withdrawn_message_withdraws_the_next_one() -> None:
     context = two()
     decision = later(begin(step(within_s=60), context=context), context, 60, m1=IN_HAND)
     decision = later(decision, context, 61, m1=SENT, m2=WAITING)
@@ -233,7 +233,7 @@ def test_a_message_that_gave_way_and_arrives_all_the_same_calls_the_next_one_bac
     assert Withdraw(UUID(int=2)) in decision.effects
 
 
-def test_a_message_that_gave_way_is_waited_for_when_the_last_one_has_failed() -> None:
+def test_step_waits_for_a_withdrawn_message_when_the_last_one_failed() -> None:
     context = two()
     decision = later(begin(step(within_s=60), context=context), context, 60, m1=IN_HAND)
     decision = later(decision, context, 61, m1=IN_HAND, m2=DEAD)
@@ -242,14 +242,14 @@ def test_a_message_that_gave_way_is_waited_for_when_the_last_one_has_failed() ->
     assert states(later(decision, context, 62, m1=NotificationState(N.EXPIRED), m2=DEAD)) == [S.FAILED]
 
 
-def test_a_message_that_somebody_holds_at_this_moment_is_looked_at_again() -> None:
+def test_locked_message_is_checked_again_later() -> None:
     context = two()
     decision = begin(step(within_s=60), context=context)
     decision = later(decision, context, 60, m1=replace(IN_HAND, is_locked_elsewhere=True))
     assert (decision.effects, decision.due_at) == ((), NOW + timedelta(seconds=61))
 
 
-def test_without_another_target_a_slow_message_is_waited_for() -> None:
+def test_slow_message_is_not_withdrawn_without_another_target() -> None:
     context = FakeContext()
     decision = begin(step(within_s=60), context=context)
     assert decision.due_at is None
@@ -260,26 +260,26 @@ def test_without_another_target_a_slow_message_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("code", ["NO_RECIPIENT", "UNKNOWN_CHANNEL", "RECIPIENT_RETIRED"])
-def test_a_step_with_nobody_to_reach_is_one_dead_letter(code: str) -> None:
+def test_step_without_a_recipient_is_one_dead_letter(code: str) -> None:
     decision = begin(step(), context=FakeContext({1: TargetFault(code)}))
     assert [type(effect) for effect in decision.effects] == [GiveUp, Failed]
     assert (states(decision), decision.run.steps[0].error_code) == ([S.FAILED], code)
 
 
-def test_a_step_whose_recipients_are_all_switched_off_is_passed_over() -> None:
+def test_step_is_skipped_if_all_recipients_are_switched_off() -> None:
     decision = begin(step(1), step(2), context=FakeContext({1: Unresolved.ALL_OFF}))
     assert states(decision) == [S.SKIPPED, S.RUNNING]
     done = begin(step(1), context=FakeContext({1: Unresolved.ALL_OFF}))
     assert (done.effects, done.run.status) == ((), ActionStatus.DONE)
 
 
-def test_a_step_of_somebody_else_is_handed_over() -> None:
+def test_step_of_another_service_is_handed_over() -> None:
     decision = begin(step(1, channel_type="device_downlink"), step(2), context=FakeContext({1: Unresolved.ELSEWHERE}))
     assert isinstance(decision.effects[0], HandOver)
     assert states(decision) == [S.HANDED_OVER, S.RUNNING]
 
 
-def test_what_cannot_be_decided_here_is_left_to_whoever_can() -> None:
+def test_step_that_needs_settings_is_left_to_the_conductor() -> None:
     decision = begin(step(1), context=FakeContext({1: Unresolved.NEEDS_SETTINGS}))
     assert (states(decision), decision.effects, decision.due_at) == ([S.WAITING], (), NOW)
     decision = begin(step(1), context=FakeContext(faults={"push": Unresolved.NEEDS_SETTINGS}))
@@ -287,7 +287,7 @@ def test_what_cannot_be_decided_here_is_left_to_whoever_can() -> None:
     assert sent_to(later(decision, FakeContext())) == ["push"]
 
 
-def test_words_that_cannot_be_made_end_the_step_and_nothing_else() -> None:
+def test_failed_rendering_ends_only_its_step() -> None:
     context = FakeContext({1: Found((PUSH, SMS)), 2: Found((EMAIL,))}, {"push": "TEMPLATE_RENDER_FAILED"})
     decision = begin(step(1), step(2), context=context)
     assert (states(decision), sent_to(decision)) == ([S.FAILED, S.RUNNING], ["email"])
@@ -296,7 +296,7 @@ def test_words_that_cannot_be_made_end_the_step_and_nothing_else() -> None:
     ]
 
 
-def test_an_address_that_is_none_is_given_up_and_the_next_one_tried() -> None:
+def test_invalid_address_is_a_dead_letter_and_the_next_target_is_tried() -> None:
     context = FakeContext({1: Found((SMS, EMAIL))}, {"sms": "INVALID_ADDRESS"})
     decision = begin(step(1, on_failure=OnFailure.STOP), context=context)
     assert [type(effect) for effect in decision.effects] == [GiveUp, Send]
@@ -304,14 +304,14 @@ def test_an_address_that_is_none_is_given_up_and_the_next_one_tried() -> None:
     assert isinstance(decision.effects[0], Cover)
 
 
-def test_the_only_address_being_none_is_one_dead_letter() -> None:
+def test_invalid_only_address_is_one_dead_letter() -> None:
     decision = begin(step(1), step(2), context=FakeContext({1: Found((SMS,))}, {"sms": "INVALID_ADDRESS"}))
     assert [type(effect) for effect in decision.effects] == [GiveUp, Failed, Send]
     assert states(decision) == [S.FAILED, S.RUNNING]
 
 
 @pytest.mark.parametrize("fault", ["INVALID_ADDRESS", "TEMPLATE_RENDER_FAILED"])
-def test_a_slow_message_does_not_give_way_to_one_that_cannot_be_made(fault: str) -> None:
+def test_slow_message_is_not_withdrawn_for_one_that_cannot_be_sent(fault: str) -> None:
     context = FakeContext({1: Found((PUSH, SMS))}, {"sms": fault})
     decision = later(begin(step(within_s=60), context=context), context, 60, m1=WAITING)
     assert ([type(effect) for effect in decision.effects], states(decision)) == ([GiveUp], [S.RUNNING])
@@ -319,7 +319,7 @@ def test_a_slow_message_does_not_give_way_to_one_that_cannot_be_made(fault: str)
     assert ([type(effect) for effect in decision.effects], states(decision)) == ([Cover, Executed], [S.SENT])
 
 
-def test_a_real_failure_weighs_more_than_a_wrong_address_after_it() -> None:
+def test_failure_of_delivery_outweighs_a_later_invalid_address() -> None:
     context = FakeContext({1: Found((PUSH, SMS))}, {"sms": "INVALID_ADDRESS"})
     decision = later(begin(step(1), step(2), context=context), context, m1=DEAD)
     assert (states(decision), decision.run.steps[0].error_code) == ([S.FAILED, S.CANCELLED], "HTTP_500")
@@ -328,13 +328,13 @@ def test_a_real_failure_weighs_more_than_a_wrong_address_after_it() -> None:
 # ---- too late ----
 
 
-def test_nothing_is_begun_that_has_lost_its_meaning() -> None:
+def test_expired_action_begins_no_step() -> None:
     decision = begin(step(1), expires_at=NOW)
     assert (states(decision), sent_to(decision), decision.run.steps[0].error_code) == ([S.FAILED], [], "TOO_LATE")
     assert [type(effect) for effect in decision.effects] == [Failed]
 
 
-def test_a_message_that_came_too_late_is_not_followed_by_another_one() -> None:
+def test_no_fallback_after_an_expired_message() -> None:
     context = two()
     decision = begin(step(), context=context, expires_at=NOW + timedelta(seconds=5))
     decision = later(decision, context, 5, m1=NotificationState(N.EXPIRED))
@@ -344,7 +344,7 @@ def test_a_message_that_came_too_late_is_not_followed_by_another_one() -> None:
 # ---- taken back, and tried again ----
 
 
-def test_cancelling_calls_back_what_is_under_way() -> None:
+def test_cancelling_withdraws_live_messages() -> None:
     context = FakeContext()
     decision = later(begin(step(1), step(2), step(3), context=context), context, m1=SENT)
     cancelled = cancel(decision.run)
@@ -352,7 +352,7 @@ def test_cancelling_calls_back_what_is_under_way() -> None:
     assert (cancelled.effects, cancelled.run.status) == ((Withdraw(UUID(int=2)),), ActionStatus.CANCELLED)
 
 
-def test_a_step_whose_message_is_tried_anew_runs_again_and_the_later_ones_follow() -> None:
+def test_reopened_step_waits_for_its_message_and_later_steps_follow() -> None:
     context = FakeContext()
     decision = later(begin(step(1), step(2), context=context), context, m1=DEAD)
     assert states(decision) == [S.FAILED, S.CANCELLED]
@@ -363,14 +363,14 @@ def test_a_step_whose_message_is_tried_anew_runs_again_and_the_later_ones_follow
     assert (states(decision), sent_to(decision)) == ([S.SENT, S.RUNNING], ["push"])
 
 
-def test_a_step_that_never_became_a_message_begins_anew() -> None:
+def test_reopened_step_without_a_message_begins_anew() -> None:
     decision = begin(step(1), step(2), context=FakeContext(faults={"push": "UNKNOWN_TEMPLATE"}))
     again = reopen(decision.run, 1, [], NOW)
     assert again is not None
     assert sent_to(advance(again.run, FakeContext(), {}, NOW)) == ["push"]
 
 
-def test_only_what_failed_can_be_tried_again() -> None:
+def test_only_failed_steps_can_be_reopened() -> None:
     decision = begin(step(1), step(2))
     assert reopen(decision.run, 1, [], NOW) is None
     assert reopen(decision.run, 3, [], NOW) is None
@@ -382,7 +382,7 @@ def test_only_what_failed_can_be_tried_again() -> None:
 # ---- as it is kept ----
 
 
-def test_a_run_is_read_as_it_was_written() -> None:
+def test_run_is_decoded_as_it_was_encoded() -> None:
     context = FakeContext(
         {1: Found((PUSH, replace(SMS, channel_id=4), replace(EMAIL, address_kind="FID", locale="en")))}
     )

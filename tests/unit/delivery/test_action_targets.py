@@ -33,12 +33,12 @@ def to_person(step: StepRun, person: Recipient) -> Resolution:
 # ---- routes ----
 
 
-def test_the_seeds_example() -> None:
+def test_example_of_the_seed() -> None:
     five = Profile(5, entries("email", "whatsapp"))
     assert addresses(routed(StepRun(1, "whatsapp"), ProfileRoute(five))) == ["whatsapp-2"]
 
 
-def test_profiles_go_by_priority_and_then_by_age() -> None:
+def test_profiles_are_ordered_by_priority_and_then_by_age() -> None:
     three, four, five = (
         Profile(id_, entries("sms", first=id_), priority) for id_, priority in ((3, 2), (4, 1), (5, 1))
     )
@@ -46,7 +46,7 @@ def test_profiles_go_by_priority_and_then_by_age() -> None:
     assert addresses(found) == ["sms-4", "sms-5", "sms-3"]
 
 
-def test_the_channels_of_one_recipient_come_before_the_next_recipient() -> None:
+def test_channels_of_one_recipient_come_before_the_next_recipient() -> None:
     one, two = Profile(1, entries("email", "sms", "email")), Profile(2, entries("sms", "email", first=7))
     step = StepRun(1, "sms", fallback=("email",))
     assert addresses(routed(step, ProfileRoute(one), ProfileRoute(two))) == [
@@ -58,25 +58,25 @@ def test_the_channels_of_one_recipient_come_before_the_next_recipient() -> None:
     ]
 
 
-def test_a_route_may_ask_for_another_channel_than_the_step() -> None:
+def test_channel_of_a_route_replaces_that_of_the_step() -> None:
     assert addresses(routed(StepRun(1, "sms"), ProfileRoute(Profile(1, entries("sms", "email")), "email"))) == [
         "email-2"
     ]
 
 
 @pytest.mark.parametrize("entry", [ProfileChannel(1, "sms", "x", is_usable=False), ProfileChannel(1, "email", "x")])
-def test_a_channel_that_is_off_unverified_or_of_another_type_is_none(entry: ProfileChannel) -> None:
+def test_unusable_channels_are_ignored(entry: ProfileChannel) -> None:
     assert routed(StepRun(1, "sms"), ProfileRoute(Profile(1, (entry,)))) == TargetFault("NO_RECIPIENT")
 
 
-def test_recipients_who_are_all_switched_off_are_passed_over() -> None:
+def test_switched_off_recipients_are_skipped() -> None:
     off = ProfileRoute(Profile(1, entries("sms"), is_on=False))
     assert routed(StepRun(1, "sms"), off) is Unresolved.ALL_OFF
     assert routed(StepRun(1, "sms"), off, ProfileRoute(Profile(9, is_retired=True))) is Unresolved.ALL_OFF
     assert addresses(routed(StepRun(1, "sms"), off, ProfileRoute(Profile(2, entries("sms", first=2))))) == ["sms-2"]
 
 
-def test_recipients_who_are_gone_are_told_apart_from_none() -> None:
+def test_retired_recipients_have_their_own_error_code() -> None:
     assert routed(StepRun(1, "sms"), ProfileRoute(Profile(1, entries("sms"), is_retired=True))) == TargetFault(
         "RECIPIENT_RETIRED"
     )
@@ -85,7 +85,7 @@ def test_recipients_who_are_gone_are_told_apart_from_none() -> None:
     assert routed(StepRun(1, "email"), ProfileRoute(gone)) == TargetFault("NO_RECIPIENT")
 
 
-def test_without_a_route_the_profiles_of_the_device_are_asked() -> None:
+def test_without_a_route_the_profiles_of_the_device_are_used() -> None:
     one, two = Profile(1, entries("sms"), priority=5), Profile(2, entries("sms", "email", first=2), priority=1)
     assert addresses(by_device(StepRun(1, "sms"), one, two)) == ["sms-2"], "the first that can be reached"
     assert addresses(by_device(StepRun(1, "sms", fallback=("email",)), one, two)) == ["sms-2", "email-3", "sms-1"]
@@ -93,18 +93,18 @@ def test_without_a_route_the_profiles_of_the_device_are_asked() -> None:
     assert resolve(StepRun(1, "sms"), About(21), Directory()) == TargetFault("NO_RECIPIENT")
 
 
-def test_a_profile_that_cannot_be_reached_does_not_hide_the_next() -> None:
+def test_profile_without_a_channel_does_not_hide_the_next() -> None:
     assert addresses(by_device(StepRun(1, "sms"), Profile(1), Profile(2, entries("sms")))) == ["sms-1"]
 
 
-def test_the_same_address_by_two_ways_is_one_target() -> None:
+def test_repeated_address_is_one_target() -> None:
     one = Profile(
         1, (ProfileChannel(1, "sms", "+90555"), ProfileChannel(2, "sms", "+90666"), ProfileChannel(3, "sms", "+90555"))
     )
     assert addresses(routed(StepRun(1, "sms"), ProfileRoute(one), ProfileRoute(one, "sms"))) == ["+90555", "+90666"]
 
 
-def test_a_token_is_a_phones_and_a_user_is_a_users() -> None:
+def test_push_target_is_a_token_or_a_user() -> None:
     profile = Profile(
         1, (ProfileChannel(1, "push", "token", address_kind="FID"), ProfileChannel(2, "push", "user:7")), user_id=9
     )
@@ -116,7 +116,7 @@ def test_a_token_is_a_phones_and_a_user_is_a_users() -> None:
 # ---- a person ----
 
 
-def test_a_person_is_reached_by_the_app_and_by_the_number_on_file() -> None:
+def test_person_is_reached_by_app_and_phone_number() -> None:
     step = StepRun(1, "push", PERSON, fallback=("sms", "in_app", "email", "whatsapp"))
     found = to_person(step, Recipient(7, "en", "0555 000 00 01"))
     assert addresses(found) == ["user:7", "0555 000 00 01", "user:7"]
@@ -125,7 +125,7 @@ def test_a_person_is_reached_by_the_app_and_by_the_number_on_file() -> None:
     assert {target.locale for target in found.targets} == {"en"}
 
 
-def test_what_the_directory_has_verified_goes_before_what_is_on_file() -> None:
+def test_verified_addresses_come_before_those_of_the_user() -> None:
     profile = Profile(1, entries("sms", "email"), user_id=7)
     step = StepRun(1, "sms", PERSON, fallback=("email", "push"))
     found = to_person(step, Recipient(7, phone="+905550000001", profiles=(profile,)))
@@ -134,12 +134,12 @@ def test_what_the_directory_has_verified_goes_before_what_is_on_file() -> None:
     assert addresses(to_person(StepRun(1, "sms", PERSON), off)) == ["+905550000001"]
 
 
-def test_a_person_without_any_way_is_nobody() -> None:
+def test_person_without_an_address_has_no_recipient() -> None:
     assert to_person(StepRun(1, "sms", PERSON), Recipient(7)) == TargetFault("NO_RECIPIENT")
     assert to_person(StepRun(1, "email", PERSON), Recipient(7, phone="+905550000001")) == TargetFault("NO_RECIPIENT")
     assert resolve(StepRun(1, "push", PERSON), About(21, 7), Directory()) == TargetFault("NO_RECIPIENT")
 
 
 @pytest.mark.parametrize("audience", Audience)
-def test_the_audit_needs_no_recipient(audience: Audience) -> None:
+def test_audit_needs_no_recipient(audience: Audience) -> None:
     assert addresses(resolve(StepRun(1, "audit", audience), About(21), Directory())) == ["plan:21"]

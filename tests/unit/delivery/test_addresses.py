@@ -53,12 +53,12 @@ GOOD = [
 
 
 @pytest.mark.parametrize(("type_", "text", "expected"), GOOD)
-def test_a_good_address_becomes_the_one_form_of_it(type_: str, text: str, expected: str) -> None:
+def test_valid_address_is_normalised(type_: str, text: str, expected: str) -> None:
     assert check_address(type_, text, "90") == expected
 
 
 @pytest.mark.parametrize(("type_", "text", "expected"), GOOD)
-def test_the_normal_form_stays_as_it_is(type_: str, text: str, expected: str) -> None:
+def test_normal_form_is_unchanged(type_: str, text: str, expected: str) -> None:
     assert check_address(type_, expected, "90") == expected
 
 
@@ -162,7 +162,7 @@ def test_the_normal_form_stays_as_it_is(type_: str, text: str, expected: str) ->
         ("device_downlink", "1"),
     ],
 )
-def test_a_bad_address_is_refused_without_being_repeated(type_: str, text: str) -> None:
+def test_invalid_address_is_refused_without_being_quoted(type_: str, text: str) -> None:
     with pytest.raises(InvalidAddress) as error:
         check_address(type_, text, "90")
     # What is as short as an example's prefix says nothing about anybody.
@@ -171,10 +171,10 @@ def test_a_bad_address_is_refused_without_being_repeated(type_: str, text: str) 
 
 @pytest.mark.parametrize("type_", list(NotificationType))
 @pytest.mark.parametrize("text", ["", " ", "\n", "\u00a0", "a\x00b", "a\r\nb", "a\u2028b"])
-def test_nothing_and_control_characters_are_an_address_of_no_type(type_: NotificationType, text: str) -> None:
+def test_empty_text_and_control_characters_are_refused_for_every_type(type_: NotificationType, text: str) -> None:
     with pytest.raises(InvalidAddress):
         check_address(type_, text, "90")
 
 
-def test_a_number_of_this_country_gets_the_country_that_is_set() -> None:
+def test_national_number_gets_the_configured_country_code() -> None:
     assert check_address("SMS", "030 901820", "49") == "+4930901820"

@@ -23,12 +23,12 @@ class Stage:
         return False
 
 
-def test_it_is_full_at_the_limit_and_not_before() -> None:
+def test_backlog_is_full_at_its_limit() -> None:
     assert not Stage(9, limit=10).is_full
     assert Stage(10, limit=10).is_full
 
 
-def test_it_counts_once_a_second_and_knows_what_it_added() -> None:
+def test_notifications_are_counted_once_a_second_and_additions_are_included() -> None:
     stage = Stage(8, limit=10)
     for _ in range(2):
         assert not stage.is_full
@@ -37,7 +37,7 @@ def test_it_counts_once_a_second_and_knows_what_it_added() -> None:
     assert stage.counts == 1
 
 
-def test_room_is_seen_with_the_next_count() -> None:
+def test_free_room_is_seen_at_the_next_count() -> None:
     stage = Stage(10, limit=10)
     assert stage.is_full
     stage.live = 3
@@ -47,7 +47,7 @@ def test_room_is_seen_with_the_next_count() -> None:
     assert not stage.is_full
 
 
-def test_a_count_that_failed_is_made_again() -> None:
+def test_failed_count_is_repeated() -> None:
     stage = Stage(10, limit=10)
 
     def fail() -> int:

@@ -42,12 +42,12 @@ UNFIT: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("metadata", FIT)
-def test_what_can_be_stored_and_sent_is_taken(metadata: dict[str, Any]) -> None:
+def test_valid_metadata_is_accepted(metadata: dict[str, Any]) -> None:
     assert check_metadata(metadata) is None
 
 
 @pytest.mark.parametrize(("metadata", "word"), UNFIT)
-def test_what_would_fail_later_is_refused_now(metadata: dict[str, Any], word: str) -> None:
+def test_invalid_metadata_is_refused(metadata: dict[str, Any], word: str) -> None:
     wrong = check_metadata(metadata)
     assert wrong is not None
     assert word in wrong

@@ -32,7 +32,7 @@ MODULES: list[Any] = [sms_gateway, twilio, whatsapp]
         (TWILIO | WHATSAPP, [("twilio", NotificationType.SMS), ("whatsapp", NotificationType.WHATSAPP)]),
     ],
 )
-def test_a_channel_opens_where_its_settings_are_there(
+def test_channel_opens_if_its_settings_are_present(
     given: dict[str, str], expected: list[tuple[str, NotificationType]]
 ) -> None:
     wiring = Wiring(load_settings(GOOD | given), cast("Database", None), FakeClock(), cast(Any, None))

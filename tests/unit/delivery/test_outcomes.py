@@ -31,7 +31,7 @@ SENT = Report(claimed(), Verdict(NotificationStatus.SENT), [Try(None, Result(Out
         replace(SENT, verdict=Verdict(NotificationStatus.EXPIRED, error_code="TOO_LATE"), tries=[]),
     ],
 )
-def test_what_nobody_else_waits_for_is_one_statement(report: Report) -> None:
+def test_outcome_without_consequences_fits_one_statement(report: Report) -> None:
     assert fits_one_statement(report)
 
 
@@ -49,5 +49,5 @@ def test_what_nobody_else_waits_for_is_one_statement(report: Report) -> None:
         ),
     ],
 )
-def test_what_has_consequences_is_committed_with_them(report: Report) -> None:
+def test_outcome_with_consequences_needs_a_transaction(report: Report) -> None:
     assert not fits_one_statement(report)

@@ -77,29 +77,29 @@ OPEN = [
 
 
 @pytest.mark.parametrize("address", list(CLOSED.values()), ids=list(CLOSED))
-def test_what_is_behind_a_door_is_not_public(address: str) -> None:
+def test_private_addresses_are_not_public(address: str) -> None:
     assert not is_public(address)
 
 
 @pytest.mark.parametrize("address", OPEN)
-def test_what_everybody_can_reach_is_public(address: str) -> None:
+def test_public_addresses_are_public(address: str) -> None:
     assert is_public(address)
 
 
-def test_one_closed_address_among_open_ones_is_enough_to_refuse() -> None:
+def test_one_private_address_is_enough_to_refuse() -> None:
     require_public(["8.8.8.8", "2606:4700:4700::1111"])
     with pytest.raises(PrivateAddress):
         require_public(["8.8.8.8", "10.0.0.1"])
 
 
 @pytest.mark.parametrize("spelling", ["2130706433", "0x7f000001", "0x7f.1", "017700000001", "127.1", "0"])
-def test_odd_spellings_of_numbers_are_judged_as_what_they_lead_to(spelling: str) -> None:
+def test_unusual_notations_of_ipv4_are_recognised(spelling: str) -> None:
     """No name server is asked for these."""
     with pytest.raises(PrivateAddress):
         require_public(look_up(spelling))
 
 
-def test_a_name_that_leads_nowhere_says_so() -> None:
+def test_unknown_host_name_is_an_error() -> None:
     def unknown(_host: str) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -107,12 +107,12 @@ def test_a_name_that_leads_nowhere_says_so() -> None:
         Resolver(unknown).addresses("nowhere.invalid", 1)
 
 
-def test_a_name_that_nobody_could_write_leads_nowhere() -> None:
+def test_invalid_host_name_is_an_error() -> None:
     with pytest.raises(OSError):
         Resolver().addresses("a" * 64 + ".example", 1)
 
 
-def test_a_name_server_that_hangs_is_not_waited_for() -> None:
+def test_silent_name_server_ends_in_time() -> None:
     answered = threading.Event()
 
     def hang(_host: str) -> list[str]:
@@ -124,7 +124,7 @@ def test_a_name_server_that_hangs_is_not_waited_for() -> None:
     answered.set()
 
 
-def test_a_name_server_that_hangs_takes_a_bounded_number_of_threads() -> None:
+def test_silent_name_server_occupies_a_limited_number_of_threads() -> None:
     answered, asked = threading.Event(), []
 
     def hang(host: str) -> list[str]:

@@ -39,17 +39,17 @@ def wiring(**settings: Any) -> Wiring:
     return Wiring(Settings(**(values | settings)), cast(Any, None), FakeClock(), NO_HINTS)
 
 
-def test_the_first_that_can_handle_a_type_serves_it() -> None:
+def test_first_channel_that_handles_a_type_is_used() -> None:
     first, second = MemoryChannel(), MemoryChannel()
     assert Channels([MemoryChannel(type_=NotificationType.SMS), first, second]).find("PUSH") is first
 
 
-def test_a_type_without_a_channel_fails_at_once_and_names_the_channels() -> None:
+def test_type_without_a_channel_fails_at_once_and_names_the_channels() -> None:
     with pytest.raises(NoChannel, match=r"No channel handles FAX; there are: memory\."):
         Channels([MemoryChannel()]).find("FAX")
 
 
-def test_a_new_copy_has_a_channel_for_every_type() -> None:
+def test_default_settings_give_every_type_a_channel() -> None:
     found = open_channels(wiring())
     assert {type_: found.find(type_).name for type_ in NotificationType} == {
         "EMAIL": "recording",
@@ -63,14 +63,14 @@ def test_a_new_copy_has_a_channel_for_every_type() -> None:
     found.close()
 
 
-def test_a_provider_that_is_set_up_takes_the_place_of_recording() -> None:
+def test_configured_provider_replaces_recording() -> None:
     found = open_channels(wiring(sms_gateway_url="https://sms.example/send", sms_gateway_token="t"))
     assert found.find("SMS").name == "sms_gateway"
     assert found.find("EMAIL").name == "recording"
     found.close()
 
 
-def test_a_new_file_of_the_package_is_a_channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_module_in_the_package_is_a_channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pigeon.py").write_text(A_NEW_CHANNEL)
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     found = open_channels(wiring())

@@ -52,11 +52,11 @@ def stopped_after(seconds: int) -> Iterator[None]:
         ("{% raw %}{{ x }}{% endraw %}{# nothing #}", {}, "{{ x }}"),
     ],
 )
-def test_a_template_is_filled(source: str, variables: dict[str, Any], written: str):
+def test_template_is_filled(source: str, variables: dict[str, Any], written: str):
     assert fill(source, **variables) == written
 
 
-def test_a_missing_variable_is_named():
+def test_missing_variable_is_named():
     with pytest.raises(RenderFailed, match=r"^Not given: elder, phone\.$"):
         fill("{{ elder }} {{ phone }} {{ student }}", student="Ahmet")
 
@@ -64,13 +64,13 @@ def test_a_missing_variable_is_named():
 @pytest.mark.parametrize(
     "source", ["{{ phones[name] }}", "{{ name + 1 }}", "{{ name.surname }}", "{{ 1 / (name == '') }}"]
 )
-def test_what_was_given_is_in_no_error(source: str):
+def test_values_are_not_in_errors(source: str):
     with pytest.raises(RenderFailed) as caught:
         fill(source, phones={}, name="Ayşe Yılmaz")
     assert "Ayşe" not in caught.value.message
 
 
-def test_words_keep_to_themselves_in_logs():
+def test_texts_are_not_in_the_repr():
     assert "Ayşe" not in repr(render(Words("{{ name }}", "{{ name }}"), {"name": "Ayşe"}))
 
 
@@ -94,7 +94,7 @@ def test_words_keep_to_themselves_in_logs():
         "{{ none }}",
     ],
 )
-def test_nothing_but_words_is_within_reach(source: str):
+def test_template_cannot_reach_python(source: str):
     with pytest.raises((RenderFailed, TemplateInvalid)):
         fill(source, one=1, xs=[1])
 
@@ -135,7 +135,7 @@ def test_nothing_but_words_is_within_reach(source: str):
     ],
     ids=lambda source: source[:40],
 )
-def test_a_template_that_wants_too_much_is_stopped_at_once(source: str):
+def test_expensive_template_is_refused(source: str):
     with stopped_after(30), pytest.raises((RenderFailed, TemplateInvalid)):
         fill(source, xs=list(range(1_000)), n=10**14, long="x" * 9_000)
 
@@ -143,7 +143,7 @@ def test_a_template_that_wants_too_much_is_stopped_at_once(source: str):
 @pytest.mark.parametrize(
     "source", [r'{{ "\x00" }}', r'{{ "\ud800" }}', r"{{ name ~ '\udfff' }}", "{{ nul }}", r"{{ ['\x00'] | join }}"]
 )
-def test_what_no_row_can_hold_is_never_written(source: str):
+def test_text_that_cannot_be_stored_is_refused(source: str):
     with pytest.raises((RenderFailed, TemplateInvalid)):
         fill(source, nul="\0", name="Ayşe")
 
@@ -162,7 +162,7 @@ def test_compiled_templates_do_not_fill_the_memory():
     assert blocks_after(range(MOST_KEPT, MOST_KEPT + 150)) - before < 1.2 * full
 
 
-def test_a_list_as_long_as_a_message_can_be_is_gone_through():
+def test_loop_over_a_long_list_is_within_the_budget():
     rows = [{"name": "süt", "count": 2, "unit": "kutu"}] * 300
     source = "{% for one in rows %}{{ one.name | upper }}: {{ one.count }} {{ one.unit | default('-') }}\n{% endfor %}"
     assert len(fill(source, rows=rows).splitlines()) == 300
@@ -179,13 +179,13 @@ def test_a_list_as_long_as_a_message_can_be_is_gone_through():
         (Words(r"{{ a or '\x00' }}", "b"), "subject", "in line 1 that nobody can store"),
     ],
 )
-def test_whoever_writes_a_template_is_told_where_it_is_wrong(words: Words, field: str, told: str):
+def test_error_in_a_template_names_field_and_line(words: Words, field: str, told: str):
     with pytest.raises(TemplateInvalid) as caught:
         check(words)
     assert caught.value.field == field
     assert told in caught.value.message
 
 
-def test_a_template_that_cannot_be_read_fails_like_one_that_cannot_be_filled():
+def test_invalid_template_fails_in_rendering():
     with pytest.raises(RenderFailed):
         fill("{{ a")

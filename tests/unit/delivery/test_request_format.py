@@ -27,7 +27,7 @@ def packed(told: object) -> bytes:
     return json.dumps(told).encode()
 
 
-def test_a_request_of_the_seed_becomes_an_action():
+def test_request_of_the_seed_becomes_an_action():
     assert read(packed(envelope())) == NewAction(
         plan=21,
         evaluation_key="kapı-1",
@@ -42,7 +42,7 @@ def test_a_request_of_the_seed_becomes_an_action():
     )
 
 
-def test_a_request_may_say_more():
+def test_optional_fields_are_read():
     more = {
         "variables": {"kapı": {"no": [1, 2.5, None, True]}},
         "person_id": 7,
@@ -55,7 +55,7 @@ def test_a_request_may_say_more():
     assert action.expires_at == datetime(2026, 3, 12, 20, 55, 10, tzinfo=UTC)
 
 
-def test_a_trace_is_begun_where_there_is_none():
+def test_missing_trace_id_is_created():
     action, other = read(packed(envelope(meta={}))), read(packed(envelope(meta={"trace_id": None})))
     assert action.context["trace_id"].startswith("act-")
     assert action.context["trace_id"] != other.context["trace_id"]
@@ -101,12 +101,12 @@ BROKEN: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("payload", BROKEN.values(), ids=BROKEN)
-def test_what_is_no_request_is_refused(payload: bytes):
+def test_invalid_request_is_refused(payload: bytes):
     with pytest.raises(Unreadable):
         read(payload)
 
 
-def test_what_can_be_made_out_of_a_broken_request_is_handed_back():
+def test_valid_parts_of_an_invalid_request_are_returned():
     with pytest.raises(Unreadable) as caught:
         read(packed(envelope(data={"evaluation_key": None, "rule_id": "many"})))
     assert caught.value.action_plan_id == 21
@@ -119,7 +119,7 @@ def test_what_can_be_made_out_of_a_broken_request_is_handed_back():
     }
 
 
-def test_nothing_is_handed_back_that_could_not_be_stored():
+def test_returned_parts_can_be_stored():
     broken = b'{"meta": {"trace_id": "a\\u0000"}, "context": {"device_id": "\\ud800", "stream_id": 1e999}}'
     with pytest.raises(Unreadable) as caught:
         read(broken)
@@ -129,5 +129,5 @@ def test_nothing_is_handed_back_that_could_not_be_stored():
 
 
 @pytest.mark.parametrize("variables", [{}, {"a": "x" * 16_000}, deep(7), {"n": -0.5, "none": None}])
-def test_variables_that_can_be_kept(variables: dict[str, Any]):
+def test_valid_variables_are_accepted(variables: dict[str, Any]):
     assert problem_with_variables(variables) is None

@@ -85,13 +85,13 @@ def in_order(text: str) -> list[Any]:
     return json.loads(text, object_pairs_hook=list[Any])
 
 
-def test_a_step_that_was_carried_out_is_told_as_agreed():
+def test_event_of_an_executed_step():
     event = executed(TO_PUSH, produced_at=moment(100_000), process_ms=42, provider_message_id="fcm:abc123")
     assert event.topic is Topic.EXECUTED
     assert in_order(json.dumps(event.payload)) == in_order(EXECUTED)
 
 
-def test_a_step_that_failed_is_told_as_agreed():
+def test_event_of_a_failed_step():
     event = failed(
         BY_MAIL,
         produced_at=moment(300_000),
@@ -105,13 +105,13 @@ def test_a_step_that_failed_is_told_as_agreed():
     assert in_order(json.dumps(event.payload)) == in_order(FAILED)
 
 
-def test_times_are_utc_whatever_they_were_given_in():
+def test_times_are_converted_to_utc():
     istanbul = moment(100_900).astimezone(timezone(timedelta(hours=3)))
     event = executed(TO_PUSH, produced_at=istanbul, process_ms=0, provider_message_id=None)
     assert event.payload["meta"]["produced_at"] == "2026-03-12T20:55:10.100Z"
 
 
-def test_a_dead_letter_has_the_fields_that_are_asked_for():
+def test_event_of_a_dead_letter():
     row: Any = SimpleNamespace(
         id=UUID(int=1),
         action_id=UUID(int=2),
@@ -141,7 +141,7 @@ def test_a_dead_letter_has_the_fields_that_are_asked_for():
     }
 
 
-def test_what_is_handed_over_says_all_that_is_needed():
+def test_event_of_a_handover():
     step = StepResult(21, 3, "device_downlink", CONTEXT)
     event = handover(step, produced_at=moment(0), process_ms=1, evaluation_key="k", variables={"valve": "open"})
     assert event.topic is Topic.HANDOVER
@@ -159,6 +159,6 @@ def test_what_is_handed_over_says_all_that_is_needed():
     }
 
 
-def test_an_action_that_came_without_a_context_has_events_with_empty_ones():
+def test_event_of_an_action_without_a_context():
     event = executed(StepResult(21, 1, "push"), produced_at=moment(0), process_ms=0, provider_message_id=None)
     assert event.payload["context"] == {"device_id": None, "stream_id": None}

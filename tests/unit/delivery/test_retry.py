@@ -41,15 +41,13 @@ def after(seconds: float) -> RetryAt:
         (Result(Outcome.RECIPIENT_GONE, "UNREGISTERED"), 1, 0.0, DeadLetter("UNREGISTERED")),
     ],
 )
-def test_each_failure_is_tried_again_when_its_kind_allows(
-    result: Result, attempt: int, luck: float, expected: object
-) -> None:
+def test_each_failure_is_retried_or_a_dead_letter(result: Result, attempt: int, luck: float, expected: object) -> None:
     assert decide_retry(PUSH_POLICY, result, attempt, NOW, lambda: luck) == expected
 
 
 @pytest.mark.parametrize(
     ("expires_in_s", "expected"), [(1.001, after(1)), (1, TooLate("UNREACHABLE")), (0.5, TooLate("UNREACHABLE"))]
 )
-def test_nothing_is_tried_again_once_it_has_lost_its_meaning(expires_in_s: float, expected: object) -> None:
+def test_no_retry_after_the_expiry(expires_in_s: float, expected: object) -> None:
     expires_at = NOW + timedelta(seconds=expires_in_s)
     assert decide_retry(PUSH_POLICY, BROKEN, 1, NOW, lambda: 0.0, expires_at) == expected

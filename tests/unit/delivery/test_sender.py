@@ -49,67 +49,67 @@ def test_each_device_gets_the_message(clock: FakeClock) -> None:
     assert [message.device for message in channel.sent] == [PHONE, TABLET]
 
 
-def test_a_device_that_has_it_is_left_alone_on_the_next_try(clock: FakeClock) -> None:
+def test_device_that_got_the_message_is_skipped_at_the_next_attempt(clock: FakeClock) -> None:
     channel = answering(tablet=SENT)
     settled = {PHONE.device_id: Outcome.SENT}
     assert verdict(channel, clock, devices=(PHONE, TABLET), settled=settled, attempt=2, failures=1).status is S.SENT
     assert [message.device for message in channel.sent] == [TABLET]
 
 
-def test_one_device_that_may_still_take_it_keeps_the_notification_waiting(clock: FakeClock) -> None:
+def test_notification_is_retried_while_one_device_can_still_succeed(clock: FakeClock) -> None:
     told = verdict(answering(phone=SENT, tablet=DOWN), clock, devices=(PHONE, TABLET))
     assert told == Verdict(S.RETRYING, in_s(clock, 1), "UNREACHABLE", failed=True)
 
 
-def test_devices_are_tried_again_together_when_the_most_patient_may_be(clock: FakeClock) -> None:
+def test_devices_are_retried_together_at_the_latest_time(clock: FakeClock) -> None:
     told = verdict(answering(phone=DOWN, tablet=BUSY), clock, devices=(PHONE, TABLET))
     assert told.due_at == in_s(clock, 60)
 
 
-def test_one_device_reached_is_enough_when_the_other_is_given_up(clock: FakeClock) -> None:
+def test_one_reached_device_is_enough(clock: FakeClock) -> None:
     assert verdict(answering(phone=SENT, tablet=DOWN), clock, devices=(PHONE, TABLET), failures=2).status is S.SENT
     assert verdict(answering(phone=SENT, tablet=GONE), clock, devices=(PHONE, TABLET)).status is S.SENT
 
 
-def test_a_device_that_had_it_earlier_counts_when_the_other_is_given_up(clock: FakeClock) -> None:
+def test_device_reached_at_an_earlier_attempt_counts(clock: FakeClock) -> None:
     settled = {PHONE.device_id: Outcome.SENT}
     told = verdict(answering(tablet=DOWN), clock, devices=(PHONE, TABLET), settled=settled, attempt=3, failures=2)
     assert told.status is S.SENT
 
 
 @pytest.mark.parametrize("result", [GONE, REFUSED])
-def test_a_failure_for_good_is_a_dead_letter_at_once(clock: FakeClock, result: Result) -> None:
+def test_permanent_failure_is_a_dead_letter_at_once(clock: FakeClock, result: Result) -> None:
     assert verdict(answering(phone=result), clock) == Verdict(S.DEAD, None, result.error_code, failed=True)
 
 
-def test_retries_end(clock: FakeClock) -> None:
+def test_last_failed_retry_is_a_dead_letter(clock: FakeClock) -> None:
     told = verdict(answering(phone=DOWN), clock, failures=2)
     assert told == Verdict(S.DEAD, None, "UNREACHABLE", failed=True, retryable=True)
 
 
-def test_a_workers_death_uses_up_no_retry(clock: FakeClock) -> None:
+def test_death_of_a_worker_costs_no_retry(clock: FakeClock) -> None:
     assert verdict(answering(phone=DOWN), clock, attempt=9, failures=0).status is S.RETRYING
 
 
-def test_without_a_device_a_push_is_a_dead_letter_at_once(clock: FakeClock) -> None:
+def test_push_without_a_device_is_a_dead_letter_at_once(clock: FakeClock) -> None:
     channel = answering()
     assert verdict(channel, clock, devices=()) == Verdict(S.DEAD, error_code="NO_DEVICE")
     assert channel.sent == []
 
 
-def test_a_channel_that_needs_no_device_gets_the_message_all_the_same(clock: FakeClock) -> None:
+def test_channel_that_needs_no_device_gets_the_message(clock: FakeClock) -> None:
     channel = MemoryChannel(needs_device=False)
     assert verdict(channel, clock, devices=()).status is S.SENT
     assert [message.device for message in channel.sent] == [None]
 
 
-def test_nothing_is_sent_at_or_after_its_expiry(clock: FakeClock) -> None:
+def test_nothing_is_sent_at_or_after_the_expiry(clock: FakeClock) -> None:
     channel = answering(phone=SENT)
     assert verdict(channel, clock, expires_at=clock.now()) == Verdict(S.EXPIRED, error_code="TOO_LATE")
     assert channel.sent == []
 
 
-def test_a_device_whose_turn_comes_after_the_expiry_gets_nothing(clock: FakeClock) -> None:
+def test_later_device_gets_nothing_after_the_expiry(clock: FakeClock) -> None:
     def slow(message: OutgoingMessage) -> Result:
         clock.advance(5)
         return SENT
@@ -120,12 +120,12 @@ def test_a_device_whose_turn_comes_after_the_expiry_gets_nothing(clock: FakeCloc
     assert [message.device for message in channel.sent] == [PHONE]
 
 
-def test_a_retry_that_would_come_too_late_is_none(clock: FakeClock) -> None:
+def test_no_retry_that_would_be_too_late(clock: FakeClock) -> None:
     told = verdict(answering(phone=BUSY), clock, expires_at=clock.now() + timedelta(seconds=59))
     assert told == Verdict(S.EXPIRED, None, "QUOTA_EXCEEDED", failed=True)
 
 
-def test_nothing_is_begun_that_the_lease_may_not_outlive(clock: FakeClock) -> None:
+def test_sending_does_not_begin_if_the_lease_is_too_short(clock: FakeClock) -> None:
     channel = answering(phone=SENT)
     told = verdict(channel, clock, lease_until=clock.now() + timedelta(seconds=6))
     assert channel.sent == []
@@ -139,12 +139,12 @@ def failing(error: Exception) -> Callable[[OutgoingMessage], Result]:
     return fail
 
 
-def test_a_store_of_ours_that_is_away_uses_up_no_retry(clock: FakeClock) -> None:
+def test_unavailable_store_costs_no_retry(clock: FakeClock) -> None:
     told = verdict(MemoryChannel(failing(Unavailable("Away."))), clock, failures=1)
     assert told == Verdict(S.RETRYING, in_s(clock, 1))
 
 
-def test_a_channel_that_breaks_leaves_open_whether_the_message_went_out(clock: FakeClock) -> None:
+def test_error_in_a_channel_has_an_unknown_outcome(clock: FakeClock) -> None:
     [report] = Sender(MemoryChannel(failing(KeyError("x"))), clock, rng=lambda: 0.0).send([claimed(clock)])
     assert report.tries[0].result == Result(Outcome.UNKNOWN, "CHANNEL_ERROR")
     assert report.verdict.status is S.RETRYING
@@ -177,7 +177,7 @@ def deliver(channel: MemoryChannel, clock: FakeClock, gate: BreakerGate, number:
     return [report.verdict for report in sender.send([claimed(clock) for _ in range(number)])]
 
 
-def test_a_provider_that_keeps_failing_is_left_alone(clock: FakeClock, gate: BreakerGate) -> None:
+def test_open_breaker_holds_messages(clock: FakeClock, gate: BreakerGate) -> None:
     channel = answering(phone=DOWN)
     deliver(channel, clock, gate, 3)
     [held] = deliver(channel, clock, gate)
@@ -195,7 +195,7 @@ def test_one_message_of_a_batch_is_the_probe(clock: FakeClock, gate: BreakerGate
     assert [one.status for one in deliver(channel, clock, gate, 4)] == [S.SENT] * 4
 
 
-def test_what_one_phone_has_is_sent_when_the_breaker_keeps_the_other_waiting_for_too_long(
+def test_notification_is_sent_if_one_device_has_it_and_the_breaker_holds_the_other_too_long(
     clock: FakeClock, gate: BreakerGate
 ) -> None:
     deliver(answering(phone=DOWN), clock, gate, 3)
@@ -206,7 +206,7 @@ def test_what_one_phone_has_is_sent_when_the_breaker_keeps_the_other_waiting_for
 
 
 @pytest.mark.parametrize("result", [GONE, REFUSED, BUSY_MAILBOX, SLOW_DOWN])
-def test_a_probe_that_says_nothing_of_the_provider_closes_no_breaker(
+def test_probe_without_evidence_about_the_provider_closes_no_breaker(
     clock: FakeClock, gate: BreakerGate, seconds: Seconds, result: Result
 ) -> None:
     deliver(answering(phone=DOWN), clock, gate, 3)
@@ -217,7 +217,7 @@ def test_a_probe_that_says_nothing_of_the_provider_closes_no_breaker(
     assert len(channel.sent) == 1, "the next one is the probe"
 
 
-def test_what_succeeded_before_the_breaker_opened_is_no_successful_probe(clock: FakeClock, seconds: Seconds) -> None:
+def test_success_before_the_breaker_opened_is_no_successful_probe(clock: FakeClock, seconds: Seconds) -> None:
     shared = MemoryBreakers(RULES, seconds)
     gate, elsewhere = BreakerGate(shared, seconds), BreakerGate(shared, seconds)
     deliver(answering(phone=SENT), clock, gate)
@@ -230,7 +230,9 @@ def test_what_succeeded_before_the_breaker_opened_is_no_successful_probe(clock: 
 
 
 @pytest.mark.parametrize("result", [GONE, REFUSED, BUSY_MAILBOX, SLOW_DOWN])
-def test_what_is_not_the_providers_fault_trips_no_breaker(clock: FakeClock, gate: BreakerGate, result: Result) -> None:
+def test_failures_that_are_not_the_providers_fault_open_no_breaker(
+    clock: FakeClock, gate: BreakerGate, result: Result
+) -> None:
     deliver(answering(phone=result), clock, gate, 50)
     assert [one.status for one in deliver(answering(phone=SENT), clock, gate)] == [S.SENT]
 
@@ -247,7 +249,7 @@ def test_providers_of_one_channel_have_their_own_breakers(clock: FakeClock, gate
     assert [report.verdict.status for report in reports] == [S.SENT, S.ACCEPTED, S.SENT]
 
 
-def test_breakers_nobody_can_reach_let_everything_through(clock: FakeClock) -> None:
+def test_unavailable_breakers_allow_all_messages(clock: FakeClock) -> None:
     class Away(MemoryBreakers):
         def ask(self, name: str, probe_s: float) -> Permit:
             raise Unavailable("Away.")
@@ -258,7 +260,7 @@ def test_breakers_nobody_can_reach_let_everything_through(clock: FakeClock) -> N
     assert [one.status for one in deliver(answering(phone=SENT), clock, BreakerGate(Away()), 3)] == [S.SENT] * 3
 
 
-def test_a_batch_keeps_results_and_notifications_together(clock: FakeClock) -> None:
+def test_each_report_belongs_to_its_notification(clock: FakeClock) -> None:
     wanted = [
         claimed(clock, recipient_user_id=1, devices=(PHONE, TABLET)),
         claimed(clock, recipient_user_id=2, devices=()),

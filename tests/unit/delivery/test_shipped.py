@@ -56,7 +56,7 @@ READ = {
 
 
 @pytest.mark.parametrize("key", TEMPLATES)
-def test_what_people_read(key: str):
+def test_every_shipped_text(key: str):
     written = tuple(render(TEMPLATES[key][locale], GIVEN) for locale in ("tr", "en"))
     assert tuple(words.body for words in written) == READ[key]
     assert all(words.subject for words in written)
@@ -64,12 +64,12 @@ def test_what_people_read(key: str):
 
 @pytest.mark.parametrize(("locale", "said"), [("tr", "telefon: kayıtlı değil."), ("en", "phone: not on file.")])
 @pytest.mark.parametrize("key", ["matching.nobody_found_for", "matching.not_started", "matching.not_completed"])
-def test_a_phone_that_nobody_knows(key: str, locale: str, said: str):
+def test_text_without_a_phone_number(key: str, locale: str, said: str):
     assert render(TEMPLATES[key][locale], GIVEN | {"phone": None}).body.endswith(said)
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.key)
-def test_every_step_has_words_and_somebody_to_go_to(plan: PlanAsShipped):
+def test_every_shipped_step_has_templates_and_recipients(plan: PlanAsShipped):
     types = {type_.channel_type for type_ in NotificationType}
     for step in plan.steps:
         assert {step.channel_type, *step.fallback} <= types

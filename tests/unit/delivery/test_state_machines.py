@@ -32,7 +32,7 @@ def test_every_state_has_its_transitions(table: Mapping[StrEnum, frozenset[StrEn
     assert set(table) == set(type(next(iter(table))))
 
 
-def test_a_transition_that_the_table_lacks_is_a_fault_of_the_program() -> None:
+def test_missing_transition_is_a_programming_error() -> None:
     with pytest.raises(IllegalTransition):
         check_transition(ACTION_TRANSITIONS, ActionStatus.DONE, ActionStatus.RUNNING)
     with pytest.raises(IllegalTransition):
@@ -47,7 +47,7 @@ def test_only_unended_steps_can_be_cancelled() -> None:
     assert set(sources(STEP_TRANSITIONS, StepState.CANCELLED)) == UNENDED
 
 
-def test_a_closed_dead_letter_stays_closed() -> None:
+def test_closed_dead_letter_stays_closed() -> None:
     assert {state for state, targets in DEAD_LETTER_TRANSITIONS.items() if targets} == {DeadLetterStatus.OPEN}
 
 
@@ -55,11 +55,11 @@ def test_only_a_failed_action_runs_again() -> None:
     assert sources(ACTION_TRANSITIONS, ActionStatus.RUNNING) == (ActionStatus.FAILED,)
 
 
-def test_a_verified_channel_loses_its_status_only_to_a_new_address() -> None:
+def test_verified_channel_loses_its_status_only_to_a_new_address() -> None:
     assert VERIFY_TRANSITIONS[VerifyStatus.VERIFIED] == {VerifyStatus.PENDING}
 
 
-def test_a_new_action_runs_and_a_new_dead_letter_is_open() -> None:
+def test_new_action_runs_and_a_new_dead_letter_is_open() -> None:
     assert Run(()).status is ActionStatus.RUNNING
     default = dead_letters_table.c.status.server_default
     assert getattr(default, "arg", None) == DeadLetterStatus.OPEN
@@ -68,7 +68,7 @@ def test_a_new_action_runs_and_a_new_dead_letter_is_open() -> None:
 @pytest.mark.parametrize(
     ("channel_type", "status"), [("email", "pending"), ("webhook", "pending"), ("in_app", "verified")]
 )
-def test_a_new_address_has_to_be_verified_unless_we_deliver_to_it_ourselves(channel_type: str, status: str) -> None:
+def test_new_address_needs_verification_unless_the_channel_is_our_own(channel_type: str, status: str) -> None:
     assert initial_status(channel_type) == status
     assert {status_at_new_address(channel_type, current) for current in VerifyStatus} == {status}
 
@@ -85,7 +85,7 @@ _UPDATE = re.compile(r"UPDATE dead_letters(?: d)? SET status = '(\w+)'")
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_a_statement_closes_dead_letters_as_the_table_allows(name: str) -> None:
+def test_statement_closes_dead_letters_as_the_table_allows(name: str) -> None:
     statement, target = STATEMENTS[name]
     sql = str(statement)
     assert _UPDATE.findall(sql) == [target]
@@ -98,7 +98,7 @@ def test_no_other_statement_changes_the_status_of_a_dead_letter() -> None:
     assert found == ["dead_letters.py"] * 4
 
 
-def test_a_challenge_settles_a_verification_as_the_table_allows() -> None:
+def test_challenge_settles_a_verification_as_the_table_allows() -> None:
     for target in (VerifyStatus.VERIFIED, VerifyStatus.FAILED):
         allowed = ", ".join(f"'{state}'" for state in sources(VERIFY_TRANSITIONS, target))
         assert f"c.verify_status IN ({allowed})" in str(challenges._SETTLE)

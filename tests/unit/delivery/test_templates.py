@@ -15,9 +15,7 @@ TEMPLATES = {("a", "tr"): TURKISH, ("a", "en"): ENGLISH, ("b", "tr"): TURKISH, (
     ("key", "locale", "template"),
     [("a", "en", ENGLISH), ("a", "tr", TURKISH), ("b", "en", TURKISH), ("c", "tr", None), ("d", "tr", None)],
 )
-def test_a_template_is_in_the_readers_language_or_else_in_turkish(
-    key: str, locale: str, template: Words | None
-) -> None:
+def test_template_is_in_the_readers_language_or_in_turkish(key: str, locale: str, template: Words | None) -> None:
     assert choose_template(TEMPLATES, key, locale) is template
 
 
@@ -34,14 +32,14 @@ def test_variables_that_are_written_differently_are_not_equal(variables: dict[st
     assert renderer.render("a", "en", variables) == Words("", f"{variables['n']} messages")
 
 
-def test_variables_that_were_changed_since_are_rendered_anew() -> None:
+def test_changed_variables_are_rendered_anew() -> None:
     renderer, variables = BatchRenderer(TEMPLATES), {"n": 1}
     renderer.render("a", "en", variables)
     variables["n"] = 2
     assert renderer.render("a", "en", variables) == Words("", "2 messages")
 
 
-def test_what_cannot_be_rendered_is_a_fault() -> None:
+def test_failed_rendering_is_a_fault() -> None:
     renderer = BatchRenderer(TEMPLATES)
     assert renderer.render("a", "tr", {}) is TemplateFault.TEMPLATE_RENDER_FAILED
     assert renderer.render("d", "tr", {}) is TemplateFault.UNKNOWN_TEMPLATE

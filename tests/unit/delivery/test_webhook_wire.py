@@ -23,11 +23,11 @@ SIGNATURE = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 NOW = datetime(2026, 3, 12, 9, 0, 1, 700_000, tzinfo=UTC)
 
 
-def test_the_signature_is_that_of_the_specification() -> None:
+def test_signature_is_that_of_the_specification() -> None:
     assert webhook_wire.sign([SECRET], MESSAGE_ID, TIMESTAMP, BODY) == SIGNATURE
 
 
-def test_while_secrets_change_each_of_them_signs_the_newest_first() -> None:
+def test_during_a_change_each_secret_signs_and_the_newest_comes_first() -> None:
     new = "whsec_" + base64.b64encode(b"n" * 64).decode()
     signed = f"{MESSAGE_ID}.{TIMESTAMP}.".encode() + BODY
     of_the_new = base64.b64encode(hmac.new(b"n" * 64, signed, hashlib.sha256).digest()).decode()
@@ -38,18 +38,18 @@ def test_while_secrets_change_each_of_them_signs_the_newest_first() -> None:
     "secret",
     ["", "whsec_", "whsec", SECRET.removeprefix("whsec_"), SECRET + "!", "whsec_" + "A" * 28, "whsec_" + "A" * 88],
 )
-def test_what_is_no_secret_is_refused_and_not_repeated(secret: str) -> None:
+def test_invalid_secret_is_refused_without_being_quoted(secret: str) -> None:
     with pytest.raises(signing_secrets.InvalidSecret) as error:
         signing_secrets.decode(secret)
     assert len(secret) < 7 or secret not in str(error.value)
 
 
-def test_secrets_are_long_and_never_the_same() -> None:
+def test_new_secrets_are_long_and_different() -> None:
     one, other = signing_secrets.create(), signing_secrets.create()
     assert one != other and len(signing_secrets.decode(one)) == 32
 
 
-def test_the_body_says_what_kind_of_message_it_is_and_when_it_was_made() -> None:
+def test_body_has_type_and_time() -> None:
     one = notification(metadata={"data": {"type": "task.assigned", "taskId": "7"}, "orderId": 5})
     assert json.loads(webhook_wire.encode(one)) == {
         "type": "task.assigned",
@@ -64,11 +64,11 @@ def test_the_body_says_what_kind_of_message_it_is_and_when_it_was_made() -> None
     }
 
 
-def test_a_message_without_a_type_is_a_notification() -> None:
+def test_message_without_a_type_is_a_notification() -> None:
     assert json.loads(webhook_wire.encode(notification(metadata={})))["type"] == "notification"
 
 
-def test_a_challenge_says_nothing_else() -> None:
+def test_body_of_a_challenge_has_nothing_else() -> None:
     told = json.loads(webhook_wire.encode(notification(), "c-1"))
     assert told == {
         "type": "channel.verification",
@@ -77,7 +77,7 @@ def test_a_challenge_says_nothing_else() -> None:
     }
 
 
-def test_headers_carry_the_id_the_time_of_the_try_and_the_signature() -> None:
+def test_headers_have_id_time_and_signature() -> None:
     one = notification()
     made = webhook_wire.headers(one, [SECRET], {"X-Region": "tr"}, NOW, b"{}")
     assert (made["webhook-id"], made["webhook-timestamp"]) == (str(one.id), str(int(NOW.timestamp())))
@@ -135,16 +135,16 @@ def test_safe_headers_are_sent(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), UNSAFE)
-def test_unsafe_headers_are_not(name: str, value: Any) -> None:
+def test_unsafe_headers_are_dropped(name: str, value: Any) -> None:
     assert webhook_wire.extra_headers({"headers": {name: value, "X-Good": "1"}}) == {"X-Good": "1"}
 
 
 @pytest.mark.parametrize("meta", [{}, {"headers": None}, {"headers": "X: y"}, {"headers": ["X"]}])
-def test_a_channel_without_headers_has_none(meta: dict[str, Any]) -> None:
+def test_channel_without_headers_has_none(meta: dict[str, Any]) -> None:
     assert webhook_wire.extra_headers(meta) == {}
 
 
-def test_there_are_not_too_many_headers() -> None:
+def test_number_of_headers_is_limited() -> None:
     meta = {"headers": {f"X-{number}": "1" for number in range(50)}}
     assert len(webhook_wire.extra_headers(meta)) == webhook_wire.MOST_HEADERS
 
@@ -152,7 +152,7 @@ def test_there_are_not_too_many_headers() -> None:
 @pytest.mark.parametrize(
     "answer", [{}, {"challenge": None}, {"challenge": 5}, {"challenge": "c-2"}, {"challenge": "\ud800"}]
 )
-def test_another_challenge_is_not_ours(answer: dict[str, Any]) -> None:
+def test_wrong_challenge_is_not_accepted(answer: dict[str, Any]) -> None:
     assert not webhook_wire.is_echoed("c-1", answer)
     assert webhook_wire.is_echoed("c-1", {"challenge": "c-1"})
 
@@ -169,7 +169,7 @@ def example() -> dict[str, Any]:
     return names
 
 
-def test_the_example_of_the_page_accepts_what_we_sign() -> None:
+def test_example_in_the_webhooks_page_accepts_our_signature() -> None:
     verify = example()["verify"]
     old, body = signing_secrets.create(), b'{"a":1}'
     now = datetime.now(UTC)

@@ -9,7 +9,7 @@ ONE, TWO = UUID(int=1), UUID(int=2)
 NOON = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)
 
 
-def test_nothing_follows_from_nothing() -> None:
+def test_empty_parts_make_an_empty_follow_up() -> None:
     assert combined() == combined(FollowUp(), FollowUp()) == FollowUp()
 
 
@@ -30,7 +30,7 @@ def test_parts_are_united_and_figures_added() -> None:
     )
 
 
-def test_of_two_keys_for_a_task_the_later_one_stays() -> None:
+def test_later_keys_of_a_task_replace_earlier_ones() -> None:
     earlier, later = FollowUp(no_offer_keys(ONE)), FollowUp(no_offer_keys(ONE, NOON))
     assert combined(earlier, later).keys == later.keys
     assert combined(earlier, FollowUp(no_offer_keys(TWO))).keys.keys() == {ONE, TWO}

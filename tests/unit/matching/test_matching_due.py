@@ -8,7 +8,7 @@ from app.matching.listener import Listener
 from app.matching.metrics import MatcherMetrics
 
 
-def test_events_wait_only_where_there_is_room_and_what_comes_in_order_always_does() -> None:
+def test_events_are_dropped_without_room_but_other_tasks_never() -> None:
     nobody: Any = None
     due = DueTasks(nobody, MatcherMetrics(), batch=3)
     events, in_order = [uuid7() for _ in range(5)], [uuid7() for _ in range(4)]
@@ -39,7 +39,7 @@ class Burst:
         return self._task_ids
 
 
-def test_a_listener_beside_a_ticker_takes_no_more_than_there_is_room_for() -> None:
+def test_listener_with_a_ticker_takes_only_what_fits() -> None:
     nobody: Any = None
     for room, taken in ((3, 3), (None, 10)):
         over = threading.Event()

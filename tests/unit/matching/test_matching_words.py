@@ -12,7 +12,7 @@ def said(message: NoticeKind, locale: str = "tr", **variables: object) -> str:
     return render(TEMPLATES[message.plan][locale], variables).body
 
 
-def test_the_offer() -> None:
+def test_offer() -> None:
     words = said(NoticeKind.OFFER, minutes=10, seconds=600)
     assert words == "Yakınında yeni bir talep var! Kabul etmek için 10 dakikan var."
 
@@ -36,19 +36,19 @@ def test_nobody_found() -> None:
         (3600, "60 dakikan", "60 minutes"),
     ],
 )
-def test_the_time_to_answer_follows_the_setting(seconds: int, turkish: str, english: str) -> None:
+def test_time_to_answer_follows_the_setting(seconds: int, turkish: str, english: str) -> None:
     time = {"minutes": seconds // 60, "seconds": seconds}
     assert turkish in said(NoticeKind.OFFER, **time)
     assert english in said(NoticeKind.OFFER, "en", **time)
 
 
 @pytest.mark.parametrize("message", NoticeKind)
-def test_every_message_has_its_plan_and_its_words(message: NoticeKind) -> None:
+def test_every_notice_has_a_plan_and_templates(message: NoticeKind) -> None:
     [plan] = [plan for plan in PLANS if plan.key == message.plan]
     assert plan.steps[0].template_key == (None if message is NoticeKind.OFFER_WITHDRAWN else message.plan)
 
 
-def test_a_name_with_braces_is_only_a_name() -> None:
+def test_name_with_braces_is_only_a_name() -> None:
     assert said(NoticeKind.ON_THE_WAY, student="{{ phone }}") == "{{ phone }} yola çıktı!"
     assert render(Words("", "{{ student }}"), {"student": "{% for"}).body == "{% for"
 
@@ -56,5 +56,5 @@ def test_a_name_with_braces_is_only_a_name() -> None:
 @pytest.mark.parametrize(
     ("name", "first"), [("Ayşe Nur Yılmaz", "Ayşe"), ("Ahmet", "Ahmet"), ("  Ali  Can ", "Ali"), ("", ""), ("  ", "  ")]
 )
-def test_the_first_word_of_a_name(name: str, first: str) -> None:
+def test_first_word_of_a_name(name: str, first: str) -> None:
     assert first_name(name) == first
