@@ -1,4 +1,4 @@
-"""What workers may expect of the breakers, of those in Redis and of those in memory."""
+"""The contract of the breakers, in Redis and in memory."""
 
 import threading
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ PROBE_S = 6.0
 
 
 class Time:
-    """In seconds since some beginning; whole milliseconds."""
+    """Seconds since a fixed moment, in whole milliseconds."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -56,7 +56,7 @@ def breakers(request: pytest.FixtureRequest, time: Time) -> Iterator[Breakers]:
     client.close()
 
 
-def open_it(breakers: Breakers, name: str = "fcm") -> None:
+def open_breaker(breakers: Breakers, name: str = "fcm") -> None:
     breakers.tell(name, calls=4, failures=4)
 
 
@@ -68,7 +68,7 @@ def test_provider_without_failures_is_closed(breakers: Breakers) -> None:
 
 
 def test_too_many_failures_open_the_breaker_for_its_time(breakers: Breakers, time: Time) -> None:
-    open_it(breakers)
+    open_breaker(breakers)
     assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, 15)
     time.now += 10
     assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, 5)
@@ -76,7 +76,7 @@ def test_too_many_failures_open_the_breaker_for_its_time(breakers: Breakers, tim
 
 
 def test_open_breaker_does_not_affect_another_provider(breakers: Breakers) -> None:
-    open_it(breakers)
+    open_breaker(breakers)
     assert breakers.ask("smtp", PROBE_S) == GO
 
 
@@ -98,7 +98,7 @@ def test_failures_before_the_window_do_not_count(breakers: Breakers, time: Time)
 
 
 def test_one_probe_is_allowed_and_the_others_wait_for_it(breakers: Breakers, time: Time) -> None:
-    open_it(breakers)
+    open_breaker(breakers)
     time.now += 15
     assert breakers.ask("fcm", PROBE_S).passage is Passage.PROBE
     assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, PROBE_S)
@@ -106,7 +106,7 @@ def test_one_probe_is_allowed_and_the_others_wait_for_it(breakers: Breakers, tim
 
 
 def test_of_forty_concurrent_calls_one_is_the_probe(breakers: Breakers, time: Time) -> None:
-    open_it(breakers)
+    open_breaker(breakers)
     time.now += 15
     together = threading.Barrier(20)
 
@@ -115,12 +115,12 @@ def test_of_forty_concurrent_calls_one_is_the_probe(breakers: Breakers, time: Ti
         return breakers.ask("fcm", PROBE_S).passage
 
     with ThreadPoolExecutor(20) as pool:
-        told = list(pool.map(ask, range(40)))
-    assert sorted(told) == sorted([Passage.PROBE, *[Passage.WAIT] * 39])
+        passages = list(pool.map(ask, range(40)))
+    assert sorted(passages) == sorted([Passage.PROBE, *[Passage.WAIT] * 39])
 
 
 def test_successful_probe_closes_the_breaker(breakers: Breakers, time: Time) -> None:
-    open_it(breakers)
+    open_breaker(breakers)
     time.now += 15
     breakers.ask("fcm", PROBE_S)
     breakers.tell("fcm", calls=1, failures=0, probe=True)
@@ -130,7 +130,7 @@ def test_successful_probe_closes_the_breaker(breakers: Breakers, time: Time) -> 
 
 
 def test_failed_probe_opens_the_breaker_again(breakers: Breakers, time: Time) -> None:
-    open_it(breakers)
+    open_breaker(breakers)
     time.now += 16
     breakers.ask("fcm", PROBE_S)
     breakers.tell("fcm", calls=1, failures=1, probe=True)
@@ -138,7 +138,7 @@ def test_failed_probe_opens_the_breaker_again(breakers: Breakers, time: Time) ->
 
 
 def test_probe_that_was_not_made_is_given_to_the_next_call(breakers: Breakers, time: Time) -> None:
-    open_it(breakers)
+    open_breaker(breakers)
     time.now += 16
     breakers.ask("fcm", PROBE_S)
     breakers.tell("fcm", calls=0, failures=0, probe=True)
@@ -146,7 +146,7 @@ def test_probe_that_was_not_made_is_given_to_the_next_call(breakers: Breakers, t
 
 
 def test_probe_of_a_dead_worker_is_made_again(breakers: Breakers, time: Time) -> None:
-    open_it(breakers)
+    open_breaker(breakers)
     time.now += 16
     breakers.ask("fcm", PROBE_S)
     time.now += PROBE_S
@@ -154,7 +154,7 @@ def test_probe_of_a_dead_worker_is_made_again(breakers: Breakers, time: Time) ->
 
 
 def test_late_results_do_not_change_an_open_breaker(breakers: Breakers, time: Time) -> None:
-    open_it(breakers)
+    open_breaker(breakers)
     time.now += 14
     breakers.tell("fcm", calls=50, failures=50)
     breakers.tell("fcm", calls=50, failures=0)
@@ -163,7 +163,7 @@ def test_late_results_do_not_change_an_open_breaker(breakers: Breakers, time: Ti
 
 def test_metrics_show_the_state_of_each_provider(breakers: Breakers, time: Time) -> None:
     breakers.tell("smtp", calls=5, failures=0)
-    open_it(breakers)
+    open_breaker(breakers)
     [providers, _] = BreakerGauges(breakers).collect()
     assert {sample.labels["provider"]: sample.value for sample in providers.samples} == {"fcm": 2, "smtp": 0}
 
@@ -171,7 +171,7 @@ def test_metrics_show_the_state_of_each_provider(breakers: Breakers, time: Time)
 def test_metrics_count_receivers_of_webhooks_without_naming_them(breakers: Breakers) -> None:
     breakers.tell("ornek.org:443", calls=5, failures=0)
     breakers.tell("2001:db8::1:443", calls=5, failures=0)
-    open_it(breakers, "gizli.ornek.org:443")
+    open_breaker(breakers, "gizli.ornek.org:443")
     families = list(BreakerGauges(breakers).collect())
     assert "ornek" not in str(families)
     counts = {sample.labels["state"]: sample.value for sample in families[1].samples}
@@ -199,7 +199,7 @@ def test_without_a_clock_the_time_of_redis_is_used(redis_url: str) -> None:
     client: Any = redis.Redis.from_url(redis_url, decode_responses=True)
     client.flushdb()
     own = RedisBreakers(client, RULES)
-    open_it(own)
+    open_breaker(own)
     permit = own.ask("fcm", PROBE_S)
     assert permit.passage is Passage.WAIT
     assert 10 < permit.wait_s <= 15

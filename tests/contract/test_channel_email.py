@@ -1,4 +1,4 @@
-"""E-mail, told to a real mail server, and to some that are none."""
+"""E-mail over a real SMTP server, and over servers that break the protocol."""
 
 import re
 import socket
@@ -30,7 +30,7 @@ from tests.support.delivery import outgoing
 from tests.support.smtp_server import Hang, Received, Reset, SmtpServer, rude_server
 from tests.unit.test_settings import GOOD
 
-# Shorter than in production, so that a hang costs the tests little.
+# Shorter than in production, because tests wait for it.
 QUICK = RetryPolicy(timeout_s=1.2, retries=3)
 SENDER = parse_sender("Yanında <bildirim@ornek.org>")
 ACCOUNTS = {"yaninda": "çok gizli parola"}
@@ -68,7 +68,7 @@ OPENED: list[EmailChannel] = []
 
 
 @pytest.fixture(autouse=True)
-def no_channel_stays_open() -> Iterator[None]:
+def close_channels() -> Iterator[None]:
     yield
     while OPENED:
         OPENED.pop().close()
@@ -116,7 +116,7 @@ SENT, TRANSIENT, PERMANENT, GONE, UNKNOWN = (
 )
 
 
-# What arrives.
+# Content.
 
 
 def test_turkish_text_arrives_unchanged(channel: EmailChannel, server: SmtpServer) -> None:
@@ -220,7 +220,7 @@ def test_international_local_part_is_refused_without_smtputf8(channel: EmailChan
     assert server.connections == 1
 
 
-# What cannot be sent is not.
+# Invalid input.
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_body_cannot_end_the_mail_or_add_commands(channel: EmailChannel, server:
     assert only(server).message.get_content().replace("\r\n", "\n") == body.replace("\r\n", "\n")
 
 
-# Encryption and who we are.
+# TLS and login.
 
 
 def test_smtps_is_encrypted_from_the_first_byte(host_context: ssl.SSLContext, authority: Authority) -> None:
@@ -295,7 +295,7 @@ def test_nothing_is_sent_to_a_server_with_a_wrong_certificate(
 
 
 def test_replies_injected_before_tls_are_ignored(host_context: ssl.SSLContext, authority: Authority) -> None:
-    def slip_in(conn: socket.socket) -> None:
+    def inject_replies(conn: socket.socket) -> None:
         conn.sendall(b"220 hi\r\n")
         conn.recv(100)
         conn.sendall(b"250-hi\r\n250 STARTTLS\r\n")
@@ -303,10 +303,10 @@ def test_replies_injected_before_tls_are_ignored(host_context: ssl.SSLContext, a
         conn.sendall(b"220 go\r\n250-hi\r\n250 AUTH PLAIN\r\n")
         with host_context.wrap_socket(conn, server_side=True) as encrypted:
             encrypted.recv(100)
-            encrypted.sendall(b"554 this is the real one\r\n")
+            encrypted.sendall(b"554 inside TLS\r\n")
             encrypted.recv(100)
 
-    with rude_server(slip_in) as port:
+    with rude_server(inject_replies) as port:
         assert send(open_to(port, authority)) == Result(TRANSIENT, "SMTP_554")
 
 
@@ -350,7 +350,7 @@ def test_password_is_in_no_repr(channel: EmailChannel) -> None:
     assert "gizli" not in repr(channel.__dict__)
 
 
-# What the server says.
+# Replies of the server.
 
 
 @pytest.mark.parametrize(
@@ -444,10 +444,10 @@ def test_silence_ends_at_the_time_limit(host_context: ssl.SSLContext, authority:
     assert {command: second for command, (_, _, second) in answered.items() if second is not SENT} == {}
 
 
-# Servers that follow no rules.
+# Servers that break the protocol.
 
 
-def say_nothing(conn: socket.socket) -> None:
+def stay_silent(conn: socket.socket) -> None:
     conn.recv(1)
 
 
@@ -457,17 +457,17 @@ def trickle(conn: socket.socket) -> None:
         time.sleep(0.05)
 
 
-def babble(conn: socket.socket) -> None:
+def answer_in_http(conn: socket.socket) -> None:
     conn.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     conn.recv(1)
 
 
-def talk_without_end(conn: socket.socket) -> None:
+def send_one_endless_line(conn: socket.socket) -> None:
     conn.sendall(b"220-" + b"x" * 100_000)
     conn.recv(1)
 
 
-def refuse_all(conn: socket.socket) -> None:
+def refuse_connection(conn: socket.socket) -> None:
     conn.sendall(b"554 No SMTP service here\r\n")
     conn.recv(1)
 
@@ -477,7 +477,7 @@ def reset_at_once(conn: socket.socket) -> None:
     conn.close()
 
 
-def pretend_tls(conn: socket.socket) -> None:
+def break_the_handshake(conn: socket.socket) -> None:
     conn.sendall(b"220 hi\r\n")
     conn.recv(100)
     conn.sendall(b"250-hi\r\n250 STARTTLS\r\n")
@@ -487,7 +487,7 @@ def pretend_tls(conn: socket.socket) -> None:
     conn.sendall(b"no TLS at all\r\n")
 
 
-def never_shake_hands(conn: socket.socket) -> None:
+def never_start_tls(conn: socket.socket) -> None:
     conn.sendall(b"220 hi\r\n")
     conn.recv(100)
     conn.sendall(b"250-hi\r\n250 STARTTLS\r\n")
@@ -496,7 +496,7 @@ def never_shake_hands(conn: socket.socket) -> None:
     time.sleep(5)
 
 
-def shake_no_hands_after_a_pause(conn: socket.socket) -> None:
+def never_start_tls_after_a_pause(conn: socket.socket) -> None:
     conn.sendall(b"220 hi\r\n")
     conn.recv(100)
     conn.sendall(b"250-hi\r\n250 STARTTLS\r\n")
@@ -506,7 +506,7 @@ def shake_no_hands_after_a_pause(conn: socket.socket) -> None:
     time.sleep(5)
 
 
-def go_on_and_on(conn: socket.socket) -> None:
+def greet_without_end(conn: socket.socket) -> None:
     while True:
         conn.sendall(b"220-hi\r\n" * 10)
         time.sleep(0.01)
@@ -515,11 +515,11 @@ def go_on_and_on(conn: socket.socket) -> None:
 @pytest.mark.parametrize(
     ("behave", "expected"),
     [
-        (babble, Result(TRANSIENT, "UNREACHABLE")),
-        (talk_without_end, Result(TRANSIENT, "UNREACHABLE")),
-        (refuse_all, Result(TRANSIENT, "SMTP_554")),
+        (answer_in_http, Result(TRANSIENT, "UNREACHABLE")),
+        (send_one_endless_line, Result(TRANSIENT, "UNREACHABLE")),
+        (refuse_connection, Result(TRANSIENT, "SMTP_554")),
         (reset_at_once, Result(TRANSIENT, "UNREACHABLE")),
-        (pretend_tls, Result(TRANSIENT, "UNREACHABLE")),
+        (break_the_handshake, Result(TRANSIENT, "UNREACHABLE")),
     ],
 )
 def test_server_that_breaks_the_protocol_fails_at_once(
@@ -532,7 +532,7 @@ def test_server_that_breaks_the_protocol_fails_at_once(
 
 def test_server_that_breaks_the_protocol_slowly_fails_at_the_time_limit(authority: Authority) -> None:
     """All of them at the same time, because each case lasts as long as the time limit."""
-    behaviours = [say_nothing, trickle, never_shake_hands, shake_no_hands_after_a_pause, go_on_and_on]
+    behaviours = [stay_silent, trickle, never_start_tls, never_start_tls_after_a_pause, greet_without_end]
     with ThreadPoolExecutor(len(behaviours)) as pool:
         answered = list(pool.map(lambda behave: send_to_rude_server(behave, authority), behaviours))
     assert {behave.__name__: result for behave, (result, _) in zip(behaviours, answered, strict=True)} == dict.fromkeys(
@@ -611,7 +611,7 @@ def test_unknown_host_name_is_unreachable() -> None:
     assert send(EmailChannel(at, SENDER, policy=QUICK)) == Result(TRANSIENT, "UNREACHABLE")
 
 
-# Connections are kept.
+# Reuse of connections.
 
 
 def test_mails_share_one_connection(channel: EmailChannel, server: SmtpServer) -> None:
@@ -671,7 +671,7 @@ def test_closed_channel_keeps_no_connection(channel: EmailChannel, server: SmtpS
     assert not channel.__dict__["_idle"]
 
 
-# How it is set up.
+# Settings.
 
 
 def test_channel_opens_with_its_settings(server: SmtpServer, authority: Authority) -> None:

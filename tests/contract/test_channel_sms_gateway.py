@@ -1,4 +1,4 @@
-"""SMS through a gateway that two templates of the settings describe."""
+"""SMS through a gateway that two templates in the settings describe."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
 PHONE = "+905551234567"
 SENT, TRANSIENT, PERMANENT, UNKNOWN = Outcome.SENT, Outcome.TRANSIENT, Outcome.PERMANENT, Outcome.UNKNOWN
 GONE = Outcome.RECIPIENT_GONE
-# A gateway of the older kind: always 200, and a number in the text says what became of it.
+# An older kind of gateway: the status is always 200, and a number in the text is the result.
 OLD_REQUEST = "user=yaninda&pass={{ token | urlencode }}&gsm={{ to[1:] }}&msg={{ text | urlencode }}"
 OLD_ANSWER = """
 {%- set code = text.split(" ")[0] -%}
@@ -48,9 +48,11 @@ def server() -> Iterator[ProviderServer]:
 def send(server: ProviderServer) -> Iterator[Send]:
     opened: list[SmsGatewayChannel] = []
 
-    def sent(told: Answer | Hang | None = None, /, *, changes: dict[str, Any] | None = None, **gateway: Any) -> Result:
-        if told is not None:
-            server.answers.append(told)
+    def sent(
+        scripted: Answer | Hang | None = None, /, *, changes: dict[str, Any] | None = None, **gateway: Any
+    ) -> Result:
+        if scripted is not None:
+            server.answers.append(scripted)
         channel = SmsGatewayChannel(Gateway(f"{server.base_url}/send", **gateway), FakeClock(), policy=QUICK)
         opened.append(channel)
         values: dict[str, Any] = {"notification_type": NotificationType.SMS, "recipient": PHONE}
@@ -68,9 +70,9 @@ def test_without_templates_the_request_is_json(send: Send, server: ProviderServe
     assert (request.method, request.path) == ("POST", "/send")
     assert request.headers["Content-Type"] == "application/json"
     assert request.headers["Authorization"] == "Bearer key"
-    told = request.json()
-    assert told | {"id": ""} == {"id": "", "to": PHONE, "text": "Yakınında yeni bir talep var!", "priority": "URGENT"}
-    assert request.headers["Idempotency-Key"] == told["id"]
+    body = request.json()
+    assert body | {"id": ""} == {"id": "", "to": PHONE, "text": "Yakınında yeni bir talep var!", "priority": "URGENT"}
+    assert request.headers["Idempotency-Key"] == body["id"]
 
 
 def test_without_a_token_there_is_no_authorization_header(send: Send, server: ProviderServer) -> None:
@@ -108,10 +110,10 @@ def test_template_writes_the_request(send: Send, server: ProviderServer) -> None
         (Answer(503, "80 wait"), Result(TRANSIENT, "LIMIT", overloaded=True)),
         (Answer(200, "20 +905551234567"), Result(GONE, "BAD_NUMBER", at_fault=False)),
         (Answer(200, "99"), Result(UNKNOWN, "LOST_TRACK")),
-        # Nothing rendered: the status decides.
+        # The template renders nothing, so the status decides.
         (Answer(200, "55"), Result(SENT)),
         (Answer(500, "55"), Result(TRANSIENT, "HTTP_500", overloaded=True)),
-        # Something rendered that is no verdict: only a refusal by the status is believed.
+        # The template renders an invalid verdict, so only a refusal by the status counts.
         (Answer(200, "??"), Result(UNKNOWN, "INVALID_ANSWER")),
         (Answer(403, "??"), Result(PERMANENT, "AUTH_REJECTED")),
         (Hang(), Result(UNKNOWN, "TIMEOUT")),
@@ -128,7 +130,7 @@ def test_template_reads_the_answer(send: Send, answer: Answer | Hang, expected: 
         (Answer(200, {"result": {"ok": True}}), Result(SENT)),
         (Answer(200, {"result": {"ok": False, "code": "quota"}}), Result(PERMANENT, "GW_QUOTA")),
         (Answer(200, {"result": {"ok": False, "code": 12}}), Result(PERMANENT, "GW_12")),
-        # What is no code is no code, whatever the template makes of it.
+        # Not an error code, so it is dropped.
         (Answer(200, {"result": {"code": "no such phone +905551234567"}}), Result(PERMANENT, "HTTP_200")),
         (Answer(200, {"result": {"ok": True, "ids": ["two words"]}}), Result(SENT)),
         (Answer(200, "no json"), Result(PERMANENT, "GW_")),
@@ -140,8 +142,8 @@ def test_template_reads_json(send: Send, answer: Answer, expected: Result) -> No
 
 def test_template_reads_status_and_headers(send: Send) -> None:
     template = "{% if status == 202 and headers['x-queued'] == 'yes' %}SENT {{ headers['X-Id'] }}{% endif %}"
-    told = {"X-Queued": "yes", "X-Id": "h-1"}
-    assert send(Answer(202, "", told), answer=template) == Result(SENT, provider_message_id="h-1")
+    headers = {"X-Queued": "yes", "X-Id": "h-1"}
+    assert send(Answer(202, "", headers), answer=template) == Result(SENT, provider_message_id="h-1")
 
 
 def test_failed_template_makes_success_unknown_and_keeps_a_refusal(send: Send) -> None:
@@ -165,8 +167,8 @@ def test_example_in_the_settings_page_works(
 ) -> None:
     example = dict(re.findall(r"^SMS_GATEWAY_(\w+)='(.*)'$", PAGE.read_text(), re.MULTILINE))
     assert send(answer, request=example["REQUEST"], answer=example["ANSWER"]) == expected
-    told = server.requests[0].json()
-    assert told | {"reference": ""} == {
+    body = server.requests[0].json()
+    assert body | {"reference": ""} == {
         "gsm": "905551234567",
         "message": "Yakınında yeni bir talep var!",
         "reference": "",

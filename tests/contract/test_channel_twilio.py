@@ -1,4 +1,4 @@
-"""SMS through Twilio, as its Messages resource is on the wire."""
+"""SMS through Twilio's Messages resource."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -59,19 +59,19 @@ def test_messaging_service_is_sent_instead_of_a_number(send: Send, server: Twili
     assert "From" not in form
 
 
-def taken(**changes: Any) -> Answer:
+def accepted(**changes: Any) -> Answer:
     return twilio_message({}, **changes)
 
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        # The recipient: not a number, not a mobile, a landline, one that said STOP.
+        # The recipient: not a number, not a mobile phone, a landline, a person who answered STOP.
         (twilio_error(400, 21211, "Invalid 'To' Phone Number"), Result(GONE, "TWILIO_21211", at_fault=False)),
         (twilio_error(400, 21614), Result(GONE, "TWILIO_21614", at_fault=False)),
         (twilio_error(400, 21635), Result(GONE, "TWILIO_21635", at_fault=False)),
         (twilio_error(400, 21610), Result(GONE, "TWILIO_21610", at_fault=False, disables=True)),
-        # Us.
+        # Our own account or settings.
         (twilio_error(401, 20003), Result(PERMANENT, "AUTH_REJECTED")),
         (twilio_error(403, 20003), Result(PERMANENT, "AUTH_REJECTED")),
         (twilio_error(401, 20005), Result(PERMANENT, "ACCOUNT_BLOCKED")),
@@ -81,22 +81,22 @@ def taken(**changes: Any) -> Answer:
         (twilio_error(400, 21608), Result(PERMANENT, "TWILIO_21608")),
         (twilio_error(400, 21612), Result(PERMANENT, "TWILIO_21612")),
         (twilio_error(400, 21617), Result(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)),
-        # Too much, and trouble at Twilio.
+        # Rate limits, and failures at Twilio.
         (twilio_error(429, 21611), Result(TRANSIENT, "TWILIO_21611", at_fault=False)),
         (twilio_error(400, 30001), Result(TRANSIENT, "TWILIO_30001", at_fault=False)),
         (twilio_error(500, 20500), Result(TRANSIENT, "TWILIO_20500", overloaded=True)),
         (twilio_error(503, 20503), Result(TRANSIENT, "TWILIO_20503", overloaded=True)),
-        # Taken, and given up at once.
-        (taken(status="failed", error_code=30003), Result(PERMANENT, "TWILIO_30003", at_fault=False)),
-        (taken(status="failed", error_code=30004), Result(PERMANENT, "TWILIO_30004", at_fault=False)),
-        (taken(status="undelivered", error_code=30005), Result(GONE, "TWILIO_30005", at_fault=False)),
-        (taken(status="undelivered", error_code=30006), Result(GONE, "TWILIO_30006", at_fault=False)),
-        (taken(status="undelivered", error_code=30007), Result(PERMANENT, "TWILIO_30007")),
-        (taken(status="failed", error_code=30002), Result(PERMANENT, "ACCOUNT_BLOCKED")),
-        (taken(status="failed"), Result(PERMANENT, "NOT_DELIVERED")),
-        # Taken, perhaps.
-        (taken(sid=None), Result(UNKNOWN, "INVALID_ANSWER")),
-        (taken(sid=7), Result(UNKNOWN, "INVALID_ANSWER")),
+        # Accepted, and failed at once.
+        (accepted(status="failed", error_code=30003), Result(PERMANENT, "TWILIO_30003", at_fault=False)),
+        (accepted(status="failed", error_code=30004), Result(PERMANENT, "TWILIO_30004", at_fault=False)),
+        (accepted(status="undelivered", error_code=30005), Result(GONE, "TWILIO_30005", at_fault=False)),
+        (accepted(status="undelivered", error_code=30006), Result(GONE, "TWILIO_30006", at_fault=False)),
+        (accepted(status="undelivered", error_code=30007), Result(PERMANENT, "TWILIO_30007")),
+        (accepted(status="failed", error_code=30002), Result(PERMANENT, "ACCOUNT_BLOCKED")),
+        (accepted(status="failed"), Result(PERMANENT, "NOT_DELIVERED")),
+        # Perhaps accepted.
+        (accepted(sid=None), Result(UNKNOWN, "INVALID_ANSWER")),
+        (accepted(sid=7), Result(UNKNOWN, "INVALID_ANSWER")),
         (Answer(201, "<html>"), Result(UNKNOWN, "INVALID_ANSWER")),
         (Answer(201, []), Result(UNKNOWN, "INVALID_ANSWER")),
     ],
@@ -110,7 +110,7 @@ def test_each_answer_has_its_result_after_one_request(
 
 @pytest.mark.parametrize("status", ["accepted", "scheduled", "queued", "sending", "sent", "delivered"])
 def test_every_status_of_an_accepted_message_counts_as_sent(send: Send, status: str) -> None:
-    assert send(taken(status=status)).outcome is SENT
+    assert send(accepted(status=status)).outcome is SENT
 
 
 @pytest.mark.parametrize(("headers", "expected"), **retry_afters(FakeClock().now()))

@@ -1,4 +1,4 @@
-"""Webhooks as they are on the wire, to receivers who may be slow, broken, gone or hostile."""
+"""Webhooks over HTTP, to receivers that may be slow, broken, gone or hostile."""
 
 import base64
 import hashlib
@@ -69,7 +69,7 @@ def webhook(url: str, **options: Any) -> Any:
 
 
 def is_signed(request: Request, secret: str) -> bool:
-    """Written anew from the specification, so that a mistake of ours is not made twice."""
+    """Written from the specification and not from our own code, so that it does not share its mistakes."""
     key = base64.b64decode(secret[6:])
     content = b".".join(
         [request.headers["webhook-id"].encode(), request.headers["webhook-timestamp"].encode(), request.body]
@@ -118,14 +118,14 @@ def test_without_a_secret_nothing_is_sent(server: ProviderServer) -> None:
 
 
 def test_directory_can_add_headers_but_not_replace_ours(channel: WebhookChannel, server: ProviderServer) -> None:
-    asked = {
+    requested = {
         "Authorization": "Bearer t",
         "X-Region": "tr",
         "Host": "inside",
         "webhook-id": "1",
         "X-Cut": "a\r\nHost: b",
     }
-    one = RecipientChannel(7, meta={"headers": asked}, secrets=(SECRET,))
+    one = RecipientChannel(7, meta={"headers": requested}, secrets=(SECRET,))
     assert send(channel, server.base_url, recipient_channel=one) == SENT
     [request] = server.requests
     assert (request.headers["Authorization"], request.headers["X-Region"]) == ("Bearer t", "tr")
@@ -229,7 +229,7 @@ def test_proxies_of_the_environment_are_not_used(
     assert send(channel, server.base_url) == SENT
 
 
-# Where a name leads
+# Addresses of a host
 
 
 def test_private_addresses_are_refused_in_every_notation(server: ProviderServer) -> None:
@@ -248,16 +248,16 @@ def test_host_with_one_private_address_is_refused(server: ProviderServer) -> Non
 
 
 def test_connection_uses_the_address_that_was_checked(server: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DNS rebinding: what was judged is what is connected to."""
-    told = iter([["203.0.114.1"], ["127.0.0.1"]])
+    """DNS rebinding: the host is looked up once, and the connection uses that address."""
+    answers_of_dns = iter([["203.0.114.1"], ["127.0.0.1"]])
     connected: list[Any] = []
 
     def connect(sock: socket.socket, address: Any) -> None:
         connected.append(address)
         raise ConnectionRefusedError
 
-    channel = opened(allow_private=False, resolver=Resolver(lambda host: next(told)))
-    # The outside world is not there in a test.
+    channel = opened(allow_private=False, resolver=Resolver(lambda host: next(answers_of_dns)))
+    # A test has no network.
     monkeypatch.setattr(socket.socket, "connect", connect)
     assert send(channel, f"http://rebinding.example:{server.port}/") == Result(TRANSIENT, "UNREACHABLE")
     assert connected == [("203.0.114.1", server.port)]
@@ -414,7 +414,7 @@ def test_challenge_without_a_directory_entry_is_a_normal_message(
     assert server.requests[0].json()["type"] == "notification"
 
 
-# What the dispatcher must know
+# The description for the dispatcher
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""WhatsApp's Cloud API as it is on the wire."""
+"""WhatsApp's Cloud API over HTTP."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -58,9 +58,9 @@ def test_body_is_sent_as_text_without_a_preview(send: Send, server: CloudApiServ
 
 def test_template_is_sent_with_language_and_parameters(send: Send, server: CloudApiServer) -> None:
     assert send(metadata={"whatsappTemplate": TEMPLATE}).outcome is SENT
-    told = server.requests[0].json()
-    assert (told["type"], "text" in told) == ("template", False)
-    assert told["template"] == {
+    message = server.requests[0].json()
+    assert (message["type"], "text" in message) == ("template", False)
+    assert message["template"] == {
         "name": "yeni_talep",
         "language": {"code": "tr"},
         "components": [
@@ -94,13 +94,13 @@ def code(number: int, status: int = 400, **changes: Any) -> Answer:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        # The recipient: not on WhatsApp, not allowed to a test account; wants a template; wants nothing.
+        # The recipient: not on WhatsApp; not allowed for a test account; needs a template; opted out.
         (code(131026), Result(GONE, "WHATSAPP_131026", at_fault=False)),
         (code(131030), Result(GONE, "WHATSAPP_131030", at_fault=False)),
         (code(131047), Result(PERMANENT, "WHATSAPP_131047", at_fault=False)),
         (code(131049), Result(PERMANENT, "WHATSAPP_131049", at_fault=False)),
         (code(131050), Result(PERMANENT, "WHATSAPP_131050", at_fault=False)),
-        # Us. The status does not say so.
+        # Our own account or settings. The status alone does not show it.
         (code(190, 401, error_subcode=463), Result(PERMANENT, "AUTH_REJECTED")),
         (code(0, 401), Result(PERMANENT, "AUTH_REJECTED")),
         (code(3, 500), Result(PERMANENT, "AUTH_REJECTED")),
@@ -113,12 +113,12 @@ def code(number: int, status: int = 400, **changes: Any) -> Answer:
         (code(131008), Result(PERMANENT, "WHATSAPP_131008")),
         (code(132000), Result(PERMANENT, "WHATSAPP_132000")),
         (code(132001, 404), Result(PERMANENT, "WHATSAPP_132001")),
-        # Too much.
+        # Rate limits.
         (code(4, 400), Result(TRANSIENT, "WHATSAPP_4", at_fault=False)),
         (code(80007, 400), Result(TRANSIENT, "WHATSAPP_80007", at_fault=False)),
         (code(131048, 400), Result(TRANSIENT, "WHATSAPP_131048", at_fault=False)),
         (code(131056, 400), Result(TRANSIENT, "WHATSAPP_131056", retry_after_s=6, at_fault=False)),
-        # Trouble at Meta.
+        # Failures at Meta.
         (code(1, 400), Result(TRANSIENT, "WHATSAPP_1", overloaded=True)),
         (code(2, 503), Result(TRANSIENT, "WHATSAPP_2", overloaded=True)),
         (code(131000, 500), Result(TRANSIENT, "WHATSAPP_131000", overloaded=True)),
@@ -127,10 +127,10 @@ def code(number: int, status: int = 400, **changes: Any) -> Answer:
             Result(TRANSIENT, "WHATSAPP_131016", retry_after_s=30, overloaded=True),
         ),
         (code(999, 500), Result(TRANSIENT, "WHATSAPP_999", overloaded=True)),
-        # An error that comes with a yes.
+        # An error with status 200.
         (code(131026, 200), Result(GONE, "WHATSAPP_131026", at_fault=False)),
         (code(999, 200), Result(PERMANENT, "WHATSAPP_999")),
-        # Taken, perhaps.
+        # Perhaps accepted.
         (Answer(200, {"messages": []}), Result(UNKNOWN, "INVALID_ANSWER")),
         (Answer(200, {"messages": [{"id": 7}]}), Result(UNKNOWN, "INVALID_ANSWER")),
         (Answer(200, {"messages": ["a"]}), Result(UNKNOWN, "INVALID_ANSWER")),

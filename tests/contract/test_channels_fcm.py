@@ -1,4 +1,4 @@
-"""Firebase Cloud Messaging as it is on the wire, errors included."""
+"""Firebase Cloud Messaging over HTTP, with all its errors."""
 
 import json
 import socket
@@ -24,7 +24,7 @@ from tests.support.delivery import TABLET, outgoing
 from tests.support.fcm_server import FcmServer, bad_field, fcm_error, quota_exceeded
 from tests.support.provider_server import Answer, Hang, Reset, Scripted, Slow, retry_afters
 
-# Shorter than in production, so that a hang costs the tests little.
+# Shorter than in production, because tests wait for it.
 QUICK = RetryPolicy(timeout_s=0.6, retries=2)
 
 
@@ -174,8 +174,8 @@ def test_retry_after_of_firebase_is_used(
 def test_port_without_a_server_is_unreachable(server: FcmServer, clock: FakeClock, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        channel = FcmChannel(str(server.write_credentials(tmp_path / "a.json")), clock, base_url=nobody, policy=QUICK)
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        channel = FcmChannel(str(server.write_credentials(tmp_path / "a.json")), clock, base_url=url, policy=QUICK)
         assert send(channel) == Result(TRANSIENT, "UNREACHABLE")
 
 
@@ -189,18 +189,18 @@ def test_threads_share_one_access_token(channel: FcmChannel, server: FcmServer) 
 
 @pytest.fixture
 def begin_within_s() -> float:
-    """Long enough for a whole batch on a machine that does other things as well."""
+    """Enough for a whole batch on a busy machine."""
     return 60.0
 
 
 @pytest.fixture
 def timeout_s() -> float:
-    """Eight clients and eight servers share one process, so some of their threads have to wait."""
+    """Eight clients and eight_connections servers share one process, so some of their threads have to wait."""
     return 2.0
 
 
 @pytest.fixture
-def eight(
+def eight_connections(
     server: FcmServer, clock: FakeClock, tmp_path: Path, begin_within_s: float, timeout_s: float
 ) -> Iterator[FcmChannel]:
     credentials = str(server.write_credentials(tmp_path / "account.json"))
@@ -212,31 +212,33 @@ def eight(
     made.close()
 
 
-def crowd(server: FcmServer, size: int) -> list[OutgoingMessage]:
-    """Messages for as many phones; the server takes its time, and names each message after the phone."""
+def slow_phones(server: FcmServer, size: int) -> list[OutgoingMessage]:
+    """Messages for `size` phones. The server answers slowly, with an id that names the phone."""
     for number in range(size):
         server.by_address[f"token-{number}"] = Slow(0.005, Answer(200, {"name": f"message-{number}"}))
     return [outgoing(Device(str(number), f"token-{number}", AddressKind.TOKEN)) for number in range(size)]
 
 
-def test_batch_uses_a_limited_number_of_connections(eight: FcmChannel, server: FcmServer) -> None:
-    results = eight.handle(crowd(server, 100))
+def test_batch_uses_a_limited_number_of_connections(eight_connections: FcmChannel, server: FcmServer) -> None:
+    results = eight_connections.handle(slow_phones(server, 100))
     assert results == [Result(Outcome.SENT, provider_message_id=f"message-{number}") for number in range(100)]
     assert len(server.messages) == 100
     assert 2 <= server.most_at_once <= 8
     assert server.token_requests == 1
 
 
-def test_concurrent_batches_share_the_connections(eight: FcmChannel, server: FcmServer) -> None:
-    batches = [crowd(server, 24) for _ in range(3)]
+def test_concurrent_batches_share_the_connections(eight_connections: FcmChannel, server: FcmServer) -> None:
+    batches = [slow_phones(server, 24) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
-        answered = list(pool.map(eight.handle, batches))
+        answered = list(pool.map(eight_connections.handle, batches))
     assert [result and result.outcome for results in answered for result in results] == [Outcome.SENT] * 72
     assert 2 <= server.most_at_once <= 8
 
 
-def test_failure_of_one_phone_does_not_affect_the_rest_of_its_batch(eight: FcmChannel, server: FcmServer) -> None:
-    messages = crowd(server, 40)
+def test_failure_of_one_phone_does_not_affect_the_rest_of_its_batch(
+    eight_connections: FcmChannel, server: FcmServer
+) -> None:
+    messages = slow_phones(server, 40)
     failing: dict[int, tuple[Scripted, Result]] = {
         3: (fcm_server.UNREGISTERED, Result(GONE, "UNREGISTERED")),
         7: (fcm_server.UNAVAILABLE, Result(TRANSIENT, "UNAVAILABLE", overloaded=True)),
@@ -252,31 +254,31 @@ def test_failure_of_one_phone_does_not_affect_the_rest_of_its_batch(eight: FcmCh
         21: Result(UNKNOWN, "CHANNEL_ERROR"),
     }
     with structlog.testing.capture_logs() as logs:
-        results = eight.handle(messages)
+        results = eight_connections.handle(messages)
     sent = {number: Result(Outcome.SENT, provider_message_id=f"message-{number}") for number in range(40)}
     assert dict(enumerate(results)) == sent | expected
     assert [one["event"] for one in logs] == ["channel_failed"]
 
 
 @pytest.mark.parametrize(("begin_within_s", "timeout_s"), [(0.5, 1.0)])
-def test_batch_without_answers_ends_in_time(eight: FcmChannel, server: FcmServer) -> None:
-    messages = crowd(server, 500)
+def test_batch_without_answers_ends_in_time(eight_connections: FcmChannel, server: FcmServer) -> None:
+    messages = slow_phones(server, 500)
     server.by_address = dict.fromkeys(server.by_address, Hang())
     began = time.monotonic()
-    results = eight.handle(messages)
+    results = eight_connections.handle(messages)
     took_s = time.monotonic() - began
-    assert took_s < eight.longest_s
+    assert took_s < eight_connections.longest_s
     begun = 500 - results.count(None)
     assert 8 <= len(server.messages) <= begun < 100
     assert results == [Result(UNKNOWN, "TIMEOUT")] * begun + [None] * (500 - begun)
 
 
 @pytest.mark.parametrize(("begin_within_s", "timeout_s"), [(0.5, 1.0)])
-def test_batch_without_an_access_token_ends_in_time(eight: FcmChannel, server: FcmServer) -> None:
+def test_batch_without_an_access_token_ends_in_time(eight_connections: FcmChannel, server: FcmServer) -> None:
     server.token_answers.extend([Hang()] * 100)
     began = time.monotonic()
-    results = eight.handle(crowd(server, 500))
-    assert time.monotonic() - began < eight.longest_s
+    results = eight_connections.handle(slow_phones(server, 500))
+    assert time.monotonic() - began < eight_connections.longest_s
     assert set(results) == {Result(TRANSIENT, "AUTH_UNAVAILABLE"), None}
     assert server.messages == []
 
@@ -322,10 +324,10 @@ def test_refused_credentials_are_logged_as_critical(server: FcmServer, clock: Fa
 
 
 def test_tokens_are_not_in_logs_or_results(channel: FcmChannel, server: FcmServer) -> None:
-    told = "The registration token token-of-the-phone is not good"
-    server.answers.append(fcm_error(403, "token-of-the-phone", "token-of-the-phone", told))
+    text = "The registration token token-of-the-phone is not good"
+    server.answers.append(fcm_error(403, "token-of-the-phone", "token-of-the-phone", text))
     with structlog.testing.capture_logs() as logs:
         results = [send(channel), send(channel)]
-    said = repr(logs) + repr(results) + repr(outgoing())
-    assert "token-of-the-phone" not in said
-    assert "ya29" not in said
+    shown = repr(logs) + repr(results) + repr(outgoing())
+    assert "token-of-the-phone" not in shown
+    assert "ya29" not in shown

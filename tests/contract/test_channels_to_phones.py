@@ -1,4 +1,4 @@
-"""What the channels to phone numbers have in common, whoever carries the words: how they bear a provider that fails."""
+"""The contract of all channels to phone numbers, above all when the provider fails."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -46,104 +46,104 @@ from tests.support.provider_server import (
 
 GATEWAY_TOKEN = "token-of-the-gateway"
 PHONE = "+905551234567"
-# Shorter than in production, so that a hang costs the tests little.
+# Shorter than in production, because tests wait for it.
 QUICK = RetryPolicy(timeout_s=0.6, retries=2, repeatable=False)
 TIMEOUT, LOST = Result(Outcome.UNKNOWN, "TIMEOUT"), Result(Outcome.UNKNOWN, "CONNECTION_LOST")
 
 
 @dataclass
-class Stage:
+class Harness:
     server: ProviderServer
     open: Callable[[str, str], HttpChannel]
-    """With this address and this credential."""
+    """Takes a base URL and a credential."""
     credential: str
     type: NotificationType
     text_of: Callable[[Request], str]
     refused: Answer
-    """The provider does not know our credential."""
+    """The provider's answer to a wrong credential."""
 
 
 @contextmanager
-def gateway(tls: bool) -> Iterator[Stage]:
+def gateway(tls: bool) -> Iterator[Harness]:
     def opened(url: str, token: str) -> HttpChannel:
         return SmsGatewayChannel(Gateway(f"{url}/send", token), FakeClock(), policy=QUICK)
 
     with ProviderServer(Answer(200, {"id": "1"}), tls=tls).running() as server:
         refused = Answer(401, {"error": f"{GATEWAY_TOKEN} is no token"})
-        yield Stage(server, opened, GATEWAY_TOKEN, NotificationType.SMS, lambda one: one.json()["text"], refused)
+        yield Harness(server, opened, GATEWAY_TOKEN, NotificationType.SMS, lambda one: one.json()["text"], refused)
 
 
 @contextmanager
-def twilio(tls: bool) -> Iterator[Stage]:
+def twilio(tls: bool) -> Iterator[Harness]:
     def opened(url: str, token: str) -> HttpChannel:
         return TwilioChannel(Account(ACCOUNT_SID, token, "+15005550006", url), FakeClock(), policy=QUICK)
 
     with TwilioServer(tls=tls).running() as server:
         refused = twilio_error(401, 20003, f"{AUTH_TOKEN} is no token")
-        yield Stage(server, opened, AUTH_TOKEN, NotificationType.SMS, lambda one: one.form()["Body"], refused)
+        yield Harness(server, opened, AUTH_TOKEN, NotificationType.SMS, lambda one: one.form()["Body"], refused)
 
 
 @contextmanager
-def whatsapp(tls: bool) -> Iterator[Stage]:
+def whatsapp(tls: bool) -> Iterator[Harness]:
     def opened(url: str, token: str) -> HttpChannel:
         return WhatsAppChannel(WhatsAppNumber(NUMBER_ID, token, f"{url}/v21.0"), FakeClock(), policy=QUICK)
 
     with CloudApiServer(tls=tls).running() as server:
         refused = cloud_error(401, 190, message=f"{ACCESS_TOKEN} has expired")
-        yield Stage(
+        yield Harness(
             server, opened, ACCESS_TOKEN, NotificationType.WHATSAPP, lambda one: one.json()["text"]["body"], refused
         )
 
 
-Opened = Callable[[bool], AbstractContextManager[Stage]]
+Opened = Callable[[bool], AbstractContextManager[Harness]]
 EACH = pytest.mark.parametrize("opened", [gateway, twilio, whatsapp], ids=["sms_gateway", "twilio", "whatsapp"])
 pytestmark = EACH
 
 
 @pytest.fixture
-def stage(opened: Opened) -> Iterator[Stage]:
+def harness(opened: Opened) -> Iterator[Harness]:
     with opened(False) as made:
         yield made
 
 
 @pytest.fixture
-def channel(stage: Stage) -> Iterator[HttpChannel]:
-    made = stage.open(stage.server.base_url, stage.credential)
+def channel(harness: Harness) -> Iterator[HttpChannel]:
+    made = harness.open(harness.server.base_url, harness.credential)
     yield made
     made.close()
 
 
-def message(stage: Stage, **changes: object) -> OutgoingMessage:
-    return outgoing(None, **({"notification_type": stage.type, "recipient": PHONE} | changes))
+def message(harness: Harness, **changes: object) -> OutgoingMessage:
+    return outgoing(None, **({"notification_type": harness.type, "recipient": PHONE} | changes))
 
 
-def send(channel: HttpChannel, stage: Stage, **changes: object) -> Result:
-    [result] = channel.handle([message(stage, **changes)])
+def send(channel: HttpChannel, harness: Harness, **changes: object) -> Result:
+    [result] = channel.handle([message(harness, **changes)])
     return result
 
 
-def test_id_of_the_provider_is_returned(channel: HttpChannel, stage: Stage) -> None:
-    result = send(channel, stage)
+def test_id_of_the_provider_is_returned(channel: HttpChannel, harness: Harness) -> None:
+    result = send(channel, harness)
     assert result.outcome is Outcome.SENT
     assert result.provider_message_id
-    assert len(stage.server.requests) == 1
+    assert len(harness.server.requests) == 1
 
 
-def test_text_in_every_alphabet_arrives_unchanged(channel: HttpChannel, stage: Stage) -> None:
+def test_text_in_every_alphabet_arrives_unchanged(channel: HttpChannel, harness: Harness) -> None:
     words = 'Ayşe\'nin "acil" çağrısı 👵\n\\ & <100% = 1+1>'
-    assert send(channel, stage, body=words).outcome is Outcome.SENT
-    assert stage.text_of(stage.server.requests[0]) == words
+    assert send(channel, harness, body=words).outcome is Outcome.SENT
+    assert harness.text_of(harness.server.requests[0]) == words
 
 
-def test_subject_is_sent_only_without_a_body(channel: HttpChannel, stage: Stage) -> None:
-    send(channel, stage, subject="Konu", body="Metin")
-    send(channel, stage, subject="Konu", body="")
-    assert [stage.text_of(request) for request in stage.server.requests] == ["Metin", "Konu"]
+def test_subject_is_sent_only_without_a_body(channel: HttpChannel, harness: Harness) -> None:
+    send(channel, harness, subject="Konu", body="Metin")
+    send(channel, harness, subject="Konu", body="")
+    assert [harness.text_of(request) for request in harness.server.requests] == ["Metin", "Konu"]
 
 
-def test_number_with_spaces_is_normalised(channel: HttpChannel, stage: Stage) -> None:
-    send(channel, stage, recipient="0555 123 45 67")
-    assert PHONE in stage.server.requests[0].body.decode().replace("%2B", "+")
+def test_number_with_spaces_is_normalised(channel: HttpChannel, harness: Harness) -> None:
+    send(channel, harness, recipient="0555 123 45 67")
+    assert PHONE in harness.server.requests[0].body.decode().replace("%2B", "+")
 
 
 @pytest.mark.parametrize(
@@ -157,18 +157,18 @@ def test_number_with_spaces_is_normalised(channel: HttpChannel, stage: Stage) ->
     ],
 )
 def test_invalid_message_is_refused_without_a_request(
-    channel: HttpChannel, stage: Stage, changes: dict[str, object], code: str
+    channel: HttpChannel, harness: Harness, changes: dict[str, object], code: str
 ) -> None:
-    assert send(channel, stage, **changes) == Result(Outcome.PERMANENT, code, at_fault=False)
-    assert stage.server.requests == []
+    assert send(channel, harness, **changes) == Result(Outcome.PERMANENT, code, at_fault=False)
+    assert harness.server.requests == []
 
 
 @pytest.mark.parametrize(("headers", "expected"), **retry_afters(FakeClock().now()))
 def test_retry_after_of_the_provider_is_used(
-    channel: HttpChannel, stage: Stage, headers: dict[str, str], expected: float | None
+    channel: HttpChannel, harness: Harness, headers: dict[str, str], expected: float | None
 ) -> None:
-    stage.server.answers.append(Answer(429, "<html>slow down", headers))
-    assert send(channel, stage) == Result(Outcome.TRANSIENT, "HTTP_429", retry_after_s=expected, at_fault=False)
+    harness.server.answers.append(Answer(429, "<html>slow down", headers))
+    assert send(channel, harness) == Result(Outcome.TRANSIENT, "HTTP_429", retry_after_s=expected, at_fault=False)
 
 
 @pytest.mark.parametrize(
@@ -189,20 +189,20 @@ def test_retry_after_of_the_provider_is_used(
     ],
 )
 def test_each_failure_has_its_result_after_one_request(
-    channel: HttpChannel, stage: Stage, answer: Scripted, expected: Result
+    channel: HttpChannel, harness: Harness, answer: Scripted, expected: Result
 ) -> None:
-    stage.server.answers.append(answer)
-    assert send(channel, stage) == expected
-    assert len(stage.server.requests) + isinstance(answer, ResetAtOnce) == 1
+    harness.server.answers.append(answer)
+    assert send(channel, harness) == expected
+    assert len(harness.server.requests) + isinstance(answer, ResetAtOnce) == 1
 
 
-def test_answer_that_does_not_end_in_time_is_a_timeout(channel: HttpChannel, stage: Stage) -> None:
+def test_answer_that_does_not_end_in_time_is_a_timeout(channel: HttpChannel, harness: Harness) -> None:
     """All of them at the same time, because each case lasts as long as the time limit."""
     answers = [Hang(), Trickle(), Trickle(in_headers=True)]
-    stage.server.answers.extend(answers)
+    harness.server.answers.extend(answers)
     with ThreadPoolExecutor(len(answers)) as pool:
-        assert list(pool.map(lambda _: send(channel, stage), answers)) == [TIMEOUT] * len(answers)
-    assert len(stage.server.requests) == len(answers)
+        assert list(pool.map(lambda _: send(channel, harness), answers)) == [TIMEOUT] * len(answers)
+    assert len(harness.server.requests) == len(answers)
 
 
 @pytest.mark.parametrize(
@@ -217,60 +217,60 @@ def test_answer_that_does_not_end_in_time_is_a_timeout(channel: HttpChannel, sta
         [[]] * 10,
     ],
 )
-def test_only_error_codes_are_kept_from_answers(channel: HttpChannel, stage: Stage, body: object) -> None:
-    stage.server.answers.append(Answer(400, body))
-    assert send(channel, stage) == Result(Outcome.PERMANENT, "HTTP_400")
+def test_only_error_codes_are_kept_from_answers(channel: HttpChannel, harness: Harness, body: object) -> None:
+    harness.server.answers.append(Answer(400, body))
+    assert send(channel, harness) == Result(Outcome.PERMANENT, "HTTP_400")
 
 
-def test_port_without_a_server_is_unreachable(stage: Stage) -> None:
+def test_port_without_a_server_is_unreachable(harness: Harness) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        channel = stage.open(f"http://127.0.0.1:{taken.getsockname()[1]}", stage.credential)
-        assert send(channel, stage) == Result(Outcome.TRANSIENT, "UNREACHABLE")
+        channel = harness.open(f"http://127.0.0.1:{taken.getsockname()[1]}", harness.credential)
+        assert send(channel, harness) == Result(Outcome.TRANSIENT, "UNREACHABLE")
 
 
 def test_nothing_is_sent_to_a_server_with_an_untrusted_certificate(opened: Opened) -> None:
-    with opened(True) as stage:
-        channel = stage.open(stage.server.base_url, stage.credential)
-        assert send(channel, stage) == Result(Outcome.TRANSIENT, "UNREACHABLE")
-        assert stage.server.requests == []
+    with opened(True) as harness:
+        channel = harness.open(harness.server.base_url, harness.credential)
+        assert send(channel, harness) == Result(Outcome.TRANSIENT, "UNREACHABLE")
+        assert harness.server.requests == []
 
 
 def test_trusted_certificate_is_accepted(opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(True) as stage:
-        assert stage.server.certificate is not None
-        (tmp_path / "ca.pem").write_bytes(stage.server.certificate)
+    with opened(True) as harness:
+        assert harness.server.certificate is not None
+        (tmp_path / "ca.pem").write_bytes(harness.server.certificate)
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
-        with closing(stage.open(stage.server.base_url, stage.credential)) as channel:
-            assert send(channel, stage).outcome is Outcome.SENT
+        with closing(harness.open(harness.server.base_url, harness.credential)) as channel:
+            assert send(channel, harness).outcome is Outcome.SENT
 
 
-def test_refused_credentials_are_logged_but_not_shown(stage: Stage, channel: HttpChannel) -> None:
-    stage.server.answers.extend([stage.refused, Reset(), Answer(503, stage.credential)])
+def test_refused_credentials_are_logged_but_not_shown(harness: Harness, channel: HttpChannel) -> None:
+    harness.server.answers.extend([harness.refused, Reset(), Answer(503, harness.credential)])
     with structlog.testing.capture_logs() as logs:
-        results = [send(channel, stage) for _ in range(3)]
-        failing = stage.open("http://nobody.invalid", stage.credential)
-        results.append(send(failing, stage))
+        results = [send(channel, harness) for _ in range(3)]
+        failing = harness.open("http://nobody.invalid", harness.credential)
+        results.append(send(failing, harness))
     assert results[0] == Result(Outcome.PERMANENT, "AUTH_REJECTED")
     assert [(one["event"], one["log_level"], one["channel"]) for one in logs] == [
         ("provider_refuses_us", "error", channel.name)
     ]
-    request = channel.encode(message(stage))
-    said = repr(logs) + repr(results) + repr(message(stage)) + repr(request) + repr(vars(channel))
-    assert stage.credential not in said
-    assert PHONE not in said
-    assert "talep" not in said
+    request = channel.encode(message(harness))
+    shown = repr(logs) + repr(results) + repr(message(harness)) + repr(request) + repr(vars(channel))
+    assert harness.credential not in shown
+    assert PHONE not in shown
+    assert "talep" not in shown
 
 
-def test_each_message_of_a_batch_has_its_result(channel: HttpChannel, stage: Stage) -> None:
-    stage.server.answers.append(Answer(503))
-    results = channel.handle([message(stage), message(stage), message(stage, recipient="?")])
+def test_each_message_of_a_batch_has_its_result(channel: HttpChannel, harness: Harness) -> None:
+    harness.server.answers.append(Answer(503))
+    results = channel.handle([message(harness), message(harness), message(harness, recipient="?")])
     assert [one.outcome for one in results] == [Outcome.TRANSIENT, Outcome.SENT, Outcome.PERMANENT]
     assert channel.handle([]) == []
 
 
-def test_channel_describes_itself_to_the_dispatcher(channel: HttpChannel, stage: Stage) -> None:
-    assert channel.can_handle(stage.type) and not channel.can_handle(NotificationType.EMAIL)
-    assert channel.provider(message(stage)) == channel.name
+def test_channel_describes_itself_to_the_dispatcher(channel: HttpChannel, harness: Harness) -> None:
+    assert channel.can_handle(harness.type) and not channel.can_handle(NotificationType.EMAIL)
+    assert channel.provider(message(harness)) == channel.name
     assert (channel.batch_size, channel.needs_device) == (1, False)
     assert not any(policy.repeatable for policy in (GATEWAY_POLICY, TWILIO_POLICY, WHATSAPP_POLICY))

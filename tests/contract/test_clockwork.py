@@ -1,4 +1,4 @@
-"""What matching may expect of the clockwork: over a real Redis, and over fakeredis for tests that need no server."""
+"""The contract of the clockwork, over Redis and over fakeredis, which tests without a server use."""
 
 import threading
 from collections.abc import Iterator
@@ -39,18 +39,18 @@ def clockwork(client: Any) -> Clockwork:
 
 @pytest.fixture
 def now() -> datetime:
-    """Whole milliseconds, which is what Redis keeps."""
+    """In whole milliseconds, because Redis stores those."""
     moment = datetime.now(UTC)
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
-def asking(student_id: int, now: datetime, *, ids: list[int], task_id: UUID | None = None) -> TaskKeys:
+def offer_keys(student_id: int, now: datetime, *, ids: list[int], task_id: UUID | None = None) -> TaskKeys:
     deadline = now + TTL
     return TaskKeys(task_id or uuid7(), student_id, deadline, deadline, ListChange.REPLACE, ids)
 
 
-def shown(client: Any, task_id: UUID) -> tuple[int | None, datetime | None]:
-    """Who is being asked, and when the next step is due."""
+def student_and_due_time(client: Any, task_id: UUID) -> tuple[int | None, datetime | None]:
+    """The student of the pending key, and the time in the deadlines."""
     student = client.get(f"pending_assignment:{task_id}")
     score = client.zscore(DEADLINES, str(task_id))
     return int(student) if student else None, None if score is None else from_ms(score)
@@ -61,7 +61,7 @@ def candidates(client: Any, task_id: UUID) -> list[int]:
 
 
 def test_offer_is_a_list_a_pending_key_and_a_deadline(client: Any, clockwork: Clockwork, now: datetime):
-    keys = asking(3, now, ids=[1, 5, 2])
+    keys = offer_keys(3, now, ids=[1, 5, 2])
     clockwork.apply([keys], now)
     assert candidates(client, keys.task_id) == [1, 5, 2]
     assert 0 < client.ttl(f"task_candidates:{keys.task_id}") <= HOUR_S
@@ -81,7 +81,7 @@ def test_pending_key_does_not_expire_before_the_offer(client: Any, clockwork: Cl
 
 
 def test_only_used_candidates_leave_the_list(client: Any, clockwork: Clockwork, now: datetime):
-    keys = asking(3, now, ids=[1, 5, 2, 4])
+    keys = offer_keys(3, now, ids=[1, 5, 2, 4])
     clockwork.apply([keys], now)
     clockwork.apply([TaskKeys(keys.task_id, 2, now + TTL, now + TTL, ListChange.KEEP, [5, 2, 99])], now)
     assert candidates(client, keys.task_id) == [1, 4]
@@ -89,24 +89,24 @@ def test_only_used_candidates_leave_the_list(client: Any, clockwork: Clockwork, 
 
 
 def test_new_list_replaces_the_old_one(client: Any, clockwork: Clockwork, now: datetime):
-    keys = asking(3, now, ids=[1, 5])
+    keys = offer_keys(3, now, ids=[1, 5])
     clockwork.apply([keys], now)
-    clockwork.apply([asking(7, now, ids=[9, 8], task_id=keys.task_id)], now)
+    clockwork.apply([offer_keys(7, now, ids=[9, 8], task_id=keys.task_id)], now)
     assert candidates(client, keys.task_id) == [9, 8]
-    clockwork.apply([asking(8, now, ids=[], task_id=keys.task_id)], now)
+    clockwork.apply([offer_keys(8, now, ids=[], task_id=keys.task_id)], now)
     assert client.exists(f"task_candidates:{keys.task_id}") == 0
 
 
 def test_task_without_an_offer_keeps_its_list_and_its_due_time(client: Any, clockwork: Clockwork, now: datetime):
-    keys = asking(3, now, ids=[1, 5])
+    keys = offer_keys(3, now, ids=[1, 5])
     clockwork.apply([keys], now)
     clockwork.apply([TaskKeys(keys.task_id, next_step_at=now + TTL)], now)
     assert candidates(client, keys.task_id) == [1, 5]
-    assert shown(client, keys.task_id) == (None, now + TTL)
+    assert student_and_due_time(client, keys.task_id) == (None, now + TTL)
 
 
 def test_ended_task_leaves_no_key(client: Any, clockwork: Clockwork, now: datetime):
-    keys = asking(3, now, ids=[1, 5])
+    keys = offer_keys(3, now, ids=[1, 5])
     clockwork.apply([keys], now)
     clockwork.apply([TaskKeys(keys.task_id, list_change=ListChange.DROP)], now)
     assert client.keys("*") == []
@@ -115,21 +115,23 @@ def test_ended_task_leaves_no_key(client: Any, clockwork: Clockwork, now: dateti
 def test_expired_offer_has_no_pending_key(client: Any, clockwork: Clockwork, now: datetime):
     keys = TaskKeys(uuid7(), 3, now - timedelta(seconds=1), now - timedelta(seconds=1))
     clockwork.apply([keys], now)
-    assert shown(client, keys.task_id) == (None, now - timedelta(seconds=1))
+    assert student_and_due_time(client, keys.task_id) == (None, now - timedelta(seconds=1))
 
 
 def test_many_tasks_are_written_and_read_at_once(client: Any, clockwork: Clockwork, now: datetime):
-    several = [asking(number, now, ids=[number * 10, number * 10 + 1]) for number in range(1, 300)]
+    several = [offer_keys(number, now, ids=[number * 10, number * 10 + 1]) for number in range(1, 300)]
     clockwork.apply(several, now)
     ids = [keys.task_id for keys in several]
     unknown = uuid7()
     lists = clockwork.peek([*ids, unknown], 1)
     assert lists == {keys.task_id: [keys.ids[0]] for keys in several} | {unknown: []}
-    assert [shown(client, keys.task_id) for keys in several] == [(keys.student_id, now + TTL) for keys in several]
+    assert [student_and_due_time(client, keys.task_id) for keys in several] == [
+        (keys.student_id, now + TTL) for keys in several
+    ]
 
 
 def test_list_of_the_greatest_length_is_stored(client: Any, clockwork: Clockwork, now: datetime):
-    keys = asking(0, now, ids=list(range(1, 1001)))
+    keys = offer_keys(0, now, ids=list(range(1, 1001)))
     clockwork.apply([keys], now)
     assert candidates(client, keys.task_id) == keys.ids
 
@@ -140,9 +142,9 @@ def test_empty_calls_do_nothing(clockwork: Clockwork, now: datetime):
 
 
 def test_due_tasks_are_claimed_once_and_the_oldest_first(clockwork: Clockwork, now: datetime):
-    late, later, ahead = (TaskKeys(uuid7(), next_step_at=now + timedelta(seconds=s)) for s in (-9, -1, 60))
-    clockwork.apply([ahead, later, late], now)
-    assert clockwork.claim_due(now, 10) == Due([late.task_id, later.task_id], now + timedelta(seconds=1))
+    oldest, later, ahead = (TaskKeys(uuid7(), next_step_at=now + timedelta(seconds=s)) for s in (-9, -1, 60))
+    clockwork.apply([ahead, later, oldest], now)
+    assert clockwork.claim_due(now, 10) == Due([oldest.task_id, later.task_id], now + timedelta(seconds=1))
     assert clockwork.claim_due(now, 10) == Due([], now + timedelta(seconds=1))
 
 
@@ -158,8 +160,8 @@ def test_scheduled_tasks_are_found(clockwork: Clockwork, now: datetime):
     due, claimed, later = (TaskKeys(uuid7(), next_step_at=now - timedelta(seconds=n)) for n in (1, 2, -5))
     clockwork.apply([due, claimed, later], now)
     assert clockwork.claim_due(now, 1).task_ids == [claimed.task_id]
-    asked_for = [keys.task_id for keys in (due, claimed, later)]
-    assert clockwork.scheduled([*asked_for, uuid7()], now) == {due.task_id, claimed.task_id}
+    known = [keys.task_id for keys in (due, claimed, later)]
+    assert clockwork.scheduled([*known, uuid7()], now) == {due.task_id, claimed.task_id}
     assert clockwork.scheduled([], now) == set()
 
 
@@ -188,8 +190,8 @@ def test_concurrent_claims_get_different_tasks(client: Any, clockwork: Clockwork
     claimed: list[UUID] = []
 
     def claim() -> None:
-        mine = RedisClockwork(client)
-        while ids := mine.claim_due(now, 7).task_ids:
+        own = RedisClockwork(client)
+        while ids := own.claim_due(now, 7).task_ids:
             claimed.extend(ids)
 
     threads = [threading.Thread(target=claim) for _ in range(4)]
@@ -225,7 +227,7 @@ def test_overtaken_rebuild_does_not_count(client: Any, clockwork: Clockwork):
     assert not clockwork.is_complete()
     client.flushdb()
     clockwork.finish_rebuild(second)
-    assert not clockwork.is_complete(), "emptied while it was rebuilt"
+    assert not clockwork.is_complete(), "Redis was emptied during the rebuild"
 
 
 def test_concurrent_writes_are_complete(client: Any, clockwork: Clockwork, now: datetime):
@@ -235,7 +237,7 @@ def test_concurrent_writes_are_complete(client: Any, clockwork: Clockwork, now: 
     def tell() -> None:
         barrier.wait(timeout=10)
         for number in range(1, 30):
-            clockwork.apply([asking(number, now, ids=[1])], now)
+            clockwork.apply([offer_keys(number, now, ids=[1])], now)
 
     threads = [threading.Thread(target=tell) for _ in range(8)]
     for thread in threads:
@@ -253,18 +255,18 @@ def breakable(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Clockwork]:
 
 
 def test_older_version_does_not_overwrite_a_newer_one(client: Any, clockwork: Clockwork, now: datetime):
-    """A process that was stopped between its commit and its hint wakes up after the task has gone on."""
+    """A process that was stopped between its commit and its hint may continue after newer transitions."""
     task_id = uuid7()
     newer, older = now + timedelta(seconds=7), now
-    clockwork.apply([replace(asking(9, now, task_id=task_id, ids=[4]), version=newer)], now)
-    clockwork.apply([replace(asking(3, now, task_id=task_id, ids=[9, 4]), version=older)], now)
-    assert shown(client, task_id)[0] == 9
+    clockwork.apply([replace(offer_keys(9, now, task_id=task_id, ids=[4]), version=newer)], now)
+    clockwork.apply([replace(offer_keys(3, now, task_id=task_id, ids=[9, 4]), version=older)], now)
+    assert student_and_due_time(client, task_id)[0] == 9
     assert clockwork.versions([task_id]) == {task_id: newer}
     assert clockwork.peek([task_id], 10)[task_id] == [4]
     clockwork.apply([TaskKeys(task_id, list_change=ListChange.DROP, version=newer + timedelta(seconds=1))], now)
     clockwork.fill_list(task_id, [4], newer)
-    clockwork.apply([replace(asking(9, now, task_id=task_id, ids=[4]), version=newer)], now)
-    assert shown(client, task_id) == (None, None)
+    clockwork.apply([replace(offer_keys(9, now, task_id=task_id, ids=[4]), version=newer)], now)
+    assert student_and_due_time(client, task_id) == (None, None)
     assert clockwork.peek([task_id], 10)[task_id] == []
 
 
@@ -283,7 +285,7 @@ def test_invalid_members_of_the_deadlines_are_removed(client: Any, clockwork: Cl
 def test_every_call_fails_while_redis_is_down(breakable: tuple[Any, Clockwork], now: datetime):
     server, clockwork = breakable
     server.connected = False
-    keys = asking(3, now, ids=[1])
+    keys = offer_keys(3, now, ids=[1])
     for call in (
         lambda: clockwork.apply([keys], now),
         lambda: clockwork.peek([keys.task_id], 1),

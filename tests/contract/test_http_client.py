@@ -1,4 +1,4 @@
-"""One HTTP request to a provider: bounded in time whatever the other side does, and honest about what is known."""
+"""One HTTP request to a provider: its time limit, and its result when it is unknown what the server did."""
 
 import gzip
 import socket
@@ -35,7 +35,7 @@ def client() -> Iterator[HttpClient]:
 
 @pytest.fixture
 def patient() -> Iterator[HttpClient]:
-    """For answers that arrive in the end, however slow this machine is."""
+    """With a time limit that a busy machine does not reach."""
     made = HttpClient(PATIENT, connections=2)
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""What one client keeps between its requests, and what it takes from the environment: connections, proxies, trust."""
+"""Connections that a client keeps, and its proxies and certificates from the environment."""
 
 import gzip
 import os
@@ -54,17 +54,17 @@ def server() -> Iterator[ProviderServer]:
 
 def read_request(conn: socket.socket) -> bytes:
     """The head of a request without a body."""
-    told = b""
-    while b"\r\n\r\n" not in told and (piece := conn.recv(65536)):
-        told += piece
-    return told
+    head = b""
+    while b"\r\n\r\n" not in head and (piece := conn.recv(65536)):
+        head += piece
+    return head
 
 
 def post(client: HttpClient, port: int, body: bytes = b"") -> Answer | Result:
     return client.post(f"http://127.0.0.1:{port}/", body, {})
 
 
-# Connections that are kept.
+# Reuse of connections.
 
 
 def test_connection_closed_by_the_server_is_replaced(client: HttpClient) -> None:
@@ -107,8 +107,8 @@ def test_request_after_a_failure_has_a_new_connection(server: ProviderServer) ->
     ok = provider_server.Answer(200, {})
     server.answers.extend([ok, Reset(), ok, Hang(), ok])
     with closing(HttpClient(HURRIED, connections=2)) as client:
-        told = [client.post(server.base_url, b"{}", {}) for _ in range(5)]
-    assert [one if isinstance(one, Result) else one.status for one in told] == [200, LOST, 200, TIMEOUT, 200]
+        answers = [client.post(server.base_url, b"{}", {}) for _ in range(5)]
+    assert [one if isinstance(one, Result) else one.status for one in answers] == [200, LOST, 200, TIMEOUT, 200]
     assert server.connections == 3
 
 
@@ -144,17 +144,17 @@ def test_closed_client_lets_a_request_end(server: ProviderServer) -> None:
     client.close()
 
 
-# Time.
+# Time limits.
 
 
 def test_server_that_reads_slowly_does_not_extend_the_time_limit() -> None:
-    """Each of its sips makes room to send more, so that no single wait is long."""
+    """Each read makes room to send more, so that no single wait is long."""
 
-    def sip(conn: socket.socket) -> None:
+    def read_slowly(conn: socket.socket) -> None:
         while conn.recv(16_384):
             time.sleep(0.05)
 
-    with rude_server(sip, small_buffers=True) as port, closing(HttpClient(HURRIED, connections=2)) as client:
+    with rude_server(read_slowly, small_buffers=True) as port, closing(HttpClient(HURRIED, connections=2)) as client:
         began = time.monotonic()
         assert post(client, port, b"x" * 1_000_000) == TIMEOUT
         assert time.monotonic() - began < HURRIED.timeout_s + 0.4
@@ -170,7 +170,7 @@ def test_address_that_drops_packets_leaves_time_for_the_next(server: ProviderSer
 
 @contextmanager
 def silent_address(host: str, port: int) -> Iterator[None]:
-    """As many wait there as may, so that packets of whoever comes next are dropped."""
+    """Fills the backlog of a listening socket, so that the packets of the next client are dropped."""
     with ExitStack() as stack:
         stack.enter_context(socket.create_server((host, port), backlog=0))
         for _ in range(4):
@@ -180,7 +180,7 @@ def silent_address(host: str, port: int) -> Iterator[None]:
         yield
 
 
-# What is on the wire.
+# Requests and answers.
 
 
 def test_compressed_answer_is_read(client: HttpClient, server: ProviderServer) -> None:
@@ -203,14 +203,14 @@ def test_headers_are_found_in_any_case(client: HttpClient, server: ProviderServe
     assert answer.headers.get("x-other") is None
 
 
-@pytest.mark.parametrize("told", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 2oo OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: y"])
-def test_invalid_answer_has_an_unknown_outcome(client: HttpClient, told: bytes) -> None:
-    def babble(conn: socket.socket) -> None:
+@pytest.mark.parametrize("content", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 2oo OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: y"])
+def test_invalid_answer_has_an_unknown_outcome(client: HttpClient, content: bytes) -> None:
+    def answer(conn: socket.socket) -> None:
         read_request(conn)
-        conn.sendall(told)
+        conn.sendall(content)
         conn.shutdown(socket.SHUT_RDWR)
 
-    with rude_server(babble) as port:
+    with rude_server(answer) as port:
         assert post(client, port) == LOST
 
 
@@ -218,7 +218,7 @@ def test_credentials_in_the_url_become_a_header(client: HttpClient, server: Prov
     url = server.base_url.replace("http://", "http://ay%40se:gizli@")
     client.post(url, b"{}", {})
     client.post(url, b"{}", {}, auth=bearer("t"))
-    # Of "ay@se:gizli".
+    # Base64 of "ay@se:gizli".
     assert [one.headers["Authorization"] for one in server.requests] == ["Basic YXlAc2U6Z2l6bGk=", "Bearer t"]
     assert server.requests[0].headers["Host"] == f"127.0.0.1:{server.port}"
 
@@ -244,47 +244,47 @@ def test_ipv6_host_keeps_its_brackets(tmp_path: Path, scheme: str) -> None:
     authority = Authority(tmp_path)
     context = authority.serve_as("::1")
     client = HttpClient(PATIENT, connections=2, ca_file=str(authority.file))
-    asked: list[bytes] = []
+    heads: list[bytes] = []
 
     def serve(listening: socket.socket) -> None:
         conn, _ = listening.accept()
         with context.wrap_socket(conn, server_side=True) if scheme == "https" else conn as conn:
-            asked.append(read_request(conn))
+            heads.append(read_request(conn))
             conn.sendall(OK)
 
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as listening:
         threading.Thread(target=serve, args=(listening,), daemon=True).start()
         port = listening.getsockname()[1]
         assert isinstance(client.post(f"{scheme}://[::1]:{port}/", b"", {}), Answer)
-    assert f"\r\nHost: [::1]:{port}\r\n".encode() in asked[0]
+    assert f"\r\nHost: [::1]:{port}\r\n".encode() in heads[0]
     client.close()
 
 
-# What the environment names.
+# Proxies and certificates.
 
 
 @contextmanager
 def tunnel(target: int | None = None, answer: bytes = b"HTTP/1.1 200 Go\r\n\r\n") -> Iterator[tuple[int, list[bytes]]]:
-    """A proxy for https:// that leads to a port of this machine, or only gives this answer and hangs up."""
-    asked: list[bytes] = []
+    """A proxy for https:// that connects to a local port, or only sends `answer` and closes."""
+    heads: list[bytes] = []
 
     def behave(conn: socket.socket) -> None:
-        asked.append(read_request(conn))
+        heads.append(read_request(conn))
         conn.sendall(answer)
         if target is None:
             conn.shutdown(socket.SHUT_RDWR)
             return
         with socket.create_connection(("127.0.0.1", target)) as onward:
-            back = threading.Thread(target=pump, args=(onward, conn), daemon=True)
+            back = threading.Thread(target=copy, args=(onward, conn), daemon=True)
             back.start()
-            pump(conn, onward)
+            copy(conn, onward)
             back.join(5)
 
     with rude_server(behave) as port:
-        yield port, asked
+        yield port, heads
 
 
-def pump(source: socket.socket, sink: socket.socket) -> None:
+def copy(source: socket.socket, sink: socket.socket) -> None:
     with suppress(OSError):
         while piece := source.recv(65536):
             sink.sendall(piece)
@@ -316,13 +316,13 @@ def tls_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Prov
 def test_https_proxy_opens_a_tunnel_that_is_reused(
     client: HttpClient, tls_server: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with tunnel(tls_server.port) as (port, asked):
+    with tunnel(tls_server.port) as (port, heads):
         monkeypatch.setenv("HTTPS_PROXY", f"http://kim:ne@127.0.0.1:{port}")
         for _ in range(2):
             answer = client.post("https://localhost:444/send", b"{}", {}, auth=bearer("t"))
             assert isinstance(answer, Answer) and answer.status == 200
         client.close()
-    [head] = asked
+    [head] = heads
     assert head.startswith(b"CONNECT localhost:444 HTTP/1.")
     assert b"proxy-authorization: basic a2ltom5l" in head.lower() and b"Bearer" not in head
     assert tls_server.requests[0].path == "/send" and tls_server.requests[0].headers["Proxy-Authorization"] is None

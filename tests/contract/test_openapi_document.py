@@ -1,4 +1,4 @@
-"""The description itself: complete, consistent, and readable without anything from elsewhere."""
+"""The OpenAPI document and its page: complete, consistent, and without external files."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def test_bodies_refuse_unknown_fields():
         assert schemas[name]["additionalProperties"] is False, name
 
 
-PROMISED = {
+FIELDS_OF_APPS = {
     "Task": "id status createdAt note asked remaining nextStepAt location elder student currentOffer",
     "Me": "id role name locale onDuty openTask offer",
     "MyOffer": "taskId deadline distanceM elderName note",
@@ -67,7 +67,7 @@ PROMISED = {
 }
 
 
-@pytest.mark.parametrize(("name", "fields"), PROMISED.items())
+@pytest.mark.parametrize(("name", "fields"), FIELDS_OF_APPS.items())
 def test_fields_that_apps_use_are_described(name: str, fields: str):
     assert set(fields.split()) <= set(DOCUMENT["components"]["schemas"][name]["properties"])
 

@@ -1,21 +1,21 @@
-"""The stand-in that the benchmarks send to: figures are worth what it notes."""
+"""The provider stand-in of the benchmarks: their results depend on what it records."""
 
 from typing import Any
 
 from benchmarks.provider import Behaviour, Http, Mail, Providers
 
-LETTER = b"Subject: Merhaba\r\nMessage-ID: <an-id@example.org>\r\n\r\nMerhaba\r\n.\r\n"
+MAIL = b"Subject: Merhaba\r\nMessage-ID: <an-id@example.org>\r\n\r\nMerhaba\r\n.\r\n"
 
 
-class Line:
-    """What was said to the client."""
+class FakeTransport:
+    """Keeps the bytes that the provider sends."""
 
     def __init__(self) -> None:
-        self.said = b""
+        self.sent = b""
         self.closed = False
 
-    def write(self, words: bytes) -> None:
-        self.said += words
+    def write(self, data: bytes) -> None:
+        self.sent += data
 
     def is_closing(self) -> bool:
         return self.closed
@@ -24,10 +24,10 @@ class Line:
         self.closed = True
 
 
-def called(kind: type[Any], providers: Providers) -> tuple[Any, Line]:
-    protocol, line = kind(providers), Line()
-    protocol.connection_made(line)
-    return protocol, line
+def connected(kind: type[Any], providers: Providers) -> tuple[Any, FakeTransport]:
+    protocol, transport = kind(providers), FakeTransport()
+    protocol.connection_made(transport)
+    return protocol, transport
 
 
 def webhook(id_: str) -> bytes:
@@ -42,22 +42,22 @@ def behaving(**behaviour: Behaviour) -> Providers:
 
 def test_split_requests_are_answered_once_and_recorded() -> None:
     providers = behaving()
-    protocol, line = called(Http, providers)
-    words = webhook("one") + webhook("two")
-    for place in range(0, len(words), 7):
-        protocol.data_received(words[place : place + 7])
-    assert line.said.count(b"HTTP/1.1 200 ") == 2
+    protocol, transport = connected(Http, providers)
+    requests = webhook("one") + webhook("two")
+    for start in range(0, len(requests), 7):
+        protocol.data_received(requests[start : start + 7])
+    assert transport.sent.count(b"HTTP/1.1 200 ") == 2
     assert [id_ for id_, _ in providers.request_logs()["WEBHOOK"]["accepted"]] == ["one", "two"]
 
 
 def test_failing_provider_records_the_try_and_accepts_nothing() -> None:
     providers = behaving(WEBHOOK=Behaviour(failing=1.0), EMAIL=Behaviour(failing=1.0))
-    protocol, line = called(Http, providers)
+    protocol, transport = connected(Http, providers)
     protocol.data_received(webhook("one"))
-    mail, mail_line = called(Mail, providers)
-    mail.data_received(b"DATA\r\n" + LETTER)
-    assert line.said.startswith(b"HTTP/1.1 503 ")
-    assert mail_line.said.endswith(b"451 4.3.0 Later\r\n")
+    mail, mail_transport = connected(Mail, providers)
+    mail.data_received(b"DATA\r\n" + MAIL)
+    assert transport.sent.startswith(b"HTTP/1.1 503 ")
+    assert mail_transport.sent.endswith(b"451 4.3.0 Later\r\n")
     for name, id_ in (("WEBHOOK", "one"), ("EMAIL", "an-id")):
         request_log = providers.request_logs()[name]
         assert [one[0] for one in request_log["tried"]] == [id_]
@@ -66,30 +66,30 @@ def test_failing_provider_records_the_try_and_accepts_nothing() -> None:
 
 def test_hanging_provider_does_not_answer() -> None:
     providers = behaving(WEBHOOK=Behaviour(hangs=True))
-    protocol, line = called(Http, providers)
+    protocol, transport = connected(Http, providers)
     protocol.data_received(webhook("one"))
-    assert line.said == b""
+    assert transport.sent == b""
     assert len(providers.request_logs()["WEBHOOK"]["tried"]) == 1
 
 
 def test_failures_have_the_configured_share() -> None:
     providers = behaving(SMS=Behaviour(failing=0.2))
-    taken = [providers.handle("SMS", str(n))[0] for n in range(10_000)]
-    assert 0.78 < sum(taken) / len(taken) < 0.82
+    accepted = [providers.handle("SMS", str(n))[0] for n in range(10_000)]
+    assert 0.78 < sum(accepted) / len(accepted) < 0.82
 
 
 def test_each_provider_reads_the_id_from_its_own_field() -> None:
     providers = behaving()
-    protocol, _ = called(Http, providers)
+    protocol, _ = connected(Http, providers)
     push = b'{"message": {"data": {"notificationId": "a-push"}}}'
     protocol.data_received(
         b"POST /v1/projects/bench/messages:send HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s" % (len(push), push)
     )
     protocol.data_received(b"POST /sms HTTP/1.1\r\nIdempotency-Key: an-sms\r\nContent-Length: 0\r\n\r\n")
     protocol.data_received(b"POST /bare/EMAIL HTTP/1.1\r\nwebhook-id: bare\r\nContent-Length: 0\r\n\r\n")
-    mail, _ = called(Mail, providers)
+    mail, _ = connected(Mail, providers)
     mail.data_received(b"EHLO bench\r\nMAIL FROM:<a@b.org>\r\nRCPT TO:<c@d.org>\r\nDATA\r\n")
-    mail.data_received(LETTER)
+    mail.data_received(MAIL)
     accepted = {
         name: [one[0] for one in request_log["accepted"]] for name, request_log in providers.request_logs().items()
     }

@@ -1,4 +1,4 @@
-"""The queue in memory: order, bounds, and who waits for whom."""
+"""The queue in memory: order, limit, and waiting."""
 
 import threading
 from collections.abc import Callable
@@ -25,10 +25,10 @@ def filled(*items: Item) -> Buffer[Item]:
 
 
 def in_background(work: Callable[[], object]) -> tuple[threading.Thread, list[object]]:
-    told: list[object] = []
-    thread = threading.Thread(target=lambda: told.append(work()), daemon=True)
+    results: list[object] = []
+    thread = threading.Thread(target=lambda: results.append(work()), daemon=True)
     thread.start()
-    return thread, told
+    return thread, results
 
 
 def test_first_in_is_first_out_within_a_priority() -> None:
@@ -42,7 +42,7 @@ def test_higher_priority_goes_first() -> None:
 
 
 def test_low_priority_is_not_starved() -> None:
-    """However many urgent ones keep coming, the low one gets its turn."""
+    """An item of low priority gets its turn while urgent ones keep arriving."""
     queue = filled((P.LOW, 0))
     taken: list[Item] = []
     for number in range(STARVED_TURN):
@@ -71,10 +71,10 @@ def test_put_waits_while_the_queue_is_full() -> None:
 
 def test_consumer_waits_for_an_item() -> None:
     queue = make()
-    thread, told = in_background(queue.take)
+    thread, results = in_background(queue.take)
     queue.put((P.LOW, 7))
     thread.join(5)
-    assert told == [[(P.LOW, 7)]]
+    assert results == [[(P.LOW, 7)]]
 
 
 def test_closing_ends_waits_and_returns_the_rest() -> None:
@@ -101,7 +101,7 @@ def test_closing_wakes_consumers() -> None:
     queue.close()
     for thread, _ in consumers:
         thread.join(5)
-    assert [told for _, told in consumers] == [[[]]] * 3
+    assert [results for _, results in consumers] == [[[]]] * 3
 
 
 def test_concurrent_use_loses_and_repeats_nothing() -> None:

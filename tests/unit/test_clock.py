@@ -1,4 +1,4 @@
-"""Python's idea of the database's time."""
+"""The time of the database, computed in Python."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""`<dir>/env`: what is kept, what was given, and what a shell makes of it."""
+"""`<dir>/env`: stored settings, given settings, and how a shell reads the file."""
 
 import socket
 import stat

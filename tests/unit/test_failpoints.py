@@ -1,4 +1,4 @@
-"""Places where tests let a process die: they do what they are told to, and nothing where nobody told them."""
+"""Failpoints: places in the code where a test can kill, stop or pause a process."""
 
 import re
 import sys
@@ -53,12 +53,12 @@ def test_process_dies_with_the_configured_chance(chance: float, deaths: int) -> 
 
 
 def test_thread_pauses_only_at_the_armed_failpoint() -> None:
-    naps: list[float] = []
+    pauses: list[float] = []
     armed = {"here": Fault(Act.PAUSE, 1.0, 3.0)}
-    act_at("there", armed, chance=lambda: 0.0, pause=naps.append)
-    assert naps == []
-    act_at("here", armed, chance=lambda: 0.0, pause=naps.append)
-    assert naps == [3.0]
+    act_at("there", armed, chance=lambda: 0.0, pause=pauses.append)
+    assert pauses == []
+    act_at("here", armed, chance=lambda: 0.0, pause=pauses.append)
+    assert pauses == [3.0]
 
 
 def test_process_dies_or_stops_at_the_configured_passage() -> None:
@@ -81,7 +81,7 @@ def test_only_armed_failpoints_act(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_unarmed_failpoint_calls_nothing() -> None:
-    """Places stand before every statement and commit, so an unarmed one looks at one variable and returns."""
+    """Failpoints stand before every statement and commit, so an unarmed one only reads a variable and returns."""
     called: list[str] = []
 
     def note(frame: FrameType, event: str, argument: object) -> None:

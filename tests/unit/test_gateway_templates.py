@@ -1,4 +1,4 @@
-"""A template of the SMS gateway is read and tried at start."""
+"""Templates of the SMS gateway are compiled and tried at the start."""
 
 import json
 
@@ -26,7 +26,7 @@ def test_text_is_escaped_only_by_the_template() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "content_type", "said"),
+    ("source", "content_type", "error"),
     [
         ("{{ text", "text/plain", "line 1"),
         ("a\n{% if %}", "text/plain", "line 2"),
@@ -43,8 +43,8 @@ def test_text_is_escaped_only_by_the_template() -> None:
         ('{"text": {{ text | tojson }}', "application/json", "tojson"),
     ],
 )
-def test_invalid_request_template_is_refused(source: str, content_type: str, said: str) -> None:
-    with pytest.raises(InvalidTemplate, match=said):
+def test_invalid_request_template_is_refused(source: str, content_type: str, error: str) -> None:
+    with pytest.raises(InvalidTemplate, match=error):
         request_template(source, content_type)
 
 
@@ -64,7 +64,7 @@ def test_missing_field_of_an_answer_renders_empty() -> None:
 def test_error_does_not_quote_the_values() -> None:
     template = answer_template("{{ 1 // status }}")
     assert template is not None
-    with pytest.raises(GatewayRenderFailed) as error:
+    with pytest.raises(GatewayRenderFailed) as caught:
         render(template, {"status": 0})
-    assert str(error.value) == ""
-    assert error.value.__suppress_context__
+    assert str(caught.value) == ""
+    assert caught.value.__suppress_context__

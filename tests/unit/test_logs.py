@@ -1,4 +1,4 @@
-"""Personal data stays out of the logs, also where somebody puts it in by mistake."""
+"""Personal data is masked in logs, also if code logs it by mistake."""
 
 import pytest
 

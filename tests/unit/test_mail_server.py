@@ -1,4 +1,4 @@
-"""`SMTP_URL` and `SMTP_FROM`: what they say, and that nothing of them is repeated where they are wrong."""
+"""Parsing of `SMTP_URL` and `SMTP_FROM`. Errors do not quote the values."""
 
 import pytest
 

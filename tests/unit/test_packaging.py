@@ -1,4 +1,4 @@
-"""What is shipped agrees with what runs: lock files, image and compose file."""
+"""Lock files, image and compose file agree with each other and with the code."""
 
 import re
 from pathlib import Path

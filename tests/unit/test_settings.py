@@ -1,4 +1,4 @@
-"""Settings that cannot work end the start, with the name of the variable and without its value."""
+"""Invalid settings end the start, with the name of the variable and without its value."""
 
 import pytest
 
@@ -177,6 +177,6 @@ def test_only_one_sms_provider_is_accepted() -> None:
         ("WHATSAPP_BASE_URL", "graph.facebook.com"),
     ],
 )
-def test_invalid_sms_gateway_ends_the_start(name: str, value: str) -> None:
+def test_invalid_provider_settings_end_the_start(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=f"^{name}: "):
         load_settings(GOOD | {name: value})

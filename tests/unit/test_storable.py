@@ -1,4 +1,4 @@
-"""What PostgreSQL can hold of a text or a JSON value."""
+"""Which texts and JSON values PostgreSQL can store."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The thread that ends silent calls lives no longer than what it watches over."""
+"""The thread that ends silent database calls ends after the calls that it guards."""
 
 import threading
 import time

@@ -12,7 +12,7 @@ def matching() -> FakeMatching:
 
 @pytest.fixture(scope="session")
 def standing_app() -> Any:
-    """Made once, because putting 80 routes together takes longer than most tests here."""
+    """Made once, because building the app with its 80 routes takes longer than most tests."""
     return app_on_fakes(FakeMatching())
 
 

@@ -1,4 +1,4 @@
-"""Firebase ID tokens, really signed, against a certificate server of our own."""
+"""Signed Firebase ID tokens, verified against our own certificate server."""
 
 import json
 import threading
@@ -51,14 +51,14 @@ CERTIFICATES = json.dumps({KEY_ID: _certificate(SIGNER)}).encode()
 
 class CertificateServer(ThreadingHTTPServer):
     answer: tuple[int, bytes] = (200, CERTIFICATES)
-    asked = 0
+    requests = 0
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: CertificateServer
 
     def do_GET(self) -> None:
-        self.server.asked += 1
+        self.server.requests += 1
         status, body = self.server.answer
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
@@ -73,7 +73,7 @@ class _Handler(BaseHTTPRequestHandler):
 def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[CertificateServer]:
     server = CertificateServer(("127.0.0.1", 0), _Handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    # The address is a constant of the library; nothing of ours is patched.
+    # The address is a constant of the library.
     monkeypatch.setattr(_token_gen, "ID_TOKEN_CERT_URI", f"http://127.0.0.1:{server.server_port}/certs")
     yield server
     server.shutdown()
@@ -111,7 +111,7 @@ def test_certificates_are_fetched_once(tokens: FirebaseTokens, google: Certifica
     for _ in range(5):
         with pytest.raises(TokenInvalid):
             tokens.verify(signed(headers={"kid": "never-seen"}))
-    assert google.asked == 1
+    assert google.requests == 1
 
 
 REFUSED: dict[str, dict[str, Any]] = {
@@ -176,7 +176,7 @@ def test_emulator_is_trusted_only_if_configured(tokens: FirebaseTokens, monkeypa
     with pytest.raises(TokenInvalid):
         tokens.verify(unsigned)
     monkeypatch.setenv("FIREBASE_AUTH_EMULATOR_HOST", "127.0.0.1:9099")
-    # The settings know of no emulator, so the environment alone opens no door.
+    # The settings name no emulator, so the variable alone must not make the token valid.
     with pytest.raises(VerifierUnavailable):
         tokens.verify(unsigned)
     emulated = FirebaseTokens(PROJECT, emulator=True)

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 has them, and what they must never tell."""
+"""Errors in the format of RFC 9457, without personal data."""
 
 import io
 import json
@@ -130,12 +130,12 @@ def test_logs_and_errors_do_not_quote_the_request(client: Any, logged: io.String
     ]
     for body in bodies:
         response = client.post("/tasks?name=Ayşe", json=body, headers={"Authorization": "Bearer elder-token"})
-        told = response.get_data(as_text=True)
+        shown = response.get_data(as_text=True)
         response = client.post("/tasks", json=body, headers=bearer("elder"))
-        told += response.get_data(as_text=True) + logged.getvalue()
+        shown += response.get_data(as_text=True) + logged.getvalue()
         assert response.status_code == 400
         for secret in SECRETS:
-            assert secret not in told, secret
+            assert secret not in shown, secret
 
 
 def test_request_is_logged_with_its_route_and_not_its_path(client: Any, logged: io.StringIO):

@@ -1,4 +1,4 @@
-"""Local tokens: every way to forge one is refused, and with the right word."""
+"""Local tokens: forged ones are refused, each with the right error."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ GOOD: dict[str, Any] = {"iss": ISSUER, "aud": AUDIENCE, "sub": "7", "iat": NOW, 
 
 def signed(key: str = SECRET, algorithm: str = "HS256", **changes: Any) -> str:
     claims = {name: value for name, value in (GOOD | changes).items() if value is not None}
-    # The library refuses to write some of what a forger would.
+    # Written by hand, because the library refuses to make some forged tokens.
     header = _part({"alg": algorithm, "typ": "JWT"})
     if algorithm == "none":
         return f"{header}.{_part(claims)}."

@@ -1,4 +1,4 @@
-"""What is refused, and how it is said. One row for each thing a phone may get wrong."""
+"""Refused requests and their errors. One row for each mistake that an app can make."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What calls hand to matching, and what phones get back."""
+"""What views pass to matching, and what they return to apps."""
 
 from dataclasses import replace
 from typing import Any
@@ -63,10 +63,10 @@ def test_coordinator_names_the_elder_and_an_elder_presses_only_for_themselves(cl
 
 def test_each_deed_calls_matching_and_returns_the_task(client: Any, matching: FakeMatching):
     matching.task_shown = replace(A_TASK, status=TaskStatus.ASSIGNED, student=Person(2, "Ahmet", "+905550100011"))
-    buttons = [(step, "student") for step in ("accept", "reject", "start", "complete", "withdraw")]
-    buttons += [(step, "coordinator") for step in ("cancel", "next", "release", "complete")]
-    for step, who in buttons:
-        response = client.put(f"/tasks/{TASK_ID}/{step}", headers=bearer(who))
+    deeds = [(deed, "student") for deed in ("accept", "reject", "start", "complete", "withdraw")]
+    deeds += [(deed, "coordinator") for deed in ("cancel", "next", "release", "complete")]
+    for deed, who in deeds:
+        response = client.put(f"/tasks/{TASK_ID}/{deed}", headers=bearer(who))
         assert response.status_code == 200
         assert response.get_json()["student"] == {"id": 2, "name": "Ahmet", "phone": "+905550100011"}
     client.put(f"/tasks/{TASK_ID}/assign", json={"studentId": 2}, headers=bearer("admin"))
@@ -121,7 +121,7 @@ def test_locations_are_limited_for_each_student_also_without_redis(matching: Fak
     assert len(matching.calls) == 3
 
 
-def test_administrator_cannot_be_deactivated(client: Any, matching: FakeMatching):
+def test_administrator_cannot_deactivate_themselves(client: Any, matching: FakeMatching):
     response = client.patch("/users/4", json={"active": False}, headers=bearer("admin"))
     assert (response.status_code, response.get_json(force=True)["code"]) == (409, "cannot_deactivate_yourself")
     assert matching.calls == []

@@ -1,5 +1,5 @@
-"""Our worker overrides and uses names that gunicorn does not document. Each is tried by itself, so that a new version
-of gunicorn fails with the name that is gone."""
+"""Our worker overrides and uses undocumented names of gunicorn. Each name has its own test case, so that a new version
+of gunicorn fails with the missing name."""
 
 import ast
 import inspect
@@ -35,19 +35,19 @@ def assigned(module: ModuleType) -> set[str]:
 @pytest.mark.parametrize(("name", "parameters"), WORKER_METHODS.items())
 def test_gunicorns_worker_has_the_method(name: str, parameters: list[str]) -> None:
     method: Any = getattr(gthread.ThreadWorker, name, None)
-    assert method is not None, f"ThreadWorker.{name} is gone"
-    assert list(inspect.signature(method).parameters)[1:] == parameters, f"ThreadWorker.{name} takes something else"
+    assert method is not None, f"ThreadWorker.{name} is missing"
+    assert list(inspect.signature(method).parameters)[1:] == parameters, f"ThreadWorker.{name} has other parameters"
 
 
 @pytest.mark.parametrize("name", WORKER_ATTRIBUTES)
 def test_gunicorns_worker_has_the_attribute(name: str) -> None:
-    assert name in assigned(gthread) | assigned(base), f"ThreadWorker.{name} is gone"
+    assert name in assigned(gthread) | assigned(base), f"ThreadWorker.{name} is missing"
 
 
 @pytest.mark.parametrize("name", CONNECTION_ATTRIBUTES)
 def test_gunicorns_connection_has_the_name(name: str) -> None:
     known = set(dir(gthread.TConn)) | assigned(gthread)
-    assert name in known, f"TConn.{name} is gone"
+    assert name in known, f"TConn.{name} is missing"
 
 
 def test_gunicorns_connection_is_made_as_before() -> None:
@@ -55,7 +55,7 @@ def test_gunicorns_connection_is_made_as_before() -> None:
 
 
 def test_no_other_name_of_gunicorn_is_used() -> None:
-    """So that the lists above stay complete."""
+    """Keeps the lists above complete."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(DrainingWorker)))
     used = {
         node.attr

@@ -1,4 +1,4 @@
-"""What becomes of the steps of a plan, whatever becomes of their messages."""
+"""How the steps of a plan proceed after each result of their notifications."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -46,7 +46,7 @@ PUSH, SMS, EMAIL = (
 
 @dataclass
 class FakeContext:
-    """Knows who is to be reached by each step, and what is wrong with some of them."""
+    """Answers by step order, and faults by channel type."""
 
     answers: Mapping[int, Resolution] = field(default_factory=dict[int, Resolution])
     faults: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -75,7 +75,7 @@ def begin(*steps: StepRun, context: FakeContext | None = None, expires_at: datet
 
 
 def later(decision: Decision, context: FakeContext, seconds: float = 0.0, **seen: NotificationState) -> Decision:
-    """`m1` is the first message that was made."""
+    """`m1` is the state of the first notification, `m2` of the second."""
     known = {UUID(int=int(name[1:])): one for name, one in seen.items()}
     return advance(decision.run, context, known, NOW + timedelta(seconds=seconds))
 
@@ -92,11 +92,11 @@ SENT = NotificationState(N.SENT, provider_message_id="fcm:1")
 DEAD = NotificationState(N.DEAD, error_code="HTTP_500", retry_count=2)
 LOST = NotificationState(N.DEAD, may_have_arrived=True, error_code="TIMEOUT")
 WAITING = NotificationState(N.ACCEPTED)
-IN_HAND = NotificationState(N.SENDING)
+SENDING = NotificationState(N.SENDING)
 RETRYING = NotificationState(N.RETRYING, error_code="HTTP_503")
 
 
-# ---- steps in their order ----
+# ---- the order of steps ----
 
 
 def test_second_step_waits_for_the_first() -> None:
@@ -157,7 +157,7 @@ def test_plan_that_continued_after_a_failure_ends_as_failed() -> None:
 
 
 def test_failures_other_than_bad_input_stop_a_plan() -> None:
-    assert REASONS.keys() >= BAD_INPUT, "as channels and the engine spell them"
+    assert REASONS.keys() >= BAD_INPUT, "each of these codes exists"
     assert stops_the_plan(step(), "HTTP_500")
     assert not stops_the_plan(step(), "UNKNOWN_TEMPLATE")
     assert not stops_the_plan(step(on_failure=OnFailure.CONTINUE), "HTTP_500")
@@ -212,7 +212,7 @@ def test_step_waits_for_retries_of_a_message_that_may_have_arrived(status: Notif
     assert states(decision) == [S.SENT]
 
 
-@pytest.mark.parametrize("live", [WAITING, IN_HAND, RETRYING])
+@pytest.mark.parametrize("live", [WAITING, SENDING, RETRYING])
 def test_slow_message_is_withdrawn_for_the_next_target(live: NotificationState) -> None:
     context = two()
     decision = begin(step(within_s=60), context=context)
@@ -222,12 +222,12 @@ def test_slow_message_is_withdrawn_for_the_next_target(live: NotificationState) 
     decision = later(decision, context, 60, m1=live)
     assert decision.effects[0] == Withdraw(UUID(int=1))
     assert sent_to(decision) == ["sms"]
-    assert decision.due_at is None, "nobody comes after it"
+    assert decision.due_at is None, "the last target has no time limit"
 
 
 def test_arrival_of_a_withdrawn_message_withdraws_the_next_one() -> None:
     context = two()
-    decision = later(begin(step(within_s=60), context=context), context, 60, m1=IN_HAND)
+    decision = later(begin(step(within_s=60), context=context), context, 60, m1=SENDING)
     decision = later(decision, context, 61, m1=SENT, m2=WAITING)
     assert states(decision) == [S.SENT]
     assert Withdraw(UUID(int=2)) in decision.effects
@@ -235,8 +235,8 @@ def test_arrival_of_a_withdrawn_message_withdraws_the_next_one() -> None:
 
 def test_step_waits_for_a_withdrawn_message_when_the_last_one_failed() -> None:
     context = two()
-    decision = later(begin(step(within_s=60), context=context), context, 60, m1=IN_HAND)
-    decision = later(decision, context, 61, m1=IN_HAND, m2=DEAD)
+    decision = later(begin(step(within_s=60), context=context), context, 60, m1=SENDING)
+    decision = later(decision, context, 61, m1=SENDING, m2=DEAD)
     assert states(decision) == [S.RUNNING]
     assert states(later(decision, context, 62, m1=SENT, m2=DEAD)) == [S.SENT]
     assert states(later(decision, context, 62, m1=NotificationState(N.EXPIRED), m2=DEAD)) == [S.FAILED]
@@ -245,7 +245,7 @@ def test_step_waits_for_a_withdrawn_message_when_the_last_one_failed() -> None:
 def test_locked_message_is_checked_again_later() -> None:
     context = two()
     decision = begin(step(within_s=60), context=context)
-    decision = later(decision, context, 60, m1=replace(IN_HAND, is_locked_elsewhere=True))
+    decision = later(decision, context, 60, m1=replace(SENDING, is_locked_elsewhere=True))
     assert (decision.effects, decision.due_at) == ((), NOW + timedelta(seconds=61))
 
 
@@ -256,7 +256,7 @@ def test_slow_message_is_not_withdrawn_without_another_target() -> None:
     assert later(decision, context, 100, m1=RETRYING).effects == ()
 
 
-# ---- what never becomes a message ----
+# ---- steps without a notification ----
 
 
 @pytest.mark.parametrize("code", ["NO_RECIPIENT", "UNKNOWN_CHANNEL", "RECIPIENT_RETIRED"])
@@ -325,7 +325,7 @@ def test_failure_of_delivery_outweighs_a_later_invalid_address() -> None:
     assert (states(decision), decision.run.steps[0].error_code) == ([S.FAILED, S.CANCELLED], "HTTP_500")
 
 
-# ---- too late ----
+# ---- expiry ----
 
 
 def test_expired_action_begins_no_step() -> None:
@@ -341,7 +341,7 @@ def test_no_fallback_after_an_expired_message() -> None:
     assert (states(decision), sent_to(decision), decision.run.steps[0].error_code) == ([S.FAILED], [], "TOO_LATE")
 
 
-# ---- taken back, and tried again ----
+# ---- cancel and reopen ----
 
 
 def test_cancelling_withdraws_live_messages() -> None:
@@ -379,7 +379,7 @@ def test_only_failed_steps_can_be_reopened() -> None:
     assert reopen(cancel(failed.run).run, 1, [], NOW) is None
 
 
-# ---- as it is kept ----
+# ---- encoding ----
 
 
 def test_run_is_decoded_as_it_was_encoded() -> None:
@@ -387,6 +387,6 @@ def test_run_is_decoded_as_it_was_encoded() -> None:
         {1: Found((PUSH, replace(SMS, channel_id=4), replace(EMAIL, address_kind="FID", locale="en")))}
     )
     decision = begin(step(1, fallback=("sms", "email"), within_s=60, template_key="a.b"), step(2), context=context)
-    decision = later(decision, context, 60, m1=IN_HAND)
+    decision = later(decision, context, 60, m1=SENDING)
     assert decode(encode(decision.run.steps)) == decision.run.steps
     assert "+90" not in repr(decision.run)

@@ -1,4 +1,4 @@
-"""A run whose messages meet with anything, in any order: every step ends, and nobody is told twice."""
+"""Runs with random results in random order: every step ends, and no target gets a message twice."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -66,15 +66,15 @@ Which = st.integers(0, 10**6)
 class FakeContext:
     answers: Mapping[int, Resolution]
     faults: Mapping[tuple[int, str], str]
-    knows_the_settings: bool = True
+    knows_settings: bool = True
     made: int = 0
     asked: list[int] = field(default_factory=list[int])
 
     def resolve(self, step: StepRun) -> Resolution:
-        return self.answers[step.order] if self.knows_the_settings else Unresolved.NEEDS_SETTINGS
+        return self.answers[step.order] if self.knows_settings else Unresolved.NEEDS_SETTINGS
 
     def draft(self, step: StepRun, target: Target) -> Draft | TargetFault | Unresolved:
-        if not self.knows_the_settings:
+        if not self.knows_settings:
             return Unresolved.NEEDS_SETTINGS
         fault = self.faults.get((step.order, target.channel_type))
         return Draft(target.recipient, Words("", "")) if fault is None else TargetFault(fault)
@@ -102,18 +102,18 @@ class RunMachine(RuleBasedStateMachine):
         self.messages: dict[UUID, NotificationState] = {}
         self.step_of: dict[UUID, int] = {}
         self.recipients: Counter[tuple[int, str]] = Counter()
-        self.letters: Counter[int] = Counter()
+        self.dead_letters: Counter[int] = Counter()
         self.withdrawn: set[UUID] = set()
         self.reopened = False
 
-    # ---- what the engine does ----
+    # ---- the engine ----
 
     @rule(knows=st.sampled_from([True, True, False]))
-    def somebody_looks(self, knows: bool) -> None:
-        self.context.knows_the_settings = knows
+    def conductor_advances(self, knows: bool) -> None:
+        self.context.knows_settings = knows
         before = self.run
         decision = advance(self.run, self.context, self.messages, self.now)
-        self.context.knows_the_settings = True
+        self.context.knows_settings = True
         for effect in decision.effects:
             match effect:
                 case Send(step, target):
@@ -121,7 +121,7 @@ class RunMachine(RuleBasedStateMachine):
                 case Withdraw(id_):
                     self._withdrawn(id_)
                 case GiveUp(step):
-                    self.letters[step.order] += 1
+                    self.dead_letters[step.order] += 1
                 case Cover(step):
                     assert step.state is StepState.SENT
                 case HandOver(step):
@@ -133,13 +133,13 @@ class RunMachine(RuleBasedStateMachine):
 
     def _sent(self, before: Run, step: StepRun, target: Target) -> None:
         assert target.notification_id is not None
-        assert not before.is_over(self.now), "nothing is sent that has lost its meaning"
+        assert not before.is_over(self.now), "nothing is sent after the expiry"
         others = [self.messages[id_] for id_, order in self.step_of.items() if order == step.order]
         if not self.reopened:
-            assert not any(seen.may_have_arrived for seen in others), "no escalation on what may have arrived"
+            assert not any(seen.may_have_arrived for seen in others), "no next target while a message may have arrived"
             assert not any(seen.status is N.SENT for seen in others)
             live = {id_ for id_ in self._live() if self.step_of[id_] == step.order}
-            assert live <= self.withdrawn, "what gives way is called back"
+            assert live <= self.withdrawn, "a message is withdrawn before the next is sent"
             self.recipients[step.order, target.recipient] += 1
             assert self.recipients[step.order, target.recipient] == 1, "nothing is sent twice to the same target"
             earlier = [one for one in before.steps if one.order < step.order and one.state is StepState.FAILED]
@@ -153,12 +153,12 @@ class RunMachine(RuleBasedStateMachine):
             self.messages[id_] = replace(seen, status=N.CANCELLED)
         self.withdrawn.add(id_)
 
-    # ---- what the world does ----
+    # ---- the world outside ----
 
     @precondition(lambda self: self._live())
     @rule(which=Which, to=st.sampled_from(N), unknown=st.booleans(), elsewhere=st.booleans())
     def a_message_moves(self, which: int, to: NotificationStatus, unknown: bool, elsewhere: bool) -> None:
-        """From what a worker has in hand it may have gone anywhere since somebody looked."""
+        """A worker may have made several transitions since the last `advance`."""
         live = self._live()
         id_ = live[which % len(live)]
         seen = self.messages[id_]
@@ -174,7 +174,7 @@ class RunMachine(RuleBasedStateMachine):
         self.now += timedelta(seconds=seconds)
 
     @rule(really=st.integers(0, 19).map(lambda chance: chance == 19))
-    def it_is_called_back(self, really: bool) -> None:
+    def a_user_cancels(self, really: bool) -> None:
         if self.run.status is not ActionStatus.RUNNING or not really:
             return
         decision = cancel(self.run)
@@ -185,14 +185,14 @@ class RunMachine(RuleBasedStateMachine):
         self.due_at = None
 
     @precondition(lambda self: self.run.status is ActionStatus.FAILED)
-    @rule(order=st.integers(1, 4), by_letter=st.booleans())
-    def an_operator_has_it_tried_again(self, order: int, by_letter: bool) -> None:
+    @rule(order=st.integers(1, 4), by_dead_letter=st.booleans())
+    def an_operator_reopens_a_step(self, order: int, by_dead_letter: bool) -> None:
         step = next((one for one in self.run.steps if one.order == order), None)
         if step is None or step.state is not StepState.FAILED:
             assert reopen(self.run, order, [], self.now) is None
             return
         dead = [id_ for id_ in step.notification_ids if self.messages[id_].status is N.DEAD]
-        again = dead[:1] if by_letter else []
+        again = dead[:1] if by_dead_letter else []
         decision = reopen(self.run, order, again, self.now)
         if decision is None:
             assert self.run.status is ActionStatus.CANCELLED
@@ -204,7 +204,7 @@ class RunMachine(RuleBasedStateMachine):
     def _live(self) -> list[UUID]:
         return [id_ for id_, seen in self.messages.items() if seen.is_live]
 
-    # ---- what must hold ----
+    # ---- invariants ----
 
     @invariant()
     def a_step_is_begun_when_those_before_it_have_ended(self) -> None:
@@ -215,17 +215,17 @@ class RunMachine(RuleBasedStateMachine):
         if self.run.status is ActionStatus.RUNNING:
             assert all(state is StepState.WAITING for state in states[first + 1 :])
         else:
-            assert first == len(states), "a run that is over has no step that is not"
+            assert first == len(states), "an ended run has only ended steps"
 
     @invariant()
     def a_run_that_goes_on_waits_for_a_message_or_for_a_time(self) -> None:
         if not hasattr(self, "run") or self.run.status is not ActionStatus.RUNNING or self.due_at is not None:
             return
         step = next(step for step in self.run.steps if step.state in UNENDED)
-        assert any(self.messages[id_].is_live for id_ in step.notification_ids), "nobody would ever look at it again"
+        assert any(self.messages[id_].is_live for id_ in step.notification_ids), "the run would never be advanced again"
 
     def teardown(self) -> None:
-        """Left alone, with every message coming to an end, every step does."""
+        """Every step ends once all its notifications have ended."""
         if not hasattr(self, "run"):
             return
         for _ in range(ROUNDS):
@@ -234,7 +234,7 @@ class RunMachine(RuleBasedStateMachine):
             for id_ in self._live():
                 self.messages[id_] = replace(self.messages[id_], status=N.DEAD, error_code="HTTP_500")
             self.now += timedelta(seconds=1)
-            self.somebody_looks(True)
+            self.conductor_advances(True)
         assert self.run.status is not ActionStatus.RUNNING
         assert not any(step.state in UNENDED for step in self.run.steps)
         failed = any(step.state is StepState.FAILED for step in self.run.steps)

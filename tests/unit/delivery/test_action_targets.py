@@ -1,4 +1,4 @@
-"""Who is tried, and in which order."""
+"""The targets of a step, and their order."""
 
 import pytest
 
@@ -87,7 +87,7 @@ def test_retired_recipients_have_their_own_error_code() -> None:
 
 def test_without_a_route_the_profiles_of_the_device_are_used() -> None:
     one, two = Profile(1, entries("sms"), priority=5), Profile(2, entries("sms", "email", first=2), priority=1)
-    assert addresses(by_device(StepRun(1, "sms"), one, two)) == ["sms-2"], "the first that can be reached"
+    assert addresses(by_device(StepRun(1, "sms"), one, two)) == ["sms-2"], "the first profile that can be reached"
     assert addresses(by_device(StepRun(1, "sms", fallback=("email",)), one, two)) == ["sms-2", "email-3", "sms-1"]
     assert by_device(StepRun(1, "sms")) == TargetFault("NO_RECIPIENT")
     assert resolve(StepRun(1, "sms"), About(21), Directory()) == TargetFault("NO_RECIPIENT")

@@ -1,4 +1,4 @@
-"""What an address of each type looks like, and the one form it is kept in."""
+"""Valid addresses of each type, and their normal form."""
 
 import pytest
 
@@ -165,7 +165,7 @@ def test_normal_form_is_unchanged(type_: str, text: str, expected: str) -> None:
 def test_invalid_address_is_refused_without_being_quoted(type_: str, text: str) -> None:
     with pytest.raises(InvalidAddress) as error:
         check_address(type_, text, "90")
-    # What is as short as an example's prefix says nothing about anybody.
+    # Short texts are left out: they occur in the message by chance, and identify no person.
     assert len(text) <= 8 or text.strip() not in str(error.value)
 
 

@@ -1,4 +1,4 @@
-"""The hash of an entry: everything counts, and nothing can be moved from one field to another."""
+"""The hash of a record covers every field and the border between fields."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import combinations
@@ -44,5 +44,5 @@ def test_hash_does_not_depend_on_the_time_zone() -> None:
 
 
 def test_hash_never_changes() -> None:
-    """A trail that was written years ago must be read as it was written."""
+    """A trail that was written years ago has to stay valid."""
     assert link(**ENTRY).hex() == "84f8aaf9b8ca19cab3e58270275ddb6c38d09d29df110e668c4db6f073f2bd15"

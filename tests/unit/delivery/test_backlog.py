@@ -1,11 +1,11 @@
-"""How much is taken in before it is enough."""
+"""The limit of notifications that wait."""
 
 import pytest
 
 from app.delivery.messages.backlog import Backlog, BacklogFull
 
 
-class Stage:
+class CountedBacklog:
     def __init__(self, live: int, limit: int) -> None:
         self.live, self.counts, self.time = live, 0, 0.0
         self.backlog = Backlog(self._count, limit, lambda: self.time)
@@ -24,36 +24,36 @@ class Stage:
 
 
 def test_backlog_is_full_at_its_limit() -> None:
-    assert not Stage(9, limit=10).is_full
-    assert Stage(10, limit=10).is_full
+    assert not CountedBacklog(9, limit=10).is_full
+    assert CountedBacklog(10, limit=10).is_full
 
 
 def test_notifications_are_counted_once_a_second_and_additions_are_included() -> None:
-    stage = Stage(8, limit=10)
+    counted = CountedBacklog(8, limit=10)
     for _ in range(2):
-        assert not stage.is_full
-        stage.backlog.note_added()
-    assert stage.is_full
-    assert stage.counts == 1
+        assert not counted.is_full
+        counted.backlog.note_added()
+    assert counted.is_full
+    assert counted.counts == 1
 
 
 def test_free_room_is_seen_at_the_next_count() -> None:
-    stage = Stage(10, limit=10)
-    assert stage.is_full
-    stage.live = 3
-    stage.time = 0.9
-    assert stage.is_full
-    stage.time = 1.0
-    assert not stage.is_full
+    counted = CountedBacklog(10, limit=10)
+    assert counted.is_full
+    counted.live = 3
+    counted.time = 0.9
+    assert counted.is_full
+    counted.time = 1.0
+    assert not counted.is_full
 
 
 def test_failed_count_is_repeated() -> None:
-    stage = Stage(10, limit=10)
+    counted = CountedBacklog(10, limit=10)
 
     def fail() -> int:
         raise ZeroDivisionError
 
-    backlog = Backlog(fail, 10, lambda: stage.time)
+    backlog = Backlog(fail, 10, lambda: counted.time)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             backlog.admit()

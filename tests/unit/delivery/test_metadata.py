@@ -1,4 +1,4 @@
-"""What may stand beside the words of a notification."""
+"""Validation of the metadata of a notification."""
 
 from typing import Any
 
@@ -48,6 +48,6 @@ def test_valid_metadata_is_accepted(metadata: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("metadata", "word"), UNFIT)
 def test_invalid_metadata_is_refused(metadata: dict[str, Any], word: str) -> None:
-    wrong = check_metadata(metadata)
-    assert wrong is not None
-    assert word in wrong
+    problem = check_metadata(metadata)
+    assert problem is not None
+    assert word in problem

@@ -1,4 +1,4 @@
-"""Which channels to phone numbers a process opens, by its settings."""
+"""Which settings open which channels to phone numbers."""
 
 from typing import Any, cast
 

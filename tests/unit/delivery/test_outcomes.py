@@ -1,4 +1,4 @@
-"""What is written down by a single statement, and what needs a transaction around it."""
+"""Which outcomes are recorded by one statement, and which need a transaction."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,8 +16,8 @@ NOW = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)
 
 
 def claimed(**metadata: Any) -> Claimed:
-    event = Notification(uuid4(), "WEBHOOK", "https://ornek.org/", "", "", Priority.NORMAL, NOW, metadata)
-    return Claimed(event, attempt=1, failures=0, lease_until=NOW)
+    notification = Notification(uuid4(), "WEBHOOK", "https://ornek.org/", "", "", Priority.NORMAL, NOW, metadata)
+    return Claimed(notification, attempt=1, failures=0, lease_until=NOW)
 
 
 SENT = Report(claimed(), Verdict(NotificationStatus.SENT), [Try(None, Result(Outcome.SENT))])

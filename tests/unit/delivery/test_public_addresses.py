@@ -1,4 +1,4 @@
-"""Whoever names a webhook must not reach by it what stands behind our own door."""
+"""Webhooks must not reach addresses inside our own network."""
 
 import socket
 import threading
@@ -7,7 +7,7 @@ import pytest
 
 from app.delivery.channels.public_addresses import PrivateAddress, Resolver, is_public, look_up, require_public
 
-CLOSED = {
+PRIVATE = {
     "loopback": "127.0.0.1",
     "all of loopback": "127.255.255.254",
     "private 10": "10.0.0.1",
@@ -56,7 +56,7 @@ CLOSED = {
     "no address": "yaninda.example",
     "nothing": "",
 }
-OPEN = [
+PUBLIC = [
     "8.8.8.8",
     "9.255.255.255",
     "11.0.0.0",
@@ -76,12 +76,12 @@ OPEN = [
 ]
 
 
-@pytest.mark.parametrize("address", list(CLOSED.values()), ids=list(CLOSED))
+@pytest.mark.parametrize("address", list(PRIVATE.values()), ids=list(PRIVATE))
 def test_private_addresses_are_not_public(address: str) -> None:
     assert not is_public(address)
 
 
-@pytest.mark.parametrize("address", OPEN)
+@pytest.mark.parametrize("address", PUBLIC)
 def test_public_addresses_are_public(address: str) -> None:
     assert is_public(address)
 
@@ -94,7 +94,7 @@ def test_one_private_address_is_enough_to_refuse() -> None:
 
 @pytest.mark.parametrize("spelling", ["2130706433", "0x7f000001", "0x7f.1", "017700000001", "127.1", "0"])
 def test_unusual_notations_of_ipv4_are_recognised(spelling: str) -> None:
-    """No name server is asked for these."""
+    """The resolver of the system reads them without a name server."""
     with pytest.raises(PrivateAddress):
         require_public(look_up(spelling))
 
@@ -125,10 +125,10 @@ def test_silent_name_server_ends_in_time() -> None:
 
 
 def test_silent_name_server_occupies_a_limited_number_of_threads() -> None:
-    answered, asked = threading.Event(), []
+    answered, looked_up = threading.Event(), []
 
     def hang(host: str) -> list[str]:
-        asked.append(host)
+        looked_up.append(host)
         answered.wait(10)
         return ["8.8.8.8"]
 
@@ -136,5 +136,5 @@ def test_silent_name_server_occupies_a_limited_number_of_threads() -> None:
     for _ in range(10):
         with pytest.raises(TimeoutError):
             resolver.addresses("slow.example", 0.01)
-    assert len(asked) == 3
+    assert len(looked_up) == 3
     answered.set()

@@ -1,4 +1,4 @@
-"""How channels are found, and which one handles a type."""
+"""Finding the channel modules, and the channel for a type."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a template may say, what it may not, and that none of it takes long or tells on anybody."""
+"""What templates can do, what they cannot do, and that they are fast and leak no values."""
 
 import gc
 import signal
@@ -18,12 +18,12 @@ def fill(source: str, **variables: Any) -> str:
 
 
 class TookTooLong(BaseException):
-    """Rendering turns every `Exception` into a refusal, so this is none."""
+    """Not an `Exception`, because rendering converts those to refusals."""
 
 
 @contextmanager
 def stopped_after(seconds: int) -> Iterator[None]:
-    """Fails instead of running on for hours. It measures nothing: what is refused takes milliseconds."""
+    """Ends a test that would run for hours. Refusals take milliseconds, so this is no measurement."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise TookTooLong
@@ -169,7 +169,7 @@ def test_loop_over_a_long_list_is_within_the_budget():
 
 
 @pytest.mark.parametrize(
-    ("words", "field", "told"),
+    ("words", "field", "part"),
     [
         (Words("{{ a", "b"), "subject", "line 1"),
         (Words("a", "b\n{% if %}"), "body", "line 2"),
@@ -179,11 +179,11 @@ def test_loop_over_a_long_list_is_within_the_budget():
         (Words(r"{{ a or '\x00' }}", "b"), "subject", "in line 1 that nobody can store"),
     ],
 )
-def test_error_in_a_template_names_field_and_line(words: Words, field: str, told: str):
+def test_error_in_a_template_names_field_and_line(words: Words, field: str, part: str):
     with pytest.raises(TemplateInvalid) as caught:
         check(words)
     assert caught.value.field == field
-    assert told in caught.value.message
+    assert part in caught.value.message
 
 
 def test_invalid_template_fails_in_rendering():

@@ -1,4 +1,4 @@
-"""What is read as a request for an action, and what is not."""
+"""Reading requests for actions."""
 
 import json
 from datetime import UTC, datetime
@@ -23,8 +23,8 @@ def envelope(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def packed(told: object) -> bytes:
-    return json.dumps(told).encode()
+def packed(value: object) -> bytes:
+    return json.dumps(value).encode()
 
 
 def test_request_of_the_seed_becomes_an_action():
@@ -77,12 +77,12 @@ BROKEN: dict[str, bytes] = {
     "no data": packed({"event": "action.execute.requested.v1"}),
     "a plan in words": packed(envelope(data={"action_plan_id": "21"})),
     "plan zero": packed(envelope(data={"action_plan_id": 0})),
-    "a plan beyond numbers": packed(envelope(data={"action_plan_id": 2**63})),
+    "too large a plan": packed(envelope(data={"action_plan_id": 2**63})),
     "no key": packed(envelope(data={"evaluation_key": ""})),
     "NUL in the key": packed(envelope(data={"evaluation_key": "a\0b"})),
     "half a character in the key": b'{"event": "action.execute.requested.v1", "data": {"action_plan_id": 1,'
     b' "evaluation_key": "\\ud800"}}',
-    "a key without end": packed(envelope(data={"evaluation_key": "k" * 201})),
+    "too long a key": packed(envelope(data={"evaluation_key": "k" * 201})),
     "a device with too long a name": packed(envelope(context={"device_id": "4" * 22})),
     "NUL in a variable": packed(envelope(data={"variables": {"a": ["\0"]}})),
     "NUL in the name of one": packed(envelope(data={"variables": {"\0": 1}})),
@@ -91,12 +91,12 @@ BROKEN: dict[str, bytes] = {
     "a number that overflows": packed(envelope()).replace(
         b'"rule_id": 114', b'"rule_id": 1, "variables": {"a": 1e999}'
     ),
-    "a library": packed(envelope(data={"variables": {"a": "x" * 16_384}})),
-    "an abyss": packed(envelope(data={"variables": deep(9)})),
+    "too many variables": packed(envelope(data={"variables": {"a": "x" * 16_384}})),
+    "too deep": packed(envelope(data={"variables": deep(9)})),
     "a time without a zone": packed(envelope(data={"expires_at": "2026-03-12T20:55:10"})),
-    "a time after the calendar": packed(envelope(data={"expires_at": "9999-12-31T23:59:59-12:00"})),
+    "a time after the year 9999": packed(envelope(data={"expires_at": "9999-12-31T23:59:59-12:00"})),
     "an unknown priority": packed(envelope(data={"priority": "SOON"})),
-    "a person who is none": packed(envelope(data={"person_id": -1})),
+    "an invalid person": packed(envelope(data={"person_id": -1})),
 }
 
 

@@ -1,4 +1,4 @@
-"""The events of the seed, field by field."""
+"""Each field of the events that the seed defines."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone

@@ -57,13 +57,13 @@ def test_device_that_got_the_message_is_skipped_at_the_next_attempt(clock: FakeC
 
 
 def test_notification_is_retried_while_one_device_can_still_succeed(clock: FakeClock) -> None:
-    told = verdict(answering(phone=SENT, tablet=DOWN), clock, devices=(PHONE, TABLET))
-    assert told == Verdict(S.RETRYING, in_s(clock, 1), "UNREACHABLE", failed=True)
+    result = verdict(answering(phone=SENT, tablet=DOWN), clock, devices=(PHONE, TABLET))
+    assert result == Verdict(S.RETRYING, in_s(clock, 1), "UNREACHABLE", failed=True)
 
 
 def test_devices_are_retried_together_at_the_latest_time(clock: FakeClock) -> None:
-    told = verdict(answering(phone=DOWN, tablet=BUSY), clock, devices=(PHONE, TABLET))
-    assert told.due_at == in_s(clock, 60)
+    result = verdict(answering(phone=DOWN, tablet=BUSY), clock, devices=(PHONE, TABLET))
+    assert result.due_at == in_s(clock, 60)
 
 
 def test_one_reached_device_is_enough(clock: FakeClock) -> None:
@@ -73,8 +73,8 @@ def test_one_reached_device_is_enough(clock: FakeClock) -> None:
 
 def test_device_reached_at_an_earlier_attempt_counts(clock: FakeClock) -> None:
     settled = {PHONE.device_id: Outcome.SENT}
-    told = verdict(answering(tablet=DOWN), clock, devices=(PHONE, TABLET), settled=settled, attempt=3, failures=2)
-    assert told.status is S.SENT
+    result = verdict(answering(tablet=DOWN), clock, devices=(PHONE, TABLET), settled=settled, attempt=3, failures=2)
+    assert result.status is S.SENT
 
 
 @pytest.mark.parametrize("result", [GONE, REFUSED])
@@ -83,8 +83,8 @@ def test_permanent_failure_is_a_dead_letter_at_once(clock: FakeClock, result: Re
 
 
 def test_last_failed_retry_is_a_dead_letter(clock: FakeClock) -> None:
-    told = verdict(answering(phone=DOWN), clock, failures=2)
-    assert told == Verdict(S.DEAD, None, "UNREACHABLE", failed=True, retryable=True)
+    result = verdict(answering(phone=DOWN), clock, failures=2)
+    assert result == Verdict(S.DEAD, None, "UNREACHABLE", failed=True, retryable=True)
 
 
 def test_death_of_a_worker_costs_no_retry(clock: FakeClock) -> None:
@@ -115,21 +115,21 @@ def test_later_device_gets_nothing_after_the_expiry(clock: FakeClock) -> None:
         return SENT
 
     channel = MemoryChannel(slow)
-    told = verdict(channel, clock, devices=(PHONE, TABLET), expires_at=clock.now() + timedelta(seconds=4))
-    assert told == Verdict(S.SENT)
+    result = verdict(channel, clock, devices=(PHONE, TABLET), expires_at=clock.now() + timedelta(seconds=4))
+    assert result == Verdict(S.SENT)
     assert [message.device for message in channel.sent] == [PHONE]
 
 
 def test_no_retry_that_would_be_too_late(clock: FakeClock) -> None:
-    told = verdict(answering(phone=BUSY), clock, expires_at=clock.now() + timedelta(seconds=59))
-    assert told == Verdict(S.EXPIRED, None, "QUOTA_EXCEEDED", failed=True)
+    result = verdict(answering(phone=BUSY), clock, expires_at=clock.now() + timedelta(seconds=59))
+    assert result == Verdict(S.EXPIRED, None, "QUOTA_EXCEEDED", failed=True)
 
 
 def test_sending_does_not_begin_if_the_lease_is_too_short(clock: FakeClock) -> None:
     channel = answering(phone=SENT)
-    told = verdict(channel, clock, lease_until=clock.now() + timedelta(seconds=6))
+    result = verdict(channel, clock, lease_until=clock.now() + timedelta(seconds=6))
     assert channel.sent == []
-    assert told == Verdict(S.ACCEPTED, in_s(clock, 1))
+    assert result == Verdict(S.ACCEPTED, in_s(clock, 1))
 
 
 def failing(error: Exception) -> Callable[[OutgoingMessage], Result]:
@@ -140,8 +140,8 @@ def failing(error: Exception) -> Callable[[OutgoingMessage], Result]:
 
 
 def test_unavailable_store_costs_no_retry(clock: FakeClock) -> None:
-    told = verdict(MemoryChannel(failing(Unavailable("Away."))), clock, failures=1)
-    assert told == Verdict(S.RETRYING, in_s(clock, 1))
+    result = verdict(MemoryChannel(failing(Unavailable("Away."))), clock, failures=1)
+    assert result == Verdict(S.RETRYING, in_s(clock, 1))
 
 
 def test_error_in_a_channel_has_an_unknown_outcome(clock: FakeClock) -> None:
@@ -189,8 +189,8 @@ def test_one_message_of_a_batch_is_the_probe(clock: FakeClock, gate: BreakerGate
     deliver(answering(phone=DOWN), clock, gate, 3)
     seconds.now += 15
     channel = MemoryChannel(batch_size=10)
-    told = deliver(channel, clock, gate, 4)
-    assert [one.status for one in told] == [S.SENT, S.ACCEPTED, S.ACCEPTED, S.ACCEPTED]
+    verdicts = deliver(channel, clock, gate, 4)
+    assert [one.status for one in verdicts] == [S.SENT, S.ACCEPTED, S.ACCEPTED, S.ACCEPTED]
     assert len(channel.sent) == 1
     assert [one.status for one in deliver(channel, clock, gate, 4)] == [S.SENT] * 4
 
@@ -214,7 +214,7 @@ def test_probe_without_evidence_about_the_provider_closes_no_breaker(
     deliver(answering(phone=result), clock, gate)
     channel = MemoryChannel(batch_size=10)
     deliver(channel, clock, gate, 4)
-    assert len(channel.sent) == 1, "the next one is the probe"
+    assert len(channel.sent) == 1, "one more probe, because the breaker is still half open"
 
 
 def test_success_before_the_breaker_opened_is_no_successful_probe(clock: FakeClock, seconds: Seconds) -> None:
@@ -226,7 +226,7 @@ def test_success_before_the_breaker_opened_is_no_successful_probe(clock: FakeClo
     deliver(MemoryChannel(failing(Unavailable("Away."))), clock, gate)
     channel = MemoryChannel(batch_size=10)
     deliver(channel, clock, gate, 4)
-    assert len(channel.sent) == 1, "nothing was sent that could have been the probe"
+    assert len(channel.sent) == 1, "one probe, because nothing was sent before it"
 
 
 @pytest.mark.parametrize("result", [GONE, REFUSED, BUSY_MAILBOX, SLOW_DOWN])

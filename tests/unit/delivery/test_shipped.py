@@ -1,4 +1,4 @@
-"""The sentences people read, letter by letter, and that every shipped step has its words."""
+"""The exact shipped texts, and that every shipped step has its templates."""
 
 import pytest
 
@@ -62,10 +62,10 @@ def test_every_shipped_text(key: str):
     assert all(words.subject for words in written)
 
 
-@pytest.mark.parametrize(("locale", "said"), [("tr", "telefon: kayıtlı değil."), ("en", "phone: not on file.")])
+@pytest.mark.parametrize(("locale", "ending"), [("tr", "telefon: kayıtlı değil."), ("en", "phone: not on file.")])
 @pytest.mark.parametrize("key", ["matching.nobody_found_for", "matching.not_started", "matching.not_completed"])
-def test_text_without_a_phone_number(key: str, locale: str, said: str):
-    assert render(TEMPLATES[key][locale], GIVEN | {"phone": None}).body.endswith(said)
+def test_text_without_a_phone_number(key: str, locale: str, ending: str):
+    assert render(TEMPLATES[key][locale], GIVEN | {"phone": None}).body.endswith(ending)
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.key)

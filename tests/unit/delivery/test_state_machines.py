@@ -1,4 +1,4 @@
-"""The transition tables of actions, steps, dead letters and verifications, and that the SQL keeps to them."""
+"""The transition tables of actions, steps, dead letters and verifications, and that the SQL follows them."""
 
 import re
 from collections.abc import Mapping

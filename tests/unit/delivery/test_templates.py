@@ -1,4 +1,4 @@
-"""Which template a reader gets, and that equal texts are rendered once."""
+"""The choice of a template, and that equal texts are rendered once."""
 
 from typing import Any
 

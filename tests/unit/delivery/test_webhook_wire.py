@@ -1,4 +1,4 @@
-"""Signatures as Standard Webhooks asks for them, and headers that cannot do harm."""
+"""Signatures according to Standard Webhooks, and safe headers."""
 
 import base64
 import hashlib
@@ -15,7 +15,7 @@ from app.delivery.channels import webhook_wire
 from app.settings import signing_secrets
 from tests.support.delivery import notification
 
-# The example that the specification's own libraries are tested with.
+# The example in the tests of the specification's own libraries.
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 MESSAGE_ID, TIMESTAMP, BODY = "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}'
 SIGNATURE = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
@@ -69,8 +69,8 @@ def test_message_without_a_type_is_a_notification() -> None:
 
 
 def test_body_of_a_challenge_has_nothing_else() -> None:
-    told = json.loads(webhook_wire.encode(notification(), "c-1"))
-    assert told == {
+    body = json.loads(webhook_wire.encode(notification(), "c-1"))
+    assert body == {
         "type": "channel.verification",
         "timestamp": "2026-03-12T09:00:00.000Z",
         "data": {"challenge": "c-1"},
@@ -161,7 +161,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "webhooks.md"
 
 
 def example() -> dict[str, Any]:
-    """What the page tells receivers to do, run as it stands there."""
+    """The function that docs/webhooks.md shows to receivers."""
     found = re.search(r"```python\n(import base64.*?)```", PAGE.read_text(), re.DOTALL)
     assert found is not None, "the page has no example"
     names: dict[str, Any] = {}

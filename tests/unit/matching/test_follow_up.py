@@ -1,4 +1,4 @@
-"""How the parts of what follows a commit become one."""
+"""Combining the follow-up work of several transactions."""
 
 from datetime import UTC, datetime
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What is told, and how people are addressed."""
+"""The texts of notices, and the first names in them."""
 
 import pytest
 
@@ -8,21 +8,21 @@ from app.delivery.words.shipped_templates import TEMPLATES
 from app.matching.words import NoticeKind, first_name
 
 
-def said(message: NoticeKind, locale: str = "tr", **variables: object) -> str:
+def text_of(message: NoticeKind, locale: str = "tr", **variables: object) -> str:
     return render(TEMPLATES[message.plan][locale], variables).body
 
 
 def test_offer() -> None:
-    words = said(NoticeKind.OFFER, minutes=10, seconds=600)
-    assert words == "Yakınında yeni bir talep var! Kabul etmek için 10 dakikan var."
+    text = text_of(NoticeKind.OFFER, minutes=10, seconds=600)
+    assert text == "Yakınında yeni bir talep var! Kabul etmek için 10 dakikan var."
 
 
 def test_on_the_way() -> None:
-    assert said(NoticeKind.ON_THE_WAY, student="Ahmet") == "Ahmet yola çıktı!"
+    assert text_of(NoticeKind.ON_THE_WAY, student="Ahmet") == "Ahmet yola çıktı!"
 
 
 def test_nobody_found() -> None:
-    assert said(NoticeKind.NOBODY_FOUND) == "Maalesef şu an uygun öğrenci bulunamadı."
+    assert text_of(NoticeKind.NOBODY_FOUND) == "Maalesef şu an uygun öğrenci bulunamadı."
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_nobody_found() -> None:
 )
 def test_time_to_answer_follows_the_setting(seconds: int, turkish: str, english: str) -> None:
     time = {"minutes": seconds // 60, "seconds": seconds}
-    assert turkish in said(NoticeKind.OFFER, **time)
-    assert english in said(NoticeKind.OFFER, "en", **time)
+    assert turkish in text_of(NoticeKind.OFFER, **time)
+    assert english in text_of(NoticeKind.OFFER, "en", **time)
 
 
 @pytest.mark.parametrize("message", NoticeKind)
@@ -49,7 +49,7 @@ def test_every_notice_has_a_plan_and_templates(message: NoticeKind) -> None:
 
 
 def test_name_with_braces_is_only_a_name() -> None:
-    assert said(NoticeKind.ON_THE_WAY, student="{{ phone }}") == "{{ phone }} yola çıktı!"
+    assert text_of(NoticeKind.ON_THE_WAY, student="{{ phone }}") == "{{ phone }} yola çıktı!"
     assert render(Words("", "{{ student }}"), {"student": "{% for"}).body == "{% for"
 
 
