@@ -211,7 +211,7 @@ def test_large_body_is_not_read(channel: WebhookChannel, server: ProviderServer)
     server.answers.append(Answer(200, b"a" * 1_000_000))
     assert send(channel, server.base_url) == SENT
     assert send(channel, server.base_url) == SENT
-    assert server.connections == 2, "the first connection is still full of the body"
+    assert server.connections == 2, "a connection with an unread body cannot be reused"
 
 
 def test_cookies_are_not_sent_back(channel: WebhookChannel, server: ProviderServer) -> None:
@@ -249,14 +249,14 @@ def test_host_with_one_private_address_is_refused(server: ProviderServer) -> Non
 
 def test_connection_uses_the_address_that_was_checked(server: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """DNS rebinding: the host is looked up once, and the connection uses that address."""
-    answers_of_dns = iter([["203.0.114.1"], ["127.0.0.1"]])
+    looked_up = iter([["203.0.114.1"], ["127.0.0.1"]])
     connected: list[Any] = []
 
     def connect(sock: socket.socket, address: Any) -> None:
         connected.append(address)
         raise ConnectionRefusedError
 
-    channel = opened(allow_private=False, resolver=Resolver(lambda host: next(answers_of_dns)))
+    channel = opened(allow_private=False, resolver=Resolver(lambda host: next(looked_up)))
     # A test has no network.
     monkeypatch.setattr(socket.socket, "connect", connect)
     assert send(channel, f"http://rebinding.example:{server.port}/") == Result(TRANSIENT, "UNREACHABLE")

@@ -195,7 +195,7 @@ def begin_within_s() -> float:
 
 @pytest.fixture
 def timeout_s() -> float:
-    """Eight clients and eight_connections servers share one process, so some of their threads have to wait."""
+    """Eight clients and eight servers share one process, so some of their threads have to wait."""
     return 2.0
 
 

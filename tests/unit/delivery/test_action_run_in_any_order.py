@@ -90,7 +90,7 @@ class RunMachine(RuleBasedStateMachine):
         faults=FAULTS,
         lives_s=st.sampled_from([None, None, 100]),
     )
-    def a_plan_is_begun(
+    def begin_plan(
         self, plan: list[tuple[StepRun, Resolution]], faults: dict[tuple[int, str], str], lives_s: int | None
     ) -> None:
         steps = tuple(replace(step, order=order) for order, (step, _) in enumerate(plan, 1))
@@ -157,7 +157,7 @@ class RunMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self._live())
     @rule(which=Which, to=st.sampled_from(N), unknown=st.booleans(), elsewhere=st.booleans())
-    def a_message_moves(self, which: int, to: NotificationStatus, unknown: bool, elsewhere: bool) -> None:
+    def notification_changes(self, which: int, to: NotificationStatus, unknown: bool, elsewhere: bool) -> None:
         """A worker may have made several transitions since the last `advance`."""
         live = self._live()
         id_ = live[which % len(live)]
@@ -207,7 +207,7 @@ class RunMachine(RuleBasedStateMachine):
     # ---- invariants ----
 
     @invariant()
-    def a_step_is_begun_when_those_before_it_have_ended(self) -> None:
+    def steps_begin_in_order(self) -> None:
         if not hasattr(self, "run") or self.reopened:
             return
         states = [step.state for step in self.run.steps]
@@ -218,7 +218,7 @@ class RunMachine(RuleBasedStateMachine):
             assert first == len(states), "an ended run has only ended steps"
 
     @invariant()
-    def a_run_that_goes_on_waits_for_a_message_or_for_a_time(self) -> None:
+    def running_plan_waits_for_a_notification_or_a_time(self) -> None:
         if not hasattr(self, "run") or self.run.status is not ActionStatus.RUNNING or self.due_at is not None:
             return
         step = next(step for step in self.run.steps if step.state in UNENDED)
