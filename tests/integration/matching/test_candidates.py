@@ -16,6 +16,7 @@ from app.matching.map_distance import SearchCircle
 from app.matching.store.records import Ranking
 from app.matching.store.stores import Store
 from app.users.models import LatLon
+from tests.support.depth import size
 from tests.support.matching import SPOT, Neighbourhood
 
 ISTANBUL = "Europe/Istanbul"
@@ -168,12 +169,12 @@ def scratch(database_url: str) -> Iterator[Database]:
     database.close()
 
 
-def build_city(conn: Connection, spot: LatLon, radius_m: float, size: int, rng: random.Random) -> None:
+def build_city(conn: Connection, spot: LatLon, radius_m: float, students: int, rng: random.Random) -> None:
     """Students all over the place: some anywhere near the circle, some within a millimetre of its rim, some in
     dorms, where many share a spot or are centimetres apart, some on a ring, where map and ground disagree about who is
     nearer."""
     places: list[tuple[float, float, float, float]] = []
-    while len(places) < size:
+    while len(places) < students:
         kind = rng.random()
         bearing = rng.uniform(0, 360)
         if kind < 0.4:
@@ -217,10 +218,10 @@ def build_city(conn: Connection, spot: LatLon, radius_m: float, size: int, rng: 
 
 
 def fast_and_exact(
-    scratch: Database, spot: LatLon, radius_m: float, cap: int, size: int, seed: int
+    scratch: Database, spot: LatLon, radius_m: float, cap: int, students: int, seed: int
 ) -> tuple[Ranking, Ranking]:
     with scratch.engine.connect() as conn, conn.begin() as transaction:
-        build_city(conn, spot, radius_m, size, random.Random(seed))
+        build_city(conn, spot, radius_m, students, random.Random(seed))
         answers = [
             Store(conn).rank(uuid7(), spot, radius_m=radius_m, cap=cap, time_zone=ISTANBUL, exact=exact)
             for exact in (False, True)
@@ -243,19 +244,21 @@ EVERYWHERE = st.one_of(st.floats(-180, 180), st.floats(179.5, 180), st.floats(-1
 LATITUDES = st.one_of(st.floats(-85, 85), st.floats(82.5, 85), st.floats(-85, -82.5), st.floats(36, 42), st.just(0.0))
 
 
-@settings(max_examples=250, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=size(suite=80, deep=250), derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
+)
 @given(
     lat=LATITUDES,
     lon=EVERYWHERE,
     radius_m=st.sampled_from([1.0, 50.0, 1000.0, 5000.0, 100_000.0]),
     cap=st.sampled_from([1, 2, 5, 20, 50]),
-    size=st.integers(1, 60),
+    students=st.integers(1, 60),
     seed=st.integers(0, 2**32),
 )
 def test_the_map_gives_the_exact_answer_wherever_the_city_is(
-    scratch: Database, clean_stores: None, lat: float, lon: float, radius_m: float, cap: int, size: int, seed: int
+    scratch: Database, clean_stores: None, lat: float, lon: float, radius_m: float, cap: int, students: int, seed: int
 ) -> None:
-    fast, exact = fast_and_exact(scratch, LatLon(lat, lon), radius_m, cap, size, seed)
+    fast, exact = fast_and_exact(scratch, LatLon(lat, lon), radius_m, cap, students, seed)
     assert_same(fast, exact, SearchCircle(lat, lon, radius_m))
 
 
