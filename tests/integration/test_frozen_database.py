@@ -1,4 +1,4 @@
-"""A database that is there and does not answer: calls end when their time is over, and work again afterwards."""
+"""A database that accepts connections but does not answer: calls end at their time limit and work again later."""
 
 import time
 from collections.abc import Iterator
@@ -36,18 +36,18 @@ def seconds_of_a_failing_call(database: Database) -> float:
     return time.monotonic() - began
 
 
-def test_a_call_without_an_answer_is_cut_and_the_next_one_works(frozen: Database, gate: SilentGate) -> None:
+def test_statement_without_an_answer_is_ended_and_the_next_one_works(frozen: Database, gate: SilentGate) -> None:
     frozen.now()
     with pytest.raises(DatabaseUnavailable), frozen.transaction() as conn:
         conn.execute(text("SELECT 1"))
         gate.fall_silent()
         conn.execute(text("SELECT 2"))
-    assert seconds_of_a_failing_call(frozen) < 10, "nor does a new connection wait for ever"
+    assert seconds_of_a_failing_call(frozen) < 10, "a new connection waited longer than its limit"
     gate.speak()
     assert frozen.now() is not None
 
 
-def test_a_commit_without_an_answer_is_cut_too(frozen: Database, gate: SilentGate) -> None:
+def test_commit_without_an_answer_is_ended(frozen: Database, gate: SilentGate) -> None:
     began = time.monotonic()
     with pytest.raises(DatabaseUnavailable), frozen.transaction() as conn:
         conn.execute(text("SELECT 1"))
@@ -55,7 +55,7 @@ def test_a_commit_without_an_answer_is_cut_too(frozen: Database, gate: SilentGat
     assert time.monotonic() - began < 10
 
 
-def test_an_idle_connection_that_died_is_replaced_unseen(frozen: Database, settings: Settings) -> None:
+def test_dead_idle_connection_is_replaced(frozen: Database, settings: Settings) -> None:
     with frozen.transaction() as conn:
         pid = conn.execute(text("SELECT pg_backend_pid()")).scalar_one()
         record = conn.connection
@@ -69,7 +69,7 @@ def test_an_idle_connection_that_died_is_replaced_unseen(frozen: Database, setti
     assert frozen.now() is not None
 
 
-def test_a_request_whose_time_is_over_begins_nothing_more(frozen: Database) -> None:
+def test_request_past_its_time_limit_starts_no_statement(frozen: Database) -> None:
     token = answer_by.set(time.monotonic() - 1)
     try:
         with pytest.raises(DatabaseUnavailable):

@@ -1,4 +1,4 @@
-"""The way up, the way down, and that models and migrations say the same."""
+"""Migrations up and down, and their agreement with the models."""
 
 from collections.abc import Iterator
 
@@ -35,11 +35,11 @@ def empty_database(database_url: str) -> Iterator[Engine]:
     server.dispose()
 
 
-def test_there_is_one_head() -> None:
+def test_migrations_have_one_head() -> None:
     assert len(ScriptDirectory.from_config(alembic_config()).get_heads()) == 1
 
 
-def test_an_empty_database_is_brought_to_the_head_and_back(empty_database: Engine) -> None:
+def test_empty_database_is_migrated_up_and_down(empty_database: Engine) -> None:
     upgrade(empty_database)
     with empty_database.connect() as conn:
         assert current_revision(conn) == head_revision()
@@ -62,7 +62,7 @@ def test_models_and_migrations_agree(empty_database: Engine) -> None:
 
 
 def test_checks_of_models_and_migrations_agree(empty_database: Engine) -> None:
-    """Alembic does not compare check constraints or the expressions of generated columns; we do, by building both."""
+    """Alembic does not compare check constraints or the expressions of generated columns. So both schemas are built."""
     upgrade(empty_database)
     migrated = _definitions(empty_database)
     with empty_database.begin() as conn:
@@ -85,7 +85,7 @@ def _definitions(engine: Engine) -> set[tuple[str, ...]]:
     return {tuple(row) for row in rows if row[0] not in ("spatial_ref_sys", "alembic_version")}
 
 
-def test_the_newest_schema_comes_with_the_shipped_plans(empty_database: Engine) -> None:
+def test_newest_schema_includes_the_shipped_plans(empty_database: Engine) -> None:
     upgrade(empty_database, "0001")
     upgrade(empty_database)
     upgrade(empty_database)
@@ -93,7 +93,7 @@ def test_the_newest_schema_comes_with_the_shipped_plans(empty_database: Engine) 
         assert conn.execute(text("SELECT count(*) FROM action_plans")).scalar_one() == len(PLANS)
 
 
-def test_a_migration_gives_up_when_it_cannot_get_its_lock(empty_database: Engine) -> None:
+def test_migration_gives_up_without_its_lock(empty_database: Engine) -> None:
     upgrade(empty_database)
     with empty_database.connect() as conn:
         command.current(alembic_config(conn))

@@ -1,4 +1,4 @@
-"""The whole service on real stores, and a way to ask it as somebody."""
+"""The HTTP API on real stores, and functions that send requests to it as a person."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,7 @@ def app(services: Services) -> Iterator[Any]:
 def call(app: Any, services: Services, world: World) -> Any:
     def call(who: str, method: str, path: str, json: Any = None, **headers: str) -> Any:
         known = authorization(world, services, who)
-        # A client of its own, so that threads may ask at the same time.
+        # Each call has its own client, so that threads can call at the same time.
         return app.test_client().open(path, method=method, json=json, headers=known | headers)
 
     return call
@@ -33,7 +33,7 @@ def call(app: Any, services: Services, world: World) -> Any:
 
 @pytest.fixture
 def ask(call: Any) -> Any:
-    """As a coordinator; gives the status and what was said."""
+    """Sends a request as a coordinator. Returns the status and the decoded body."""
 
     def ask(method: str, path: str, json: Any = None) -> tuple[int, Any]:
         response = call("coordinator", method, f"/api/v1{path}", json)

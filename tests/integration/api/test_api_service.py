@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from app.db.database import Database
 from app.db.watchdog import answer_by
 from app.ops.metrics import serve_metrics
 from app.settings.settings import Settings
+from tests.conftest import SECRET
 from tests.support.api import NOBODY_LISTENS
 from tests.support.world import authorization, settle_world
 
@@ -179,12 +181,11 @@ def test_a_command_without_a_database_says_what_to_do(
 # ---- the server ----
 
 
-@pytest.fixture
-def server(services: Services) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
+@contextmanager
+def running_server(settings: Settings) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings = services.settings
     environ = os.environ | {
         "DATABASE_URL": settings.database_url,
         "REDIS_URL": settings.redis_url,
@@ -196,9 +197,25 @@ def server(services: Services) -> Iterator[tuple["subprocess.Popen[bytes]", str]
     process = subprocess.Popen([sys.executable, "-m", "app", "api"], env=environ)
     address = f"http://127.0.0.1:{port}"
     _until(lambda: _get(address + "/readyz", {})[0] == 200)
-    yield process, address
-    process.kill()
-    process.wait()
+    try:
+        yield process, address
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def server(services: Services) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
+    """For tests that end the server."""
+    with running_server(services.settings) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def shared_server(database_url: str, redis_url: str) -> Iterator[str]:
+    """For tests that leave the server running, because its start takes longer than each of them."""
+    with running_server(Settings(database_url=database_url, redis_url=redis_url, auth_secret=SECRET)) as (_, address):
+        yield address
 
 
 def _get(url: str, headers: dict[str, str]) -> tuple[int, bytes]:
@@ -273,8 +290,8 @@ def _waiting_for_locks(services: Services) -> int:
         ).scalar_one()
 
 
-def test_metrics_of_all_workers_are_added_up(server: Any):
-    _, address = server
+def test_metrics_of_all_workers_are_added_up(shared_server: str):
+    address = shared_server
     for _ in range(40):
         assert _get(address + "/docs", {})[0] == 200
     shown = _get(address + "/metrics", {})[1].decode()
@@ -282,9 +299,8 @@ def test_metrics_of_all_workers_are_added_up(server: Any):
     assert float(line.split()[-1]) == 40
 
 
-def test_the_server_says_no_more_than_it_must(server: Any):
-    _, address = server
-    status, body = _get(address + "/nowhere", {})
+def test_unknown_path_is_answered_without_details(shared_server: str):
+    status, body = _get(shared_server + "/nowhere", {})
     assert (status, json.loads(body)["code"]) == (404, "route_unknown")
 
 
@@ -302,9 +318,8 @@ def test_metrics_of_a_role_without_http_are_served_and_guarded(settings: Setting
     server.server_close()
 
 
-def test_a_body_without_a_length_is_limited_too(services: Services, server: Any):
-    _, address = server
-    port = int(address.rpartition(":")[2])
+def test_a_body_without_a_length_is_limited_too(services: Services, shared_server: str):
+    port = int(shared_server.rpartition(":")[2])
     headers = authorization(settle_world(services), services, "elder") | {"Content-Type": "application/json"}
     for size, expected in ((10, 400), (100_000, 413)):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
@@ -327,8 +342,8 @@ BROKEN = {
 }
 
 
-def test_broken_requests_are_refused_and_never_a_fault(services: Services, server: Any):
-    _, address = server
+def test_broken_requests_are_refused_and_never_a_fault(services: Services, shared_server: str):
+    address = shared_server
     token = authorization(settle_world(services), services, "elder")["Authorization"].encode()
     head = b"POST /tasks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: " + token + b"\r\n"
     for how, rest in BROKEN.items():

@@ -1,4 +1,4 @@
-"""Every test here ends with a look at the promises, whatever it was about."""
+"""Each test of matching ends with a check of the promises."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ def town(services: Services) -> Iterator[Neighbourhood]:
 
 @pytest.fixture
 def broken_on_purpose() -> set[str]:
-    """Tests override this where keeping a promise is not the service's to decide."""
+    """Names of promises that the test itself breaks. Tests override this."""
     return set()
 
 

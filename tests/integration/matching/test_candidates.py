@@ -1,4 +1,4 @@
-"""Who is on a list, and in which order."""
+"""Which students are candidates, and in which order."""
 
 import random
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def ids(ranking: Ranking) -> list[int]:
     return [candidate.student_id for candidate in ranking.candidates]
 
 
-def test_who_did_least_this_month_comes_first_then_who_is_nearest_then_the_lower_id(town: Neighbourhood) -> None:
+def test_order_is_by_tasks_of_this_month_then_distance_then_id(town: Neighbourhood) -> None:
     busy_and_near = town.student(10, completed=5)
     far = town.student(900)
     near = town.student(100)
@@ -40,14 +40,14 @@ def test_who_did_least_this_month_comes_first_then_who_is_nearest_then_the_lower
     assert ids(ranked(town)) == [near.id, twin.id, far.id, some.id, busy_and_near.id]
 
 
-def test_a_candidate_carries_the_reasons_for_the_order(town: Neighbourhood) -> None:
+def test_candidate_has_the_values_that_decide_its_rank(town: Neighbourhood) -> None:
     town.student(250, completed=3)
     [candidate] = ranked(town).candidates
     assert (candidate.completed, candidate.busy_until) == (3, None)
     assert candidate.distance_m == pytest.approx(250, abs=0.001)
 
 
-def test_what_was_completed_in_an_earlier_month_does_not_count(town: Neighbourhood) -> None:
+def test_tasks_completed_in_an_earlier_month_do_not_count(town: Neighbourhood) -> None:
     this_month = town.student(10, completed=1)
     last_month = town.student(500, completed=9, months_ago=1)
     last_year = town.student(400, completed=7, months_ago=12)
@@ -67,7 +67,7 @@ def test_what_was_completed_in_an_earlier_month_does_not_count(town: Neighbourho
         ("2028-02-29 21:00:00+00", "2028-03-01"),
     ],
 )
-def test_a_month_begins_at_midnight_in_istanbul(db: Database, now: str, first_day: str) -> None:
+def test_month_begins_at_midnight_in_istanbul(db: Database, now: str, first_day: str) -> None:
     at_that_time = month(":time_zone").replace("clock_timestamp()", f"timestamptz '{now}'")
     assert now in at_that_time
     with db.transaction() as conn:
@@ -75,7 +75,7 @@ def test_a_month_begins_at_midnight_in_istanbul(db: Database, now: str, first_da
     assert str(found) == first_day
 
 
-def test_only_who_can_come_is_on_the_list(town: Neighbourhood) -> None:
+def test_only_eligible_students_are_ranked(town: Neighbourhood) -> None:
     fine = town.student(500)
     town.student(10, active=False)
     town.student(20, on_duty=False)
@@ -89,15 +89,15 @@ def test_only_who_can_come_is_on_the_list(town: Neighbourhood) -> None:
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_the_circle_ends_between_999_and_a_half_and_1000_and_a_half_metres(town: Neighbourhood, exact: bool) -> None:
+def test_radius_includes_999_5_m_and_excludes_1000_5_m(town: Neighbourhood, exact: bool) -> None:
     inside = [town.student(999.5, bearing=bearing).id for bearing in range(0, 360, 15)]
     for bearing in range(0, 360, 15):
         town.student(1000.5, bearing=bearing)
     assert sorted(ids(ranked(town, exact=exact))) == inside
 
 
-def test_a_kilometre_is_within_a_kilometre(town: Neighbourhood) -> None:
-    """The point is put at 1,000 m; what PostGIS then measures, to ten nanometres, is what decides."""
+def test_student_at_exactly_the_radius_is_eligible(town: Neighbourhood) -> None:
+    """Points projected to 1,000 m are off by up to ten nanometres; the distance that PostGIS measures decides."""
     for bearing in range(0, 360, 5):
         town.student(1000.0, bearing=bearing)
     measured = town.all(
@@ -107,13 +107,13 @@ def test_a_kilometre_is_within_a_kilometre(town: Neighbourhood) -> None:
         lon=SPOT.lon,
     )
     exactly = [row.id for row in measured if row.metres == 1000.0]
-    assert exactly, "some of them are at exactly 1,000.0 m"
+    assert exactly, "no student is at exactly 1,000.0 m"
     found = ids(ranked(town, cap=100))
     assert set(exactly) <= set(found)
     assert set(found) == {row.id for row in measured if row.metres <= 1000.0}
 
 
-def test_a_student_at_1000_and_a_half_metres_is_never_asked(town: Neighbourhood) -> None:
+def test_student_beyond_the_radius_is_never_asked(town: Neighbourhood) -> None:
     town.student(1000.5)
     inside = town.student(999.5)
     task_id = town.press()
@@ -122,7 +122,7 @@ def test_a_student_at_1000_and_a_half_metres_is_never_asked(town: Neighbourhood)
     assert town.asked_in_order(task_id) == [inside.id]
 
 
-def test_the_list_is_cut_at_its_cap_but_everybody_is_counted(town: Neighbourhood) -> None:
+def test_candidates_are_capped_but_all_eligible_students_are_counted(town: Neighbourhood) -> None:
     everybody = town.students(*range(10, 80, 10))
     found = ranked(town, cap=3)
     assert ids(found) == [student.id for student in everybody[:3]]
@@ -130,7 +130,7 @@ def test_the_list_is_cut_at_its_cap_but_everybody_is_counted(town: Neighbourhood
 
 
 @pytest.mark.parametrize("environ", [{"candidate_cap": 2}])
-def test_candidates_beyond_the_cap_are_not_lost(town: Neighbourhood) -> None:
+def test_candidates_beyond_the_cap_are_asked_later(town: Neighbourhood) -> None:
     everybody = town.students(*range(10, 80, 10))
     elder = town.elder()
     task_id = town.press(elder)
@@ -142,7 +142,7 @@ def test_candidates_beyond_the_cap_are_not_lost(town: Neighbourhood) -> None:
     assert town.status(task_id) == "TIMED_OUT"
 
 
-def test_who_was_asked_or_skipped_before_is_not_ranked_again(town: Neighbourhood) -> None:
+def test_student_who_was_asked_is_not_ranked_again(town: Neighbourhood) -> None:
     asked, other = town.students(10, 20)
     task_id = town.press()
     with town.db.transaction() as conn:
@@ -150,7 +150,7 @@ def test_who_was_asked_or_skipped_before_is_not_ranked_again(town: Neighbourhood
     assert (ids(found), town.asked(task_id)) == ([other.id], asked.id)
 
 
-def test_a_candidate_who_is_being_asked_elsewhere_says_until_when(town: Neighbourhood) -> None:
+def test_candidate_with_a_live_offer_has_its_deadline_as_busy_until(town: Neighbourhood) -> None:
     student = town.student(10)
     task_id = town.press()
     [candidate] = ranked(town).candidates
@@ -158,21 +158,21 @@ def test_a_candidate_who_is_being_asked_elsewhere_says_until_when(town: Neighbou
     assert candidate.busy_until == town.task(task_id).next_step_at
 
 
-# ---- the fast answer is the exact one ----
+# ---- the fast ranking on the map projection equals the exact ranking ----
 
 
 @pytest.fixture(scope="module")
 def scratch(database_url: str) -> Iterator[Database]:
-    """A transaction of its own for each city, rolled back, so that a hundred of them take seconds."""
+    """For transactions that are rolled back, one for each city: much faster than cleaned tables."""
     database = Database(database_url, pool_size=1)
     yield database
     database.close()
 
 
 def build_city(conn: Connection, spot: LatLon, radius_m: float, students: int, rng: random.Random) -> None:
-    """Students all over the place: some anywhere near the circle, some within a millimetre of its rim, some in
-    dorms, where many share a spot or are centimetres apart, some on a ring, where map and ground disagree about who is
-    nearer."""
+    """Inserts students: some at random distances, some within a metre of the rim of the circle, some on a ring, where
+    the projection and the true distance order them differently, and some in dorms, where many share a spot or are
+    centimetres apart."""
     places: list[tuple[float, float, float, float]] = []
     while len(places) < students:
         kind = rng.random()
@@ -231,13 +231,13 @@ def fast_and_exact(
 
 
 def assert_same(fast: Ranking, exact: Ranking, circle: SearchCircle) -> None:
-    """The same people in the same order for the same reasons; the distance as near to the truth as the map says."""
+    """The same students in the same order with the same counts, and distances within the error bound of the map."""
     assert fast.eligible == exact.eligible
-    assert [(one.student_id, one.completed) for one in fast.candidates] == [
-        (one.student_id, one.completed) for one in exact.candidates
+    assert [(item.student_id, item.completed) for item in fast.candidates] == [
+        (item.student_id, item.completed) for item in exact.candidates
     ]
-    for one, other in zip(fast.candidates, exact.candidates, strict=True):
-        assert abs(one.distance_m - other.distance_m) <= circle.doubt_m
+    for quick, true in zip(fast.candidates, exact.candidates, strict=True):
+        assert abs(quick.distance_m - true.distance_m) <= circle.doubt_m
 
 
 EVERYWHERE = st.one_of(st.floats(-180, 180), st.floats(179.5, 180), st.floats(-180, -179.5))
@@ -255,14 +255,14 @@ LATITUDES = st.one_of(st.floats(-85, 85), st.floats(82.5, 85), st.floats(-85, -8
     students=st.integers(1, 60),
     seed=st.integers(0, 2**32),
 )
-def test_the_map_gives_the_exact_answer_wherever_the_city_is(
+def test_map_ranking_equals_exact_ranking_anywhere(
     scratch: Database, clean_stores: None, lat: float, lon: float, radius_m: float, cap: int, students: int, seed: int
 ) -> None:
     fast, exact = fast_and_exact(scratch, LatLon(lat, lon), radius_m, cap, students, seed)
     assert_same(fast, exact, SearchCircle(lat, lon, radius_m))
 
 
-def test_the_map_gives_the_exact_answer_in_a_city_of_thousands(scratch: Database, clean_stores: None) -> None:
+def test_map_ranking_equals_exact_ranking_for_4000_students(scratch: Database, clean_stores: None) -> None:
     fast, exact = fast_and_exact(scratch, SPOT, 1000.0, 50, 4000, 7)
     assert_same(fast, exact, SearchCircle(SPOT.lat, SPOT.lon, 1000.0))
     assert fast.eligible > 1000

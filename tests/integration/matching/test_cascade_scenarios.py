@@ -1,4 +1,4 @@
-"""From the button to the door and what may come in between, at the level of `Matching`."""
+"""Whole courses of a task, from the press to its end, through the public functions of `Matching`."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ from tests.support.matching import Neighbourhood
 FOUND_NOBODY = "Maalesef şu an uygun öğrenci bulunamadı."
 
 
-def test_the_nearest_student_is_asked_with_the_time_there_is_to_answer(town: Neighbourhood) -> None:
+def test_nearest_student_gets_an_offer_with_a_deadline(town: Neighbourhood) -> None:
     ahmet, _ = town.students(100, 200)
     task_id = town.press()
     [offer] = town.told(ahmet)
@@ -58,18 +58,18 @@ def test_scenario_b_a_rejection_asks_the_next_student(town: Neighbourhood) -> No
     assert town.bodies(elder) == ["Berat yola çıktı!"]
 
 
-def test_scenario_c_time_passes_and_the_next_student_is_asked(town: Neighbourhood) -> None:
+def test_scenario_c_an_expiry_asks_the_next_student(town: Neighbourhood) -> None:
     ahmet, berat = town.students(100, 200)
     task_id = town.press()
     town.advance(task_id)
-    assert town.asked(task_id) == ahmet.id, "not before its time"
+    assert town.asked(task_id) == ahmet.id, "the offer expired before its deadline"
     town.expire(task_id)
     assert town.states(task_id) == [(ahmet.id, "EXPIRED", None), (berat.id, "PENDING", None)]
     town.advance(task_id)
-    assert town.asked_in_order(task_id) == [ahmet.id, berat.id], "once"
+    assert town.asked_in_order(task_id) == [ahmet.id, berat.id], "the next student was asked twice"
 
 
-def test_when_everybody_was_asked_the_elder_and_a_coordinator_are_told(town: Neighbourhood) -> None:
+def test_exhausted_search_notifies_the_elder_and_a_coordinator(town: Neighbourhood) -> None:
     coordinator, elder = town.coordinator(), town.elder("Ayşe Yılmaz", phone="+905550000001")
     ahmet, berat = town.students(100, 200)
     task_id = town.press(elder)
@@ -84,7 +84,7 @@ def test_when_everybody_was_asked_the_elder_and_a_coordinator_are_told(town: Nei
     assert town.matching.current_offer(ahmet) is None
 
 
-def test_where_nobody_is_near_the_press_is_answered_and_the_search_ends(town: Neighbourhood) -> None:
+def test_press_without_a_student_in_reach_times_out_at_once(town: Neighbourhood) -> None:
     coordinator, elder = town.coordinator(), town.elder(phone=None)
     town.student(1500)
     pressed = town.matching.press(elder, NewTask(elder.id), None)
@@ -92,10 +92,10 @@ def test_where_nobody_is_near_the_press_is_answered_and_the_search_ends(town: Ne
     assert town.status(pressed.task.id) == "TIMED_OUT"
     assert town.bodies(elder) == [FOUND_NOBODY]
     assert town.bodies(coordinator) == ["Öğrenci bulunamadı. Arayan: Ayşe Yılmaz, telefon: kayıtlı değil."]
-    assert town.matching.press(elder, NewTask(elder.id), None).created, "the elder may press again"
+    assert town.matching.press(elder, NewTask(elder.id), None).created, "the second press made no new task"
 
 
-def test_the_coordinators_of_the_elders_institution_are_told(town: Neighbourhood) -> None:
+def test_coordinators_of_the_elders_institution_are_notified(town: Neighbourhood) -> None:
     mine, gone = town.coordinator(institution_id=7), town.coordinator(institution_id=7, active=False)
     other, nobodys = town.coordinator(institution_id=8), town.coordinator()
     admin = town.coordinator(role=Role.ADMIN)
@@ -103,51 +103,53 @@ def test_the_coordinators_of_the_elders_institution_are_told(town: Neighbourhood
     assert [len(town.told(person)) for person in (mine, gone, other, nobodys, admin)] == [1, 0, 0, 0, 0]
 
 
-def test_where_no_institution_is_set_all_coordinators_are_told(town: Neighbourhood) -> None:
+def test_all_coordinators_are_notified_without_an_institution(town: Neighbourhood) -> None:
     people = [town.coordinator(institution_id=7), town.coordinator(), town.coordinator(role=Role.ADMIN)]
     town.press(town.elder())
     assert [len(town.told(person)) for person in people] == [1, 1, 0]
 
 
-def test_where_the_institution_has_nobody_all_coordinators_are_told(town: Neighbourhood) -> None:
+def test_all_coordinators_are_notified_if_the_institution_has_none(town: Neighbourhood) -> None:
     people = [town.coordinator(institution_id=8), town.coordinator(institution_id=7, active=False)]
     town.press(town.elder(institution_id=7))
     assert [len(town.told(person)) for person in people] == [1, 0]
 
 
-def test_where_there_is_no_coordinator_at_all_the_admins_are_told(town: Neighbourhood) -> None:
+def test_admins_are_notified_if_there_is_no_coordinator(town: Neighbourhood) -> None:
     admin = town.coordinator(role=Role.ADMIN)
     town.press(town.elder(institution_id=7))
     assert len(town.told(admin, "NOBODY_FOUND_FOR")) == 1
 
 
-def test_english_readers_read_english(town: Neighbourhood) -> None:
+def test_notice_is_in_the_language_of_its_reader(town: Neighbourhood) -> None:
     elder = town.elder(locale="en")
     town.press(elder)
     assert town.bodies(elder) == ["Unfortunately no student is available right now."]
 
 
-def test_after_the_search_limit_nobody_new_is_asked(town: Neighbourhood) -> None:
+def test_no_new_offer_after_the_search_limit(town: Neighbourhood) -> None:
     elder = town.elder()
     ahmet, _ = town.students(100, 200)
     task_id = town.press(elder)
     town.run("UPDATE tasks SET search_until = clock_timestamp() - interval '1 ms'")
     town.advance(task_id)
-    assert (town.status(task_id), town.asked(task_id)) == ("PENDING", ahmet.id), "the live offer still counts"
+    assert (town.status(task_id), town.asked(task_id)) == ("PENDING", ahmet.id), (
+        "the live offer ended at the search limit"
+    )
     town.expire(task_id)
     assert town.status(task_id) == "TIMED_OUT"
     assert town.bodies(elder) == [FOUND_NOBODY]
     assert town.asked_in_order(task_id) == [ahmet.id]
 
 
-def test_an_offer_made_just_before_the_search_limit_can_be_accepted_after_it(town: Neighbourhood) -> None:
+def test_offer_made_before_the_search_limit_can_be_accepted_after_it(town: Neighbourhood) -> None:
     ahmet = town.student(100)
     task_id = town.press()
     town.run("UPDATE tasks SET search_until = clock_timestamp() - interval '1 ms'")
     assert town.matching.accept(ahmet, task_id).status == "ASSIGNED"
 
 
-def test_a_new_search_has_the_whole_time_again(town: Neighbourhood) -> None:
+def test_new_search_has_the_full_search_limit(town: Neighbourhood) -> None:
     ahmet, berat = town.students(100, 200)
     task_id = town.press()
     town.matching.accept(ahmet, task_id)
@@ -157,7 +159,7 @@ def test_a_new_search_has_the_whole_time_again(town: Neighbourhood) -> None:
     assert town.one("SELECT search_until - clock_timestamp() AS left FROM tasks").left > timedelta(minutes=59)
 
 
-def test_who_cannot_come_when_the_turn_comes_is_skipped_for_good_with_the_reason(town: Neighbourhood) -> None:
+def test_candidate_who_became_ineligible_is_skipped_for_good(town: Neighbourhood) -> None:
     asked, off_duty, moved, left, lost, last = town.students(10, 20, 30, 40, 50, 60)
     elder = town.elder()
     task_id = town.press(elder)
@@ -178,12 +180,12 @@ def test_who_cannot_come_when_the_turn_comes_is_skipped_for_good_with_the_reason
     assert (view.asked, view.remaining) == (2, 0)
     town.matching.set_availability(off_duty, True)
     town.matching.reject(last, task_id)
-    assert town.status(task_id) == "TIMED_OUT", "skipped is for good"
+    assert town.status(task_id) == "TIMED_OUT", "a skipped student was asked"
     view = town.matching.task(elder, task_id)
     assert (view.asked, view.remaining) == (2, 0)
 
 
-def test_a_student_with_a_task_is_skipped(town: Neighbourhood) -> None:
+def test_student_with_a_task_is_skipped(town: Neighbourhood) -> None:
     first, busy, last = town.students(10, 20, 30)
     task_id = town.press()
     other_task = town.press(town.elder("Hatice Demir"))
@@ -192,7 +194,7 @@ def test_a_student_with_a_task_is_skipped(town: Neighbourhood) -> None:
     assert town.states(task_id)[1:] == [(last.id, "PENDING", None), (busy.id, "SKIPPED", "HAS_A_TASK")]
 
 
-def test_those_skipped_at_the_very_end_are_counted_as_well(town: Neighbourhood) -> None:
+def test_students_skipped_at_the_end_of_a_search_are_counted(town: Neighbourhood) -> None:
     asked, off_duty = town.students(10, 20)
     elder = town.elder()
     task_id = town.press(elder)
@@ -202,7 +204,7 @@ def test_those_skipped_at_the_very_end_are_counted_as_well(town: Neighbourhood) 
     assert (view.status, view.asked, view.remaining) == ("TIMED_OUT", 1, 0)
 
 
-def test_repeating_an_answer_is_harmless(town: Neighbourhood) -> None:
+def test_repeated_answer_changes_nothing(town: Neighbourhood) -> None:
     ahmet, berat = town.students(10, 20)
     task_id = town.press()
     for _ in range(3):
@@ -218,7 +220,7 @@ def test_repeating_an_answer_is_harmless(town: Neighbourhood) -> None:
     assert town.matching.accept(berat, task_id).status == "COMPLETED"
 
 
-def test_an_answer_that_comes_too_late_says_why(town: Neighbourhood) -> None:
+def test_late_answer_is_refused_with_the_reason(town: Neighbourhood) -> None:
     ahmet, berat, _ = town.students(10, 20, 30)
     task_id = town.press()
     town.expire(task_id)
@@ -231,7 +233,7 @@ def test_an_answer_that_comes_too_late_says_why(town: Neighbourhood) -> None:
         town.matching.accept(berat, task_id)
 
 
-def test_an_overdue_offer_cannot_be_accepted_even_before_anybody_noticed(town: Neighbourhood) -> None:
+def test_overdue_offer_cannot_be_accepted_before_it_is_settled(town: Neighbourhood) -> None:
     ahmet = town.student(10)
     task_id = town.press()
     town.make_overdue(task_id)
@@ -243,7 +245,7 @@ def test_an_overdue_offer_cannot_be_accepted_even_before_anybody_noticed(town: N
     assert town.states(task_id) == [(ahmet.id, "EXPIRED", None)]
 
 
-def test_who_was_never_asked_does_not_learn_that_the_task_exists(town: Neighbourhood) -> None:
+def test_task_does_not_exist_for_a_student_who_was_never_asked(town: Neighbourhood) -> None:
     _, listed = town.students(10, 20)
     skipped = town.student(30)
     stranger, task_id = town.student(5000), town.press()
@@ -264,7 +266,7 @@ def test_who_was_never_asked_does_not_learn_that_the_task_exists(town: Neighbour
             matching.task(student, task_id)
 
 
-def test_a_student_who_withdraws_is_not_asked_again_for_this_task(town: Neighbourhood) -> None:
+def test_student_who_withdraws_is_not_asked_again_for_the_task(town: Neighbourhood) -> None:
     elder, ahmet, berat = town.elder(), town.student(10, "Ahmet Çelik"), town.student(20)
     task_id = town.press(elder)
     town.matching.accept(ahmet, task_id)
@@ -273,17 +275,17 @@ def test_a_student_who_withdraws_is_not_asked_again_for_this_task(town: Neighbou
     assert town.states(task_id) == [(ahmet.id, "RELEASED", None), (berat.id, "PENDING", None)]
     assert town.bodies(elder)[-1] == "Ahmet gelemiyor. Size başka bir öğrenci arıyoruz."
     town.matching.withdraw(ahmet, task_id)
-    assert town.asked(task_id) == berat.id, "withdrawing twice is harmless"
+    assert town.asked(task_id) == berat.id, "the second withdrawal had an effect"
     with pytest.raises(OfferReleased):
         town.matching.accept(ahmet, task_id)
     town.matching.accept(berat, task_id)
     town.matching.start(berat, task_id)
     town.matching.withdraw(berat, task_id)
-    assert town.status(task_id) == "TIMED_OUT", "nobody is left"
+    assert town.status(task_id) == "TIMED_OUT", "the search did not end"
 
 
 @pytest.mark.parametrize("end", ["complete", "cancel"])
-def test_what_has_ended_cannot_be_withdrawn_from(town: Neighbourhood, end: str) -> None:
+def test_student_cannot_withdraw_from_an_ended_task(town: Neighbourhood, end: str) -> None:
     elder, ahmet = town.elder(), town.student(10)
     task_id = town.press(elder)
     town.matching.accept(ahmet, task_id)
@@ -299,7 +301,7 @@ def test_what_has_ended_cannot_be_withdrawn_from(town: Neighbourhood, end: str) 
     assert town.states(task_id) == [(ahmet.id, "ACCEPTED", None)]
 
 
-def test_steps_out_of_order_are_refused(town: Neighbourhood) -> None:
+def test_deeds_out_of_order_are_refused(town: Neighbourhood) -> None:
     ahmet = town.student(10)
     task_id = town.press()
     for step in (town.matching.start, town.matching.complete, town.matching.withdraw):
@@ -310,7 +312,7 @@ def test_steps_out_of_order_are_refused(town: Neighbourhood) -> None:
         town.matching.reject(ahmet, task_id)
 
 
-def test_a_student_starts_before_completing_and_a_coordinator_may_do_both_at_once(town: Neighbourhood) -> None:
+def test_coordinator_may_complete_a_task_that_was_not_started(town: Neighbourhood) -> None:
     elder, ahmet = town.elder(), town.student(10)
     task_id = town.press(elder)
     town.matching.accept(ahmet, task_id)
@@ -321,7 +323,7 @@ def test_a_student_starts_before_completing_and_a_coordinator_may_do_both_at_onc
     assert town.task(task_id).started_at is not None
 
 
-def test_completing_counts_up_the_month(town: Neighbourhood) -> None:
+def test_completed_task_counts_for_the_month(town: Neighbourhood) -> None:
     for months_ago, before, after in ((0, 3, 4), (1, 7, 1)):
         student = town.student(10, completed=before, months_ago=months_ago)
         task_id = town.press(town.elder())
@@ -336,7 +338,7 @@ def test_completing_counts_up_the_month(town: Neighbourhood) -> None:
         assert (row.completed, row.this_month, row.open_task_id) == (after, True, None)
 
 
-def test_who_has_helped_comes_after_who_has_not(town: Neighbourhood) -> None:
+def test_student_with_fewer_completed_tasks_is_asked_first(town: Neighbourhood) -> None:
     near, far = town.students(10, 500)
     task_id = town.press()
     town.matching.accept(near, task_id)
@@ -345,7 +347,7 @@ def test_who_has_helped_comes_after_who_has_not(town: Neighbourhood) -> None:
     assert town.asked(town.press(town.elder("Hatice Demir"))) == far.id
 
 
-def test_asked_and_remaining_are_told_as_the_cascade_goes_on(town: Neighbourhood) -> None:
+def test_view_shows_asked_and_remaining_during_the_cascade(town: Neighbourhood) -> None:
     elder = town.elder()
     students = town.students(*range(10, 100, 10))
     task_id = town.press(elder)
@@ -358,7 +360,7 @@ def test_asked_and_remaining_are_told_as_the_cascade_goes_on(town: Neighbourhood
 # ---- cancelling ----
 
 
-def test_cancelling_closes_the_popup_and_keeps_the_unsent_offer_from_being_sent(town: Neighbourhood) -> None:
+def test_cancel_cancels_the_unsent_notification_of_the_offer(town: Neighbourhood) -> None:
     elder, ahmet = town.elder(), town.student(10)
     task_id = town.press(elder)
     assert town.matching.cancel(elder, task_id).status == "CANCELLED"
@@ -367,12 +369,12 @@ def test_cancelling_closes_the_popup_and_keeps_the_unsent_offer_from_being_sent(
     assert (offer.kind, offer.status) == ("OFFER", "CANCELLED")
     assert (taken_back.kind, taken_back.subject, taken_back.body) == ("OFFER_WITHDRAWN", "", "")
     assert taken_back.metadata["data"]["taskId"] == str(task_id)
-    assert town.told(elder) == [], "who cancels knows it"
+    assert town.told(elder) == [], "the elder who cancelled was notified"
     town.matching.cancel(elder, task_id)
     assert len(town.told(ahmet)) == 2
 
 
-def test_an_offer_that_was_sent_already_is_left_as_it_is(town: Neighbourhood) -> None:
+def test_cancel_leaves_a_sent_notification_unchanged(town: Neighbourhood) -> None:
     elder, ahmet = town.elder(), town.student(10)
     task_id = town.press(elder)
     town.run("UPDATE notifications SET status = 'SENT', finished_at = clock_timestamp(), due_at = NULL")
@@ -381,7 +383,7 @@ def test_an_offer_that_was_sent_already_is_left_as_it_is(town: Neighbourhood) ->
 
 
 @pytest.mark.parametrize("started", [False, True])
-def test_cancelling_frees_the_student_who_was_coming_and_tells_them(town: Neighbourhood, started: bool) -> None:
+def test_cancel_frees_and_notifies_the_assigned_student(town: Neighbourhood, started: bool) -> None:
     elder, ahmet = town.elder(), town.student(10)
     task_id = town.press(elder)
     town.matching.accept(ahmet, task_id)
@@ -393,7 +395,7 @@ def test_cancelling_frees_the_student_who_was_coming_and_tells_them(town: Neighb
     assert town.asked(town.press(elder)) == ahmet.id
 
 
-def test_a_coordinator_who_cancels_tells_the_elder(town: Neighbourhood) -> None:
+def test_cancel_by_a_coordinator_notifies_the_elder(town: Neighbourhood) -> None:
     elder = town.elder()
     town.student(10)
     task_id = town.press(elder)
@@ -401,7 +403,7 @@ def test_a_coordinator_who_cancels_tells_the_elder(town: Neighbourhood) -> None:
     assert town.bodies(elder) == ["Talep iptal edildi."]
 
 
-def test_only_the_own_task_can_be_cancelled(town: Neighbourhood) -> None:
+def test_elder_can_cancel_only_their_own_task(town: Neighbourhood) -> None:
     ahmet = town.student(10)
     task_id = town.press()
     for stranger in (town.elder("Hatice Demir"), ahmet):
@@ -410,7 +412,7 @@ def test_only_the_own_task_can_be_cancelled(town: Neighbourhood) -> None:
     assert town.asked(task_id) == ahmet.id
 
 
-def test_what_has_ended_cannot_be_cancelled(town: Neighbourhood) -> None:
+def test_ended_task_cannot_be_cancelled(town: Neighbourhood) -> None:
     elder = town.elder()
     task_id = town.press(elder)
     assert town.status(task_id) == "TIMED_OUT"
@@ -421,7 +423,7 @@ def test_what_has_ended_cannot_be_cancelled(town: Neighbourhood) -> None:
 # ---- reports ----
 
 
-def test_a_task_not_started_in_time_is_reported_once(town: Neighbourhood) -> None:
+def test_task_not_started_in_time_is_reported_once(town: Neighbourhood) -> None:
     coordinator, elder, ahmet = town.coordinator(), town.elder(), town.student(10, "Ahmet Çelik")
     task_id = town.press(elder)
     town.matching.accept(ahmet, task_id)
@@ -438,18 +440,18 @@ def test_a_task_not_started_in_time_is_reported_once(town: Neighbourhood) -> Non
     assert [row.kind for row in town.told(coordinator)] == ["NOT_STARTED", "NOT_COMPLETED"]
     town.matching.start(ahmet, task_id)
     town.advance(task_id)
-    assert len(town.told(coordinator)) == 2, "what was reported is not reported again"
+    assert len(town.told(coordinator)) == 2, "the task was reported twice"
     town.matching.complete(ahmet, task_id)
 
 
-def test_a_task_not_completed_in_time_is_reported_once(town: Neighbourhood) -> None:
+def test_task_not_completed_in_time_is_reported_once(town: Neighbourhood) -> None:
     coordinator, ahmet = town.coordinator(), town.student(10, "Ahmet Çelik")
     task_id = town.press()
     town.matching.accept(ahmet, task_id)
     town.matching.start(ahmet, task_id)
     town.age(task_id, 1801)
     town.advance(task_id)
-    assert town.told(coordinator) == [], "it was started"
+    assert town.told(coordinator) == [], "a started task was reported as not started"
     town.age(task_id, 14_400 - 1801 + 1)
     for _ in range(3):
         town.advance(task_id)
@@ -457,7 +459,7 @@ def test_a_task_not_completed_in_time_is_reported_once(town: Neighbourhood) -> N
     assert town.status(task_id) == "STARTED"
 
 
-def test_a_task_completed_in_time_is_not_reported(town: Neighbourhood) -> None:
+def test_task_completed_in_time_is_not_reported(town: Neighbourhood) -> None:
     coordinator, ahmet = town.coordinator(), town.student(10)
     task_id = town.press()
     town.matching.accept(ahmet, task_id)

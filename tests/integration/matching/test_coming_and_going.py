@@ -1,4 +1,4 @@
-"""Students go off duty, move and leave; elders leave. Whatever hangs on them goes on."""
+"""Students go off duty, move and are deactivated; elders are deactivated. Their offers and tasks go on."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from app.matching.errors import OfferWithdrawn
 from tests.support.matching import Neighbourhood
 
 
-def test_going_off_duty_while_asked_passes_the_offer_on(town: Neighbourhood) -> None:
+def test_offer_of_student_who_goes_off_duty_goes_to_the_next(town: Neighbourhood) -> None:
     ali, banu = town.students(10, 20)
     task_id = town.press()
     town.matching.set_availability(ali, False)
@@ -21,10 +21,10 @@ def test_going_off_duty_while_asked_passes_the_offer_on(town: Neighbourhood) -> 
         town.matching.accept(ali, task_id)
     town.matching.set_availability(ali, True)
     town.matching.reject(banu, task_id)
-    assert town.status(task_id) == "TIMED_OUT", "nobody is asked twice for the same thing"
+    assert town.status(task_id) == "TIMED_OUT", "a student was asked twice for the task"
 
 
-def test_going_off_duty_twice_or_unasked_changes_nothing_else(town: Neighbourhood) -> None:
+def test_going_off_duty_without_an_offer_changes_only_the_student(town: Neighbourhood) -> None:
     ali, banu = town.students(10, 20)
     task_id = town.press()
     for _ in range(2):
@@ -33,7 +33,7 @@ def test_going_off_duty_twice_or_unasked_changes_nothing_else(town: Neighbourhoo
     assert len(town.told()) == 1
 
 
-def test_who_goes_off_duty_keeps_the_task_they_have(town: Neighbourhood) -> None:
+def test_student_who_goes_off_duty_keeps_the_assigned_task(town: Neighbourhood) -> None:
     ali = town.student(10)
     task_id = town.press()
     town.matching.accept(ali, task_id)
@@ -43,7 +43,7 @@ def test_who_goes_off_duty_keeps_the_task_they_have(town: Neighbourhood) -> None
 
 
 @pytest.mark.parametrize(("metres", "asked_still"), [(0, True), (1000.5, True), (1499.5, True), (1500.5, False)])
-def test_who_strays_beyond_one_and_a_half_radii_is_no_longer_asked(
+def test_offer_of_student_beyond_one_and_a_half_radii_is_withdrawn(
     town: Neighbourhood, metres: float, asked_still: bool
 ) -> None:
     ali, banu = town.students(10, 20)
@@ -55,7 +55,7 @@ def test_who_strays_beyond_one_and_a_half_radii_is_no_longer_asked(
         assert town.told(ali)[-1].kind == "OFFER_WITHDRAWN"
 
 
-def test_a_student_on_the_way_may_be_anywhere(town: Neighbourhood) -> None:
+def test_assigned_student_may_be_at_any_distance(town: Neighbourhood) -> None:
     ali = town.student(10)
     task_id = town.press()
     town.matching.accept(ali, task_id)
@@ -63,14 +63,14 @@ def test_a_student_on_the_way_may_be_anywhere(town: Neighbourhood) -> None:
     assert town.status(task_id) == "ASSIGNED"
 
 
-def test_a_place_for_nobody(town: Neighbourhood) -> None:
+def test_location_of_an_unknown_student_is_refused(town: Neighbourhood) -> None:
     with pytest.raises(NotFound):
         town.matching.set_location(town.elder().id, town.spot_at(10))
     with pytest.raises(NotFound):
         town.matching.set_active(999_999, False)
 
 
-def test_deactivating_who_is_being_asked_passes_the_offer_on(town: Neighbourhood) -> None:
+def test_offer_of_deactivated_student_goes_to_the_next(town: Neighbourhood) -> None:
     ali, banu = town.students(10, 20)
     task_id = town.press()
     town.matching.set_active(ali.id, False)
@@ -80,7 +80,7 @@ def test_deactivating_who_is_being_asked_passes_the_offer_on(town: Neighbourhood
     assert town.asked(task_id) == banu.id
 
 
-def test_deactivating_who_has_a_task_searches_again(town: Neighbourhood) -> None:
+def test_task_of_deactivated_student_searches_again(town: Neighbourhood) -> None:
     elder, ali, banu = town.elder(), town.student(10, "Ahmet Çelik"), town.student(20)
     task_id = town.press(elder)
     town.matching.accept(ali, task_id)
@@ -91,7 +91,7 @@ def test_deactivating_who_has_a_task_searches_again(town: Neighbourhood) -> None
 
 
 @pytest.mark.parametrize("accepted", [False, True])
-def test_an_elder_who_leaves_leaves_no_request_behind(town: Neighbourhood, accepted: bool) -> None:
+def test_deactivated_elder_has_no_open_task(town: Neighbourhood, accepted: bool) -> None:
     elder, ali = town.elder(), town.student(10)
     task_id = town.press(elder)
     if accepted:
@@ -105,7 +105,7 @@ def test_an_elder_who_leaves_leaves_no_request_behind(town: Neighbourhood, accep
         town.matching.press(elder, NewTask(elder.id), None)
 
 
-def test_a_coordinator_who_leaves_disturbs_nothing(town: Neighbourhood) -> None:
+def test_deactivated_coordinator_changes_no_task(town: Neighbourhood) -> None:
     coordinator, ali = town.coordinator(), town.student(10)
     task_id = town.press()
     town.matching.set_active(coordinator.id, False)

@@ -1,4 +1,4 @@
-"""Assigning by hand, moving on, releasing."""
+"""Deeds of coordinators: assign, move on, release."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def coordinator(town: Neighbourhood):
     return town.coordinator()
 
 
-def test_assigning_takes_the_offer_back_from_who_was_being_asked(town: Neighbourhood, coordinator) -> None:
+def test_assign_withdraws_the_live_offer_to_another_student(town: Neighbourhood, coordinator) -> None:
     elder, ali, banu = town.elder(), town.student(10), town.student(20, "Banu Ak")
     task_id = town.press(elder)
     view = town.matching.assign(coordinator, task_id, banu.id)
@@ -33,19 +33,19 @@ def test_assigning_takes_the_offer_back_from_who_was_being_asked(town: Neighbour
     with pytest.raises(OfferWithdrawn):
         town.matching.accept(ali, task_id)
     town.matching.assign(coordinator, task_id, banu.id)
-    assert len(town.told(banu)) == 1, "assigning again is harmless"
+    assert len(town.told(banu)) == 1, "the second assignment had an effect"
 
 
-def test_assigning_to_who_is_being_asked(town: Neighbourhood, coordinator) -> None:
+def test_assign_to_the_student_with_the_live_offer(town: Neighbourhood, coordinator) -> None:
     ali = town.student(10)
     task_id = town.press()
     town.matching.assign(coordinator, task_id, ali.id)
     assert town.states(task_id) == [(ali.id, "ACCEPTED", "ASSIGNED_BY_HAND")]
-    assert town.matching.accept(ali, task_id).status == "ASSIGNED", "pressing accept as well is harmless"
+    assert town.matching.accept(ali, task_id).status == "ASSIGNED", "accept after the assignment had an effect"
     assert town.matching.current_offer(ali) is None
 
 
-def test_assigning_to_who_is_being_asked_elsewhere_lets_that_search_go_on(town: Neighbourhood, coordinator) -> None:
+def test_assign_withdraws_the_students_offer_for_another_task(town: Neighbourhood, coordinator) -> None:
     ali, banu, can = town.students(10, 20, 30)
     elsewhere = town.press(town.elder("Hatice Demir"))
     task_id = town.press()
@@ -57,9 +57,7 @@ def test_assigning_to_who_is_being_asked_elsewhere_lets_that_search_go_on(town: 
 
 
 @pytest.mark.parametrize("became", ["REJECTED", "EXPIRED", "WITHDRAWN", "RELEASED"])
-def test_a_coordinator_may_assign_whatever_became_of_an_earlier_offer(
-    town: Neighbourhood, coordinator, became: str
-) -> None:
+def test_student_can_be_assigned_after_any_earlier_offer(town: Neighbourhood, coordinator, became: str) -> None:
     ali, banu = town.students(10, 20)
     task_id = town.press()
     match became:
@@ -82,7 +80,7 @@ def test_a_coordinator_may_assign_whatever_became_of_an_earlier_offer(
     town.matching.complete(ali, task_id)
 
 
-def test_a_skipped_student_can_be_assigned_and_counts_as_asked(town: Neighbourhood, coordinator) -> None:
+def test_skipped_student_can_be_assigned_and_counts_as_asked(town: Neighbourhood, coordinator) -> None:
     elder = town.elder()
     ali, banu, can = town.students(10, 20, 30)
     task_id = town.press(elder)
@@ -95,14 +93,14 @@ def test_a_skipped_student_can_be_assigned_and_counts_as_asked(town: Neighbourho
     assert town.asked_in_order(task_id) == [ali.id, can.id, banu.id]
 
 
-def test_duty_and_distance_do_not_matter_by_hand(town: Neighbourhood, coordinator) -> None:
+def test_assign_ignores_duty_and_distance(town: Neighbourhood, coordinator) -> None:
     for student in (town.student(50_000), town.student(10, on_duty=False), town.student(10, located=False)):
         town.student(700)
         task_id = town.press(town.elder())
         assert town.matching.assign(coordinator, task_id, student.id).status == "ASSIGNED"
 
 
-def test_assigning_while_the_task_waits(town: Neighbourhood, coordinator) -> None:
+def test_waiting_task_can_be_assigned(town: Neighbourhood, coordinator) -> None:
     ali = town.student(10)
     first = town.press(town.elder("Hatice Demir"))
     waiting, far = town.press(), town.student(3000)
@@ -112,7 +110,7 @@ def test_assigning_while_the_task_waits(town: Neighbourhood, coordinator) -> Non
     assert town.asked(waiting) is None
 
 
-def test_who_cannot_be_assigned(town: Neighbourhood, coordinator) -> None:
+def test_assign_refuses_students_who_cannot_take_the_task(town: Neighbourhood, coordinator) -> None:
     elder, ali, banu = town.elder(), town.student(10), town.student(20)
     gone = town.student(30, active=False)
     task_id = town.press(elder)
@@ -124,13 +122,13 @@ def test_who_cannot_be_assigned(town: Neighbourhood, coordinator) -> None:
     town.matching.accept(banu, other)
     with pytest.raises(StudentUnavailable):
         town.matching.assign(coordinator, task_id, banu.id)
-    assert town.states(task_id) == [(ali.id, "PENDING", None)], "a refusal changes nothing"
+    assert town.states(task_id) == [(ali.id, "PENDING", None)], "a refused assignment changed the task"
     assert [row.kind for row in town.told(ali)] == ["OFFER"]
     with pytest.raises(TaskNotFound):
         town.matching.assign(coordinator, uuid7(), ali.id)
 
 
-def test_what_somebody_has_is_released_before_it_is_assigned_again(town: Neighbourhood, coordinator) -> None:
+def test_assigned_task_must_be_released_before_it_is_assigned_again(town: Neighbourhood, coordinator) -> None:
     ali, banu = town.students(10, 20)
     task_id = town.press()
     town.matching.accept(ali, task_id)
@@ -141,7 +139,7 @@ def test_what_somebody_has_is_released_before_it_is_assigned_again(town: Neighbo
     assert town.matching.open_task(ali) is None
 
 
-def test_that_it_was_assigned_by_hand_is_still_known_after_the_release(town: Neighbourhood, coordinator) -> None:
+def test_reason_assigned_by_hand_survives_the_release(town: Neighbourhood, coordinator) -> None:
     ali, banu = town.students(10, 20)
     task_id = town.press()
     town.matching.assign(coordinator, task_id, banu.id)
@@ -150,7 +148,7 @@ def test_that_it_was_assigned_by_hand_is_still_known_after_the_release(town: Nei
     assert (ali.id, "WITHDRAWN", "ASSIGNED_BY_HAND") in town.states(task_id)
 
 
-def test_what_has_ended_cannot_be_assigned(town: Neighbourhood, coordinator) -> None:
+def test_ended_task_cannot_be_assigned(town: Neighbourhood, coordinator) -> None:
     task_id = town.press()
     ali = town.student(10)
     assert town.status(task_id) == "TIMED_OUT"
@@ -158,7 +156,7 @@ def test_what_has_ended_cannot_be_assigned(town: Neighbourhood, coordinator) -> 
         town.matching.assign(coordinator, task_id, ali.id)
 
 
-def test_moving_on_asks_the_next_and_takes_the_popup_back(town: Neighbourhood, coordinator) -> None:
+def test_move_on_withdraws_the_offer_and_asks_the_next(town: Neighbourhood, coordinator) -> None:
     ali, banu = town.students(10, 20)
     task_id = town.press()
     assert town.matching.move_on(coordinator, task_id).status == "PENDING"
@@ -171,7 +169,7 @@ def test_moving_on_asks_the_next_and_takes_the_popup_back(town: Neighbourhood, c
     assert town.status(task_id) == "TIMED_OUT"
 
 
-def test_there_is_nothing_to_move_on_from_once_somebody_comes(town: Neighbourhood, coordinator) -> None:
+def test_assigned_task_cannot_be_moved_on(town: Neighbourhood, coordinator) -> None:
     ali = town.student(10)
     task_id = town.press()
     town.matching.accept(ali, task_id)
@@ -181,7 +179,7 @@ def test_there_is_nothing_to_move_on_from_once_somebody_comes(town: Neighbourhoo
         town.matching.move_on(coordinator, uuid7())
 
 
-def test_releasing_searches_again_without_that_student_and_tells_everybody(town: Neighbourhood, coordinator) -> None:
+def test_release_searches_again_without_the_student_and_notifies_all(town: Neighbourhood, coordinator) -> None:
     elder, ali, banu = town.elder(), town.student(10, "Ahmet Çelik"), town.student(20)
     task_id = town.press(elder)
     town.matching.accept(ali, task_id)
@@ -198,7 +196,7 @@ def test_releasing_searches_again_without_that_student_and_tells_everybody(town:
         town.matching.release(coordinator, task_id)
 
 
-def test_a_coordinator_completes_what_the_student_forgot_to(town: Neighbourhood, coordinator) -> None:
+def test_coordinator_completes_a_task_that_the_student_forgot(town: Neighbourhood, coordinator) -> None:
     ali = town.student(10)
     task_id = town.press()
     with pytest.raises(IllegalTaskTransition):

@@ -1,18 +1,18 @@
-"""What an operator may do to the plans that matching tells people by. Whatever it is, the cascade goes on."""
+"""Operators may edit the plans by which matching notifies people. No edit stops the cascade."""
 
 import pytest
 
 from tests.support.matching import Neighbourhood
 
 
-def test_other_words_are_said_from_the_next_message_on(town: Neighbourhood) -> None:
+def test_edited_template_is_used_from_the_next_notification_on(town: Neighbourhood) -> None:
     elder, ahmet = town.elder(), town.student(10)
     town.run("UPDATE message_templates SET body = '{{ student }} geliyor!' WHERE key = 'matching.on_the_way'")
     town.matching.accept(ahmet, town.press(elder))
     assert town.bodies(elder, "ON_THE_WAY") == ["Ahmet geliyor!"]
 
 
-def test_english_is_said_to_those_who_chose_it(town: Neighbourhood) -> None:
+def test_notification_uses_the_language_of_the_profile(town: Neighbourhood) -> None:
     elder, ahmet = town.elder(locale="en"), town.student(10)
     town.matching.accept(ahmet, town.press(elder))
     assert town.bodies(elder, "ON_THE_WAY") == ["Ahmet is on the way!"]
@@ -32,7 +32,7 @@ def test_english_is_said_to_those_who_chose_it(town: Neighbourhood) -> None:
         "UPDATE action_plans SET status = false",
     ],
 )
-def test_a_plan_that_tells_nobody_holds_up_no_cascade(town: Neighbourhood, edit: str) -> None:
+def test_plan_without_recipients_does_not_stop_the_cascade(town: Neighbourhood, edit: str) -> None:
     town.run(edit)
     elder, (near, far) = town.elder(), town.students(10, 500)
     task_id = town.press(elder)
@@ -44,7 +44,7 @@ def test_a_plan_that_tells_nobody_holds_up_no_cascade(town: Neighbourhood, edit:
     assert town.status(task_id) == "CANCELLED"
 
 
-def test_what_follows_an_offer_is_called_back_with_it(town: Neighbourhood) -> None:
+def test_later_steps_of_an_offer_plan_are_cancelled_with_the_offer(town: Neighbourhood) -> None:
     town.run("UPDATE action_plan_steps SET fallback = '{sms}', within_s = 60")
     elder, ahmet = town.elder(), town.student(10)
     task_id = town.press(elder)
@@ -54,7 +54,7 @@ def test_what_follows_an_offer_is_called_back_with_it(town: Neighbourhood) -> No
     assert (action.status, action.due_at) == ("CANCELLED", None)
 
 
-def test_whoever_is_on_call_hears_that_nobody_was_found(town: Neighbourhood) -> None:
+def test_added_recipient_is_notified_of_a_timed_out_search(town: Neighbourhood) -> None:
     elder = town.elder()
     town.press(elder)
     [action] = town.all("SELECT * FROM actions WHERE data ->> 'type' = 'NOBODY_FOUND'")

@@ -1,4 +1,4 @@
-"""The parts of which statements about eligibility are built agree with each other."""
+"""The SQL conditions of eligibility agree with each other."""
 
 import itertools
 
@@ -15,7 +15,7 @@ OWN = list(REQUIRED)
 
 
 @pytest.mark.parametrize("missing", [set(some) for n in range(5) for some in itertools.combinations(OWN, n)])
-def test_a_student_is_available_if_nothing_required_is_missing(town: Neighbourhood, missing: set[Obstacle]) -> None:
+def test_student_without_an_obstacle_is_available(town: Neighbourhood, missing: set[Obstacle]) -> None:
     student = town.student(
         10,
         active=Obstacle.INACTIVE not in missing,
@@ -37,12 +37,14 @@ def test_a_student_is_available_if_nothing_required_is_missing(town: Neighbourho
 
 
 @pytest.mark.parametrize(("distance_m", "obstacle"), [("999.9", None), ("1000.0", None), ("1000.1", "TOO_FAR")])
-def test_the_rim_of_the_circle_is_within(town: Neighbourhood, distance_m: str, obstacle: str | None) -> None:
+def test_student_on_the_rim_of_the_circle_is_within_it(
+    town: Neighbourhood, distance_m: str, obstacle: str | None
+) -> None:
     town.student(10, at=SPOT)
     assert town.one(f"SELECT {first_obstacle(distance_m, '1000.0')} AS obstacle FROM students s").obstacle == obstacle
 
 
-def test_who_does_not_exist_is_inactive(db: Database) -> None:
+def test_unknown_student_is_inactive(db: Database) -> None:
     statement = f"SELECT {first_obstacle('1', '2')} FROM (SELECT 1) one LEFT JOIN students s ON s.id = 0"
     with db.transaction() as conn:
         assert conn.execute(text(statement)).scalar_one() == "INACTIVE"
@@ -50,7 +52,7 @@ def test_who_does_not_exist_is_inactive(db: Database) -> None:
 
 @pytest.mark.parametrize("state", ["PENDING", "ACCEPTED", "REJECTED", "EXPIRED", "WITHDRAWN", "RELEASED", "SKIPPED"])
 @pytest.mark.parametrize("left_s", [-1, 0, 1])
-def test_a_live_offer_is_answerable_or_overdue(db: Database, state: str, left_s: int) -> None:
+def test_live_offer_is_either_answerable_or_overdue(db: Database, state: str, left_s: int) -> None:
     now = "timestamptz '2026-03-12 09:00+00'"
     statement = f"""
     SELECT {live("o")} AS live, {answerable("o", now)} AS answerable, {overdue("o", now)} AS overdue

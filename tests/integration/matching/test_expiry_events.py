@@ -1,4 +1,4 @@
-"""Redis's own events: switching them on without taking anything away, and where CONFIG is forbidden."""
+"""Expiry events of Redis: switched on without removing other flags, lost, and with CONFIG forbidden."""
 
 import threading
 import time
@@ -34,7 +34,7 @@ def flags(url: str) -> set[str]:
     ("before", "added"),
     [("", True), ("Kg", True), ("Ex", False), ("KEA", False), ("KA", True), ("E", True), ("xK", True)],
 )
-def test_what_is_set_is_added_to_and_nothing_is_taken_away(before: str, added: bool) -> None:
+def test_switch_on_adds_missing_flags_and_keeps_the_others(before: str, added: bool) -> None:
     with own_redis(f"--{FLAG}", before) as url:
         set_before = flags(url)
         events = ExpiryEvents(url)
@@ -45,7 +45,7 @@ def test_what_is_set_is_added_to_and_nothing_is_taken_away(before: str, added: b
         events.close()
 
 
-def test_an_expired_pending_key_tells_its_task_and_other_keys_tell_nothing() -> None:
+def test_only_expired_pending_keys_yield_task_ids() -> None:
     with own_redis() as url:
         client: Any = redis.Redis.from_url(url)
         events = ExpiryEvents(url)
@@ -53,14 +53,14 @@ def test_an_expired_pending_key_tells_its_task_and_other_keys_tell_nothing() -> 
         with events:
             for key in ("other", "pending_assignment:nonsense", f"pending_assignment:{UUID(int=7)}"):
                 client.set(key, "1", px=1)
-            heard: list[UUID] = []
-            eventually(lambda: heard.extend(events.tasks(timeout_s=0.1)) or heard, "the event")
-            assert heard == [UUID(int=7)]
+            found: list[UUID] = []
+            eventually(lambda: found.extend(events.tasks(timeout_s=0.1)) or found, "the expiry event arrives")
+            assert found == [UUID(int=7)]
         events.close()
         client.close()
 
 
-def test_where_config_is_forbidden_that_is_said() -> None:
+def test_forbidden_config_raises_events_forbidden() -> None:
     with own_redis("--rename-command", "CONFIG", "") as url:
         events = ExpiryEvents(url)
         with pytest.raises(EventsForbidden):
@@ -69,7 +69,7 @@ def test_where_config_is_forbidden_that_is_said() -> None:
 
 
 @pytest.mark.parametrize("environ", [{"offer_ttl_s": 1, "matcher_ticker": False, "matcher_reconciler": False}])
-def test_events_an_operator_has_switched_on_are_followed(
+def test_listener_follows_events_that_an_operator_switched_on(
     services: Services, town: Neighbourhood, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with own_redis("--rename-command", "CONFIG", "", f"--{FLAG}", "Ex") as url:
@@ -81,41 +81,41 @@ def test_events_an_operator_has_switched_on_are_followed(
         town.students(10, 20)
         elder = town.elder()
         task_id = own.matching.press(elder, NewTask(elder.id), None).task.id
-        eventually(lambda: town.status(task_id) == "TIMED_OUT", "both students were asked, in vain")
+        eventually(lambda: town.status(task_id) == "TIMED_OUT", "both offers have expired")
         matcher.stop()
         client.close()
         own.close()
-    said = capsys.readouterr()
-    assert "expiry_events_need_an_operator" in said.out + said.err
-    assert "notify-keyspace-events Ex" in said.out + said.err
+    logged = capsys.readouterr()
+    assert "expiry_events_need_an_operator" in logged.out + logged.err
+    assert "notify-keyspace-events Ex" in logged.out + logged.err
 
 
-def test_events_that_somebody_switches_off_are_switched_on_again() -> None:
+def test_listener_switches_events_on_again() -> None:
     swept: list[str] = []
     stop = threading.Event()
     with own_redis() as url, closing(redis.Redis.from_url(url)) as client:
         events = ExpiryEvents(url)
-        listener = Listener(events, cast(Any, Nobody()), lambda: swept.append("swept"), recheck_s=0.1)
+        listener = Listener(events, cast(Any, NoDueTasks()), lambda: swept.append("swept"), recheck_s=0.1)
         listening = threading.Thread(target=listener.run, args=(stop,))
         listening.start()
         eventually(lambda: swept, "the listener is connected")
         client.config_set(FLAG, "")
-        eventually(lambda: flags(url) >= {"E", "x"}, "the events are on again")
-        eventually(lambda: len(swept) == 2, "what was missed meanwhile is swept")
+        eventually(lambda: flags(url) >= {"E", "x"}, "the flags are set again")
+        eventually(lambda: len(swept) == 2, "the listener has asked for a second sweep")
         stop.set()
         listening.join()
         events.close()
 
 
-class Nobody:
-    """To whom nothing is due."""
+class NoDueTasks:
+    """Takes no task."""
 
     def add(self, _task_ids: Any, _room: int | None) -> int:
         return 0
 
 
-def test_a_connection_that_has_fallen_silent_is_given_up(redis_url: str) -> None:
-    """Nothing comes, as on a quiet day, but the other end is gone."""
+def test_silent_connection_is_given_up(redis_url: str) -> None:
+    """A connection without events is kept while Redis answers PING, and given up when it does not."""
     there = urlsplit(redis_url)
     with silent_gate(there.hostname or "127.0.0.1", there.port or 6379) as gate:
         through = there._replace(netloc=f":{there.password or ''}@127.0.0.1:{gate.port}").geturl()
@@ -123,7 +123,7 @@ def test_a_connection_that_has_fallen_silent_is_given_up(redis_url: str) -> None
         with events:
             give_up = time.monotonic() + 1
             while time.monotonic() < give_up:
-                assert events.tasks(timeout_s=0.05) == [], "a quiet day"
+                assert events.tasks(timeout_s=0.05) == [], "an event arrived without an expired key"
             gate.fall_silent()
             with pytest.raises(RedisUnavailable):
                 while time.monotonic() < give_up + 20:

@@ -1,4 +1,4 @@
-"""The matcher role in this process, several side by side, with parts of it switched off and Redis coming and going.
+"""The matcher role inside the test process: several in parallel, with parts switched off, and with Redis lost.
 
 Most offers last half a second. Tests wait for a condition, never for a fixed time.
 """
@@ -42,7 +42,7 @@ def settings(settings: Settings, environ: dict[str, Any], offer_ttl_s: float) ->
 
 @contextmanager
 def running(services: Services, **changes: Any) -> Iterator[Matcher]:
-    """A matcher with connections of its own, as in a process of its own."""
+    """Runs a matcher with its own connections, as if it had its own process."""
     own = build_services(services.settings.model_copy(update=changes), role="matcher", pool_size=4)
     matcher = build_matcher(own)
     matcher.start()
@@ -63,12 +63,12 @@ def ended(town: Neighbourhood, *tasks: UUID) -> Callable[[], bool]:
     return lambda: all(town.status(task_id) == "TIMED_OUT" for task_id in tasks)
 
 
-def assert_everybody_was_asked_once(town: Neighbourhood, tasks: list[UUID], students: int) -> None:
+def assert_all_students_were_asked_once(town: Neighbourhood, tasks: list[UUID], students: int) -> None:
     for task_id in tasks:
         assert len(town.asked_in_order(task_id)) == students
-        assert len(town.told(kind="NOBODY_FOUND", task_id=task_id)) == 1
+        assert len(town.agrees(kind="NOBODY_FOUND", task_id=task_id)) == 1
         assert town.keys(task_id).nothing
-    assert len(town.told(kind="OFFER")) == students * len(tasks), "no offer is told about twice"
+    assert len(town.agrees(kind="OFFER")) == students * len(tasks), "an offer has two notifications"
 
 
 def lateness_s(town: Neighbourhood) -> list[float]:
@@ -79,17 +79,19 @@ def lateness_s(town: Neighbourhood) -> list[float]:
 
 
 @pytest.mark.parametrize("matchers", [1, 2, 3])
-def test_matchers_side_by_side_make_no_offer_twice(town: Neighbourhood, start: Start, matchers: int) -> None:
+def test_parallel_matchers_make_no_offer_twice(town: Neighbourhood, start: Start, matchers: int) -> None:
     town.students(10, 20)
     spots = [town.spot_at(3000 * number, 90) for number in range(8)]
     for spot in spots[1:]:
         town.students(10, 20, at=spot)
     running = [start() for _ in range(matchers)]
     tasks = [town.press(town.elder(f"Elder{number}", spot)) for number, spot in enumerate(spots)]
-    eventually(ended(town, *tasks), "all students were asked, in vain")
-    assert_everybody_was_asked_once(town, tasks, students=2)
-    assert min(lateness_s(town)) >= 0, "no offer ends early"
-    assert sum(found_by_sweep(matcher) for matcher in running) == 0, "nothing was lost on the way"
+    eventually(ended(town, *tasks), "all offers have expired")
+    assert_all_students_were_asked_once(town, tasks, students=2)
+    assert min(lateness_s(town)) >= 0, "an offer expired before its deadline"
+    assert sum(found_by_sweep(matcher) for matcher in running) == 0, (
+        "a sweep found a deadline that the ticker and the listener had missed"
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_matchers_side_by_side_make_no_offer_twice(town: Neighbourhood, start: S
     ],
     ids=["all", "no listener", "no ticker", "no reconciler", "ticker alone", "reconciler alone", "event alone"],
 )
-def test_it_is_right_with_any_two_of_the_three_switched_off(
+def test_one_of_listener_ticker_and_reconciler_is_enough(
     town: Neighbourhood, start: Start, off: dict[str, Any], bound_s: float
 ) -> None:
     town.students(10, 20)
@@ -113,8 +115,8 @@ def test_it_is_right_with_any_two_of_the_three_switched_off(
     if "matcher_ticker" in off and "matcher_reconciler" in off:
         eventually(lambda: subscribers(town) > 0, "the listener follows the events")
     task_id = town.press()
-    eventually(ended(town, task_id), "both students were asked, in vain")
-    assert_everybody_was_asked_once(town, [task_id], students=2)
+    eventually(ended(town, task_id), "both offers have expired")
+    assert_all_students_were_asked_once(town, [task_id], students=2)
     assert 0 <= min(lateness_s(town)) <= max(lateness_s(town)) < bound_s
     assert matcher.due.backlog() == 0
 
@@ -136,12 +138,12 @@ def test_student_who_accepts_in_time_keeps_the_task(town: Neighbourhood, start: 
     task_id = town.press()
     town.matching.accept(ali, task_id)
     watched = town.press(town.elder("Emine Kurt"))
-    eventually(ended(town, watched, other), "the second student let the time pass")
+    eventually(ended(town, watched, other), "the offer to the second student has expired")
     assert town.status(task_id) == "ASSIGNED"
     assert town.states(task_id) == [(ali.id, "ACCEPTED", None)]
 
 
-def test_what_fell_due_while_no_matcher_ran_is_caught_up_with(town: Neighbourhood, start: Start) -> None:
+def test_matcher_settles_tasks_that_fell_due_before_its_start(town: Neighbourhood, start: Start) -> None:
     town.students(10, 20)
     task_id = town.press()
     town.make_overdue(task_id)
@@ -149,42 +151,40 @@ def test_what_fell_due_while_no_matcher_ran_is_caught_up_with(town: Neighbourhoo
     eventually(lambda: len(town.asked_in_order(task_id)) == 2, "the next student is asked")
 
 
-def test_a_reported_task_is_reported_once_by_three_matchers(town: Neighbourhood, start: Start) -> None:
+def test_three_matchers_report_a_task_once(town: Neighbourhood, start: Start) -> None:
     coordinator, ali = town.coordinator(), town.student(10)
     task_id = town.press()
     town.matching.accept(ali, task_id)
     town.age(task_id, 1801)
     for _ in range(3):
         start()
-    eventually(lambda: town.told(coordinator), "the coordinator is told")
+    eventually(lambda: town.agrees(coordinator), "the coordinator is notified")
     second = town.press(town.elder("Hatice Demir", town.spot_at(3000)))
     assert town.status(second) == "TIMED_OUT"
-    assert [row.kind for row in town.told(coordinator, task_id=task_id)] == ["NOT_STARTED"]
+    assert [row.kind for row in town.agrees(coordinator, task_id=task_id)] == ["NOT_STARTED"]
 
 
-def test_stopping_finishes_what_is_in_hand_and_another_goes_on(town: Neighbourhood, services: Services) -> None:
+def test_next_matcher_continues_after_a_stopped_one(town: Neighbourhood, services: Services) -> None:
     town.students(10, 20, 30)
     task_id = town.press()
     with running(services):
         eventually(lambda: len(town.asked_in_order(task_id)) == 2, "the second student is asked")
     with running(services):
-        eventually(ended(town, task_id), "everybody was asked")
-    assert_everybody_was_asked_once(town, [task_id], students=3)
+        eventually(ended(town, task_id), "all offers have expired")
+    assert_all_students_were_asked_once(town, [task_id], students=3)
 
 
-# ---- Redis comes and goes ----
+# ---- Redis is lost and comes back ----
 
 
-def test_without_redis_presses_work_and_the_cascade_goes_on_from_postgres(
-    services: Services, town: Neighbourhood, start: Start
-) -> None:
+def test_press_and_cascade_work_without_redis(services: Services, town: Neighbourhood, start: Start) -> None:
     nowhere = {"redis_url": "redis://127.0.0.1:1/0"}
     town.students(10, 20)
     start(**nowhere)
     api = build_services(services.settings.model_copy(update=nowhere), role="test", pool_size=2)
     task_id = Neighbourhood(api).press()
     api.close()
-    eventually(ended(town, task_id), "both students were asked, in vain")
+    eventually(ended(town, task_id), "both offers have expired")
     assert len(town.asked_in_order(task_id)) == 2
     assert max(lateness_s(town)) < 1.5
 
@@ -212,27 +212,27 @@ def test_keys_are_rebuilt_when_redis_was_emptied(town: Neighbourhood, services: 
         assert abs(now.asked_ttl_ms - keys.asked_ttl_ms) < 10_000
     assert town.keys(searching).asked == students[0].id
     listed_again = [student.id for student in (students[1], students[3])]
-    eventually(lambda: town.keys(searching).candidates == listed_again, "those who can still be asked are listed again")
+    eventually(
+        lambda: town.keys(searching).candidates == listed_again, "the students who can still be asked are listed again"
+    )
     assert town.keys(held).candidates == []
     town.matching.reject(students[0], searching)
     assert town.asked(searching) == students[3].id
 
 
-def test_the_cascade_goes_on_over_an_emptied_redis(town: Neighbourhood, start: Start) -> None:
+def test_cascade_goes_on_when_redis_is_emptied(town: Neighbourhood, start: Start) -> None:
     town.students(10, 20, 30)
     start()
     task_id = town.press()
     for number in (1, 2):
         eventually(lambda n=number: len(town.asked_in_order(task_id)) == n, f"student {number} is asked")
         town.redis.flushdb()
-    eventually(ended(town, task_id), "everybody was asked")
+    eventually(ended(town, task_id), "all offers have expired")
     assert len(town.asked_in_order(task_id)) == 3
 
 
 @pytest.mark.parametrize("environ", [LONG])
-def test_when_redis_is_back_it_holds_what_happened_while_it_was_away(
-    town: Neighbourhood, services: Services, start: Start
-) -> None:
+def test_redis_gets_changes_that_it_missed_while_away(town: Neighbourhood, services: Services, start: Start) -> None:
     gate = Gate(services.settings.redis_url)
     try:
         own = services.settings.model_copy(update={"redis_url": gate.url})
@@ -246,14 +246,14 @@ def test_when_redis_is_back_it_holds_what_happened_while_it_was_away(
         api.matching.accept(ali, accepted)
         pressed = api.matching.press(other := town.elder("Hatice Demir"), NewTask(other.id)).task.id
         assert town.asked(pressed) == banu.id
-        assert town.keys(accepted).asked == ali.id, "Redis has not heard of it"
+        assert town.keys(accepted).asked == ali.id, "Redis has the accept although it was away"
         gate.open()
 
         def caught_up() -> bool:
-            told, missed = town.keys(accepted), town.keys(pressed)
-            return told.asked is None and told.candidates == [] and missed.asked == banu.id
+            after_accept, missed = town.keys(accepted), town.keys(pressed)
+            return after_accept.asked is None and after_accept.candidates == [] and missed.asked == banu.id
 
-        eventually(caught_up, "Redis holds the truth again")
+        eventually(caught_up, "Redis agrees with PostgreSQL again")
         assert town.keys(accepted).score_ms == to_ms(town.task(accepted).next_step_at)
         assert town.keys(pressed).score_ms == to_ms(town.task(pressed).next_step_at)
         eventually(services.clockwork.is_complete, "the rebuild")
@@ -263,25 +263,25 @@ def test_when_redis_is_back_it_holds_what_happened_while_it_was_away(
 
 
 @pytest.mark.parametrize("environ", [LONG])
-def test_a_stale_member_at_the_head_blocks_nobody(town: Neighbourhood, start: Start) -> None:
+def test_stale_member_of_the_sorted_set_blocks_no_other_task(town: Neighbourhood, start: Start) -> None:
     town.students(10, 20)
     task_id = town.press()
     unknown = UUID(int=5)
     town.redis.zadd("offer_deadlines", {str(unknown): 1, str(task_id): 2})
     start(matcher_reconciler=False)
-    eventually(lambda: town.redis.zscore("offer_deadlines", str(unknown)) is None, "the unknown one is removed")
+    eventually(lambda: town.redis.zscore("offer_deadlines", str(unknown)) is None, "the unknown task is removed")
     right = to_ms(town.task(task_id).next_step_at)
-    eventually(lambda: town.keys(task_id).score_ms == right, "the early one gets its time from PostgreSQL")
+    eventually(lambda: town.keys(task_id).score_ms == right, "the early score is replaced by the time in PostgreSQL")
     assert len(town.asked_in_order(task_id)) == 1
 
 
 @pytest.mark.parametrize("environ", [LONG])
-def test_a_lost_deadline_is_found_and_counted(town: Neighbourhood, start: Start) -> None:
+def test_lost_deadline_is_found_and_counted(town: Neighbourhood, start: Start) -> None:
     clockwork = town.services.clockwork
     clockwork.finish_rebuild(clockwork.begin_rebuild())
     town.students(10, 20)
     task_id = town.press()
-    # Too long ago to be among the changes that are compared with Redis.
+    # Only recent changes are compared with Redis.
     town.run("UPDATE tasks SET updated_at = updated_at - interval '1 hour' WHERE id = :id", id=task_id)
     town.redis.delete(f"pending_assignment:{task_id}", "offer_deadlines")
     town.age(task_id, 700)
@@ -291,7 +291,7 @@ def test_a_lost_deadline_is_found_and_counted(town: Neighbourhood, start: Start)
 
 
 @pytest.mark.parametrize("environ", [LONG])
-def test_a_forged_event_expires_nothing(town: Neighbourhood, start: Start) -> None:
+def test_forged_expiry_event_expires_no_offer(town: Neighbourhood, start: Start) -> None:
     ali, _ = town.students(10, 20)
     task_id = town.press()
     start(matcher_ticker=False, matcher_reconciler=False)
@@ -301,13 +301,13 @@ def test_a_forged_event_expires_nothing(town: Neighbourhood, start: Start) -> No
         town.redis.publish(channel, key)
     town.redis.delete(f"pending_assignment:{task_id}")
     town.redis.publish(channel, f"pending_assignment:{task_id}")
-    eventually(lambda: town.keys(task_id).asked == ali.id, "the key is put back")
+    eventually(lambda: town.keys(task_id).asked == ali.id, "the key is restored")
     assert town.states(task_id) == [(ali.id, "PENDING", None)]
 
 
 @pytest.mark.parametrize("environ", [LONG])
-def test_what_redis_was_never_told_is_told(town: Neighbourhood, start: Start) -> None:
-    """A process that died between its commit and its hint."""
+def test_redis_gets_a_change_whose_hint_was_lost(town: Neighbourhood, start: Start) -> None:
+    """As when a process is killed between its commit and its write to Redis."""
     clockwork = town.services.clockwork
     clockwork.finish_rebuild(clockwork.begin_rebuild())
     ali, _ = town.students(10, 20)
@@ -317,8 +317,8 @@ def test_what_redis_was_never_told_is_told(town: Neighbourhood, start: Start) ->
     right = to_ms(town.task(task_id).next_step_at)
     start(matcher_ticker=False, matcher_listener=False)
 
-    def told() -> bool:
+    def agrees() -> bool:
         keys = town.keys(task_id)
         return (keys.asked, keys.score_ms) == (ali.id, right)
 
-    eventually(told, "Redis agrees with PostgreSQL")
+    eventually(agrees, "Redis agrees with PostgreSQL")

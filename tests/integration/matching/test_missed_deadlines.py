@@ -1,4 +1,4 @@
-"""Deadlines that only the sweep finds are counted, and nothing else is: an operator looks there for trouble."""
+"""The metric of missed deadlines counts exactly those that only the sweep finds, because it alerts operators."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +18,7 @@ from tests.support.matching import Neighbourhood
 
 @pytest.fixture
 def due(services: Services) -> DueTasks:
-    """Nobody takes them from here."""
+    """A queue that no thread settles."""
     return DueTasks(services.matching.runner, MatcherMetrics(), batch=100)
 
 
@@ -28,7 +28,7 @@ def missed(services: Services, due: DueTasks, clockwork: Clockwork | None) -> se
 
 @pytest.fixture
 def overdue(town: Neighbourhood) -> UUID:
-    """Redis still has the deadline that it was told at first."""
+    """A task that is overdue in PostgreSQL, with its first deadline still in Redis."""
     town.students(10, 20)
     task_id = town.press()
     town.age(task_id, 700)
@@ -40,11 +40,11 @@ def written_long_ago(town: Neighbourhood, task_id: UUID) -> None:
     town.run("UPDATE tasks SET updated_at = updated_at - interval '700 s' WHERE id = :id", id=task_id)
 
 
-def tell(services: Services, task_id: UUID, next_step_at: datetime) -> None:
+def write_deadline(services: Services, task_id: UUID, next_step_at: datetime) -> None:
     services.clockwork.apply([TaskKeys(task_id, next_step_at=next_step_at)], services.clock.now())
 
 
-def test_what_redis_has_forgotten_or_has_wrong_is_missed(
+def test_task_that_is_absent_or_too_late_in_redis_counts_as_missed(
     services: Services, town: Neighbourhood, overdue: UUID, due: DueTasks
 ) -> None:
     assert missed(services, due, services.clockwork) == {overdue}
@@ -52,17 +52,17 @@ def test_what_redis_has_forgotten_or_has_wrong_is_missed(
     assert missed(services, due, services.clockwork) == {overdue}
 
 
-def test_what_the_ticker_has_before_it_or_in_hand_is_not(services: Services, overdue: UUID, due: DueTasks) -> None:
-    tell(services, overdue, datetime(2026, 1, 1, tzinfo=UTC))
+def test_task_that_the_ticker_will_claim_or_has_claimed_is_not_missed(
+    services: Services, overdue: UUID, due: DueTasks
+) -> None:
+    write_deadline(services, overdue, datetime(2026, 1, 1, tzinfo=UTC))
     assert missed(services, due, services.clockwork) == set()
     services.clockwork.claim_due(services.clock.now(), 10)
     assert missed(services, due, services.clockwork) == set()
 
 
-def test_without_a_ticker_or_without_redis_nobody_else_brings_it(
-    services: Services, overdue: UUID, due: DueTasks
-) -> None:
-    tell(services, overdue, datetime(2026, 1, 1, tzinfo=UTC))
+def test_due_task_counts_as_missed_without_ticker_or_redis(services: Services, overdue: UUID, due: DueTasks) -> None:
+    write_deadline(services, overdue, datetime(2026, 1, 1, tzinfo=UTC))
     assert missed(services, due, None) == {overdue}
     nowhere: Any = {"redis_url": NOBODY_LISTENS}
     alone = build_services(services.settings.model_copy(update=nowhere), role="test", pool_size=2)
@@ -70,14 +70,14 @@ def test_without_a_ticker_or_without_redis_nobody_else_brings_it(
     alone.close()
 
 
-def test_what_redis_is_just_being_told_of_is_not_missed(
+def test_task_whose_write_to_redis_is_under_way_is_not_missed(
     services: Services, town: Neighbourhood, overdue: UUID, due: DueTasks
 ) -> None:
     town.run("UPDATE tasks SET updated_at = clock_timestamp() + interval '1 hour' WHERE id = :id", id=overdue)
     assert missed(services, due, services.clockwork) == set()
 
 
-def test_what_is_known_here_or_has_gone_on_is_not_missed(
+def test_task_that_is_queued_or_already_settled_is_not_missed(
     services: Services, town: Neighbourhood, overdue: UUID, due: DueTasks
 ) -> None:
     due.add([overdue])

@@ -1,4 +1,4 @@
-"""The button: pressed twice, with a key, too often, from elsewhere, for somebody else."""
+"""Presses: repeated, with an idempotency key, above the limit, from another location, for another person."""
 
 import pytest
 
@@ -8,13 +8,13 @@ from app.users.models import LatLon
 from tests.support.matching import SPOT, Neighbourhood
 
 
-def test_a_second_press_is_not_a_second_request(town: Neighbourhood) -> None:
+def test_second_press_makes_no_second_task(town: Neighbourhood) -> None:
     elder, ali = town.elder(), town.student(10)
     first = town.matching.press(elder, NewTask(elder.id, "Ekmek"), None)
     second = town.matching.press(elder, NewTask(elder.id, "Süt"), None)
     assert (first.created, second.created) == (True, False)
     assert second.task.id == first.task.id
-    assert second.task.note == "Ekmek", "unchanged"
+    assert second.task.note == "Ekmek", "the second press changed the task"
     town.matching.accept(ali, first.task.id)
     third = town.matching.press(elder, NewTask(elder.id), None)
     assert (third.created, third.task.id, third.task.status) == (False, first.task.id, "ASSIGNED")
@@ -23,7 +23,7 @@ def test_a_second_press_is_not_a_second_request(town: Neighbourhood) -> None:
     assert town.matching.press(elder, NewTask(elder.id), None).created
 
 
-def test_a_press_answers_pending_with_progress(town: Neighbourhood) -> None:
+def test_press_returns_a_pending_task_with_progress(town: Neighbourhood) -> None:
     elder = town.elder()
     town.students(10, 20, 30)
     task = town.matching.press(elder, NewTask(elder.id, "Ekmek"), None).task
@@ -33,7 +33,7 @@ def test_a_press_answers_pending_with_progress(town: Neighbourhood) -> None:
     assert task.id.version == 7
 
 
-def test_a_key_finds_the_task_it_was_used_for_also_after_its_end(town: Neighbourhood) -> None:
+def test_idempotency_key_finds_its_task_even_after_its_end(town: Neighbourhood) -> None:
     elder = town.elder()
     first = town.matching.press(elder, NewTask(elder.id, "Ekmek"), "k1")
     assert town.status(first.task.id) == "TIMED_OUT"
@@ -47,19 +47,19 @@ def test_a_key_finds_the_task_it_was_used_for_also_after_its_end(town: Neighbour
         town.matching.press(elder, NewTask(elder.id, "Ekmek", LatLon(41, 29)), "k1")
 
 
-def test_a_key_belongs_to_its_elder(town: Neighbourhood) -> None:
+def test_idempotency_key_belongs_to_one_elder(town: Neighbourhood) -> None:
     one, other = town.elders(2)
     assert town.matching.press(one, NewTask(one.id, "a"), "k").created
     assert town.matching.press(other, NewTask(other.id, "b"), "k").created
 
 
-def test_a_key_with_a_place_matches_the_same_place(town: Neighbourhood) -> None:
+def test_idempotency_key_covers_the_location(town: Neighbourhood) -> None:
     elder, spot = town.elder(), LatLon(40.98701234567, 29.02809876543)
     first = town.matching.press(elder, NewTask(elder.id, None, spot), "k")
     assert town.matching.press(elder, NewTask(elder.id, None, spot), "k").task.id == first.task.id
 
 
-def test_the_place_defaults_to_the_elders_home(town: Neighbourhood) -> None:
+def test_location_defaults_to_the_elders_home(town: Neighbourhood) -> None:
     elder = town.elder(at=SPOT)
     assert town.matching.press(elder, NewTask(elder.id), None).task.location == SPOT
     elsewhere = town.spot_at(3000)
@@ -70,7 +70,7 @@ def test_the_place_defaults_to_the_elders_home(town: Neighbourhood) -> None:
     assert refusal.value.field == "location"
 
 
-def test_sixty_new_requests_a_minute_and_repeated_presses_never_count(town: Neighbourhood) -> None:
+def test_only_new_tasks_count_for_the_limit_of_sixty_a_minute(town: Neighbourhood) -> None:
     elder = town.elder()
     for number in range(60):
         assert town.matching.press(elder, NewTask(elder.id), f"k{number}").created
@@ -88,7 +88,7 @@ def test_sixty_new_requests_a_minute_and_repeated_presses_never_count(town: Neig
         assert not town.matching.press(elder, NewTask(elder.id), None).created
 
 
-def test_a_coordinator_presses_for_an_elder(town: Neighbourhood) -> None:
+def test_coordinator_presses_for_an_elder(town: Neighbourhood) -> None:
     elder, coordinator, ali = town.elder(), town.coordinator(), town.student(10)
     pressed = town.matching.press(coordinator, NewTask(elder.id), None)
     assert (pressed.created, pressed.task.elder.id) == (True, elder.id)

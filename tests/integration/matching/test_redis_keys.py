@@ -1,4 +1,4 @@
-"""After each step Redis holds what it should: order of the list, value and TTL of the pending key, score."""
+"""The Redis keys of a task after each deed: order of the list, value and TTL of the pending key, score."""
 
 import pytest
 
@@ -18,10 +18,10 @@ def assert_asking(town: Neighbourhood, keys: KeysShown, task_id, student: Caller
     if rest:
         assert 3590 < keys.candidates_ttl_s <= 3600
     else:
-        assert keys.candidates_ttl_s == -2, "no list"
+        assert keys.candidates_ttl_s == -2, "the list exists although it is empty"
 
 
-def test_create_reject_expiry_accept(town: Neighbourhood) -> None:
+def test_keys_after_create_reject_expiry_and_accept(town: Neighbourhood) -> None:
     ali, banu, can, dilek = (
         town.student(400),
         town.student(10, completed=2),
@@ -36,22 +36,24 @@ def test_create_reject_expiry_accept(town: Neighbourhood) -> None:
     assert_asking(town, town.keys(task_id), task_id, banu, [dilek])
     town.matching.accept(banu, task_id)
     keys = town.keys(task_id)
-    assert (keys.candidates, keys.asked) == ([], None), "both task keys are gone"
+    assert (keys.candidates, keys.asked) == ([], None), "a key of the task is left"
     assert (keys.candidates_ttl_s, keys.asked_ttl_ms) == (-2, -2)
-    assert keys.score_ms == to_ms(town.task(task_id).next_step_at), "the next step is to see whether it was started"
+    assert keys.score_ms == to_ms(town.task(task_id).next_step_at), (
+        "the score is not the time by which the task must be started"
+    )
     town.matching.start(banu, task_id)
     assert town.keys(task_id).score_ms == to_ms(town.task(task_id).next_step_at)
     town.matching.complete(banu, task_id)
     assert town.keys(task_id).nothing
 
 
-def test_the_last_one_asked_has_no_list_behind_them(town: Neighbourhood) -> None:
+def test_last_candidate_leaves_no_list(town: Neighbourhood) -> None:
     only = town.student(10)
     task_id = town.press()
     assert_asking(town, town.keys(task_id), task_id, only, [])
 
 
-def test_exhaustion_leaves_nothing(town: Neighbourhood) -> None:
+def test_exhausted_search_leaves_no_keys(town: Neighbourhood) -> None:
     ali, banu = town.students(10, 20)
     task_id = town.press()
     town.matching.reject(ali, task_id)
@@ -60,14 +62,14 @@ def test_exhaustion_leaves_nothing(town: Neighbourhood) -> None:
     assert town.keys(task_id).nothing
 
 
-def test_expiry_of_the_last_offer_leaves_nothing(town: Neighbourhood) -> None:
+def test_expiry_of_the_last_offer_leaves_no_keys(town: Neighbourhood) -> None:
     town.student(10)
     task_id = town.press()
     town.expire(task_id)
     assert town.keys(task_id).nothing
 
 
-def test_cancelling_leaves_nothing(town: Neighbourhood) -> None:
+def test_cancel_leaves_no_keys(town: Neighbourhood) -> None:
     elder = town.elder()
     ali, _ = town.students(10, 20)
     while_searching = town.press(elder)
@@ -79,7 +81,7 @@ def test_cancelling_leaves_nothing(town: Neighbourhood) -> None:
     assert town.keys(accepted).nothing
 
 
-def test_withdrawing_makes_a_new_list_without_who_withdrew(town: Neighbourhood) -> None:
+def test_withdraw_makes_a_new_list_without_the_student(town: Neighbourhood) -> None:
     ali, banu, can = town.students(10, 20, 30)
     task_id = town.press()
     town.matching.accept(ali, task_id)
@@ -87,7 +89,7 @@ def test_withdrawing_makes_a_new_list_without_who_withdrew(town: Neighbourhood) 
     assert_asking(town, town.keys(task_id), task_id, banu, [can])
 
 
-def test_moving_on_and_assigning_by_hand(town: Neighbourhood) -> None:
+def test_keys_after_move_on_and_assign(town: Neighbourhood) -> None:
     coordinator = town.coordinator()
     ali, banu, can = town.students(10, 20, 30)
     task_id = town.press()
@@ -100,7 +102,7 @@ def test_moving_on_and_assigning_by_hand(town: Neighbourhood) -> None:
     assert_asking(town, town.keys(task_id), task_id, can, [])
 
 
-def test_the_skipped_leave_the_list_and_the_passed_over_stay(town: Neighbourhood) -> None:
+def test_skipped_students_leave_the_list_and_busy_ones_stay(town: Neighbourhood) -> None:
     ali, banu, can, dilek, ece = town.students(10, 20, 30, 40, 50)
     elsewhere = town.press(town.elder("Hatice Demir"))
     assert town.asked(elsewhere) == ali.id
@@ -114,7 +116,7 @@ def test_the_skipped_leave_the_list_and_the_passed_over_stay(town: Neighbourhood
     assert_asking(town, town.keys(task_id), task_id, ali, [ece])
 
 
-def test_a_task_that_waits_has_a_list_a_score_and_no_pending_key(town: Neighbourhood) -> None:
+def test_waiting_task_has_a_list_and_a_score_but_no_pending_key(town: Neighbourhood) -> None:
     ali = town.student(10)
     elsewhere = town.press(town.elder("Hatice Demir"))
     task_id = town.press()
@@ -124,14 +126,14 @@ def test_a_task_that_waits_has_a_list_a_score_and_no_pending_key(town: Neighbour
 
 
 @pytest.mark.parametrize("environ", [{"offer_ttl_s": 45}])
-def test_the_ttl_follows_the_setting(town: Neighbourhood) -> None:
+def test_ttl_follows_the_setting(town: Neighbourhood) -> None:
     town.student(10)
     task_id = town.press()
     assert 44_000 < town.keys(task_id).asked_ttl_ms <= 45_002
     assert town.told(kind="OFFER")[0].body.endswith("Kabul etmek için 45 saniyen var.")
 
 
-def test_a_press_while_redis_is_down_asks_all_the_same(town: Neighbourhood) -> None:
+def test_press_makes_an_offer_while_redis_is_down(town: Neighbourhood) -> None:
     ali, banu = town.students(10, 20)
     down = build_services(
         town.services.settings.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"}), role="test", pool_size=2
@@ -146,7 +148,7 @@ def test_a_press_while_redis_is_down_asks_all_the_same(town: Neighbourhood) -> N
     down.close()
 
 
-def test_presses_side_by_side_do_not_make_redis_look_incomplete(town: Neighbourhood) -> None:
+def test_parallel_presses_do_not_make_redis_look_incomplete(town: Neighbourhood) -> None:
     town.services.clockwork.finish_rebuild(town.services.clockwork.begin_rebuild())
     town.students(*range(10, 90, 10))
     at_once(*(lambda elder=elder: town.press(elder) for elder in town.elders(16)))

@@ -1,4 +1,4 @@
-"""Rows that are held, requests that cannot be written, students who are freed together: nobody else has to wait."""
+"""Locked rows, tasks that cannot be settled, students who are freed together: no other task is delayed."""
 
 import threading
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from tests.support.matching import Neighbourhood
 
 
 @contextmanager
-def held(town: Neighbourhood, student_id: int) -> Iterator[None]:
-    """Somebody else's transaction holds the row of this student."""
+def locked(town: Neighbourhood, student_id: int) -> Iterator[None]:
+    """Locks the row of this student in another transaction."""
     with town.db.engine.begin() as conn:
         conn.execute(text("SELECT id FROM students WHERE id = :id FOR UPDATE"), {"id": student_id})
         yield
@@ -31,25 +31,25 @@ def due(town: Neighbourhood) -> Iterator[DueTasks]:
     thread.join()
 
 
-def test_a_student_whose_row_is_held_does_not_hold_up_the_others(town: Neighbourhood) -> None:
+def test_locked_student_does_not_delay_other_tasks(town: Neighbourhood) -> None:
     elders = town.elders(3)
     town.students(10, 20, 30)
     later = town.student(400)
     tasks = [town.press(elder) for elder in elders]
     free = [town.student(500 + number) for number in range(2)]
-    with held(town, later.id):
+    with locked(town, later.id):
         town.make_overdue(*tasks)
         settled = town.matching.runner.advance(tasks, skip_locked=True)
-        assert settled.figures.offered >= 2, "those whose student can be had are asked"
-        assert len(settled.figures.late_s) == 3, "every offer is over on time"
+        assert settled.figures.offered >= 2, "a task whose candidate is not locked made no offer"
+        assert len(settled.figures.late_s) == 3, "an overdue offer is still live"
     town.advance(*tasks)
     asked = {town.asked(task) for task in tasks}
     assert None not in asked and len(asked) == 3
     assert {later.id, *(student.id for student in free)} & asked
 
 
-def test_a_task_that_cannot_be_settled_leaves_its_neighbours_alone(town: Neighbourhood, due: DueTasks) -> None:
-    """For example because of a row that violates a constraint; here because a trigger says so."""
+def test_task_that_cannot_be_settled_does_not_stop_the_others(town: Neighbourhood, due: DueTasks) -> None:
+    """A trigger raises an error here, as a violated constraint would."""
     elders = town.elders(6)
     town.students(*range(10, 130, 10))
     tasks = [town.press(elder) for elder in elders]
@@ -69,15 +69,15 @@ def test_a_task_that_cannot_be_settled_leaves_its_neighbours_alone(town: Neighbo
                 done.set()
                 break
             done.wait(0.02)
-        assert done.is_set(), "the five others go on"
+        assert done.is_set(), "the other five tasks did not go on"
     finally:
         town.run("DROP TRIGGER refuse ON offers")
         town.run("DROP FUNCTION refuse")
     town.advance(*tasks)
 
 
-def test_two_students_freed_together_serve_two_waiting_tasks(town: Neighbourhood) -> None:
-    """One look for the oldest waiting task finds the same task for both."""
+def test_two_students_freed_together_get_two_waiting_tasks(town: Neighbourhood) -> None:
+    """A single query for the oldest waiting task would find the same task for both."""
     first, second, third, fourth = town.elders(4)
     ali, banu = town.students(10, 20)
     busy = [town.press(first), town.press(second)]
@@ -96,10 +96,10 @@ def test_two_students_freed_together_serve_two_waiting_tasks(town: Neighbourhood
     assert {town.asked(task) for task in waiting} == {ali.id, banu.id}
 
 
-def test_a_press_is_taken_while_the_first_student_is_in_other_hands(town: Neighbourhood) -> None:
+def test_press_succeeds_while_the_first_student_is_locked(town: Neighbourhood) -> None:
     ali = town.student(10)
     elder = town.elder()
-    with held(town, ali.id):
+    with locked(town, ali.id):
         task_id = town.press(elder)
         assert town.status(task_id) == "PENDING"
     town.advance(task_id)

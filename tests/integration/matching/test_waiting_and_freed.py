@@ -1,4 +1,4 @@
-"""Many tasks, few students: passing over, waiting, and who gets a student who becomes free."""
+"""Many tasks and few students: tasks wait, and a freed student is asked for the oldest of them."""
 
 import itertools
 import random
@@ -11,7 +11,7 @@ from tests.support.depth import size
 from tests.support.matching import SPOT, Neighbourhood
 
 
-def test_who_is_being_asked_elsewhere_is_passed_over_but_stays_listed(town: Neighbourhood) -> None:
+def test_student_with_a_live_offer_is_passed_over_but_stays_listed(town: Neighbourhood) -> None:
     ali, banu = town.students(10, 20)
     first = town.press(town.elder("Hatice Demir"))
     elder = town.elder()
@@ -25,7 +25,7 @@ def test_who_is_being_asked_elsewhere_is_passed_over_but_stays_listed(town: Neig
     assert town.asked(first) == banu.id
 
 
-def test_a_task_with_nobody_to_ask_now_waits_for_the_earliest_deadline(town: Neighbourhood) -> None:
+def test_task_without_a_free_student_waits_for_the_earliest_deadline(town: Neighbourhood) -> None:
     town.students(10, 20)
     elders = town.elders(3)
     tasks = [town.press(elder) for elder in elders]
@@ -37,7 +37,7 @@ def test_a_task_with_nobody_to_ask_now_waits_for_the_earliest_deadline(town: Nei
     assert (view.asked, view.remaining, view.next_step_at) == (0, 2, deadlines[0])
 
 
-def test_waiting_ends_with_the_search_limit(town: Neighbourhood) -> None:
+def test_wait_ends_at_the_search_limit(town: Neighbourhood) -> None:
     town.student(10)
     elders = town.elders(2)
     first, waiting = (town.press(elder) for elder in elders)
@@ -52,7 +52,7 @@ def test_waiting_ends_with_the_search_limit(town: Neighbourhood) -> None:
     assert town.status(first) == "PENDING"
 
 
-def test_a_freed_student_goes_to_the_oldest_waiting_task(town: Neighbourhood) -> None:
+def test_freed_student_is_asked_for_the_oldest_waiting_task(town: Neighbourhood) -> None:
     ali = town.student(10)
     asking, *waiting = (town.press(elder) for elder in town.elders(4))
     town.matching.reject(ali, asking)
@@ -60,7 +60,7 @@ def test_a_freed_student_goes_to_the_oldest_waiting_task(town: Neighbourhood) ->
     assert [town.task(task_id).waiting for task_id in waiting] == [False, True, True]
 
 
-def test_a_freed_student_goes_to_a_task_within_reach(town: Neighbourhood) -> None:
+def test_freed_student_is_asked_for_a_task_within_the_radius(town: Neighbourhood) -> None:
     near_both = town.student(0, at=SPOT)
     far_spot = town.spot_at(1800)
     town.student(900)
@@ -76,7 +76,7 @@ def test_a_freed_student_goes_to_a_task_within_reach(town: Neighbourhood) -> Non
 
 
 @pytest.mark.parametrize("how", ["reject", "expiry", "cancel", "move on"])
-def test_who_is_no_longer_asked_goes_to_the_waiting_task(town: Neighbourhood, how: str) -> None:
+def test_student_whose_offer_ended_is_asked_for_the_waiting_task(town: Neighbourhood, how: str) -> None:
     coordinator, elder, ali = town.coordinator(), town.elder("Hatice Demir"), town.student(10)
     first, waiting = town.press(elder), town.press()
     assert town.task(waiting).waiting
@@ -93,7 +93,7 @@ def test_who_is_no_longer_asked_goes_to_the_waiting_task(town: Neighbourhood, ho
 
 
 @pytest.mark.parametrize("how", ["complete", "cancel", "withdraw", "release", "elder leaves"])
-def test_who_no_longer_has_a_task_goes_to_the_waiting_task(town: Neighbourhood, how: str) -> None:
+def test_student_whose_task_ended_is_asked_for_the_waiting_task(town: Neighbourhood, how: str) -> None:
     coordinator, elder, ali = town.coordinator(), town.elder("Hatice Demir"), town.student(10)
     first = town.press(elder)
     town.matching.accept(ali, first)
@@ -116,7 +116,7 @@ def test_who_no_longer_has_a_task_goes_to_the_waiting_task(town: Neighbourhood, 
     assert town.asked(waiting) == ali.id
 
 
-def test_who_comes_on_duty_comes_near_or_comes_back_is_asked_by_a_waiting_task(town: Neighbourhood) -> None:
+def test_student_who_becomes_available_is_asked_for_the_waiting_task(town: Neighbourhood) -> None:
     town.student(10)
     town.press(town.elder("Hatice Demir"))
     for number, (student, come) in enumerate(
@@ -133,7 +133,7 @@ def test_who_comes_on_duty_comes_near_or_comes_back_is_asked_by_a_waiting_task(t
         assert town.asked(waiting) == student.id
 
 
-def test_a_task_does_not_wait_for_who_was_asked_before(town: Neighbourhood) -> None:
+def test_task_does_not_wait_for_a_student_it_asked_before(town: Neighbourhood) -> None:
     ali = town.student(10)
     first = town.press(town.elder("Hatice Demir"))
     town.matching.reject(ali, first)
@@ -142,7 +142,7 @@ def test_a_task_does_not_wait_for_who_was_asked_before(town: Neighbourhood) -> N
     assert town.status(first) == "TIMED_OUT"
 
 
-def test_a_task_that_waits_for_somebody_who_accepts_elsewhere_does_not_wait_on(town: Neighbourhood) -> None:
+def test_task_stops_waiting_for_a_student_who_accepts_another_task(town: Neighbourhood) -> None:
     ali, elder = town.student(10), town.elder()
     first = town.press(town.elder("Hatice Demir"))
     waiting = town.press(elder)
@@ -152,7 +152,7 @@ def test_a_task_that_waits_for_somebody_who_accepts_elsewhere_does_not_wait_on(t
 
 
 @pytest.mark.parametrize("how", ["assign", "off duty", "deactivate"])
-def test_nobody_waits_for_a_student_who_is_gone(town: Neighbourhood, how: str) -> None:
+def test_task_stops_waiting_for_a_student_who_becomes_unavailable(town: Neighbourhood, how: str) -> None:
     ali = town.student(10)
     first = town.press(town.elder("Hatice Demir"))
     waiting = town.press()

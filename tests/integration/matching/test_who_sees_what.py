@@ -1,4 +1,4 @@
-"""Names, phones, places, notes and numbers, for each role at each stage."""
+"""Which names, phones, locations, notes and counts each role sees, in each state of a task."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def cast(town: Neighbourhood):
     )
 
 
-def test_while_the_first_student_is_being_asked(town: Neighbourhood, cast) -> None:
+def test_views_while_the_first_student_is_asked(town: Neighbourhood, cast) -> None:
     elder, ahmet, berat, coordinator = cast
     task_id = town.press(elder, "Ekmek")
     seen = town.matching.task(elder, task_id)
@@ -47,7 +47,7 @@ def test_while_the_first_student_is_being_asked(town: Neighbourhood, cast) -> No
     assert town.matching.open_task(ahmet) is None
 
 
-def test_an_overdue_offer_is_never_shown_as_current(town: Neighbourhood, cast) -> None:
+def test_overdue_offer_is_not_shown_as_current(town: Neighbourhood, cast) -> None:
     elder, ahmet, _, coordinator = cast
     task_id = town.press(elder)
     town.make_overdue(task_id)
@@ -56,7 +56,7 @@ def test_an_overdue_offer_is_never_shown_as_current(town: Neighbourhood, cast) -
     assert town.matching.current_offer(ahmet) is None
 
 
-def test_after_a_rejection_the_student_sees_little_and_no_other_student(town: Neighbourhood, cast) -> None:
+def test_student_who_rejected_sees_no_other_student(town: Neighbourhood, cast) -> None:
     elder, ahmet, berat, _ = cast
     task_id = town.press(elder, "Ekmek")
     town.matching.reject(ahmet, task_id)
@@ -68,7 +68,7 @@ def test_after_a_rejection_the_student_sees_little_and_no_other_student(town: Ne
 
 
 @pytest.mark.parametrize("started", [False, True])
-def test_who_accepted_sees_address_and_phone_while_the_task_lasts(town: Neighbourhood, cast, started: bool) -> None:
+def test_assigned_student_sees_location_and_phone(town: Neighbourhood, cast, started: bool) -> None:
     elder, ahmet, _, coordinator = cast
     task_id = town.press(elder, "Ekmek")
     town.matching.accept(ahmet, task_id)
@@ -86,7 +86,7 @@ def test_who_accepted_sees_address_and_phone_while_the_task_lasts(town: Neighbou
 
 
 @pytest.mark.parametrize("end", ["complete", "cancel"])
-def test_after_the_end_address_and_phone_are_private_again(town: Neighbourhood, cast, end: str) -> None:
+def test_location_and_phone_are_hidden_after_the_end(town: Neighbourhood, cast, end: str) -> None:
     elder, ahmet, _, coordinator = cast
     task_id = town.press(elder, "Ekmek")
     town.matching.accept(ahmet, task_id)
@@ -105,7 +105,7 @@ def test_after_the_end_address_and_phone_are_private_again(town: Neighbourhood, 
     assert town.matching.open_task(ahmet) is town.matching.open_task(elder) is None
 
 
-def test_after_withdrawing_the_address_is_private_again(town: Neighbourhood, cast) -> None:
+def test_location_is_hidden_after_withdrawal(town: Neighbourhood, cast) -> None:
     elder, ahmet, _, _ = cast
     task_id = town.press(elder)
     town.matching.accept(ahmet, task_id)
@@ -113,7 +113,7 @@ def test_after_withdrawing_the_address_is_private_again(town: Neighbourhood, cas
     assert (seen.elder.name, seen.elder.phone, seen.location) == ("Ayşe", None, None)
 
 
-def test_lists_hold_what_concerns_the_caller_newest_first(town: Neighbourhood, cast) -> None:
+def test_lists_hold_the_callers_tasks_newest_first(town: Neighbourhood, cast) -> None:
     elder, ahmet, berat, coordinator = cast
     other = town.elder("Hatice Demir")
     first = town.press(elder)
@@ -133,7 +133,7 @@ def test_lists_hold_what_concerns_the_caller_newest_first(town: Neighbourhood, c
     assert ids(coordinator, status="CANCELLED") == [first]
 
 
-def test_a_long_list_comes_in_pages(town: Neighbourhood) -> None:
+def test_long_list_is_paginated(town: Neighbourhood) -> None:
     coordinator = town.coordinator()
     tasks = [town.press(elder) for elder in town.elders(5)]
     seen, cursor = [], None
@@ -148,7 +148,7 @@ def test_a_long_list_comes_in_pages(town: Neighbourhood) -> None:
         town.matching.tasks(coordinator, status=None, cursor="x", limit=2)
 
 
-def test_why_each_student_was_asked_or_skipped(town: Neighbourhood) -> None:
+def test_coordinator_sees_why_each_student_was_asked_or_skipped(town: Neighbourhood) -> None:
     helper, near, far, off_duty = (
         town.student(5, completed=2),
         town.student(100),
