@@ -1,4 +1,4 @@
-"""Actions and dead letters as a coordinator meets them: over HTTP, and in a terminal."""
+"""Actions and dead new_dead_letters over HTTP and through the command line."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from app.delivery.messages.dead_letters import NewDeadLetter
 from tests.support.streams import rows
 from tests.support.world import World, authorization, settle_world
 
-ACTIONS, LETTERS = "/api/v1/actions", "/api/v1/dead-letters"
+ACTIONS, DEAD_LETTERS = "/api/v1/actions", "/api/v1/dead-new_dead_letters"
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def asked(world: World, **changes: Any) -> dict[str, Any]:
 # Actions
 
 
-def test_an_action_is_taken_in_and_shown_with_its_steps(client: Any, world: World):
+def test_action_is_accepted_and_shown_with_its_steps(client: Any, world: World):
     body = asked(
         world,
         variables={"degrees": 41},
@@ -65,7 +65,7 @@ def test_an_action_is_taken_in_and_shown_with_its_steps(client: Any, world: Worl
     assert client.get(response.headers["Location"]).json == shown
 
 
-def test_an_action_shows_only_the_end_of_a_token(client: Any, services: Services, world: World):
+def test_action_shows_only_the_end_of_a_token(client: Any, services: Services, world: World):
     with services.db.transaction() as conn:
         conn.execute(
             text(
@@ -81,7 +81,7 @@ def test_an_action_shows_only_the_end_of_a_token(client: Any, services: Services
         assert "token-secret" not in answer.get_data(as_text=True)
 
 
-def test_words_that_no_row_can_hold_fail_their_step_and_nothing_else(client: Any, services: Services, world: World):
+def test_text_that_postgresql_cannot_store_fails_only_its_step(client: Any, services: Services, world: World):
     with services.db.transaction() as conn:
         conn.execute(text(r"""UPDATE message_templates SET body = '{{ "\x00" }}'"""))
         conn.execute(text("UPDATE recipient_channels SET verify_status = 'verified', enabled = true"))
@@ -91,7 +91,7 @@ def test_words_that_no_row_can_hold_fail_their_step_and_nothing_else(client: Any
     assert shown.json["steps"][0]["errorCode"] == "TEMPLATE_RENDER_FAILED"
 
 
-def test_the_same_key_again_is_the_same_action(client: Any, world: World):
+def test_repeated_key_returns_the_same_action(client: Any, world: World):
     first, second = (client.post(ACTIONS, json=asked(world)) for _ in range(2))
     assert (first.status_code, second.status_code) == (202, 200)
     assert first.json["id"] == second.json["id"]
@@ -99,7 +99,7 @@ def test_the_same_key_again_is_the_same_action(client: Any, world: World):
     assert (other.status_code, other.json["code"]) == (409, "evaluation_key_reused")
 
 
-def test_fifty_at_the_same_time_with_one_key_make_one_action(services: Services, world: World):
+def test_fifty_parallel_requests_with_one_key_make_one_action(services: Services, world: World):
     app = create_app(services)
     headers = authorization(world, services, "coordinator")
 
@@ -132,7 +132,7 @@ def test_fifty_at_the_same_time_with_one_key_make_one_action(services: Services,
         ({"unheardOf": 1}, 400, "invalid_input"),
     ],
 )
-def test_what_cannot_be_carried_out_is_said_at_once(
+def test_invalid_action_is_refused_at_once(
     client: Any, services: Services, world: World, changes: dict[str, Any], status: int, code: str
 ):
     body = {name: value for name, value in asked(world, **changes).items() if value is not None}
@@ -141,7 +141,7 @@ def test_what_cannot_be_carried_out_is_said_at_once(
     assert rows(services.db, "SELECT count(*) AS n FROM actions WHERE evaluation_key = 'rule-114:9'")[0].n == 0
 
 
-def test_a_backlog_that_is_full_takes_no_actions(services: Services, world: World):
+def test_full_backlog_refuses_actions(services: Services, world: World):
     full = services.settings.model_copy(update={"notification_backlog_limit": 1})
     app = create_app(Services(**{**vars(services), "settings": full}))
     response = app.test_client().post(ACTIONS, json=asked(world), headers=authorization(world, services, "admin"))
@@ -149,7 +149,7 @@ def test_a_backlog_that_is_full_takes_no_actions(services: Services, world: Worl
     assert int(response.headers["Retry-After"]) >= 1
 
 
-def test_actions_are_listed_newest_first_and_found_by_plan_and_status(client: Any, world: World):
+def test_actions_are_listed_newest_first_and_filtered(client: Any, world: World):
     ids = [client.post(ACTIONS, json=asked(world, evaluationKey=f"k-{n}")).json["id"] for n in range(3)]
     plan = world.entries["planId"]
     first = client.get(f"{ACTIONS}?limit=2&actionPlanId={plan}").json
@@ -160,21 +160,21 @@ def test_actions_are_listed_newest_first_and_found_by_plan_and_status(client: An
     assert client.get(f"{ACTIONS}?cursor=nonsense").status_code == 400
 
 
-# Dead letters
+# Dead new_dead_letters
 
 
 def write(services: Services, number: int = 1, **changes: Any) -> list[str]:
-    letters = [
+    new_dead_letters = [
         NewDeadLetter(**({"channel_type": "email", "error_code": "INVALID_ADDRESS", "retryable": False} | changes))
         for _ in range(number)
     ]
     with services.db.transaction() as conn:
-        dead_letters.write(conn, letters)
-    return [str(letter.id) for letter in letters]
+        dead_letters.write(conn, new_dead_letters)
+    return [str(dead_letter.id) for dead_letter in new_dead_letters]
 
 
-def test_a_letter_tells_everything_that_is_known(client: Any, world: World):
-    shown = client.get(f"{LETTERS}/{world.entries['deadLetterId']}").json
+def test_dead_letter_shows_all_its_fields(client: Any, world: World):
+    shown = client.get(f"{DEAD_LETTERS}/{world.entries['deadLetterId']}").json
     assert shown["status"] == "OPEN"
     assert (shown["channelType"], shown["errorCode"], shown["retryCount"]) == ("push", "UNREACHABLE", 2)
     assert shown["errorMessage"] == "The provider cannot be reached."
@@ -182,11 +182,11 @@ def test_a_letter_tells_everything_that_is_known(client: Any, world: World):
     assert client.get("/api/notifications/" + shown["notificationId"]).json["status"] == "DEAD"
 
 
-def test_letters_are_filtered_and_turned_by_page(client: Any, services: Services, world: World):
+def test_dead_letters_are_filtered_and_paginated(client: Any, services: Services, world: World):
     ids = write(services, 3, action_plan_id=21)
-    first = client.get(f"{LETTERS}?channelType=email&limit=2").json
+    first = client.get(f"{DEAD_LETTERS}?channelType=email&limit=2").json
     assert [item["id"] for item in first["items"]] == [ids[2], ids[1]]
-    rest = client.get(f"{LETTERS}?channelType=email&limit=2&cursor={first['nextCursor']}").json
+    rest = client.get(f"{DEAD_LETTERS}?channelType=email&limit=2&cursor={first['nextCursor']}").json
     assert ([item["id"] for item in rest["items"]], rest["nextCursor"]) == ([ids[0]], None)
     for query, number in (
         ("errorCode=INVALID_ADDRESS&actionPlanId=21", 3),
@@ -196,11 +196,11 @@ def test_letters_are_filtered_and_turned_by_page(client: Any, services: Services
         ("since=2099-01-01T00:00:00Z", 0),
         ("until=2099-01-01T00:00:00Z", 5),
     ):
-        assert len(client.get(f"{LETTERS}?{query}").json["items"]) == number, query
+        assert len(client.get(f"{DEAD_LETTERS}?{query}").json["items"]) == number, query
 
 
-def test_a_letter_is_redriven_once(client: Any, services: Services, world: World):
-    path = f"{LETTERS}/{world.entries['deadLetterId']}"
+def test_dead_letter_is_redriven_once(client: Any, services: Services, world: World):
+    path = f"{DEAD_LETTERS}/{world.entries['deadLetterId']}"
     shown = client.post(f"{path}/redrive")
     assert (shown.status_code, shown.json["status"]) == (200, "REDRIVEN")
     assert shown.json["closedBy"] == world.ids["coordinator"]
@@ -209,53 +209,53 @@ def test_a_letter_is_redriven_once(client: Any, services: Services, world: World
     assert (again.status_code, again.get_json(force=True)["code"]) == (409, "dead_letter_closed")
 
 
-def test_why_a_letter_is_not_redriven(client: Any, services: Services, world: World):
+def test_refused_redrive_names_the_reason(client: Any, services: Services, world: World):
     (nothing,) = write(services, channel_type="action", error_code="INVALID_REQUEST")
-    refused = client.post(f"{LETTERS}/{nothing}/redrive")
+    refused = client.post(f"{DEAD_LETTERS}/{nothing}/redrive")
     assert (refused.status_code, refused.get_json(force=True)["code"]) == (409, "dead_letter_not_redrivable")
     with services.db.transaction() as conn:
         conn.execute(text("UPDATE notifications SET expires_at = clock_timestamp() WHERE status = 'DEAD'"))
-    late = client.post(f"{LETTERS}/{world.entries['deadLetterId']}/redrive")
+    late = client.post(f"{DEAD_LETTERS}/{world.entries['deadLetterId']}/redrive")
     assert (late.status_code, late.get_json(force=True)["code"]) == (409, "dead_letter_expired")
 
 
-def test_all_that_match_are_redriven(client: Any, services: Services, world: World):
+def test_all_matching_dead_letters_are_redriven(client: Any, services: Services, world: World):
     write(services, 2)
-    empty = client.post(f"{LETTERS}/redrive", json={})
+    empty = client.post(f"{DEAD_LETTERS}/redrive", json={})
     assert (empty.status_code, empty.get_json(force=True)["errors"][0]["field"]) == (400, "all")
-    assert client.post(f"{LETTERS}/redrive", json={"channelType": "sms"}).json == {
+    assert client.post(f"{DEAD_LETTERS}/redrive", json={"channelType": "sms"}).json == {
         "redriven": 0,
         "skipped": 0,
         "remaining": 0,
     }
-    # One is a message, the other the step of an action that had nobody to go to.
-    done = client.post(f"{LETTERS}/redrive", json={"all": True})
+    # One is a notification, the other a step without recipients.
+    done = client.post(f"{DEAD_LETTERS}/redrive", json={"all": True})
     assert done.json == {"redriven": 2, "skipped": 2, "remaining": 0}
 
 
-def test_what_need_not_arrive_any_more_is_put_aside(client: Any, services: Services, world: World):
-    path = f"{LETTERS}/{world.entries['deadLetterId']}"
+def test_dead_letters_are_discarded(client: Any, services: Services, world: World):
+    path = f"{DEAD_LETTERS}/{world.entries['deadLetterId']}"
     shown = client.post(f"{path}/discard")
     assert (shown.status_code, shown.json["status"]) == (200, "DISCARDED")
     assert shown.json["closedBy"] == world.ids["coordinator"]
     for way in ("discard", "redrive"):
         again = client.post(f"{path}/{way}")
         assert (again.status_code, again.get_json(force=True)["code"]) == (409, "dead_letter_closed")
-    assert client.post(f"{LETTERS}/{world.task_id}/discard").status_code == 404
-    assert client.post(f"{LETTERS}/discard", json={}).status_code == 400
+    assert client.post(f"{DEAD_LETTERS}/{world.task_id}/discard").status_code == 404
+    assert client.post(f"{DEAD_LETTERS}/discard", json={}).status_code == 400
     write(services, 2)
-    done = client.post(f"{LETTERS}/discard", json={"errorCode": "INVALID_ADDRESS"})
+    done = client.post(f"{DEAD_LETTERS}/discard", json={"errorCode": "INVALID_ADDRESS"})
     assert done.json == {"discarded": 2, "remaining": 0}
-    assert len(client.get(f"{LETTERS}?status=OPEN").json["items"]) == 1
+    assert len(client.get(f"{DEAD_LETTERS}?status=OPEN").json["items"]) == 1
 
 
-def test_open_letters_are_a_figure(client: Any, services: Services, world: World):
+def test_metrics_count_open_dead_letters(client: Any, services: Services, world: World):
     write(services, 2)
     shown = client.get("/metrics").get_data(as_text=True)
     assert re.search(r"^yaninda_dead_letters_open 4\.0$", shown, re.MULTILINE)
 
 
-# In a terminal
+# Command line
 
 
 def run(services: Services, capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
@@ -265,11 +265,11 @@ def run(services: Services, capsys: pytest.CaptureFixture[str], *argv: str) -> t
     return code, out, err
 
 
-def test_the_command_is_known():
-    assert COMMANDS["dead-letters"][0] == manage_dead_letters.__name__
+def test_command_dead_letters_exists():
+    assert COMMANDS["dead-new_dead_letters"][0] == manage_dead_letters.__name__
 
 
-def test_a_terminal_lists_what_is_open(services: Services, world: World, capsys: pytest.CaptureFixture[str]):
+def test_command_lists_open_dead_letters(services: Services, world: World, capsys: pytest.CaptureFixture[str]):
     (mail,) = write(services, action_plan_id=21, step_order=2)
     code, out, _ = run(services, capsys, "list")
     titles, first, nobody, second = out.splitlines()
@@ -278,30 +278,28 @@ def test_a_terminal_lists_what_is_open(services: Services, world: World, capsys:
     assert re.fullmatch(rf"{mail} +\S+ \S+ +21 +2 +email +1 +OPEN +INVALID_ADDRESS +The address is not .*", first)
     assert re.search(rf" {world.entries['planId']} +1 +webhook +1 +OPEN +NO_RECIPIENT +Nobody is to be reached", nobody)
     assert re.fullmatch(r"\S+ +\S+ \S+ +- +- +push +3 +OPEN +UNREACHABLE +The provider cannot be reached\.", second)
-    assert run(services, capsys, "list", "--channel", "sms")[1] == "No dead letters match.\n"
+    assert run(services, capsys, "list", "--channel", "sms")[1] == "No dead new_dead_letters match.\n"
     assert len(run(services, capsys, "list", "--plan", "21", "--since", "2020-01-01")[1].splitlines()) == 2
     assert "There are more than these 1" in run(services, capsys, "list", "--limit", "1")[1]
 
 
-def test_a_terminal_shows_one(services: Services, world: World, capsys: pytest.CaptureFixture[str]):
+def test_command_shows_one_dead_letter(services: Services, world: World, capsys: pytest.CaptureFixture[str]):
     _, out, _ = run(services, capsys, "show", str(world.entries["deadLetterId"]))
     assert "Error:        UNREACHABLE: The provider cannot be reached.\n" in out
     assert "Retries:      2 after the first try; another try may help\n" in out
     assert "Trace" not in out
 
 
-def test_a_terminal_redrives_one(services: Services, world: World, capsys: pytest.CaptureFixture[str]):
+def test_command_redrives_one_dead_letter(services: Services, world: World, capsys: pytest.CaptureFixture[str]):
     id_ = str(world.entries["deadLetterId"])
     assert run(services, capsys, "redrive", id_) == (0, "Redriven: it is sent again now.\n", "")
-    assert run(services, capsys, "redrive", id_) == (1, "", "This dead letter is closed already.\n")
+    assert run(services, capsys, "redrive", id_) == (1, "", "This dead dead_letter is closed already.\n")
     unknown = "00000000-0000-7000-8000-000000000000"
-    assert run(services, capsys, "redrive", unknown) == (1, "", "There is no such dead letter.\n")
+    assert run(services, capsys, "redrive", unknown) == (1, "", "There is no such dead dead_letter.\n")
     assert "REDRIVEN" in run(services, capsys, "list", "--status", "ALL")[1]
 
 
-def test_a_terminal_redrives_all_and_says_how_far_it_is(
-    services: Services, world: World, capsys: pytest.CaptureFixture[str]
-):
+def test_command_redrives_all_and_shows_progress(services: Services, world: World, capsys: pytest.CaptureFixture[str]):
     with services.db.transaction() as conn:
         conn.execute(
             text(
@@ -312,15 +310,15 @@ def test_a_terminal_redrives_all_and_says_how_far_it_is(
             )
         )
         ids = conn.execute(text("SELECT id FROM notifications WHERE notification_type = 'SMS'")).scalars().all()
-        letters = [NewDeadLetter("sms", "TIMEOUT", retryable=True, notification_id=id_) for id_ in ids]
-        dead_letters.write(conn, letters)
+        new_dead_letters = [NewDeadLetter("sms", "TIMEOUT", retryable=True, notification_id=id_) for id_ in ids]
+        dead_letters.write(conn, new_dead_letters)
     write(services, channel_type="sms", error_code="TIMEOUT")
     code, out, err = run(services, capsys, "redrive", "--all", "--code", "TIMEOUT")
     assert code == 0
     assert out.splitlines() == [
         "Redriven: 450.",
         "Skipped: 1, which have expired or never became a notification.",
-        "`dead-letters discard` closes them.",
+        "`dead-new_dead_letters discard` closes them.",
     ]
     assert err.splitlines() == ["200 redriven, 250 to go", "400 redriven, 50 to go"]
     assert run(services, capsys, "redrive")[0] == 1
@@ -328,14 +326,14 @@ def test_a_terminal_redrives_all_and_says_how_far_it_is(
     assert run(services, capsys, "redrive", str(ids[0]), "--all")[0] == 1
 
 
-def test_a_terminal_discards_one_or_all(services: Services, world: World, capsys: pytest.CaptureFixture[str]):
+def test_command_discards_one_or_all(services: Services, world: World, capsys: pytest.CaptureFixture[str]):
     write(services, 250, channel_type="action", error_code="INVALID_REQUEST")
     id_ = str(world.entries["deadLetterId"])
     assert run(services, capsys, "discard", id_)[:2] == (
         0,
         "Discarded: it stays on record, but no longer counts for the alarm.\n",
     )
-    assert run(services, capsys, "discard", id_) == (1, "", "This dead letter is closed already.\n")
+    assert run(services, capsys, "discard", id_) == (1, "", "This dead dead_letter is closed already.\n")
     assert run(services, capsys, "discard")[0] == 1
     assert run(services, capsys, "discard", "--all", "--channel", "action") == (
         0,
@@ -345,10 +343,10 @@ def test_a_terminal_discards_one_or_all(services: Services, world: World, capsys
     assert "Status:       DISCARDED\n" in run(services, capsys, "show", id_)[1]
 
 
-def test_nothing_that_a_terminal_or_the_api_says_holds_an_address(
+def test_command_and_api_show_no_address(
     client: Any, services: Services, world: World, capsys: pytest.CaptureFixture[str]
 ):
     out = run(services, capsys, "list")[1] + run(services, capsys, "show", str(world.entries["deadLetterId"]))[1]
-    out += json.dumps(client.get(LETTERS).json)
+    out += json.dumps(client.get(DEAD_LETTERS).json)
     assert "+90" not in out
     assert "Bu mesaj" not in out

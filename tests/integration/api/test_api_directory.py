@@ -1,4 +1,4 @@
-"""Profiles and channels, through the door and on real stores."""
+"""Profiles and channels over HTTP, on real stores."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +21,8 @@ def add_channel(ask: Any, world: World, channel_type: str = "sms", target: str =
     return shown
 
 
-def wait_for_a_lock(db: Database) -> bool:
-    """Whether somebody stands before a row that this test holds."""
+def somebody_waits_for_a_lock(db: Database) -> bool:
+    """Waits until another transaction waits for a row that the test has locked. False after four seconds."""
     waiting = text(
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     )
@@ -40,7 +40,7 @@ def refused(answer: tuple[int, Any]) -> list[str]:
     return [entry["field"] for entry in problem["errors"]]
 
 
-def test_a_profile_is_created_shown_changed_and_retired(ask: Any, world: World):
+def test_profile_is_created_shown_changed_and_retired(ask: Any, world: World):
     body = {"name": "Nöbet", "deviceId": "400000011D081B70", "userId": world.ids["student"], "locale": "en"}
     status, profile = ask("POST", PROFILES, body | {"status": False, "priority": 3})
     assert status == 201
@@ -61,14 +61,14 @@ def test_a_profile_is_created_shown_changed_and_retired(ask: Any, world: World):
     assert (retired["id"], retired["retiredAt"] is None) == (profile["id"], False)
 
 
-def test_a_profile_of_nothing_but_a_name_has_the_usual_values(ask: Any, world: World):
+def test_profile_with_only_a_name_has_default_values(ask: Any, world: World):
     shown = ask("POST", PROFILES, {"name": "Sera"})[1]
     usual = {"deviceId": None, "userId": None, "locale": "tr", "status": True, "priority": 0, "key": None}
     assert shown.items() >= usual.items()
     assert ask("PATCH", f"{PROFILES}/{shown['id']}", {}) == (200, shown)
 
 
-def test_profiles_are_found_by_device_user_and_status(ask: Any, world: World):
+def test_profiles_are_filtered_by_device_user_and_status(ask: Any, world: World):
     student = world.ids["student"]
     one = ask("POST", PROFILES, {"name": "A", "deviceId": "device-1"})[1]["id"]
     two = ask("POST", PROFILES, {"name": "B", "userId": student, "status": False})[1]["id"]
@@ -83,7 +83,7 @@ def test_profiles_are_found_by_device_user_and_status(ask: Any, world: World):
     assert one in found("status=true")
 
 
-def test_profiles_come_in_pages_newest_first(ask: Any, world: World):
+def test_profiles_are_paginated_newest_first(ask: Any, world: World):
     made = [ask("POST", PROFILES, {"name": f"P{number}"})[1]["id"] for number in range(5)]
     seen: list[int] = []
     cursor = ""
@@ -116,13 +116,13 @@ def test_profiles_come_in_pages_newest_first(ask: Any, world: World):
         ("id", 5),
     ],
 )
-def test_a_profile_with_a_bad_field_is_refused_by_its_name(ask: Any, world: World, field: str, value: Any):
+def test_refusal_of_a_profile_names_the_field(ask: Any, world: World, field: str, value: Any):
     assert refused(ask("POST", PROFILES, {"name": "Nöbet", field: value})) == [field]
     assert refused(ask("PATCH", f"{PROFILES}/{world.entries['profileId']}", {field: value})) == [field]
 
 
 @pytest.mark.parametrize(
-    ("channel_type", "written", "kept"),
+    ("channel_type", "written", "stored"),
     [
         ("sms", "0555 010 20 30", "+905550102030"),
         ("whatsapp", "+90 (555) 010-20-30", "+905550102030"),
@@ -132,15 +132,15 @@ def test_a_profile_with_a_bad_field_is_refused_by_its_name(ask: Any, world: Worl
         ("audit", "nöbet defteri", "nöbet defteri"),
     ],
 )
-def test_a_target_is_kept_in_one_form(ask: Any, world: World, channel_type: str, written: str, kept: str):
+def test_target_is_stored_in_its_canonical_form(ask: Any, world: World, channel_type: str, written: str, stored: str):
     shown = add_channel(ask, world, channel_type, written, targetMeta={"platform": "ANDROID"})
-    assert shown["target"] == kept
+    assert shown["target"] == stored
     assert shown["targetMeta"] == {"platform": "ANDROID"}
     assert shown["enabled"] is True
     assert shown["verifyStatus"] == ("verified" if channel_type == "audit" else "pending")
 
 
-def test_a_user_is_a_target_too(ask: Any, world: World):
+def test_user_is_a_valid_target(ask: Any, world: World):
     student = world.ids["student"]
     shown = add_channel(ask, world, "in_app", f"{student}")
     assert (shown["target"], shown["verifyStatus"]) == (f"user:{student}", "verified")
@@ -170,12 +170,12 @@ def test_a_user_is_a_target_too(ask: Any, world: World):
         ("secrets", ["whsec_x"]),
     ],
 )
-def test_a_channel_with_a_bad_field_is_refused_by_its_name(ask: Any, world: World, field: str, value: Any):
+def test_refusal_of_a_channel_names_the_field(ask: Any, world: World, field: str, value: Any):
     body = {"profileId": world.entries["profileId"], "channelType": "sms", "target": "0555 010 20 30"}
     assert refused(ask("POST", CHANNELS, body | {field: value})) == [field]
 
 
-def test_what_a_channel_knows_beside_its_target_is_not_deep(ask: Any, world: World):
+def test_deeply_nested_channel_metadata_is_refused(ask: Any, world: World):
     meta: dict[str, Any] = {}
     for _ in range(20):
         meta = {"a": meta}
@@ -193,14 +193,14 @@ def test_what_a_channel_knows_beside_its_target_is_not_deep(ask: Any, world: Wor
         ("push", "a b"),
     ],
 )
-def test_each_type_has_targets_of_its_kind(ask: Any, world: World, channel_type: str, target: str):
+def test_each_channel_type_accepts_only_its_kind_of_target(ask: Any, world: World, channel_type: str, target: str):
     body = {"profileId": world.entries["profileId"], "channelType": channel_type, "target": target}
     status, problem = ask("POST", CHANNELS, body)
     assert refused((status, problem)) == ["target"]
     assert target not in problem["errors"][0]["message"]
 
 
-def test_a_new_target_has_to_be_verified_anew(ask: Any, world: World, db: Database):
+def test_changed_target_must_be_verified_again(ask: Any, world: World, db: Database):
     path = f"{CHANNELS}/{add_channel(ask, world)['id']}"
     with db.transaction() as conn:
         conn.execute(text("UPDATE recipient_channels SET verify_status = 'verified'"))
@@ -214,7 +214,7 @@ def test_a_new_target_has_to_be_verified_anew(ask: Any, world: World, db: Databa
     assert refused(ask("PATCH", path, {"verifyStatus": "verified"})) == ["verifyStatus"]
 
 
-def test_channels_are_found_by_profile_and_type(ask: Any, world: World):
+def test_channels_are_filtered_by_profile_and_type(ask: Any, world: World):
     sms = add_channel(ask, world)["id"]
     profile = world.entries["profileId"]
     assert [one["id"] for one in ask("GET", f"{CHANNELS}?channelType=sms")[1]["items"]] == [sms]
@@ -223,7 +223,7 @@ def test_channels_are_found_by_profile_and_type(ask: Any, world: World):
     assert ask("GET", f"{CHANNELS}?profileId=1")[1]["items"] == []
 
 
-def test_a_profile_takes_its_channels_and_routes_along(ask: Any, world: World):
+def test_retired_profile_retires_its_channels_and_routes(ask: Any, world: World):
     known = world.entries
     assert ask("DELETE", f"{PROFILES}/{known['profileId']}")[0] == 204
     assert ask("GET", f"{CHANNELS}/{known['channelId']}")[0] == 404
@@ -232,7 +232,7 @@ def test_a_profile_takes_its_channels_and_routes_along(ask: Any, world: World):
     assert refused(ask("POST", CHANNELS, body)) == ["profileId"]
 
 
-def test_a_secret_is_shown_once_and_signs_until_it_is_forgotten(ask: Any, world: World, db: Database):
+def test_secret_is_shown_once_and_signs_until_it_is_removed(ask: Any, world: World, db: Database):
     made = add_channel(ask, world, "webhook", "https://ornek.org/kanca")
     path = f"{CHANNELS}/{made['id']}"
     first = made.pop("secret")
@@ -240,40 +240,40 @@ def test_a_secret_is_shown_once_and_signs_until_it_is_forgotten(ask: Any, world:
     rotated = [ask("POST", f"{path}/secret")[1]["secret"] for _ in range(4)]
     assert len({first, *rotated}) == 5
 
-    def kept() -> list[str]:
+    def stored() -> list[str]:
         with db.transaction() as conn:
             found = conn.execute(text("SELECT secrets FROM recipient_channels WHERE id = :id"), {"id": made["id"]})
             return found.scalar_one()
 
-    assert kept() == rotated[:0:-1]
+    assert stored() == rotated[:0:-1]
     assert ask("DELETE", f"{path}/secret/previous") == (204, None)
     assert ask("DELETE", f"{path}/secret/previous") == (204, None)
-    assert kept() == rotated[-1:]
+    assert stored() == rotated[-1:]
     seen = [ask("GET", path), ask("GET", CHANNELS), ask("PATCH", path, {"enabled": False})]
     assert "whsec_" not in str(seen)
     assert "secret" not in str(seen)
 
 
-def test_headers_are_kept_but_not_shown(ask: Any, world: World, db: Database):
+def test_headers_are_stored_but_not_shown(ask: Any, world: World, db: Database):
     meta = {"headers": {"Authorization": "Bearer s3cret", "X-Place": "sera"}, "note": "kanca"}
     made = add_channel(ask, world, "webhook", "https://ornek.org/kanca", targetMeta=meta)
     path = f"{CHANNELS}/{made['id']}"
     shown = ask("GET", path)[1]["targetMeta"]
     assert shown == made["targetMeta"] == {"headers": {"Authorization": "••••••", "X-Place": "••••••"}, "note": "kanca"}
 
-    def kept() -> Any:
+    def stored() -> Any:
         with db.transaction() as conn:
             found = conn.execute(text("SELECT target_meta FROM recipient_channels WHERE id = :id"), {"id": made["id"]})
             return found.scalar_one()
 
-    assert kept() == meta
+    assert stored() == meta
     ask("PATCH", path, {"targetMeta": shown | {"note": "yeni"}})
-    assert kept() == meta | {"note": "yeni"}
+    assert stored() == meta | {"note": "yeni"}
     ask("PATCH", path, {"targetMeta": {"headers": {"Authorization": "Bearer 0ther"}}})
-    assert kept() == {"headers": {"Authorization": "Bearer 0ther"}}
+    assert stored() == {"headers": {"Authorization": "Bearer 0ther"}}
 
 
-def test_headers_do_not_follow_to_another_address(ask: Any, world: World, db: Database):
+def test_changed_address_drops_the_headers(ask: Any, world: World, db: Database):
     meta = {"headers": {"Authorization": "Bearer s3cret"}, "note": "kanca"}
     made = add_channel(ask, world, "webhook", "https://ornek.org/kanca", targetMeta=meta)
     path, other = f"{CHANNELS}/{made['id']}", {"target": "https://baska.org/kanca"}
@@ -285,8 +285,8 @@ def test_headers_do_not_follow_to_another_address(ask: Any, world: World, db: Da
     assert ask("PATCH", path, other)[1]["targetMeta"] == {"note": "kanca"}
 
 
-def test_headers_do_not_follow_in_a_race_either(ask: Any, world: World, db: Database):
-    """Somebody sends back what was shown while somebody else gives the channel another address."""
+def test_parallel_change_of_address_drops_the_headers(ask: Any, world: World, db: Database):
+    """One client writes back the channel that it read while another client changes its address."""
     meta = {"headers": {"Authorization": "Bearer s3cret"}}
     made = add_channel(ask, world, "webhook", "https://ornek.org/kanca", targetMeta=meta)
     path = f"{CHANNELS}/{made['id']}"
@@ -296,12 +296,14 @@ def test_headers_do_not_follow_in_a_race_either(ask: Any, world: World, db: Data
             {"id": made["id"]},
         )
         later = pool.submit(ask, "PATCH", path, {"targetMeta": made["targetMeta"]})
-        assert wait_for_a_lock(db)
+        assert somebody_waits_for_a_lock(db)
         conn.commit()
         assert later.result()[0] == 200
     with db.transaction() as conn:
-        kept = conn.execute(text("SELECT target_meta::text FROM recipient_channels WHERE id = :id"), {"id": made["id"]})
-        assert "s3cret" not in kept.scalar_one()
+        stored = conn.execute(
+            text("SELECT target_meta::text FROM recipient_channels WHERE id = :id"), {"id": made["id"]}
+        )
+        assert "s3cret" not in stored.scalar_one()
 
 
 def test_only_webhooks_have_secrets(ask: Any, world: World):

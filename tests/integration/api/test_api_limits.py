@@ -1,4 +1,4 @@
-"""The limit for one user, when Redis is there, gone, or silent."""
+"""The rate limit of a user when Redis answers, is away, or does not answer."""
 
 import socket
 import time
@@ -13,7 +13,7 @@ from app.settings.settings import Settings
 
 @pytest.fixture
 def silent_redis() -> Iterator[str]:
-    """Takes connections and never answers."""
+    """A server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=16) as server:
         yield f"redis://127.0.0.1:{server.getsockname()[1]}/0"
 
@@ -26,7 +26,7 @@ def _exhaust(limit: PerUserLimit, user_id: int, times: int) -> TooManyRequests:
     return refused.value
 
 
-def test_all_processes_count_together_and_users_apart(settings: Settings, clean_stores: None):
+def test_limit_is_shared_by_processes_and_separate_for_users(settings: Settings, clean_stores: None):
     one, two = (PerUserLimit("test", 4, settings.redis_url) for _ in range(2))
     one.hit(1)
     two.hit(1)
@@ -39,7 +39,7 @@ def test_all_processes_count_together_and_users_apart(settings: Settings, clean_
     two.close()
 
 
-def test_a_silent_redis_delays_one_request_and_spares_the_next(silent_redis: str):
+def test_silent_redis_delays_only_one_request(silent_redis: str):
     limit = PerUserLimit("test", 3, silent_redis)
     began = time.monotonic()
     limit.hit(1)

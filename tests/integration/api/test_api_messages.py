@@ -1,4 +1,4 @@
-"""The inbox of the app, and the audit trail, as they are read over HTTP."""
+"""The messages in the app and the audit trail over HTTP."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from tests.support.world import World, authorization, settle_world
 
 
 @dataclass
-class Door:
+class Inbox:
     services: Services
     app: Any
     world: World
@@ -26,7 +26,7 @@ class Door:
         headers = authorization(self.world, self.services, who)
         return self.app.test_client().open(path, method=method, headers=headers)
 
-    def tell(self, who: str, *subjects: str) -> None:
+    def send(self, who: str, *subjects: str) -> None:
         channel = InAppChannel(self.services.db, hints.connect(self.services.settings.redis_url, 1))
         for subject in subjects:
             user_id = self.world.ids[who]
@@ -44,65 +44,65 @@ class Door:
 
 
 @pytest.fixture
-def door(services: Services) -> Iterator[Door]:
+def inbox(services: Services) -> Iterator[Inbox]:
     app = create_app(services)
-    yield Door(services, app, settle_world(services))
+    yield Inbox(services, app, settle_world(services))
 
 
-def test_messages_are_listed_newest_first_and_only_to_their_reader(door: Door) -> None:
-    door.tell("student", "1", "2", "3")
-    door.tell("coordinator", "other")
-    assert door.subjects("/me/messages") == ["3", "2", "1"]
-    assert door.subjects("/me/messages", "coordinator") == ["other"]
-    [shown] = door.call("GET", "/me/messages?limit=1").json["items"]
+def test_messages_are_listed_newest_first_for_their_reader_only(inbox: Inbox) -> None:
+    inbox.send("student", "1", "2", "3")
+    inbox.send("coordinator", "other")
+    assert inbox.subjects("/me/messages") == ["3", "2", "1"]
+    assert inbox.subjects("/me/messages", "coordinator") == ["other"]
+    [shown] = inbox.call("GET", "/me/messages?limit=1").json["items"]
     assert set(shown) == {"id", "notificationId", "subject", "body", "data", "createdAt", "readAt"}
     assert (shown["data"], shown["readAt"]) == ({"k": "v"}, None)
 
 
-def test_a_list_goes_on_where_it_stopped(door: Door) -> None:
-    door.tell("student", "1", "2", "3")
-    first = door.call("GET", "/me/messages?limit=2").json
-    second = door.call("GET", f"/me/messages?limit=2&cursor={first['nextCursor']}").json
+def test_next_page_continues_after_the_previous_one(inbox: Inbox) -> None:
+    inbox.send("student", "1", "2", "3")
+    first = inbox.call("GET", "/me/messages?limit=2").json
+    second = inbox.call("GET", f"/me/messages?limit=2&cursor={first['nextCursor']}").json
     assert [item["subject"] for item in first["items"] + second["items"]] == ["3", "2", "1"]
     assert second["nextCursor"] is None
     for cursor in ("somewhere", "99999999999999999999", "-1"):
-        assert door.call("GET", f"/me/messages?cursor={cursor}").status_code == 400
+        assert inbox.call("GET", f"/me/messages?cursor={cursor}").status_code == 400
 
 
-def test_what_was_read_stays_read_since_then(door: Door) -> None:
-    door.tell("student", "1", "2")
-    newest = door.call("GET", "/me/messages").json["items"][0]
+def test_message_keeps_the_time_when_it_was_first_read(inbox: Inbox) -> None:
+    inbox.send("student", "1", "2")
+    newest = inbox.call("GET", "/me/messages").json["items"][0]
     path = f"/me/messages/{newest['id']}/read"
-    assert door.call("PUT", path).status_code == 204
-    read_at = door.call("GET", "/me/messages").json["items"][0]["readAt"]
+    assert inbox.call("PUT", path).status_code == 204
+    read_at = inbox.call("GET", "/me/messages").json["items"][0]["readAt"]
     assert read_at is not None
-    assert door.call("PUT", path).status_code == 204
-    assert door.call("GET", "/me/messages").json["items"][0]["readAt"] == read_at
-    assert door.subjects("/me/messages?unread=true") == ["1"]
-    assert door.subjects("/me/messages?unread=false") == ["2", "1"]
-    assert door.call("GET", "/me/messages?unread=maybe").status_code == 400
+    assert inbox.call("PUT", path).status_code == 204
+    assert inbox.call("GET", "/me/messages").json["items"][0]["readAt"] == read_at
+    assert inbox.subjects("/me/messages?unread=true") == ["1"]
+    assert inbox.subjects("/me/messages?unread=false") == ["2", "1"]
+    assert inbox.call("GET", "/me/messages?unread=maybe").status_code == 400
 
 
-def test_nobody_reads_for_another(door: Door) -> None:
-    door.tell("student", "1")
-    id_ = door.call("GET", "/me/messages").json["items"][0]["id"]
+def test_message_can_be_marked_as_read_only_by_its_reader(inbox: Inbox) -> None:
+    inbox.send("student", "1")
+    id_ = inbox.call("GET", "/me/messages").json["items"][0]["id"]
     for path in (f"/me/messages/{id_}/read", "/me/messages/999999/read"):
-        answer = door.call("PUT", path, "coordinator")
+        answer = inbox.call("PUT", path, "coordinator")
         assert (answer.status_code, answer.get_json(force=True)["code"]) == (404, "message_not_found")
-    assert door.subjects("/me/messages?unread=true") == ["1"]
+    assert inbox.subjects("/me/messages?unread=true") == ["1"]
 
 
-def test_an_administrator_reads_the_audit_trail(door: Door) -> None:
+def test_admin_reads_the_audit_trail(inbox: Inbox) -> None:
     events = [
         notification(
             notification_type=NotificationType.AUDIT, recipient="ops", subject=str(number), metadata={"ş": number}
         )
         for number in range(3)
     ]
-    with door.services.db.transaction() as conn:
+    with inbox.services.db.transaction() as conn:
         audit_trail.append(conn, events)
-    first = door.call("GET", "/api/v1/audit?limit=2", "admin").json
-    second = door.call("GET", f"/api/v1/audit?cursor={first['nextCursor']}", "admin").json
+    first = inbox.call("GET", "/api/v1/audit?limit=2", "admin").json
+    second = inbox.call("GET", f"/api/v1/audit?cursor={first['nextCursor']}", "admin").json
     items = first["items"] + second["items"]
     assert [item["subject"] for item in items] == ["2", "1", "0"]
     assert [item["previousHash"] for item in items] == [*(item["hash"] for item in items[1:]), "00" * 32]

@@ -1,4 +1,4 @@
-"""Handing in a notification over HTTP: accepted once it cannot be lost, refused with everything that is wrong."""
+"""Submit a notification over HTTP: accepted when it is committed, refused with all errors at once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ PATH = "/api/notifications"
 
 
 @dataclass
-class Desk:
+class NotificationApi:
     services: Services
     app: Any
     world: World
@@ -44,37 +44,37 @@ class Desk:
 
 
 @pytest.fixture
-def desk(services: Services) -> Iterator[Desk]:
+def notification_api(services: Services) -> Iterator[NotificationApi]:
     app = create_app(services)
-    yield Desk(services, app, settle_world(services))
+    yield NotificationApi(services, app, settle_world(services))
 
 
-def test_it_is_accepted_and_can_be_followed(desk: Desk) -> None:
-    answer = desk.post(MAIL)
+def test_notification_is_accepted_and_can_be_read(notification_api: NotificationApi) -> None:
+    answer = notification_api.post(MAIL)
     assert answer.status_code == 202
     assert set(answer.json) == {"id", "status", "message", "submittedAt"}
     assert (answer.json["status"], answer.json["message"]) == ("ACCEPTED", "Notification submitted for processing")
-    shown = desk.get(f"{PATH}/{answer.json['id']}").json
+    shown = notification_api.get(f"{PATH}/{answer.json['id']}").json
     assert {name: shown[name] for name in MAIL} == MAIL
     assert (shown["createdAt"], shown["expiresAt"], shown["attempts"]) == (answer.json["submittedAt"], None, [])
 
 
-def test_what_may_be_left_out_may_be_null(desk: Desk) -> None:
+def test_optional_fields_may_be_null(notification_api: NotificationApi) -> None:
     nulls = dict.fromkeys(("subject", "priority", "metadata", "expiresAt"))
-    answer = desk.post(MAIL | nulls)
+    answer = notification_api.post(MAIL | nulls)
     assert answer.status_code == 202
-    stored = row(desk.services.db, answer.json["id"])
+    stored = row(notification_api.services.db, answer.json["id"])
     assert (stored.subject, stored.priority, stored.metadata, stored.expires_at) == ("", "NORMAL", {}, None)
 
 
-def test_an_address_is_kept_in_its_one_form(desk: Desk) -> None:
-    answer = desk.post({"notificationType": "SMS", "recipient": "0555 123 45 67", "body": "Merhaba"})
-    assert row(desk.services.db, answer.json["id"]).recipient == "+905551234567"
+def test_address_is_stored_in_its_canonical_form(notification_api: NotificationApi) -> None:
+    answer = notification_api.post({"notificationType": "SMS", "recipient": "0555 123 45 67", "body": "Merhaba"})
+    assert row(notification_api.services.db, answer.json["id"]).recipient == "+905551234567"
 
 
-def test_lines_end_as_they_do_everywhere(desk: Desk) -> None:
-    answer = desk.post(MAIL | {"body": "bir\r\niki\rüç\n"})
-    assert row(desk.services.db, answer.json["id"]).body == "bir\niki\nüç\n"
+def test_line_endings_are_normalized(notification_api: NotificationApi) -> None:
+    answer = notification_api.post(MAIL | {"body": "bir\r\niki\rüç\n"})
+    assert row(notification_api.services.db, answer.json["id"]).body == "bir\niki\nüç\n"
 
 
 WRONG: list[tuple[str, Any]] = [
@@ -109,11 +109,11 @@ WRONG: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("field", "value"), WRONG)
-def test_a_field_that_is_wrong_is_named(desk: Desk, field: str, value: Any) -> None:
-    answer = desk.post(MAIL | {field: value})
+def test_refusal_names_the_field(notification_api: NotificationApi, field: str, value: Any) -> None:
+    answer = notification_api.post(MAIL | {field: value})
     assert answer.status_code == 400
     assert [error["field"] for error in answer.get_json(force=True)["errors"]] == [field]
-    assert desk.number == 0
+    assert notification_api.number == 0
 
 
 def fields(answer: Any) -> set[str]:
@@ -121,7 +121,7 @@ def fields(answer: Any) -> set[str]:
     return {error["field"] for error in answer.get_json(force=True)["errors"]}
 
 
-def test_everything_that_is_wrong_is_named_at_once(desk: Desk) -> None:
+def test_refusal_names_all_wrong_fields(notification_api: NotificationApi) -> None:
     all_wrong = {
         "notificationType": "PUSH",
         "recipient": "user:4711",
@@ -131,72 +131,72 @@ def test_everything_that_is_wrong_is_named_at_once(desk: Desk) -> None:
         "metadata": {"data": 5},
         "expiresAt": "2020-01-01T00:00:00Z",
     }
-    assert fields(desk.post(all_wrong)) == {*all_wrong} - {"notificationType"}
-    assert fields(desk.post(all_wrong | {"notificationType": "FAX"})) == {*all_wrong} - {"recipient"}
+    assert fields(notification_api.post(all_wrong)) == {*all_wrong} - {"notificationType"}
+    assert fields(notification_api.post(all_wrong | {"notificationType": "FAX"})) == {*all_wrong} - {"recipient"}
     right_shapes = all_wrong | {"subject": "a", "body": "b", "priority": "LOW"}
-    assert fields(desk.post(right_shapes)) == {"recipient", "metadata", "expiresAt"}
-    assert fields(desk.post(right_shapes | {"metadata": {}})) == {"recipient", "expiresAt"}
-    assert fields(desk.post({})) == {"notificationType", "recipient", "body"}
-    assert desk.post([]).status_code == 400
+    assert fields(notification_api.post(right_shapes)) == {"recipient", "metadata", "expiresAt"}
+    assert fields(notification_api.post(right_shapes | {"metadata": {}})) == {"recipient", "expiresAt"}
+    assert fields(notification_api.post({})) == {"notificationType", "recipient", "body"}
+    assert notification_api.post([]).status_code == 400
 
 
 @pytest.mark.parametrize("type_", ["PUSH", "IN_APP"])
-def test_a_user_nobody_knows_is_refused(desk: Desk, type_: str) -> None:
-    assert fields(desk.post({"notificationType": type_, "recipient": "4711", "body": "b"})) == {"recipient"}
+def test_unknown_user_is_refused(notification_api: NotificationApi, type_: str) -> None:
+    assert fields(notification_api.post({"notificationType": type_, "recipient": "4711", "body": "b"})) == {"recipient"}
 
 
-def test_an_unknown_type_is_told_which_ones_there_are(desk: Desk) -> None:
-    [error] = desk.post(MAIL | {"notificationType": "FAX"}).get_json(force=True)["errors"]
+def test_refusal_of_an_unknown_type_lists_the_types(notification_api: NotificationApi) -> None:
+    [error] = notification_api.post(MAIL | {"notificationType": "FAX"}).get_json(force=True)["errors"]
     for known in ("EMAIL", "SMS", "PUSH", "IN_APP", "WEBHOOK", "WHATSAPP", "AUDIT"):
         assert known in error["message"]
 
 
-def test_a_problem_never_repeats_the_address(desk: Desk) -> None:
-    assert "gizli" not in desk.post(MAIL | {"recipient": "gizli@"}).get_data(as_text=True)
+def test_refusal_does_not_repeat_the_address(notification_api: NotificationApi) -> None:
+    assert "gizli" not in notification_api.post(MAIL | {"recipient": "gizli@"}).get_data(as_text=True)
 
 
-def test_a_repeat_with_the_same_key_is_the_same_notification(desk: Desk) -> None:
-    first, again = desk.post(MAIL, key="k"), desk.post(MAIL, key="k")
+def test_repeated_key_returns_the_same_notification(notification_api: NotificationApi) -> None:
+    first, again = notification_api.post(MAIL, key="k"), notification_api.post(MAIL, key="k")
     assert (again.status_code, again.json) == (202, first.json)
     spelled_otherwise = MAIL | {"recipient": "ayse@ORNEK.org"}
-    assert desk.post(spelled_otherwise, key="k").json == first.json
-    other = desk.post(MAIL | {"body": "Güle güle"}, key="k")
+    assert notification_api.post(spelled_otherwise, key="k").json == first.json
+    other = notification_api.post(MAIL | {"body": "Güle güle"}, key="k")
     assert (other.status_code, other.get_json(force=True)["code"]) == (409, "idempotency_key_reused")
-    assert desk.post(MAIL | {"body": "Güle güle"}, key="k", who="admin").status_code == 202
-    assert desk.number == 2
+    assert notification_api.post(MAIL | {"body": "Güle güle"}, key="k", who="admin").status_code == 202
+    assert notification_api.number == 2
 
 
-def test_a_repeat_is_answered_when_its_time_is_over(desk: Desk) -> None:
+def test_repeated_request_is_answered_after_the_notification_expired(notification_api: NotificationApi) -> None:
     soon = MAIL | {"expiresAt": (datetime.now(UTC) + timedelta(seconds=0.5)).isoformat()}
-    first = desk.post(soon, key="k")
-    with desk.services.db.reading() as conn:
+    first = notification_api.post(soon, key="k")
+    with notification_api.services.db.reading() as conn:
         conn.execute(text("SELECT pg_sleep(0.6)"))
-    assert desk.post(soon, key="k").json == first.json
-    assert fields(desk.post(soon, key="another")) == {"expiresAt"}
+    assert notification_api.post(soon, key="k").json == first.json
+    assert fields(notification_api.post(soon, key="another")) == {"expiresAt"}
 
 
 @pytest.mark.parametrize("key", ["x" * 129, "ş", "\t"])
-def test_a_key_that_is_none_is_refused(desk: Desk, key: str) -> None:
-    assert desk.post(MAIL, key=key).status_code == 400
+def test_invalid_key_is_refused(notification_api: NotificationApi, key: str) -> None:
+    assert notification_api.post(MAIL, key=key).status_code == 400
 
 
-def test_of_a_token_only_the_end_is_shown(desk: Desk) -> None:
+def test_only_the_end_of_a_token_is_shown(notification_api: NotificationApi) -> None:
     push = {"notificationType": "PUSH", "recipient": "token-secret-1234", "body": "b"}
-    id_ = desk.post(push | {"metadata": {"addressKind": "FID"}}).json["id"]
-    assert row(desk.services.db, id_).recipient == "token-secret-1234"
-    for answer in (desk.get(f"{PATH}/{id_}"), desk.get(PATH)):
+    id_ = notification_api.post(push | {"metadata": {"addressKind": "FID"}}).json["id"]
+    assert row(notification_api.services.db, id_).recipient == "token-secret-1234"
+    for answer in (notification_api.get(f"{PATH}/{id_}"), notification_api.get(PATH)):
         assert "token-secret" not in answer.get_data(as_text=True)
         assert "…1234" in answer.get_data(as_text=True)
-    short = desk.post(push | {"recipient": "abc"}).json["id"]
-    assert desk.get(f"{PATH}/{short}").json["recipient"] == "…"
-    mine = desk.post(push | {"recipient": f"user:{desk.world.ids['elder']}"}).json["id"]
-    assert desk.get(f"{PATH}/{mine}").json["recipient"] == f"user:{desk.world.ids['elder']}"
+    short = notification_api.post(push | {"recipient": "abc"}).json["id"]
+    assert notification_api.get(f"{PATH}/{short}").json["recipient"] == "…"
+    mine = notification_api.post(push | {"recipient": f"user:{notification_api.world.ids['elder']}"}).json["id"]
+    assert notification_api.get(f"{PATH}/{mine}").json["recipient"] == f"user:{notification_api.world.ids['elder']}"
 
 
-def test_nobody_hides_what_they_send(desk: Desk) -> None:
-    """Only what verifies an entry of the directory holds a secret."""
-    id_ = desk.post(MAIL | {"metadata": {"verification": "code"}}).json["id"]
-    assert desk.get(f"{PATH}/{id_}").json["body"] == MAIL["body"]
+def test_client_cannot_mark_a_notification_as_secret(notification_api: NotificationApi) -> None:
+    """Only notifications that verify a channel hold a secret."""
+    id_ = notification_api.post(MAIL | {"metadata": {"verification": "code"}}).json["id"]
+    assert notification_api.get(f"{PATH}/{id_}").json["body"] == MAIL["body"]
 
 
 class TestBacklog:
@@ -204,10 +204,10 @@ class TestBacklog:
     def environ(self) -> dict[str, Any]:
         return {"notification_backlog_limit": 5}
 
-    def test_no_more_is_taken_than_can_be_sent(self, desk: Desk) -> None:
-        waiting = statuses(desk.services.db)["ACCEPTED"]
-        codes = [desk.post(MAIL).status_code for _ in range(6)]
+    def test_full_backlog_refuses_notifications(self, notification_api: NotificationApi) -> None:
+        waiting = statuses(notification_api.services.db)["ACCEPTED"]
+        codes = [notification_api.post(MAIL).status_code for _ in range(6)]
         assert codes == [202] * (5 - waiting) + [503] * (1 + waiting)
-        refused = desk.post(MAIL)
+        refused = notification_api.post(MAIL)
         assert refused.get_json(force=True)["code"] == "backlog_full"
         assert int(refused.headers["Retry-After"]) >= 1

@@ -1,4 +1,4 @@
-"""Plans, steps, routes and templates, through the door and on real stores."""
+"""Plans, steps, routes and templates over HTTP, on real stores."""
 
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -41,7 +41,7 @@ def plan(world: World) -> str:
 # Plans
 
 
-def test_a_plan_is_created_shown_changed_and_retired(ask: Any, world: World):
+def test_plan_is_created_shown_changed_and_retired(ask: Any, world: World):
     status, plan = ask("POST", PLANS, {"name": "Sıcaklık", "description": "Sera ısınınca"})
     assert status == 201
     assert plan.items() >= {"key": None, "name": "Sıcaklık", "description": "Sera ısınınca", "status": True}.items()
@@ -59,12 +59,12 @@ def test_a_plan_is_created_shown_changed_and_retired(ask: Any, world: World):
     ("field", "value"),
     [("name", ""), ("name", None), ("description", "a" * 501), ("status", "on"), ("key", "matching.offer"), ("x", 1)],
 )
-def test_a_plan_with_a_bad_field_is_refused_by_its_name(ask: Any, plan: str, field: str, value: Any):
+def test_refusal_of_a_plan_names_the_field(ask: Any, plan: str, field: str, value: Any):
     assert refused(ask("POST", PLANS, {"name": "Sıcaklık", field: value})) == [field]
     assert refused(ask("PATCH", plan, {field: value})) == [field]
 
 
-def test_a_shipped_plan_is_edited_and_switched_off_but_never_retired_or_emptied(ask: Any, world: World):
+def test_shipped_plan_can_be_edited_but_not_retired_or_emptied(ask: Any, world: World):
     path = shipped(ask, "matching.nobody_found")
     assert conflict(ask("DELETE", path)) == "shipped_plan"
     assert ask("PATCH", path, {"status": False, "name": "Kimse yok"})[0] == 200
@@ -74,18 +74,18 @@ def test_a_shipped_plan_is_edited_and_switched_off_but_never_retired_or_emptied(
     assert ask("PATCH", f"{path}/steps/{second['id']}", {"channelType": "whatsapp", "stepOrder": 1})[0] == 200
 
 
-def test_the_last_two_steps_of_a_shipped_plan_are_not_retired_at_once(ask: Any, db: Database, world: World):
+def test_parallel_retirements_leave_a_shipped_plan_one_step(ask: Any, db: Database, world: World):
     path = shipped(ask, "matching.nobody_found")
     first, second = (step["id"] for step in ask("GET", f"{path}/steps")[1]["items"])
     with ThreadPoolExecutor(1) as pool:
         with db.transaction() as conn:
             retire_step(conn, int(path.rpartition("/")[2]), first)
             other = pool.submit(ask, "DELETE", f"{path}/steps/{second}")
-            _wait_until_it_waits(db, other)
+            _wait_until_a_lock_is_awaited(db, other)
         assert conflict(other.result()) == "shipped_plan"
 
 
-def _wait_until_it_waits(db: Database, other: Future[Any]) -> None:
+def _wait_until_a_lock_is_awaited(db: Database, other: Future[Any]) -> None:
     waiting = text(
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     )
@@ -95,7 +95,7 @@ def _wait_until_it_waits(db: Database, other: Future[Any]) -> None:
                 return
 
 
-def test_a_plan_takes_its_routes_along(ask: Any, world: World, plan: str):
+def test_retired_plan_retires_its_routes(ask: Any, world: World, plan: str):
     assert ask("DELETE", plan)[0] == 204
     assert ask("GET", f"{ROUTES}/{world.entries['routeId']}")[0] == 404
     route = {"actionPlanId": world.entries["planId"], "stepOrder": 1, "recipientProfileId": world.entries["profileId"]}
@@ -109,7 +109,7 @@ STEP = {"stepOrder": 2, "channelType": "push", "audience": "PERSON", "templateKe
 STEP |= {"onFailure": "CONTINUE", "fallback": ["sms", "email"], "withinS": 60}
 
 
-def test_a_step_is_created_shown_changed_and_retired(ask: Any, plan: str):
+def test_step_is_created_shown_changed_and_retired(ask: Any, plan: str):
     status, step = ask("POST", f"{plan}/steps", STEP)
     assert status == 201
     assert step.items() >= STEP.items()
@@ -122,13 +122,13 @@ def test_a_step_is_created_shown_changed_and_retired(ask: Any, plan: str):
     assert len(ask("GET", f"{plan}/steps")[1]["items"]) == 1
 
 
-def test_a_step_of_a_type_alone_has_the_usual_values(ask: Any, plan: str):
+def test_step_with_only_a_type_has_default_values(ask: Any, plan: str):
     step = ask("POST", f"{plan}/steps", {"stepOrder": 3, "channelType": "device_downlink"})[1]
     usual = {"audience": "ROUTES", "templateKey": None, "onFailure": "STOP", "fallback": [], "withinS": None}
     assert step.items() >= usual.items()
 
 
-def test_steps_are_shown_in_the_order_they_run(ask: Any, plan: str):
+def test_steps_are_listed_in_their_order(ask: Any, plan: str):
     for order in (9, 4, 7):
         ask("POST", f"{plan}/steps", {"stepOrder": order, "channelType": "push"})
     page = ask("GET", f"{plan}/steps")[1]
@@ -136,7 +136,7 @@ def test_steps_are_shown_in_the_order_they_run(ask: Any, plan: str):
     assert page["nextCursor"] is None
 
 
-def test_a_step_belongs_to_its_plan(ask: Any, world: World):
+def test_step_belongs_to_one_plan(ask: Any, world: World):
     other = shipped(ask, "matching.offer")
     path = f"{other}/steps/{world.entries['stepId']}"
     assert ask("GET", path)[0] == ask("PATCH", path, {})[0] == ask("DELETE", path)[0] == 404
@@ -162,14 +162,12 @@ def test_a_step_belongs_to_its_plan(ask: Any, world: World):
         ("actionPlanId", 1, "actionPlanId"),
     ],
 )
-def test_a_step_with_a_bad_field_is_refused_by_its_name(
-    ask: Any, world: World, plan: str, field: str, value: Any, named: str
-):
+def test_refusal_of_a_step_names_the_field(ask: Any, world: World, plan: str, field: str, value: Any, named: str):
     assert refused(ask("POST", f"{plan}/steps", STEP | {field: value})) == [named]
     assert refused(ask("PATCH", f"{plan}/steps/{world.entries['stepId']}", {field: value})) == [named]
 
 
-def test_whoever_names_something_unknown_is_told_what_there_is(ask: Any, plan: str):
+def test_refusal_of_an_unknown_value_lists_the_known_ones(ask: Any, plan: str):
     problem = ask("POST", f"{plan}/steps", STEP | {"channelType": "pigeon"})[1]
     assert problem["errors"][0]["message"] == (
         "is not one of email, sms, push, in_app, webhook, whatsapp, audit, device_downlink"
@@ -178,7 +176,7 @@ def test_whoever_names_something_unknown_is_told_what_there_is(ask: Any, plan: s
     assert "heat.alarm, matching.assigned_to_you, matching.cancelled" in problem["errors"][0]["message"]
 
 
-def test_an_order_is_given_once(ask: Any, world: World, plan: str):
+def test_step_order_is_unique_in_a_plan(ask: Any, world: World, plan: str):
     assert conflict(ask("POST", f"{plan}/steps", STEP | {"stepOrder": 1})) == "step_order_taken"
     path = f"{plan}/steps/{ask('POST', f'{plan}/steps', STEP)[1]['id']}"
     assert conflict(ask("PATCH", path, {"stepOrder": 1})) == "step_order_taken"
@@ -186,13 +184,13 @@ def test_an_order_is_given_once(ask: Any, world: World, plan: str):
     assert ask("PATCH", path, {"stepOrder": 1})[1]["stepOrder"] == 1
 
 
-def test_an_order_is_given_once_also_to_twenty_at_once(ask: Any, plan: str):
+def test_step_order_is_unique_under_twenty_parallel_requests(ask: Any, plan: str):
     with ThreadPoolExecutor(20) as pool:
         said = Counter(pool.map(lambda _: ask("POST", f"{plan}/steps", STEP)[0], range(20)))
     assert said == {201: 1, 409: 19}
 
 
-def test_routes_go_where_their_step_goes(ask: Any, world: World, plan: str):
+def test_retired_step_retires_its_routes(ask: Any, world: World, plan: str):
     route, step = f"{ROUTES}/{world.entries['routeId']}", f"{plan}/steps/{world.entries['stepId']}"
     ask("PATCH", step, {"stepOrder": 5})
     assert ask("GET", route)[1]["stepOrder"] == 5
@@ -203,7 +201,7 @@ def test_routes_go_where_their_step_goes(ask: Any, world: World, plan: str):
 # Routes
 
 
-def test_a_route_is_created_shown_changed_and_retired(ask: Any, world: World):
+def test_route_is_created_shown_changed_and_retired(ask: Any, world: World):
     known = world.entries
     body = {"actionPlanId": known["planId"], "stepOrder": 1, "recipientProfileId": 1, "channelType": "sms"}
     status, route = ask("POST", ROUTES, body)
@@ -234,14 +232,14 @@ def test_a_route_is_created_shown_changed_and_retired(ask: Any, world: World):
         ("priority", 1),
     ],
 )
-def test_a_route_with_a_bad_field_is_refused_by_its_name(ask: Any, world: World, field: str, value: Any):
+def test_refusal_of_a_route_names_the_field(ask: Any, world: World, field: str, value: Any):
     known = world.entries
     body = {"actionPlanId": known["planId"], "stepOrder": 1, "recipientProfileId": known["profileId"]}
     assert refused(ask("POST", ROUTES, body | {field: value})) == [field]
     assert refused(ask("PATCH", f"{ROUTES}/{known['routeId']}", {field: value})) == [field]
 
 
-def test_a_route_leads_to_a_profile_in_use(ask: Any, world: World):
+def test_route_needs_a_profile_that_is_not_retired(ask: Any, world: World):
     known = world.entries
     ask("DELETE", "/recipient-profiles/1")
     assert refused(ask("PATCH", f"{ROUTES}/{known['routeId']}", {"recipientProfileId": 1})) == ["recipientProfileId"]
@@ -250,7 +248,7 @@ def test_a_route_leads_to_a_profile_in_use(ask: Any, world: World):
 # Templates
 
 
-def test_a_template_is_created_shown_changed_and_retired(ask: Any, world: World):
+def test_template_is_created_shown_changed_and_retired(ask: Any, world: World):
     body = {"key": "heat.warning", "locale": "en", "subject": "{{ name }}", "body": "It is {{ degrees | round }} °C."}
     status, template = ask("POST", TEMPLATES, body)
     assert status == 201
@@ -280,30 +278,30 @@ def test_a_template_is_created_shown_changed_and_retired(ask: Any, world: World)
         ("subject", None),
     ],
 )
-def test_a_template_that_cannot_be_read_is_refused_when_it_is_saved(ask: Any, world: World, field: str, value: Any):
+def test_template_with_a_syntax_error_is_refused(ask: Any, world: World, field: str, value: Any):
     assert refused(ask("POST", TEMPLATES, {"key": "heat.warning", "body": "40", field: value})) == [field]
     assert refused(ask("PATCH", f"{TEMPLATES}/{world.entries['templateId']}", {field: value})) == [field]
 
 
 @pytest.mark.parametrize(("field", "value"), [("key", ""), ("key", "a b"), ("key", "a" * 101), ("locale", "de")])
-def test_a_template_is_named_by_a_plain_key(ask: Any, world: World, field: str, value: Any):
+def test_template_key_has_a_fixed_format(ask: Any, world: World, field: str, value: Any):
     assert refused(ask("POST", TEMPLATES, {"key": "heat.warning", "body": "40", field: value})) == [field]
     assert refused(ask("PATCH", f"{TEMPLATES}/{world.entries['templateId']}", {field: value})) == [field]
 
 
-def test_there_is_one_template_of_a_key_in_a_language(ask: Any, world: World):
+def test_template_is_unique_for_a_key_and_a_language(ask: Any, world: World):
     assert conflict(ask("POST", TEMPLATES, {"key": "heat.alarm", "body": "40"})) == "template_taken"
     assert ask("POST", TEMPLATES, {"key": "heat.alarm", "locale": "en", "body": "40"})[0] == 201
 
 
-def test_shipped_words_are_edited_but_not_retired(ask: Any, world: World):
+def test_shipped_template_can_be_edited_but_not_retired(ask: Any, world: World):
     [template] = ask("GET", f"{TEMPLATES}?key=matching.on_the_way&locale=tr")[1]["items"]
     path = f"{TEMPLATES}/{template['id']}"
     assert conflict(ask("DELETE", path)) == "shipped_template"
     assert ask("PATCH", path, {"body": "{{ student }} geliyor!"})[1]["body"] == "{{ student }} geliyor!"
 
 
-def test_words_that_a_step_says_are_not_retired(ask: Any, world: World, plan: str):
+def test_template_of_a_step_cannot_be_retired(ask: Any, world: World, plan: str):
     path = f"{TEMPLATES}/{world.entries['templateId']}"
     step = ask("POST", f"{plan}/steps", STEP)[1]
     assert conflict(ask("DELETE", path)) == "template_in_use"
@@ -311,14 +309,14 @@ def test_words_that_a_step_says_are_not_retired(ask: Any, world: World, plan: st
     assert ask("DELETE", path)[0] == 204
 
 
-def test_one_language_may_go_while_another_stays(ask: Any, world: World, plan: str):
+def test_template_can_be_retired_in_one_of_two_languages(ask: Any, world: World, plan: str):
     ask("POST", f"{plan}/steps", STEP)
     english = ask("POST", TEMPLATES, {"key": "heat.alarm", "locale": "en", "body": "40"})[1]
     assert ask("DELETE", f"{TEMPLATES}/{english['id']}")[0] == 204
     assert conflict(ask("DELETE", f"{TEMPLATES}/{world.entries['templateId']}")) == "template_in_use"
 
 
-def test_a_preview_shows_what_somebody_would_read(ask: Any, world: World):
+def test_preview_shows_the_rendered_text(ask: Any, world: World):
     [template] = ask("GET", f"{TEMPLATES}?key=matching.offer&locale=tr")[1]["items"]
     path = f"{TEMPLATES}/{template['id']}/preview"
     status, words = ask("POST", path, {"variables": {"minutes": 10, "seconds": 600}})
@@ -333,14 +331,14 @@ def test_a_preview_shows_what_somebody_would_read(ask: Any, world: World):
     assert refused(ask("POST", path, {"variables": []})) == ["variables"]
 
 
-def test_only_coordinators_see_any_of_it(call: Any, world: World):
+def test_only_coordinators_may_use_these_routes(call: Any, world: World):
     for path in ("recipient-profiles", "recipient-channels", "action-plans", "action-routes", "templates"):
         assert call("student", "GET", f"/api/v1/{path}").status_code == 403
         assert call("admin", "GET", f"/api/v1/{path}").status_code == 200
 
 
 @pytest.mark.parametrize("value", ["x" * 16_400, "\0", [[[[[[[[[]]]]]]]]]])
-def test_a_preview_takes_what_an_action_takes(ask: Any, world: World, value: Any):
+def test_preview_accepts_the_same_variables_as_an_action(ask: Any, world: World, value: Any):
     path = f"{TEMPLATES}/{ask('GET', TEMPLATES)[1]['items'][0]['id']}/preview"
     status, problem = ask("POST", path, {"variables": {"a": value}})
     assert (status, problem["errors"][0]["field"]) == (400, "variables")

@@ -1,4 +1,4 @@
-"""The role itself: readiness, the commands of an operator, and a real server that drains."""
+"""The `api` role: readiness, commands for operators, and a real server that drains."""
 
 import dataclasses
 import http.client
@@ -40,16 +40,16 @@ def _ready(services: Services) -> tuple[int, Any]:
     return response.status_code, response.get_json(force=True)
 
 
-def test_ready_when_everything_is(services: Services):
+def test_readyz_is_ready_when_all_checks_pass(services: Services):
     checks = {"database": "ok", "migrations": "ok", "redis": "ok", "matcher": "ok"}
     assert _ready(services) == (200, {"status": "ready", "checks": checks})
 
 
-def test_without_redis_degraded_but_in_service(services: Services, monkeypatch: pytest.MonkeyPatch):
-    lonely = services.settings.model_copy(update={"redis_url": NOBODY_LISTENS})
+def test_readyz_is_degraded_without_redis_but_requests_work(services: Services, monkeypatch: pytest.MonkeyPatch):
+    settings_without_redis = services.settings.model_copy(update={"redis_url": NOBODY_LISTENS})
     from app.bootstrap.build_services import build_services
 
-    without = build_services(lonely, role="test", pool_size=4)
+    without = build_services(settings_without_redis, role="test", pool_size=4)
     checks = {"database": "ok", "migrations": "ok", "redis": "failed", "matcher": "ok"}
     assert _ready(without) == (200, {"status": "degraded", "checks": checks})
     world = settle_world(without)
@@ -62,7 +62,7 @@ def test_without_redis_degraded_but_in_service(services: Services, monkeypatch: 
     without.close()
 
 
-def test_degraded_while_nobody_takes_what_is_due(services: Services):
+def test_readyz_is_degraded_while_due_tasks_are_not_settled(services: Services):
     world = settle_world(services)
     with services.db.transaction() as conn:
         conn.execute(
@@ -73,7 +73,7 @@ def test_degraded_while_nobody_takes_what_is_due(services: Services):
     assert (status, body["status"], body["checks"]["matcher"]) == (200, "degraded", "failed")
 
 
-def test_unready_with_an_old_schema(services: Services):
+def test_readyz_is_unready_with_an_old_schema(services: Services):
     with services.db.transaction() as conn:
         newest = conn.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
         conn.execute(text("UPDATE alembic_version SET version_num = 'older'"))
@@ -85,14 +85,14 @@ def test_unready_with_an_old_schema(services: Services):
     assert (status, body["status"], body["checks"]["migrations"]) == (503, "unready", "failed")
 
 
-def test_unready_without_a_database(services: Services):
+def test_readyz_is_unready_without_a_database(services: Services):
     nowhere = Database("postgresql://nobody@127.0.0.1:9/none", pool_size=1, connect_timeout_s=1)
     status, body = _ready(dataclasses.replace(services, db=nowhere))
     nowhere.close()
     assert (status, body["status"], body["checks"]["database"]) == (503, "unready", "failed")
 
 
-def test_without_a_database_calls_are_asked_to_come_back(services: Services):
+def test_requests_get_503_with_retry_after_without_a_database(services: Services):
     world = settle_world(services)
     nowhere = Database("postgresql://nobody@127.0.0.1:9/none", pool_size=1, connect_timeout_s=1)
     app = create_app(dataclasses.replace(services, db=nowhere))
@@ -106,7 +106,7 @@ def test_without_a_database_calls_are_asked_to_come_back(services: Services):
 # ---- commands ----
 
 
-def test_the_admin_token_is_printed_alone_and_makes_one_admin(
+def test_admin_token_is_the_only_output_and_makes_one_admin(
     services: Services, settings: Settings, capsys: pytest.CaptureFixture[str]
 ):
     assert settings.auth_secret is not None
@@ -121,7 +121,7 @@ def test_the_admin_token_is_printed_alone_and_makes_one_admin(
         assert conn.execute(text("SELECT name, role FROM users")).all() == [("Yönetici", "ADMIN")]
 
 
-def test_a_token_is_only_for_those_who_may_come_in(
+def test_token_is_refused_for_inactive_and_unknown_users(
     services: Services, settings: Settings, capsys: pytest.CaptureFixture[str]
 ):
     world = settle_world(services)
@@ -149,7 +149,7 @@ def test_users_are_added_and_listed(services: Services, settings: Settings, caps
     assert "Şule Öz" in capsys.readouterr().out
 
 
-def test_the_demo_neighbourhood_is_there_once_and_where_it_says(
+def test_demo_is_created_once_with_the_printed_distances(
     services: Services, settings: Settings, capsys: pytest.CaptureFixture[str]
 ):
     assert demo.main(settings, []) == 0
@@ -169,7 +169,7 @@ def test_the_demo_neighbourhood_is_there_once_and_where_it_says(
 
 
 @pytest.mark.parametrize("command", [token, manage_users, demo], ids=["token", "users", "demo"])
-def test_a_command_without_a_database_says_what_to_do(
+def test_command_without_a_database_names_the_setting(
     settings: Settings, capsys: pytest.CaptureFixture[str], command: Any
 ):
     nowhere = settings.model_copy(update={"database_url": "postgresql://nobody@127.0.0.1:9/none"})
@@ -231,17 +231,17 @@ def _get(url: str, headers: dict[str, str]) -> tuple[int, bytes]:
 def _until(condition: Any, within_s: float = 20) -> None:
     deadline = time.monotonic() + within_s
     while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
+        assert time.monotonic() < deadline, f"the condition was not met within {within_s} s"
         time.sleep(0.02)
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-def test_requests_in_flight_are_answered_before_the_role_ends(services: Services, server: Any, stop: signal.Signals):
+def test_requests_in_progress_are_answered_before_the_role_ends(services: Services, server: Any, stop: signal.Signals):
     process, address = server
     headers = authorization(settle_world(services), services, "elder")
     answers: list[int] = []
     with services.db.engine.connect() as blocker:
-        # While this lock is held every request that asks who is calling waits.
+        # Each request reads its caller from this table, so all of them wait for the lock.
         blocker.execute(text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
         threads = [threading.Thread(target=lambda: answers.append(_get(address + "/me", headers)[0])) for _ in range(6)]
         for thread in threads:
@@ -257,25 +257,23 @@ def test_requests_in_flight_are_answered_before_the_role_ends(services: Services
     assert process.wait(timeout=20) == 0
 
 
-def test_who_hands_in_a_notification_on_a_kept_connection_is_sent_elsewhere_while_the_role_ends(
-    services: Services, server: Any
-):
+def test_draining_role_refuses_notifications_on_open_connections(services: Services, server: Any):
     process, address = server
     headers = authorization(settle_world(services), services, "coordinator") | {"Content-Type": "application/json"}
     mail = json.dumps({"notificationType": "EMAIL", "recipient": "ayse@ornek.org", "body": "Merhaba"})
     kept = http.client.HTTPConnection("127.0.0.1", int(address.rpartition(":")[2]), timeout=10)
-    before, _ = _hand_in(kept, mail, headers)
+    before, _ = _submit(kept, mail, headers)
     process.send_signal(signal.SIGTERM)
     _until(lambda: _get(address + "/healthz", {})[0] == 0)
-    after, told = _hand_in(kept, mail, headers)
+    after, problem = _submit(kept, mail, headers)
     assert (before.status, after.status) == (202, 503)
-    assert (told["code"], after.getheader("Retry-After")) == ("draining", "1")
+    assert (problem["code"], after.getheader("Retry-After")) == ("draining", "1")
     assert process.wait(timeout=20) == 0
     with services.db.reading() as conn:
         assert conn.execute(text("SELECT count(*) FROM notifications WHERE recipient LIKE 'ayse%'")).scalar_one() == 1
 
 
-def _hand_in(connection: http.client.HTTPConnection, body: str, headers: dict[str, str]) -> tuple[Any, Any]:
+def _submit(connection: http.client.HTTPConnection, body: str, headers: dict[str, str]) -> tuple[Any, Any]:
     connection.request("POST", "/api/notifications", body, headers)
     response = connection.getresponse()
     return response, json.loads(response.read())
@@ -290,12 +288,12 @@ def _waiting_for_locks(services: Services) -> int:
         ).scalar_one()
 
 
-def test_metrics_of_all_workers_are_added_up(shared_server: str):
+def test_metrics_are_summed_over_all_workers(shared_server: str):
     address = shared_server
     for _ in range(40):
         assert _get(address + "/docs", {})[0] == 200
-    shown = _get(address + "/metrics", {})[1].decode()
-    line = next(line for line in shown.splitlines() if line.startswith("http_requests_total") and "/docs" in line)
+    metrics = _get(address + "/metrics", {})[1].decode()
+    line = next(line for line in metrics.splitlines() if line.startswith("http_requests_total") and "/docs" in line)
     assert float(line.split()[-1]) == 40
 
 
@@ -304,7 +302,7 @@ def test_unknown_path_is_answered_without_details(shared_server: str):
     assert (status, json.loads(body)["code"]) == (404, "route_unknown")
 
 
-def test_metrics_of_a_role_without_http_are_served_and_guarded(settings: Settings):
+def test_metrics_of_a_role_without_http_need_the_token(settings: Settings):
     guarded = settings.model_copy(update={"metrics_token": "m" * 32})
     registry = CollectorRegistry()
     Counter("offers", "Offers made.", registry=registry).inc()
@@ -318,7 +316,7 @@ def test_metrics_of_a_role_without_http_are_served_and_guarded(settings: Setting
     server.server_close()
 
 
-def test_a_body_without_a_length_is_limited_too(services: Services, shared_server: str):
+def test_chunked_body_is_limited(services: Services, shared_server: str):
     port = int(shared_server.rpartition(":")[2])
     headers = authorization(settle_world(services), services, "elder") | {"Content-Type": "application/json"}
     for size, expected in ((10, 400), (100_000, 413)):
@@ -326,14 +324,14 @@ def test_a_body_without_a_length_is_limited_too(services: Services, shared_serve
         chunks = (b'{"note": "', b"a" * size * 51, b'"}') if size == 10 else iter([b"a" * 1000] * (size // 1000))
         connection.request("POST", "/tasks", body=chunks, headers=headers, encode_chunked=True)
         response = connection.getresponse()
-        told = response.read()
-        assert response.status == expected, told
+        answer = response.read()
+        assert response.status == expected, answer
         connection.close()
 
 
 BROKEN = {
-    "chunks that are none": b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
-    "a length that is none": b"Content-Length: abc\r\n\r\n{}",
+    "invalid chunks": b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+    "an invalid length": b"Content-Length: abc\r\n\r\n{}",
     "two lengths": b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
     "length and chunks": b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "an unknown coding": b"Transfer-Encoding: cat\r\n\r\n{}",
@@ -342,7 +340,7 @@ BROKEN = {
 }
 
 
-def test_broken_requests_are_refused_and_never_a_fault(services: Services, shared_server: str):
+def test_malformed_requests_are_refused_without_an_internal_error(services: Services, shared_server: str):
     address = shared_server
     token = authorization(settle_world(services), services, "elder")["Authorization"].encode()
     head = b"POST /tasks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: " + token + b"\r\n"
@@ -355,7 +353,7 @@ def test_broken_requests_are_refused_and_never_a_fault(services: Services, share
     assert _get(address + "/healthz", {})[0] == 200
 
 
-def test_the_time_of_a_request_ends_with_it(services: Services):
+def test_time_limit_of_a_request_ends_with_the_request(services: Services):
     app = create_app(services)
     app.test_client().get("/me")
     assert answer_by.get() is None

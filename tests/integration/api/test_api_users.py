@@ -1,4 +1,4 @@
-"""People, their phones and what was sent to them, through the door and on real stores."""
+"""Users, their phones and their notifications over HTTP, on real stores."""
 
 import io
 import json
@@ -22,7 +22,7 @@ def code(response: Any) -> str:
     return response.get_json(force=True)["code"]
 
 
-def test_a_user_is_added_shown_and_listed(call: Any):
+def test_user_is_added_shown_and_listed(call: Any):
     body = {
         "role": "ELDER",
         "name": "  Gülşen Çağlar  ",
@@ -53,7 +53,7 @@ def test_a_user_is_added_shown_and_listed(call: Any):
     assert code(call("admin", "GET", "/users/99999")) == "user_not_found"
 
 
-def test_a_new_student_is_on_duty_where_they_are_and_may_be_asked(call: Any, db: Database):
+def test_new_student_is_on_duty_and_can_get_offers(call: Any, db: Database):
     body = {"role": "STUDENT", "name": "Ece", "location": {"lat": 40.9871, "lon": 29.028}}
     student = call("admin", "POST", "/users", body).json
     assert (student["onDuty"], student["location"]) == (True, {"lat": 40.9871, "lon": 29.028})
@@ -66,7 +66,7 @@ def test_a_new_student_is_on_duty_where_they_are_and_may_be_asked(call: Any, db:
         assert conn.execute(text("SELECT home FROM users WHERE id = :id"), {"id": student["id"]}).scalar_one() is None
 
 
-def test_an_inactive_student_is_never_available(call: Any, db: Database):
+def test_inactive_student_is_never_available(call: Any, db: Database):
     body = {"role": "STUDENT", "name": "Ece", "location": {"lat": 40.9871, "lon": 29.028}, "active": False}
     student = call("admin", "POST", "/users", body).json
     with db.transaction() as conn:
@@ -74,7 +74,7 @@ def test_an_inactive_student_is_never_available(call: Any, db: Database):
         assert found.scalar_one() is False
 
 
-def test_one_firebase_uid_belongs_to_one_user(call: Any, world: World):
+def test_firebase_uid_belongs_to_one_user(call: Any, world: World):
     body = {"role": "ELDER", "name": "Fatma", "firebaseUid": "uid-1"}
     assert call("admin", "POST", "/users", body).status_code == 201
     again = call("admin", "POST", "/users", body)
@@ -83,7 +83,7 @@ def test_one_firebase_uid_belongs_to_one_user(call: Any, world: World):
     assert (other.status_code, code(other)) == (409, "firebase_uid_taken")
 
 
-def test_users_come_in_pages_newest_first(call: Any, world: World):
+def test_users_are_paginated_newest_first(call: Any, world: World):
     seen: list[int] = []
     cursor = ""
     for _ in range(10):
@@ -99,13 +99,13 @@ def test_users_come_in_pages_newest_first(call: Any, world: World):
 
 @pytest.mark.parametrize("path", ["/users", "/tasks", "/api/notifications"])
 @pytest.mark.parametrize("cursor", ["x", "0x10", "-1", "9" * 40, "00000000-0000-0000-0000-00000000000g", "1e5", "~"])
-def test_a_cursor_that_was_never_given_out_is_refused(call: Any, path: str, cursor: str):
+def test_invalid_cursor_is_refused(call: Any, path: str, cursor: str):
     response = call("admin", "GET", f"{path}?cursor={cursor}")
     assert response.status_code == 400
     assert response.get_json(force=True)["errors"][0]["field"] == "cursor"
 
 
-def test_only_what_is_named_changes(call: Any, world: World):
+def test_patch_changes_only_the_given_fields(call: Any, world: World):
     path = f"/users/{world.ids['elder']}"
     before = call("admin", "GET", path).json
     assert call("admin", "PATCH", path, {}).json == before
@@ -119,12 +119,12 @@ def test_only_what_is_named_changes(call: Any, world: World):
 
 
 @pytest.mark.parametrize("body", [{"role": "ADMIN"}, {"name": None}, {"active": None}, {"locale": None}, {"id": 1}])
-def test_what_cannot_change_is_refused(call: Any, world: World, body: dict[str, Any]):
+def test_patch_of_a_fixed_field_is_refused(call: Any, world: World, body: dict[str, Any]):
     response = call("admin", "PATCH", f"/users/{world.ids['elder']}", body)
     assert (response.status_code, code(response)) == (400, "invalid_input")
 
 
-def test_a_deactivated_student_loses_the_offer_and_the_door(call: Any, world: World):
+def test_deactivated_student_loses_the_offer_and_the_access(call: Any, world: World):
     assert call("student", "GET", "/me/offer").status_code == 200
     path = f"/users/{world.ids['student']}"
     assert call("admin", "PATCH", path, {"active": False}).json["active"] is False
@@ -135,7 +135,7 @@ def test_a_deactivated_student_loses_the_offer_and_the_door(call: Any, world: Wo
     assert call("student", "GET", "/me").status_code == 200
 
 
-def test_a_student_is_moved_by_an_administrator_but_never_nowhere(call: Any, world: World):
+def test_admin_can_move_a_student_but_not_remove_the_location(call: Any, world: World):
     path = f"/users/{world.ids['other_student']}"
     assert call("admin", "PATCH", path, {"location": {"lat": 41.5, "lon": 29}}).json["location"]["lat"] == 41.5
     nowhere = call("admin", "PATCH", path, {"location": None})
@@ -143,7 +143,7 @@ def test_a_student_is_moved_by_an_administrator_but_never_nowhere(call: Any, wor
     assert code(call("admin", "PATCH", "/users/99999", {"name": "X"})) == "user_not_found"
 
 
-def test_a_phone_belongs_to_whoever_signed_in_last(call: Any, world: World, db: Database):
+def test_phone_belongs_to_the_user_who_signed_in_last(call: Any, world: World, db: Database):
     body = {"token": "token-of-the-elder", "platform": "ANDROID"}
     assert call("student", "PUT", "/me/devices/phone", body).status_code == 204
     assert _devices(db) == [("phone", world.ids["student"], "token-of-the-elder")]
@@ -153,15 +153,13 @@ def test_a_phone_belongs_to_whoever_signed_in_last(call: Any, world: World, db: 
     assert _devices(db) == []
 
 
-def test_a_token_that_shows_up_on_another_phone_moves_there(call: Any, world: World, db: Database):
+def test_token_registered_for_another_phone_moves_to_it(call: Any, world: World, db: Database):
     body = {"token": "token-of-the-elder", "platform": "IOS", "addressKind": "FID"}
     assert call("student", "PUT", "/me/devices/tablet", body).status_code == 204
     assert _devices(db) == [("tablet", world.ids["student"], "token-of-the-elder")]
 
 
-def test_one_token_registered_by_many_at_once_ends_in_one_place(
-    app: Any, services: Services, world: World, db: Database
-):
+def test_parallel_registrations_of_one_token_leave_one_device(app: Any, services: Services, world: World, db: Database):
     def register(number: int) -> int:
         headers = authorization(world, services, "elder" if number % 2 else "student")
         body = {"token": "the-same", "platform": "ANDROID"}
@@ -177,7 +175,7 @@ def _devices(db: Database) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in conn.execute(text("SELECT device_id, user_id, token FROM devices ORDER BY 1"))]
 
 
-def test_a_phone_that_wakes_up_knows_where_it_stands(call: Any, world: World):
+def test_phone_can_read_its_current_state(call: Any, world: World):
     student = call("student", "GET", "/me").json
     assert student["onDuty"] is True
     assert student["openTask"] is None
@@ -193,12 +191,12 @@ def test_a_phone_that_wakes_up_knows_where_it_stands(call: Any, world: World):
     assert call("student", "GET", "/me/offer").status_code == 204
 
 
-def test_duty_is_remembered(call: Any):
+def test_duty_is_stored(call: Any):
     assert call("student", "PUT", "/me/availability", {"onDuty": False}).status_code == 204
     assert call("student", "GET", "/me").json["onDuty"] is False
 
 
-def test_coordinators_see_what_was_sent(call: Any, world: World):
+def test_coordinators_see_the_notifications_of_a_user(call: Any, world: World):
     page = call("coordinator", "GET", "/api/notifications").json
     assert page["nextCursor"] is None
     to_student = call("coordinator", "GET", f"/api/notifications?recipientUserId={world.ids['student']}").json["items"]
@@ -225,7 +223,7 @@ def test_coordinators_see_what_was_sent(call: Any, world: World):
     assert (missing.status_code, code(missing)) == (404, "not_found")
 
 
-def test_the_limit_on_locations_is_shared_through_redis(services: Services, world: World):
+def test_location_limit_is_shared_through_redis(services: Services, world: World):
     settings = services.settings
     per_minute = settings.locations_per_minute
     another = replace(services, location_limit=PerUserLimit("location", per_minute, settings.redis_url))
@@ -236,7 +234,7 @@ def test_the_limit_on_locations_is_shared_through_redis(services: Services, worl
         apps[number % 2].test_client().put("/me/location", json=body, headers=headers).status_code
         for number in range(per_minute + 3)
     ]
-    # The window slides by estimate: where it turns within this second, one more gets through.
+    # The sliding window is an estimate: at the border of two windows one more request may pass.
     assert statuses[:per_minute] == [204] * per_minute
     assert statuses[-1] == 429
     other = (
@@ -246,9 +244,7 @@ def test_the_limit_on_locations_is_shared_through_redis(services: Services, worl
     another.location_limit.close()
 
 
-def test_a_day_of_use_leaves_no_personal_data_in_the_log(
-    call: Any, services: Services, world: World, monkeypatch: pytest.MonkeyPatch
-):
+def test_log_holds_no_personal_data(call: Any, services: Services, world: World, monkeypatch: pytest.MonkeyPatch):
     written = io.StringIO()
     monkeypatch.setattr(sys, "stderr", written)
     configure_logs("DEBUG", as_json=True)

@@ -1,4 +1,4 @@
-"""A channel proves that it reaches whom it should: codes, wrong codes, many at once, and what nobody may see."""
+"""Verification of a channel by a code: wrong codes, limits, parallel requests, and secrecy of the code."""
 
 import io
 import re
@@ -25,7 +25,7 @@ THREADS = 20
 
 @pytest.fixture
 def channel(ask: Any, world: World) -> Callable[..., str]:
-    """Adds a channel and gives its path."""
+    """Adds a channel and returns its path."""
 
     def channel(channel_type: str = "sms", target: str = "0555 010 20 30", **more: Any) -> str:
         body = {"profileId": world.entries["profileId"], "channelType": channel_type, "target": target} | more
@@ -44,7 +44,7 @@ def newest(db: Database) -> Any:
 
 
 def start(ask: Any, db: Database, path: str) -> str:
-    """Gives the code that the recipient reads."""
+    """Starts a verification and returns the code that the recipient reads."""
     status, started = ask("POST", f"{path}/verification")
     assert status == 202, started
     sent = newest(db)
@@ -58,7 +58,7 @@ def wrong(code: str) -> str:
     return f"{(int(code) + 1) % 1_000_000:06}"
 
 
-def give(ask: Any, path: str, code: str) -> tuple[int, Any]:
+def submit_code(ask: Any, path: str, code: str) -> tuple[int, Any]:
     status, said = ask("PUT", f"{path}/verification", {"code": code})
     return status, said["verifyStatus"] if status == 200 else said["code"]
 
@@ -77,7 +77,7 @@ def let_time_pass(db: Database, seconds: int) -> None:
     ("channel_type", "target"),
     [("sms", "+905550102030"), ("whatsapp", "+905550102030"), ("email", "ayse@ornek.org"), ("push", "a-token")],
 )
-def test_the_code_goes_by_the_channel_itself(
+def test_code_is_sent_through_the_channel_that_it_verifies(
     ask: Any, db: Database, channel: Callable[..., str], channel_type: str, target: str
 ):
     path = channel(channel_type, target, targetMeta={"addressKind": "FID"} if channel_type == "push" else {})
@@ -86,13 +86,13 @@ def test_the_code_goes_by_the_channel_itself(
     assert (sent.notification_type, sent.recipient) == (channel_type.upper(), target)
     assert sent.body == f"Yanında doğrulama kodunuz: {code}. 10 dakika geçerlidir."
     assert sent.metadata.get("addressKind") == ("FID" if channel_type == "push" else None)
-    assert give(ask, path, code) == (200, "verified")
-    assert give(ask, path, code) == (200, "verified")
+    assert submit_code(ask, path, code) == (200, "verified")
+    assert submit_code(ask, path, code) == (200, "verified")
     status, problem = ask("POST", f"{path}/verification")
     assert (status, problem["code"]) == (409, "channel_already_verified")
 
 
-def test_the_queue_sends_it_although_nothing_is_proven_yet(ask: Any, db: Database, channel: Callable[..., str]):
+def test_code_is_sent_to_an_unverified_channel(ask: Any, db: Database, channel: Callable[..., str]):
     path = channel()
     start(ask, db, path)
     with db.transaction() as conn:
@@ -103,7 +103,7 @@ def test_the_queue_sends_it_although_nothing_is_proven_yet(ask: Any, db: Databas
     assert not taken.is_retired
 
 
-def test_the_code_is_written_in_the_language_of_the_profile(
+def test_code_message_is_in_the_language_of_the_profile(
     ask: Any, db: Database, channel: Callable[..., str], world: World
 ):
     ask("PATCH", f"/recipient-profiles/{world.entries['profileId']}", {"locale": "en"})
@@ -112,62 +112,64 @@ def test_the_code_is_written_in_the_language_of_the_profile(
 
 
 @pytest.mark.parametrize("body", ["{{ missing }}", "Merhaba!"])
-def test_words_that_lost_the_code_are_replaced_by_ours(ask: Any, db: Database, channel: Callable[..., str], body: str):
+def test_template_without_the_code_is_replaced_by_the_shipped_one(
+    ask: Any, db: Database, channel: Callable[..., str], body: str
+):
     with db.transaction() as conn:
         values = {"body": body}
         conn.execute(
             text("UPDATE message_templates SET body = :body WHERE key = 'directory.verification_code'"), values
         )
     path = channel()
-    assert give(ask, path, start(ask, db, path)) == (200, "verified")
+    assert submit_code(ask, path, start(ask, db, path)) == (200, "verified")
 
 
-def test_five_wrong_codes_end_it(ask: Any, db: Database, channel: Callable[..., str]):
+def test_five_wrong_codes_end_the_verification(ask: Any, db: Database, channel: Callable[..., str]):
     path = channel()
     code = start(ask, db, path)
     for left in (4, 3, 2, 1):
         status, problem = ask("PUT", f"{path}/verification", {"code": wrong(code)})
         assert (status, problem["code"], problem["triesLeft"]) == (409, "wrong_verification_code", left)
-    assert give(ask, path, wrong(code)) == (409, "verification_tries_used_up")
-    assert give(ask, path, code) == (409, "verification_tries_used_up")
+    assert submit_code(ask, path, wrong(code)) == (409, "verification_tries_used_up")
+    assert submit_code(ask, path, code) == (409, "verification_tries_used_up")
     assert ask("GET", path)[1]["verifyStatus"] == "failed"
     let_time_pass(db, 61)
-    assert give(ask, path, start(ask, db, path)) == (200, "verified")
+    assert submit_code(ask, path, start(ask, db, path)) == (200, "verified")
 
 
-def test_a_wrong_code_does_not_spoil_the_right_one(ask: Any, db: Database, channel: Callable[..., str]):
+def test_right_code_works_after_a_wrong_one(ask: Any, db: Database, channel: Callable[..., str]):
     path = channel()
     code = start(ask, db, path)
-    assert give(ask, path, wrong(code)) == (409, "wrong_verification_code")
-    assert give(ask, path, code) == (200, "verified")
+    assert submit_code(ask, path, wrong(code)) == (409, "wrong_verification_code")
+    assert submit_code(ask, path, code) == (200, "verified")
 
 
-def test_a_code_is_good_for_ten_minutes(ask: Any, db: Database, channel: Callable[..., str]):
+def test_code_is_valid_for_ten_minutes(ask: Any, db: Database, channel: Callable[..., str]):
     path = channel()
     code = start(ask, db, path)
     let_time_pass(db, 601)
-    assert give(ask, path, code) == (409, "verification_expired")
+    assert submit_code(ask, path, code) == (409, "verification_expired")
 
 
-def test_a_newer_code_replaces_the_older_one(ask: Any, db: Database, channel: Callable[..., str]):
+def test_newer_code_replaces_the_older_one(ask: Any, db: Database, channel: Callable[..., str]):
     path = channel()
     old = start(ask, db, path)
     let_time_pass(db, 61)
     new = start(ask, db, path)
     if old != new:
-        assert give(ask, path, old) == (409, "wrong_verification_code")
-    assert give(ask, path, new) == (200, "verified")
+        assert submit_code(ask, path, old) == (409, "wrong_verification_code")
+    assert submit_code(ask, path, new) == (200, "verified")
 
 
-def test_a_code_of_another_target_proves_nothing(ask: Any, db: Database, channel: Callable[..., str]):
+def test_code_for_an_earlier_target_is_refused(ask: Any, db: Database, channel: Callable[..., str]):
     path = channel()
     code = start(ask, db, path)
     ask("PATCH", path, {"target": "0555 010 20 31"})
-    assert give(ask, path, code) == (409, "verification_not_running")
+    assert submit_code(ask, path, code) == (409, "verification_not_running")
     assert ask("GET", path)[1]["verifyStatus"] == "pending"
 
 
-def test_a_code_is_sent_once_a_minute(ask: Any, call: Any, db: Database, channel: Callable[..., str]):
+def test_code_is_sent_once_a_minute(ask: Any, call: Any, db: Database, channel: Callable[..., str]):
     path = channel()
     start(ask, db, path)
     response = call("coordinator", "POST", f"/api/v1{path}/verification")
@@ -177,10 +179,8 @@ def test_a_code_is_sent_once_a_minute(ask: Any, call: Any, db: Database, channel
     start(ask, db, path)
 
 
-def test_a_code_is_sent_once_a_minute_however_the_address_came_into_the_directory(
-    ask: Any, db: Database, channel: Callable[..., str]
-):
-    """Each start brings five tries, so without it a code could be guessed in an afternoon, and a phone be flooded."""
+def test_limit_of_codes_counts_for_an_address_in_all_channels(ask: Any, db: Database, channel: Callable[..., str]):
+    """Each start allows five tries. Without this limit, a code could be guessed in hours, and a phone be flooded."""
     path = channel()
     start(ask, db, path)
     ask("PATCH", path, {"target": "0555 010 20 31"})
@@ -195,16 +195,16 @@ def test_a_code_is_sent_once_a_minute_however_the_address_came_into_the_director
     start(ask, db, again)
 
 
-def test_ten_entries_of_one_address_started_at_once_send_one_code(ask: Any, db: Database, channel: Callable[..., str]):
+def test_ten_channels_of_one_address_started_at_once_send_one_code(ask: Any, db: Database, channel: Callable[..., str]):
     paths = [channel() for _ in range(10)]
     with ThreadPoolExecutor(10) as pool:
         statuses = Counter(pool.map(lambda path: ask("POST", f"{path}/verification")[0], paths))
     assert statuses == {202: 1, 429: 9}
 
 
-def test_what_cannot_be_verified_says_so(ask: Any, channel: Callable[..., str], world: World):
+def test_channel_that_cannot_be_verified_is_refused(ask: Any, channel: Callable[..., str], world: World):
     path = channel()
-    assert give(ask, path, "123456") == (409, "verification_not_running")
+    assert submit_code(ask, path, "123456") == (409, "verification_not_running")
     ask("PATCH", path, {"enabled": False})
     assert ask("POST", f"{path}/verification")[1]["code"] == "channel_disabled"
     assert ask("POST", f"{channel('audit', 'defter')}/verification")[1]["code"] == "channel_already_verified"
@@ -215,7 +215,7 @@ def test_what_cannot_be_verified_says_so(ask: Any, channel: Callable[..., str], 
         assert (status, problem["errors"][0]["field"]) == (400, "code")
 
 
-def test_a_webhook_gets_a_challenge_and_no_code(ask: Any, db: Database, world: World):
+def test_webhook_gets_a_challenge_and_no_code(ask: Any, db: Database, world: World):
     path = f"{CHANNELS}/{world.entries['channelId']}"
     status, started = ask("POST", f"{path}/verification")
     assert status == 202
@@ -224,10 +224,10 @@ def test_a_webhook_gets_a_challenge_and_no_code(ask: Any, db: Database, world: W
     assert (sent.notification_type, sent.subject, sent.body) == ("WEBHOOK", "", "")
     assert len(sent.metadata["challenge"]) >= 40
     assert sent.channel_id == world.entries["channelId"]
-    assert give(ask, path, "123456") == (409, "verification_needs_no_code")
+    assert submit_code(ask, path, "123456") == (409, "verification_needs_no_code")
 
 
-def test_a_webhook_that_took_its_challenge_is_verified(ask: Any, db: Database, world: World):
+def test_webhook_that_answered_its_challenge_is_verified(ask: Any, db: Database, world: World):
     path = f"{CHANNELS}/{world.entries['channelId']}"
     ask("POST", f"{path}/verification")
     with db.transaction() as conn:
@@ -236,7 +236,7 @@ def test_a_webhook_that_took_its_challenge_is_verified(ask: Any, db: Database, w
     assert ask("GET", path)[1]["verifyStatus"] == "verified"
 
 
-def test_coordinators_do_not_read_codes_among_the_notifications(
+def test_codes_are_hidden_from_coordinators(
     ask: Any, call: Any, db: Database, channel: Callable[..., str], world: World
 ):
     code = start(ask, db, channel())
@@ -250,14 +250,14 @@ def test_coordinators_do_not_read_codes_among_the_notifications(
         assert not any(secret in one for one in shown)
 
 
-def test_no_code_is_logged(ask: Any, db: Database, channel: Callable[..., str], monkeypatch: pytest.MonkeyPatch):
+def test_codes_are_not_logged(ask: Any, db: Database, channel: Callable[..., str], monkeypatch: pytest.MonkeyPatch):
     written = io.StringIO()
     monkeypatch.setattr(sys, "stderr", written)
     configure_logs("DEBUG", as_json=True)
     path = channel()
     code = start(ask, db, path)
-    give(ask, path, wrong(code))
-    give(ask, path, code)
+    submit_code(ask, path, wrong(code))
+    submit_code(ask, path, code)
     assert written.getvalue().count('"event": "request"') == 4
     for secret in (code, wrong(code), "5550102030"):
         assert not re.search(rf"(?<![0-9.]){secret}(?!\d)", written.getvalue())
@@ -268,31 +268,31 @@ def at_once(what: Callable[[int], Any]) -> Counter[Any]:
         return Counter(pool.map(what, range(THREADS)))
 
 
-def test_twenty_wrong_codes_at_once_are_five_tries(ask: Any, db: Database, channel: Callable[..., str]):
+def test_twenty_parallel_wrong_codes_count_as_five_tries(ask: Any, db: Database, channel: Callable[..., str]):
     path = channel()
     code = start(ask, db, path)
-    said = at_once(lambda _: give(ask, path, wrong(code)))
+    said = at_once(lambda _: submit_code(ask, path, wrong(code)))
     assert said == {(409, "wrong_verification_code"): 4, (409, "verification_tries_used_up"): 16}
-    assert give(ask, path, code) == (409, "verification_tries_used_up")
+    assert submit_code(ask, path, code) == (409, "verification_tries_used_up")
 
 
-def test_twenty_right_codes_at_once_verify_once(ask: Any, db: Database, channel: Callable[..., str]):
+def test_twenty_parallel_right_codes_verify_once(ask: Any, db: Database, channel: Callable[..., str]):
     path = channel()
     code = start(ask, db, path)
-    assert at_once(lambda _: give(ask, path, code)) == {(200, "verified"): THREADS}
+    assert at_once(lambda _: submit_code(ask, path, code)) == {(200, "verified"): THREADS}
 
 
-def test_guessing_at_once_is_no_better_than_one_by_one(ask: Any, db: Database, channel: Callable[..., str]):
-    """Right and wrong codes race: either the right one came within the first five, or nothing is verified."""
+def test_parallel_guesses_get_no_more_than_five_tries(ask: Any, db: Database, channel: Callable[..., str]):
+    """The right code races wrong ones: it is either among the first five, or the channel stays unverified."""
     path = channel()
     code = start(ask, db, path)
-    said = at_once(lambda number: give(ask, path, code if number == 10 else wrong(code)))
+    said = at_once(lambda number: submit_code(ask, path, code if number == 10 else wrong(code)))
     is_verified = ask("GET", path)[1]["verifyStatus"] == "verified"
     assert said[409, "wrong_verification_code"] <= 4
     assert is_verified == (said[200, "verified"] > 0)
 
 
-def test_twenty_starts_at_once_send_one_code(ask: Any, db: Database, channel: Callable[..., str]):
+def test_twenty_parallel_starts_send_one_code(ask: Any, db: Database, channel: Callable[..., str]):
     path = channel()
     assert at_once(lambda _: ask("POST", f"{path}/verification")[0]) == {202: 1, 429: THREADS - 1}
     with db.transaction() as conn:

@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
@@ -164,10 +165,17 @@ def test_elder_who_presses_ten_times_at_once_makes_one_task(town: Neighbourhood)
 
 
 def test_student_who_goes_off_duty_beside_an_offer_keeps_no_live_offer(town: Neighbourhood) -> None:
+    """The student goes off duty later in each round, because a press takes longer until its offer is committed."""
     elder, ali = town.elder(), town.student(10)
-    for _ in range(size(suite=12, deep=30)):
+    rounds = size(suite=15, deep=30)
+    for number in range(rounds):
         town.matching.set_availability(ali, True)
-        task_id, _ = at_once(lambda: town.press(elder), lambda: town.matching.set_availability(ali, False))
+
+        def go_off_duty(delay_s: float = 0.03 * number / rounds) -> None:
+            time.sleep(delay_s)
+            town.matching.set_availability(ali, False)
+
+        task_id, _ = at_once(lambda: town.press(elder), go_off_duty)
         town.advance(task_id)
         assert town.asked(task_id) is None
         assert town.status(task_id) == "TIMED_OUT"
