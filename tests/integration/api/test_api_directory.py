@@ -175,7 +175,7 @@ def test_refusal_of_a_channel_names_the_field(ask: Any, world: World, field: str
     assert refused(ask("POST", CHANNELS, body | {field: value})) == [field]
 
 
-def test_deeply_nested_channel_metadata_is_refused(ask: Any, world: World):
+def test_deeply_nested_target_meta_is_refused(ask: Any, world: World):
     meta: dict[str, Any] = {}
     for _ in range(20):
         meta = {"a": meta}

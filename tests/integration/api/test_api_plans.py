@@ -284,7 +284,7 @@ def test_template_with_a_syntax_error_is_refused(ask: Any, world: World, field: 
 
 
 @pytest.mark.parametrize(("field", "value"), [("key", ""), ("key", "a b"), ("key", "a" * 101), ("locale", "de")])
-def test_template_key_has_a_fixed_format(ask: Any, world: World, field: str, value: Any):
+def test_template_with_an_invalid_key_or_language_is_refused(ask: Any, world: World, field: str, value: Any):
     assert refused(ask("POST", TEMPLATES, {"key": "heat.warning", "body": "40", field: value})) == [field]
     assert refused(ask("PATCH", f"{TEMPLATES}/{world.entries['templateId']}", {field: value})) == [field]
 

@@ -175,7 +175,7 @@ def _devices(db: Database) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in conn.execute(text("SELECT device_id, user_id, token FROM devices ORDER BY 1"))]
 
 
-def test_phone_can_read_its_current_state(call: Any, world: World):
+def test_me_shows_duty_offer_and_open_task(call: Any, world: World):
     student = call("student", "GET", "/me").json
     assert student["onDuty"] is True
     assert student["openTask"] is None

@@ -1,4 +1,4 @@
-"""Plans that are asked for: their steps, whom they reach, and what comes after a failure. On the real database."""
+"""Actions: their steps, their recipients, and what follows a failure. On the real database."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -27,10 +27,10 @@ def harness(db: Database) -> ActionHarness:
     return ActionHarness(db)
 
 
-# ---- asking ----
+# ---- requests ----
 
 
-def test_the_first_message_is_there_when_the_caller_commits(harness: ActionHarness) -> None:
+def test_first_step_becomes_a_notification_in_the_callers_transaction(harness: ActionHarness) -> None:
     harness.template("hello", "Merhaba {{ name }}", subject="Selam")
     plan, person, task_id = harness.plan(PUSH | {"template_key": "hello"}), harness.user(), uuid7()
     until = harness.db.now() + timedelta(seconds=60)
@@ -51,7 +51,7 @@ def test_the_first_message_is_there_when_the_caller_commits(harness: ActionHarne
     assert (harness.states(id_), harness.status(id_), harness.action(id_).due_at) == (["RUNNING"], "RUNNING", None)
 
 
-def test_a_plan_is_done_when_its_steps_have_arrived(harness: ActionHarness) -> None:
+def test_plan_is_done_when_its_steps_have_arrived(harness: ActionHarness) -> None:
     id_ = harness.ask(harness.plan(PUSH, PUSH), harness.user())
     harness.deliver()
     assert (harness.states(id_), harness.status(id_)) == (["SENT", "RUNNING"], "RUNNING")
@@ -61,18 +61,18 @@ def test_a_plan_is_done_when_its_steps_have_arrived(harness: ActionHarness) -> N
     assert (row.due_at, row.finished_at is not None) == (None, True)
 
 
-def test_many_are_asked_for_in_few_statements(harness: ActionHarness) -> None:
+def test_many_actions_are_requested_in_few_statements(harness: ActionHarness) -> None:
     plan, people = harness.plan(PUSH), [harness.user() for _ in range(3)]
     harness.request(*(NewAction(plan, people[number % 3]) for number in range(200)))
     assert len(harness.notifications()) == 200
 
 
-def test_nothing_is_asked_for(harness: ActionHarness) -> None:
+def test_empty_request_makes_no_action(harness: ActionHarness) -> None:
     assert harness.request() == []
 
 
 @pytest.mark.parametrize("change", ["status = false", "retired_at = clock_timestamp()"])
-def test_a_plan_that_is_not_in_use_is_not_found(harness: ActionHarness, change: str) -> None:
+def test_retired_or_disabled_plan_is_not_found(harness: ActionHarness, change: str) -> None:
     plan = harness.plan(PUSH)
     harness.sql(f"UPDATE action_plans SET {change} WHERE id = :id", id=plan)
     with pytest.raises(PlanNotFound):
@@ -82,19 +82,19 @@ def test_a_plan_that_is_not_in_use_is_not_found(harness: ActionHarness, change: 
             harness.ask(unknown, origin=Origin.HTTP)
 
 
-def test_what_a_feature_tells_goes_on_where_the_telling_is_switched_off(harness: ActionHarness) -> None:
+def test_disabled_shipped_plan_does_not_stop_its_feature(harness: ActionHarness) -> None:
     plan = harness.plan(PUSH, PUSH)
     harness.sql("UPDATE action_plans SET status = false WHERE id = :id", id=plan)
     id_ = harness.ask(plan, harness.user())
     assert (harness.states(id_), harness.status(id_), harness.notifications()) == (["SKIPPED", "SKIPPED"], "DONE", [])
 
 
-def test_a_person_who_does_not_exist_is_refused(harness: ActionHarness) -> None:
+def test_unknown_user_is_refused(harness: ActionHarness) -> None:
     with pytest.raises(InvalidValue):
         harness.ask(harness.plan(PUSH), 999)
 
 
-def test_a_plan_is_carried_out_as_it_was_when_it_was_asked_for(harness: ActionHarness) -> None:
+def test_action_uses_the_plan_as_it_was_when_requested(harness: ActionHarness) -> None:
     plan = harness.plan(PUSH, PUSH)
     id_ = harness.ask(plan, harness.user())
     harness.sql("UPDATE action_plan_steps SET channel_type = 'sms' WHERE action_plan_id = :id", id=plan)
@@ -102,10 +102,10 @@ def test_a_plan_is_carried_out_as_it_was_when_it_was_asked_for(harness: ActionHa
     assert harness.sent_to(id_) == [("PUSH", "SENT"), ("PUSH", "ACCEPTED")]
 
 
-# ---- once ----
+# ---- idempotency ----
 
 
-def test_the_same_evaluation_key_is_carried_out_once(harness: ActionHarness) -> None:
+def test_evaluation_key_is_carried_out_once(harness: ActionHarness) -> None:
     plan, person = harness.plan(PUSH), harness.user()
     id_ = harness.ask(plan, person, evaluation_key="e1")
     assert harness.ask(plan, person, evaluation_key="e1") == id_
@@ -115,13 +115,13 @@ def test_the_same_evaluation_key_is_carried_out_once(harness: ActionHarness) -> 
     assert len(harness.notifications()) == 2
 
 
-def test_the_same_evaluation_key_for_another_plan_is_a_conflict(harness: ActionHarness) -> None:
+def test_evaluation_key_of_another_plan_is_a_conflict(harness: ActionHarness) -> None:
     harness.ask(harness.plan(PUSH), harness.user(), evaluation_key="e1")
     with pytest.raises(EvaluationKeyReused):
         harness.ask(harness.plan(PUSH), harness.user(), evaluation_key="e1")
 
 
-def test_a_request_that_comes_again_leaves_no_second_dead_letter(harness: ActionHarness) -> None:
+def test_repeated_request_leaves_no_second_dead_letter(harness: ActionHarness) -> None:
     plan = harness.plan(PUSH | {"template_key": "missing"})
     person = harness.user()
     for _ in range(2):
@@ -129,7 +129,7 @@ def test_a_request_that_comes_again_leaves_no_second_dead_letter(harness: Action
     assert harness.dead_letters() == [("UNKNOWN_TEMPLATE", "OPEN")]
 
 
-def test_fifty_at_the_same_time_are_one(harness: ActionHarness) -> None:
+def test_fifty_parallel_requests_with_one_key_make_one_action(harness: ActionHarness) -> None:
     plan, person = harness.plan(PUSH, PUSH), harness.user()
     ids = at_once(*[lambda: harness.ask(plan, person, evaluation_key="e1")] * 50)
     assert len(set(ids)) == 1
@@ -138,23 +138,23 @@ def test_fifty_at_the_same_time_are_one(harness: ActionHarness) -> None:
     assert harness.sent_to() == [("PUSH", "SENT"), ("PUSH", "ACCEPTED")]
 
 
-def test_keys_in_another_order_do_not_lock_each_other_out(harness: ActionHarness) -> None:
+def test_requests_with_keys_in_different_order_do_not_deadlock(harness: ActionHarness) -> None:
     plan, person = harness.plan(PUSH), harness.user()
     first, second = (NewAction(plan, person, evaluation_key=key) for key in ("e1", "e2"))
     with ThreadPoolExecutor(1) as others, harness.db.transaction() as conn:
         service.request_actions(conn, [first])
         waiting = others.submit(harness.request, second, first)
-        eventually(lambda: harness.sql(SOMEBODY_WAITS), "the other one waits for the first key")
+        eventually(lambda: harness.sql(SOMEBODY_WAITS), "the second request waits for the first key")
         service.request_actions(conn, [second])
         conn.commit()
         assert len(waiting.result(timeout=10)) == 2
     assert len(harness.notifications()) == 2
 
 
-# ---- in order, and after a failure ----
+# ---- order of steps, and failures ----
 
 
-def test_a_failed_step_stops_the_plan_or_does_not(harness: ActionHarness) -> None:
+def test_on_failure_decides_whether_a_failed_step_ends_the_plan(harness: ActionHarness) -> None:
     person = harness.user()
     stops, goes_on = (
         harness.ask(harness.plan(PUSH, PUSH), person),
@@ -178,7 +178,7 @@ def test_a_failed_step_stops_the_plan_or_does_not(harness: ActionHarness) -> Non
         ({"channel_type": "sms"}, "INVALID_ADDRESS"),
     ],
 )
-def test_bad_input_is_one_dead_letter_and_the_later_steps_still_run(
+def test_invalid_input_is_one_dead_letter_and_later_steps_run(
     harness: ActionHarness, bad: dict[str, str], code: str
 ) -> None:
     harness.template("broken", "{{ nobody_gave_this }}")
@@ -200,7 +200,7 @@ def test_bad_input_is_one_dead_letter_and_the_later_steps_still_run(
 
 
 @pytest.mark.parametrize("table", ["recipient_profiles", "recipient_channels"])
-def test_a_recipient_who_is_retired_mid_plan_does_not_stop_it(harness: ActionHarness, table: str) -> None:
+def test_recipient_retired_mid_plan_does_not_stop_the_plan(harness: ActionHarness, table: str) -> None:
     plan = harness.plan(PUSH, {"channel_type": "email", "audience": ROUTES}, PUSH)
     harness.route(plan, 2, harness.profile(("email", "ops@ornek.org")))
     id_ = harness.ask(plan, harness.user())
@@ -212,7 +212,7 @@ def test_a_recipient_who_is_retired_mid_plan_does_not_stop_it(harness: ActionHar
     )
 
 
-def test_a_recipient_who_is_retired_after_the_message_was_made_is_not_written_to(harness: ActionHarness) -> None:
+def test_recipient_retired_after_the_notification_gets_nothing(harness: ActionHarness) -> None:
     plan = harness.plan({"channel_type": "email", "audience": ROUTES}, PUSH)
     harness.route(plan, 1, harness.profile(("email", "ops@ornek.org")))
     id_ = harness.ask(plan, harness.user())
@@ -224,23 +224,23 @@ def test_a_recipient_who_is_retired_after_the_message_was_made_is_not_written_to
     assert harness.states(id_) == ["FAILED", "RUNNING"]
 
 
-def test_recipients_who_are_switched_off_are_passed_over(harness: ActionHarness) -> None:
+def test_disabled_recipients_are_skipped(harness: ActionHarness) -> None:
     plan = harness.plan({"channel_type": "email", "audience": ROUTES}, PUSH)
     harness.route(plan, 1, harness.profile(("email", "ops@ornek.org"), status=False))
     id_ = harness.ask(plan, harness.user())
     assert (harness.states(id_), harness.dead_letters()) == (["SKIPPED", "RUNNING"], [])
 
 
-def test_nobody_to_reach_is_a_dead_letter(harness: ActionHarness) -> None:
+def test_step_without_recipients_is_a_dead_letter(harness: ActionHarness) -> None:
     id_ = harness.ask(harness.plan({"channel_type": "email", "audience": ROUTES}, PUSH), harness.user())
     assert (harness.states(id_), harness.status(id_)) == (["FAILED", "CANCELLED"], "FAILED")
     assert harness.dead_letters(id_) == [("NO_RECIPIENT", "OPEN")]
 
 
-# ---- who, and where ----
+# ---- recipients and addresses ----
 
 
-def test_routes_and_priorities_and_what_is_verified_decide(harness: ActionHarness) -> None:
+def test_routes_priorities_and_verification_decide_the_address(harness: ActionHarness) -> None:
     plan = harness.plan({"channel_type": "whatsapp", "audience": ROUTES})
     second, first = harness.profile(("whatsapp", "+905550000002"), priority=2), harness.profile(priority=1, locale="en")
     harness.channel(first, "whatsapp", "+905550000008", "pending")
@@ -250,14 +250,14 @@ def test_routes_and_priorities_and_what_is_verified_decide(harness: ActionHarnes
     id_ = harness.ask(plan)
     harness.settle()
     [message] = harness.notifications(id_)
-    assert message.recipient == "+905550000001", "in the one form that channels rely on"
+    assert message.recipient == "+905550000001", "the address is not in its canonical form"
     [row] = harness.sql("SELECT channel_id FROM notifications")
     assert row.channel_id == chosen
     harness.fail("whatsapp")
     assert [one.recipient for one in harness.notifications(id_)] == ["+905550000001", "+905550000002"]
 
 
-def test_the_profiles_of_a_device_are_asked_where_no_route_is(harness: ActionHarness) -> None:
+def test_profiles_of_the_device_are_used_without_a_route(harness: ActionHarness) -> None:
     harness.profile(("email", "ayse@ornek.org"), device_id="400000011D081B70")
     id_ = harness.ask(
         harness.plan({"channel_type": "email", "audience": ROUTES}), context={"device_id": "400000011D081B70"}
@@ -265,7 +265,7 @@ def test_the_profiles_of_a_device_are_asked_where_no_route_is(harness: ActionHar
     assert [one.recipient for one in harness.notifications(id_)] == ["ayse@ornek.org"]
 
 
-def test_each_reads_their_own_language(harness: ActionHarness) -> None:
+def test_each_recipient_gets_their_own_language(harness: ActionHarness) -> None:
     harness.template("hello", "Merhaba")
     harness.template("hello", "Hello", "en")
     harness.template("only.turkish", "Merhaba")
@@ -280,7 +280,7 @@ def test_each_reads_their_own_language(harness: ActionHarness) -> None:
     ]
 
 
-def test_the_app_and_the_audit_need_no_entry(harness: ActionHarness) -> None:
+def test_in_app_and_audit_channels_need_no_profile(harness: ActionHarness) -> None:
     person = harness.user()
     id_ = harness.ask(harness.plan({"channel_type": "in_app"}, {"channel_type": "audit"}), person)
     harness.deliver("in_app")
@@ -293,7 +293,7 @@ def test_the_app_and_the_audit_need_no_entry(harness: ActionHarness) -> None:
 # ---- fallback ----
 
 
-def test_the_number_on_file_is_tried_when_the_push_fails_and_covers_it(harness: ActionHarness) -> None:
+def test_sms_fallback_covers_the_failed_push(harness: ActionHarness) -> None:
     id_ = harness.ask(harness.plan(PUSH_THEN_SMS), harness.user("0555 000 00 01"))
     harness.fail("push")
     assert harness.dead_letters() == [("HTTP_500", "OPEN")]
@@ -302,20 +302,20 @@ def test_the_number_on_file_is_tried_when_the_push_fails_and_covers_it(harness: 
     assert (harness.status(id_), harness.dead_letters()) == ("DONE", [("HTTP_500", "COVERED")])
 
 
-def test_when_all_fail_each_has_its_dead_letter(harness: ActionHarness) -> None:
+def test_each_failed_channel_has_its_dead_letter(harness: ActionHarness) -> None:
     id_ = harness.ask(harness.plan(PUSH_THEN_SMS), harness.user())
     harness.fail("push")
     harness.fail("sms", code="HTTP_400")
     assert (harness.status(id_), harness.dead_letters()) == ("FAILED", [("HTTP_500", "OPEN"), ("HTTP_400", "OPEN")])
 
 
-def test_a_message_that_may_have_arrived_is_not_followed_by_another(harness: ActionHarness) -> None:
+def test_no_fallback_after_a_notification_that_may_have_arrived(harness: ActionHarness) -> None:
     id_ = harness.ask(harness.plan(PUSH_THEN_SMS), harness.user())
     harness.fail("push", Outcome.UNKNOWN, "TIMEOUT")
     assert (harness.sent_to(id_), harness.states(id_)) == ([("PUSH", "DEAD")], ["FAILED"])
 
 
-def test_after_sixty_seconds_without_a_push_the_sms_has_its_turn(harness: ActionHarness) -> None:
+def test_sms_fallback_is_sent_after_sixty_seconds_without_a_push(harness: ActionHarness) -> None:
     id_ = harness.ask(harness.plan(PUSH_THEN_SMS), harness.user())
     harness.pass_time(id_, 59)
     harness.settle()
@@ -327,7 +327,7 @@ def test_after_sixty_seconds_without_a_push_the_sms_has_its_turn(harness: Action
     assert harness.status(id_) == "DONE"
 
 
-def test_what_a_worker_has_in_hand_is_kept_from_being_tried_again(harness: ActionHarness) -> None:
+def test_claimed_push_gets_no_retry_after_its_fallback_began_but_may_arrive(harness: ActionHarness) -> None:
     id_ = harness.ask(harness.plan(PUSH_THEN_SMS), harness.user())
     claimed = harness.claim("push")
     harness.pass_time(id_, 61)
@@ -338,11 +338,13 @@ def test_what_a_worker_has_in_hand_is_kept_from_being_tried_again(harness: Actio
     assert push.over
     harness.record(claimed, "SENT", Outcome.SENT, None)  # pyright: ignore[reportArgumentType]
     harness.settle()
-    assert harness.sent_to(id_) == [("PUSH", "SENT"), ("SMS", "CANCELLED")], "it arrived after all"
+    assert harness.sent_to(id_) == [("PUSH", "SENT"), ("SMS", "CANCELLED")], (
+        "the push arrived, but its fallback was not cancelled"
+    )
     assert harness.status(id_) == "DONE"
 
 
-def test_a_message_that_is_being_written_down_at_this_moment_is_not_escalated(harness: ActionHarness) -> None:
+def test_push_that_is_being_recorded_gets_no_fallback(harness: ActionHarness) -> None:
     id_ = harness.ask(harness.plan(PUSH_THEN_SMS), harness.user())
     harness.pass_time(id_, 61)
     with harness.db.transaction() as recorder:
@@ -354,7 +356,7 @@ def test_a_message_that_is_being_written_down_at_this_moment_is_not_escalated(ha
     assert harness.sent_to(id_) == [("PUSH", "CANCELLED"), ("SMS", "ACCEPTED")]
 
 
-def test_nothing_follows_what_has_lost_its_meaning(harness: ActionHarness) -> None:
+def test_expired_notification_gets_no_fallback(harness: ActionHarness) -> None:
     id_ = harness.ask(harness.plan(PUSH_THEN_SMS), harness.user(), expires_at=harness.db.now() + timedelta(seconds=30))
     harness.pass_time(id_, 61)
     harness.sql("UPDATE notifications SET expires_at = clock_timestamp()")
@@ -364,13 +366,13 @@ def test_nothing_follows_what_has_lost_its_meaning(harness: ActionHarness) -> No
     assert harness.dead_letters() == []
 
 
-# ---- handed over, and told ----
+# ---- handover and results ----
 
 
-def test_a_step_of_somebody_else_is_handed_over(harness: ActionHarness) -> None:
+def test_step_of_an_external_channel_is_handed_over(harness: ActionHarness) -> None:
     plan = harness.plan({"channel_type": "device_downlink", "audience": ROUTES}, PUSH)
     id_ = harness.ask(plan, harness.user(), evaluation_key="e1", variables={"valve": 3})
-    assert harness.states(id_) == ["WAITING", "WAITING"], "the settings say whether it is one"
+    assert harness.states(id_) == ["WAITING", "WAITING"], "the settings do not name the channel as external"
     harness.settle()
     assert harness.states(id_) == ["HANDED_OVER", "RUNNING"]
     [event] = harness.events()
@@ -378,7 +380,7 @@ def test_a_step_of_somebody_else_is_handed_over(harness: ActionHarness) -> None:
     assert event.payload["data"]["variables"] == {"valve": 3}
 
 
-def test_results_are_told_to_those_who_asked_from_outside(harness: ActionHarness) -> None:
+def test_results_of_external_requests_are_published(harness: ActionHarness) -> None:
     context = {"device_id": "400000011D081B70", "stream_id": 9823412, "group_id": 12, "rule_id": 114}
     plan, person = harness.plan(PUSH, PUSH), harness.user()
     harness.ask(plan, person, origin=Origin.STREAM, evaluation_key="e1", context=context)
@@ -399,16 +401,16 @@ def test_results_are_told_to_those_who_asked_from_outside(harness: ActionHarness
     assert failed.payload["data"]["step_order"] == 2
 
 
-def test_nobody_waits_for_a_word_about_what_the_product_itself_tells(harness: ActionHarness) -> None:
+def test_results_of_internal_requests_are_not_published(harness: ActionHarness) -> None:
     harness.ask(harness.plan(PUSH), harness.user())
     harness.deliver()
     assert harness.events() == []
 
 
-# ---- called back ----
+# ---- cancellation ----
 
 
-def test_calling_back_takes_the_message_and_what_would_have_followed(harness: ActionHarness) -> None:
+def test_cancel_ends_the_notification_and_its_later_steps(harness: ActionHarness) -> None:
     task_id, person, other = uuid7(), harness.user(), harness.user()
     plan = harness.plan(PUSH, PUSH)
     meant = harness.ask(plan, person, task_id=task_id, data={"type": "OFFER"})
@@ -428,7 +430,7 @@ def test_calling_back_takes_the_message_and_what_would_have_followed(harness: Ac
 @pytest.mark.parametrize(
     ("was", "becomes"), [("ACCEPTED", "CANCELLED"), ("RETRYING", "CANCELLED"), ("SENDING", "SENDING")]
 )
-def test_what_is_being_sent_is_not_called_back_but_gets_no_other_try(
+def test_cancel_lets_a_claimed_notification_finish_without_a_retry(
     harness: ActionHarness, was: str, becomes: str
 ) -> None:
     task_id, person = uuid7(), harness.user()
@@ -441,7 +443,7 @@ def test_what_is_being_sent_is_not_called_back_but_gets_no_other_try(
     assert harness.status(id_) == "CANCELLED"
 
 
-def test_calling_back_waits_for_no_message(harness: ActionHarness) -> None:
+def test_cancel_does_not_wait_for_a_locked_notification(harness: ActionHarness) -> None:
     task_id, person = uuid7(), harness.user()
     id_ = harness.ask(harness.plan(PUSH), person, task_id=task_id, data={"type": "OFFER"})
     with harness.db.transaction() as recorder, harness.db.transaction() as matcher:
@@ -450,10 +452,10 @@ def test_calling_back_waits_for_no_message(harness: ActionHarness) -> None:
     assert (harness.status(id_), harness.sent_to(id_)) == ("CANCELLED", [("PUSH", "ACCEPTED")])
 
 
-# ---- tried again ----
+# ---- redrive ----
 
 
-def test_a_step_that_never_became_a_message_is_made_anew(harness: ActionHarness) -> None:
+def test_redriven_step_without_a_notification_runs_again(harness: ActionHarness) -> None:
     id_ = harness.ask(harness.plan(PUSH | {"template_key": "hello"}, PUSH), harness.user())
     harness.deliver()
     assert (harness.states(id_), harness.status(id_)) == (["FAILED", "SENT"], "FAILED")

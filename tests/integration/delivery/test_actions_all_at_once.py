@@ -1,5 +1,5 @@
-"""Actions are asked for, brought on, called back and written down by many at the same time: nobody deadlocks, every
-plan comes to its end, and no address gets a step's message twice."""
+"""Many threads request, advance, cancel and record actions at the same time. No transaction deadlocks, every action
+ends, and no address gets the notification of a step twice."""
 
 import random
 import threading
@@ -27,7 +27,7 @@ ROUNDS, BATCH = 12, 8
 
 
 def deadlocks(db: Database) -> int:
-    # PostgreSQL's processes report what they counted when they end, at the latest.
+    # A process of PostgreSQL may report its count only when it ends.
     db.engine.dispose()
     with db.transaction() as conn:
         statement = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
@@ -35,7 +35,7 @@ def deadlocks(db: Database) -> int:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_nobody_gets_in_anybodys_way(db: Database, seed: int) -> None:
+def test_concurrent_work_on_actions_does_not_deadlock(db: Database, seed: int) -> None:
     harness = ActionHarness(db)
     before = deadlocks(db)
     plan, people = harness.plan(STEP, STEP), [harness.user() for _ in range(4)]
@@ -66,7 +66,7 @@ def test_nobody_gets_in_anybodys_way(db: Database, seed: int) -> None:
         conductor = Conductor(db, RULES, batch=5)
         while not stop.is_set():
             conductor.run_once()
-            nap(stop)
+            pause(stop)
 
     def send(number: int) -> None:
         rng = random.Random(seed * 1000 + number)
@@ -75,7 +75,7 @@ def test_nobody_gets_in_anybodys_way(db: Database, seed: int) -> None:
             rng.shuffle(claimed)
             for start in range(0, len(claimed), 7):
                 harness.record(claimed[start : start + 7], *rng.choice(ENDS))
-            nap(stop)
+            pause(stop)
 
     helpers = [threading.Thread(target=conduct) for _ in range(2)]
     helpers += [threading.Thread(target=send, args=(number,)) for number in range(3)]
@@ -83,7 +83,7 @@ def test_nobody_gets_in_anybodys_way(db: Database, seed: int) -> None:
         helper.start()
     try:
         asked = at_once(*[lambda number=number: ask(number) for number in range(3)])
-        eventually(lambda: not harness.sql("SELECT FROM actions WHERE status = 'RUNNING'"), "every plan ends", 30)
+        eventually(lambda: not harness.sql("SELECT FROM actions WHERE status = 'RUNNING'"), "every action ends", 30)
     finally:
         stop.set()
         for helper in helpers:
@@ -96,6 +96,6 @@ def test_nobody_gets_in_anybodys_way(db: Database, seed: int) -> None:
     assert deadlocks(db) == before
 
 
-def nap(stop: threading.Event) -> None:
-    """Leaves the machine to the others for a moment."""
+def pause(stop: threading.Event) -> None:
+    """Lets the other threads run for a moment."""
     stop.wait(0.005)

@@ -1,4 +1,4 @@
-"""Coordinators hear of it once when messages that did not arrive pile up."""
+"""The alarm: coordinators get one notification when many dead letters are open."""
 
 import threading
 from collections.abc import Iterator
@@ -28,12 +28,12 @@ def staff(db: Database) -> Iterator[None]:
     yield
 
 
-def pile_up(db: Database, number: int) -> None:
+def add_dead_letters(db: Database, number: int) -> None:
     with db.transaction() as conn:
         dead_letters.write(conn, [NewDeadLetter("sms", "TIMEOUT", retryable=True) for _ in range(number)])
 
 
-def leave_open(db: Database, number: int) -> None:
+def close_all_but(db: Database, number: int) -> None:
     with db.transaction() as conn:
         conn.execute(
             text(
@@ -44,7 +44,7 @@ def leave_open(db: Database, number: int) -> None:
         )
 
 
-def told(db: Database) -> list[tuple[str, str]]:
+def notified(db: Database) -> list[tuple[str, str]]:
     found = rows(
         db,
         "SELECT u.name, n.body FROM notifications n JOIN users u ON u.id = n.recipient_user_id ORDER BY n.id",
@@ -52,72 +52,72 @@ def told(db: Database) -> list[tuple[str, str]]:
     return [tuple(row) for row in found]
 
 
-def forget_the_hour(db: Database) -> None:
+def move_last_alarm_to_an_hour_ago(db: Database) -> None:
     with db.transaction() as conn:
         conn.execute(text("UPDATE delivery_alarms SET raised_at = raised_at - interval '61 minutes'"))
 
 
-def test_below_the_threshold_nobody_is_told(db: Database):
-    pile_up(db, 3)
+def test_no_alarm_below_the_threshold(db: Database):
+    add_dead_letters(db, 3)
     assert not Alarm(db, 4).run_once()
-    assert told(db) == []
+    assert notified(db) == []
 
 
-def test_at_the_threshold_every_coordinator_is_told_how_many_there_are(db: Database):
-    pile_up(db, 5)
+def test_alarm_at_the_threshold_notifies_each_coordinator(db: Database):
+    add_dead_letters(db, 5)
     assert Alarm(db, 4).run_once()
     words = "5 mesaj yerine ulaşmadı. Lütfen ulaşmayan mesajlara bakın."
-    assert told(db) == [("Zeynep", words), ("Y", words)]
+    assert notified(db) == [("Zeynep", words), ("Y", words)]
 
 
-def test_it_is_told_once_until_the_pile_has_halved(db: Database):
+def test_alarm_is_not_repeated_until_the_count_has_halved(db: Database):
     alarm = Alarm(db, 4)
-    pile_up(db, 4)
+    add_dead_letters(db, 4)
     assert [alarm.run_once() for _ in range(3)] == [True, False, False]
-    forget_the_hour(db)
-    leave_open(db, 2)
-    assert not alarm.run_once(), "half is not below half"
-    pile_up(db, 10)
+    move_last_alarm_to_an_hour_ago(db)
+    close_all_but(db, 2)
+    assert not alarm.run_once(), "the alarm was raised again at half of the count"
+    add_dead_letters(db, 10)
     assert not alarm.run_once()
-    leave_open(db, 1)
+    close_all_but(db, 1)
     assert not alarm.run_once()
-    pile_up(db, 3)
+    add_dead_letters(db, 3)
     assert alarm.run_once()
-    assert len(told(db)) == 4
+    assert len(notified(db)) == 4
 
 
-def test_it_is_told_once_an_hour_at_most(db: Database):
+def test_alarm_is_raised_once_an_hour_at_most(db: Database):
     alarm = Alarm(db, 4)
     for _ in range(3):
-        pile_up(db, 4)
+        add_dead_letters(db, 4)
         alarm.run_once()
-        leave_open(db, 0)
+        close_all_but(db, 0)
         alarm.run_once()
-    assert len(told(db)) == 2
-    forget_the_hour(db)
-    pile_up(db, 4)
+    assert len(notified(db)) == 2
+    move_last_alarm_to_an_hour_ago(db)
+    add_dead_letters(db, 4)
     assert alarm.run_once()
 
 
-def test_a_threshold_of_one(db: Database):
+def test_threshold_of_one(db: Database):
     alarm = Alarm(db, 1)
     assert not alarm.run_once()
-    pile_up(db, 1)
+    add_dead_letters(db, 1)
     assert alarm.run_once()
-    forget_the_hour(db)
+    move_last_alarm_to_an_hour_ago(db)
     assert not alarm.run_once()
-    leave_open(db, 0)
+    close_all_but(db, 0)
     assert not alarm.run_once()
-    pile_up(db, 1)
+    add_dead_letters(db, 1)
     assert alarm.run_once()
 
 
 @pytest.mark.parametrize("looked_before", [True, False])
-def test_many_processes_raise_it_once(db: Database, looked_before: bool):
+def test_parallel_processes_raise_one_alarm(db: Database, looked_before: bool):
     if looked_before:
         Alarm(db, 4).run_once()
     for round_ in range(1, 6):
-        pile_up(db, 4)
+        add_dead_letters(db, 4)
         together = threading.Barrier(8)
 
         def look(_: int, together: threading.Barrier = together) -> bool:
@@ -126,32 +126,32 @@ def test_many_processes_raise_it_once(db: Database, looked_before: bool):
 
         with ThreadPoolExecutor(8) as pool:
             assert sum(pool.map(look, range(8))) == 1
-        assert len(told(db)) == 2 * round_
-        leave_open(db, 0)
+        assert len(notified(db)) == 2 * round_
+        close_all_but(db, 0)
         Alarm(db, 4).run_once()
-        forget_the_hour(db)
+        move_last_alarm_to_an_hour_ago(db)
 
 
-def test_without_its_plan_it_is_silent_and_not_in_the_way(db: Database):
+def test_alarm_without_its_plan_notifies_nobody_and_raises_no_error(db: Database):
     with db.transaction() as conn:
         conn.execute(text("UPDATE action_plans SET status = false"))
-    pile_up(db, 4)
+    add_dead_letters(db, 4)
     assert Alarm(db, 4).run_once()
-    assert told(db) == []
+    assert notified(db) == []
     with db.transaction() as conn:
         conn.execute(text("TRUNCATE action_plans, delivery_alarms CASCADE"))
-    pile_up(db, 4)
+    add_dead_letters(db, 4)
     assert Alarm(db, 4).run_once()
     assert not Alarm(db, 4).run_once()
 
 
-def test_at_work_it_looks_by_itself_and_leaves_when_told(db: Database):
+def test_alarm_thread_checks_regularly_and_stops(db: Database):
     stop = threading.Event()
     worker = threading.Thread(target=Alarm(db, 4, every_s=0.02).run, args=(stop,))
     worker.start()
     try:
-        pile_up(db, 4)
-        wait_until(lambda: len(told(db)) == 2)
+        add_dead_letters(db, 4)
+        wait_until(lambda: len(notified(db)) == 2)
     finally:
         stop.set()
         worker.join(10)

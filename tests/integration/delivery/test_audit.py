@@ -1,4 +1,4 @@
-"""The audit trail: a chain, whoever writes to it, in which every touch is found."""
+"""The audit trail: one hash chain of all writers, in which verification finds any change."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -39,18 +39,18 @@ def check(db: Database, known: bytes | None = None) -> Verified:
 
 @contextmanager
 def superuser(db: Database) -> Iterator[Connection]:
-    """Somebody who may switch the trigger off."""
+    """A transaction without the trigger that refuses changes."""
     with db.transaction() as conn:
         conn.execute(text("ALTER TABLE audit_entries DISABLE TRIGGER audit_entries_append_only"))
         yield conn
         conn.execute(text("ALTER TABLE audit_entries ENABLE TRIGGER audit_entries_append_only"))
 
 
-def test_an_empty_trail_is_intact(db: Database) -> None:
+def test_empty_trail_is_intact(db: Database) -> None:
     assert check(db) == Verified(0, GENESIS)
 
 
-def test_what_is_written_is_a_chain(db: Database) -> None:
+def test_entries_form_a_hash_chain(db: Database) -> None:
     write(db, 3)
     write(db, 6, each=3)
     with db.reading() as conn:
@@ -60,7 +60,7 @@ def test_what_is_written_is_a_chain(db: Database) -> None:
     assert check(db) == Verified(9, rows[-1].hash)
 
 
-def test_twenty_at_the_same_time_write_one_chain(db: Database) -> None:
+def test_twenty_parallel_writers_form_one_chain(db: Database) -> None:
     together = Barrier(20)
 
     def write_with_others(_number: int) -> None:
@@ -73,7 +73,7 @@ def test_twenty_at_the_same_time_write_one_chain(db: Database) -> None:
     assert (found.count, found.is_intact) == (120, True)
 
 
-def test_a_writer_that_fails_leaves_no_hole(db: Database) -> None:
+def test_failed_writer_leaves_no_gap(db: Database) -> None:
     write(db, 2)
     with pytest.raises(ZeroDivisionError), db.transaction() as conn:
         audit_trail.append(conn, [notification(notification_type=NotificationType.AUDIT)])
@@ -86,7 +86,7 @@ def test_a_writer_that_fails_leaves_no_hole(db: Database) -> None:
     "statement",
     ["UPDATE audit_entries SET body = 'x'", "DELETE FROM audit_entries", "DELETE FROM audit_entries WHERE id = 2"],
 )
-def test_the_database_refuses_changes(db: Database, statement: str) -> None:
+def test_database_refuses_changes_of_the_trail(db: Database, statement: str) -> None:
     write(db, 3)
     with pytest.raises(sqlalchemy.exc.ProgrammingError, match="append-only"), db.transaction() as conn:
         conn.execute(text(statement))
@@ -123,7 +123,7 @@ TAMPERING = {
 
 
 @pytest.mark.parametrize("how", TAMPERING)
-def test_whoever_gets_around_the_refusal_is_found(db: Database, how: str) -> None:
+def test_verification_finds_any_change(db: Database, how: str) -> None:
     statement, broken_id = TAMPERING[how]
     write(db, 10)
     with superuser(db) as conn:
@@ -132,7 +132,7 @@ def test_whoever_gets_around_the_refusal_is_found(db: Database, how: str) -> Non
     assert (found.broken_id, found.is_intact) == (broken_id, False)
 
 
-def test_an_end_that_was_cut_off_is_found_by_a_hash_noted_earlier(db: Database) -> None:
+def test_known_hash_reveals_a_truncated_trail(db: Database) -> None:
     write(db, 10)
     noted = check(db).last_hash
     write(db, 2)
@@ -144,7 +144,7 @@ def test_an_end_that_was_cut_off_is_found_by_a_hash_noted_earlier(db: Database) 
     assert check(db, noted).missing == noted
 
 
-def test_an_operator_is_told(db: Database, settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_shows_the_result(db: Database, settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     write(db, 5)
     noted = check(db).last_hash.hex()
     assert verify_audit.main(settings, ["verify"]) == 0
@@ -159,7 +159,7 @@ def test_an_operator_is_told(db: Database, settings: Settings, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize("argv", [[], ["mend"], ["verify", "--known", "ab"], ["verify", "--known", "nothing"]])
-def test_an_operator_who_asks_for_nonsense_hears_how_to_ask(settings: Settings, argv: Any) -> None:
+def test_command_refuses_invalid_arguments_with_its_usage(settings: Settings, argv: Any) -> None:
     with pytest.raises(SystemExit) as ended:
         verify_audit.main(settings, argv)
     assert ended.value.code == 2

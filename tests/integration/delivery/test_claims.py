@@ -1,4 +1,4 @@
-"""Claiming, fencing and recording, on the real database."""
+"""Claims, leases and records of notifications, on the real database."""
 
 from collections import Counter
 from dataclasses import replace
@@ -39,7 +39,7 @@ def retry(seconds: float) -> Verdict:
     return Verdict(S.RETRYING, due_at=later(seconds), error_code="TIMEOUT", failed=True)
 
 
-def test_a_claim_takes_each_notification_once(db: Database) -> None:
+def test_each_notification_is_claimed_once(db: Database) -> None:
     ids = post(db, [add_user(db)] * 5)
     first, second = take(db, limit=3), take(db, limit=3)
     assert len(first.taken) == 3
@@ -47,7 +47,7 @@ def test_a_claim_takes_each_notification_once(db: Database) -> None:
     assert take(db).size == 0
 
 
-def test_two_claims_at_the_same_time_share_without_waiting(db: Database) -> None:
+def test_parallel_claims_do_not_wait_for_each_other(db: Database) -> None:
     post(db, [add_user(db)] * 6)
     with db.transaction() as one, db.transaction() as other:
         mine = claim(one, PUSH, 3, 30, followers=FOLLOWERS).taken
@@ -56,7 +56,7 @@ def test_two_claims_at_the_same_time_share_without_waiting(db: Database) -> None
     assert not {one.id for one in mine} & {one.id for one in theirs}
 
 
-def test_urgent_ones_are_taken_first_and_the_oldest_of_a_priority_before_the_rest(db: Database) -> None:
+def test_claims_are_ordered_by_priority_then_age(db: Database) -> None:
     user_id = add_user(db)
     order = [Priority.LOW, Priority.NORMAL, Priority.URGENT, Priority.HIGH, Priority.URGENT]
     ids = [post(db, [user_id], priority=priority)[0] for priority in order]
@@ -64,13 +64,13 @@ def test_urgent_ones_are_taken_first_and_the_oldest_of_a_priority_before_the_res
     assert taken == [ids[2], ids[4], ids[3], ids[1], ids[0]]
 
 
-def test_what_is_not_due_is_left(db: Database) -> None:
+def test_notification_that_is_not_due_is_not_claimed(db: Database) -> None:
     [id_] = post(db, [add_user(db)])
     change(db, id_, "due_at = clock_timestamp() + interval '1 hour'")
     assert take(db).size == 0
 
 
-def test_what_has_expired_is_never_handed_out(db: Database) -> None:
+def test_expired_notification_is_not_claimed(db: Database) -> None:
     [id_] = post(db, [add_user(db)], expires_at=later(-0.001))
     found = take(db)
     assert found == Claim([], [Ended(id_, None)])
@@ -78,7 +78,7 @@ def test_what_has_expired_is_never_handed_out(db: Database) -> None:
     assert (stored.status, stored.error_code, stored.attempts) == ("EXPIRED", "TOO_LATE", 0)
 
 
-def test_a_claim_knows_the_persons_devices(db: Database) -> None:
+def test_claim_includes_the_devices_of_the_user(db: Database) -> None:
     user_id = add_user(db, "phone", "tablet")
     post(db, [user_id])
     [one] = take(db).taken
@@ -88,7 +88,7 @@ def test_a_claim_knows_the_persons_devices(db: Database) -> None:
     ]
 
 
-def test_a_claim_whose_lease_ran_out_goes_to_another_worker(db: Database) -> None:
+def test_notification_with_an_expired_lease_is_claimed_again(db: Database) -> None:
     [id_] = post(db, [add_user(db)])
     [lost] = take(db).taken
     assert take(db).size == 0
@@ -97,7 +97,7 @@ def test_a_claim_whose_lease_ran_out_goes_to_another_worker(db: Database) -> Non
     assert (lost.attempt, taken.attempt) == (1, 2)
 
 
-def test_the_record_of_a_worker_that_lost_its_lease_is_refused(db: Database) -> None:
+def test_record_after_a_lost_lease_is_refused(db: Database) -> None:
     [id_] = post(db, [add_user(db)])
     [lost] = take(db).taken
     make_due(db, id_)
@@ -109,7 +109,7 @@ def test_the_record_of_a_worker_that_lost_its_lease_is_refused(db: Database) -> 
     assert row(db, id_).status == "SENT"
 
 
-def test_what_a_late_worker_did_send_is_not_sent_to_that_device_again(db: Database) -> None:
+def test_device_reached_by_a_late_worker_gets_no_second_push(db: Database) -> None:
     [id_] = post(db, [add_user(db, "phone", "tablet")])
     [late] = take(db).taken
     make_due(db, id_)
@@ -130,9 +130,7 @@ def test_what_a_late_worker_did_send_is_not_sent_to_that_device_again(db: Databa
         (Outcome.RECIPIENT_GONE, False),
     ],
 )
-def test_only_devices_that_are_done_with_are_left_out_of_the_next_try(
-    db: Database, outcome: Outcome, settled: bool
-) -> None:
+def test_next_attempt_omits_only_finished_devices(db: Database, outcome: Outcome, settled: bool) -> None:
     [id_] = post(db, [add_user(db, "phone")])
     [one] = take(db).taken
     device = replace(one.devices[0], token="another by now")
@@ -143,7 +141,7 @@ def test_only_devices_that_are_done_with_are_left_out_of_the_next_try(
     assert (again.failures, again.attempt) == (1, 2)
 
 
-def test_a_record_ends_or_postpones_a_notification(db: Database) -> None:
+def test_record_ends_or_postpones_a_notification(db: Database) -> None:
     user_id = add_user(db, "phone")
     sent, dead, waiting = post(db, [user_id] * 3)
     one, two, three = take(db).taken
@@ -160,7 +158,7 @@ def test_a_record_ends_or_postpones_a_notification(db: Database) -> None:
     assert attempts(db, sent) == [(1, "phone", "SENT", None)]
 
 
-def test_a_retry_of_what_was_taken_back_meanwhile_is_none(db: Database) -> None:
+def test_notification_that_expires_while_claimed_is_not_retried(db: Database) -> None:
     [id_] = post(db, [add_user(db)])
     [one] = take(db).taken
     change(db, id_, "expires_at = clock_timestamp()")
@@ -178,21 +176,21 @@ def devices(db: Database) -> list[Any]:
         return list(conn.execute(text("SELECT device_id FROM devices ORDER BY device_id")).scalars())
 
 
-def test_a_device_that_is_gone_is_forgotten_and_no_other(db: Database) -> None:
+def test_only_the_unregistered_device_is_removed(db: Database) -> None:
     post(db, [add_user(db, "phone", "tablet")])
     [one] = take(db).taken
     tell(db, gone(one, one.devices[0]))
     assert devices(db) == ["tablet"]
 
 
-def test_a_device_that_registered_anew_meanwhile_stays(db: Database) -> None:
+def test_device_that_registered_again_meanwhile_stays(db: Database) -> None:
     post(db, [add_user(db, "phone")])
     [one] = take(db).taken
     tell(db, gone(one, replace(one.devices[0], token="the one before")))
     assert devices(db) == ["phone"]
 
 
-def test_what_is_put_back_can_be_taken_at_once(db: Database) -> None:
+def test_returned_notification_can_be_claimed_at_once(db: Database) -> None:
     first, second = post(db, [add_user(db)] * 2)
     change(db, second, "failures = 1")
     with db.transaction() as conn:
@@ -201,7 +199,7 @@ def test_what_is_put_back_can_be_taken_at_once(db: Database) -> None:
     assert [one.attempt for one in take(db).taken] == [2, 2]
 
 
-def test_only_the_holder_can_put_back(db: Database) -> None:
+def test_only_the_holder_of_the_lease_can_return_a_notification(db: Database) -> None:
     [id_] = post(db, [add_user(db)])
     [lost] = take(db).taken
     make_due(db, id_)
@@ -239,7 +237,7 @@ def fill(db: Database, user_id: int, status: str, count: int, due: str) -> None:
         )
 
 
-def test_a_flood_of_urgent_ones_leaves_room_for_what_has_waited_long(db: Database) -> None:
+def test_urgent_flood_leaves_room_for_old_notifications(db: Database) -> None:
     user_id = add_user(db)
     fill(db, user_id, "ACCEPTED", 40, "clock_timestamp() - interval '1 hour'")
     [oldest] = post(db, [user_id], priority=Priority.LOW)
@@ -251,7 +249,7 @@ def test_a_flood_of_urgent_ones_leaves_room_for_what_has_waited_long(db: Databas
     assert len(taken) == 20
 
 
-def test_a_claim_of_one_gives_way_once_in_ten_times(db: Database) -> None:
+def test_every_tenth_claim_of_one_takes_an_old_notification(db: Database) -> None:
     user_id = add_user(db)
     [oldest] = post(db, [user_id], priority=Priority.LOW)
     change(db, oldest, "due_at = clock_timestamp() - interval '2 hours'")
@@ -262,14 +260,14 @@ def test_a_claim_of_one_gives_way_once_in_ten_times(db: Database) -> None:
     assert (first.notification.priority, second.id) == (Priority.URGENT, oldest)
 
 
-def test_what_waited_longer_than_a_notification_may_is_expired(db: Database) -> None:
+def test_notification_older_than_the_limit_expires(db: Database) -> None:
     [id_] = post(db, [add_user(db)])
     change(db, id_, "created_at = clock_timestamp() - interval '25 hours'")
     assert take(db) == Claim([], [Ended(id_, None)])
     assert row(db, id_).status == "EXPIRED"
 
 
-def test_a_claim_reads_neither_what_is_finished_nor_what_waits_for_later(db: Database) -> None:
+def test_claim_reads_no_finished_and_no_later_rows(db: Database) -> None:
     user_id = add_user(db)
     fill(db, user_id, "SENT", 20_000, "NULL")
     fill(db, user_id, "RETRYING", 20_000, "clock_timestamp() + interval '1 hour'")

@@ -1,4 +1,4 @@
-"""Conductors: several at once, one that dies between any two statements, and an action that nobody can advance."""
+"""Conductors: several in parallel, one killed between any two statements, and an action that cannot be advanced."""
 
 import threading
 from collections import Counter
@@ -34,7 +34,7 @@ def harness(db: Database) -> ActionHarness:
     return ActionHarness(db)
 
 
-def all_arrive(harness: ActionHarness) -> None:
+def send_all(harness: ActionHarness) -> None:
     claimed = harness.claim("push")
     if claimed:
         harness.record(claimed, S.SENT, Outcome.SENT, None)
@@ -51,33 +51,33 @@ def nothing_is_due(harness: ActionHarness) -> bool:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_death_between_any_two_statements_neither_loses_a_step_nor_takes_it_twice(
-    services: Services, place: str
-) -> None:
+def test_killed_conductor_neither_loses_nor_repeats_a_step(services: Services, place: str) -> None:
     harness = ActionHarness(services.db)
     plan, person = harness.plan(PUSH, PUSH | {"template_key": "missing"}, PUSH), harness.user()
     for passage in passages(MOST):
         ids = [harness.ask(plan, person) for _ in range(3)]
-        all_arrive(harness)
+        send_all(harness)
         died = mishaps.Step(services.settings, f"{place}=kill@{passage}", *WHAT).end().died
-        eventually(lambda: nothing_is_due(harness), "the locks of the dead are gone, and the next one takes over")
+        eventually(
+            lambda: nothing_is_due(harness), "the locks of the killed conductor end, and the next one takes over"
+        )
         for id_ in ids:
             assert harness.states(id_) == ["SENT", "FAILED", "RUNNING"]
             assert [per_step(harness)[id_, order] for order in (1, 2, 3)] == [1, 0, 1]
             assert harness.dead_letters(id_) == [("UNKNOWN_TEMPLATE", "OPEN")]
-        all_arrive(harness)
+        send_all(harness)
         harness.settle()
         assert {harness.status(id_) for id_ in ids} == {"FAILED"}
         if not died:
             assert passage > 1, f"a conductor never passes {place}"
             return
-    raise AssertionError("a conductor has fewer statements than that")
+    raise AssertionError(f"{MOST} passages did not reach the end of a run")
 
 
-def test_conductors_side_by_side_take_each_step_once(harness: ActionHarness) -> None:
+def test_parallel_conductors_run_each_step_once(harness: ActionHarness) -> None:
     plan, person = harness.plan(PUSH, PUSH), harness.user()
     ids = [harness.ask(plan, person) for _ in range(60)]
-    all_arrive(harness)
+    send_all(harness)
     conductors = [Conductor(harness.db, RULES, batch=7) for _ in range(4)]
 
     def work(conductor: Conductor) -> int:
@@ -91,8 +91,8 @@ def test_conductors_side_by_side_take_each_step_once(harness: ActionHarness) -> 
     assert set(per_step(harness).values()) == {1}
 
 
-def test_what_ends_while_a_conductor_decides_is_looked_at_again(harness: ActionHarness) -> None:
-    """The conductor has read the message before its end was committed; the end then waits for the action's row."""
+def test_action_is_due_again_if_a_notification_ends_during_the_decision(harness: ActionHarness) -> None:
+    """The conductor reads the notification before its end is committed. The record then waits for the action's row."""
     id_ = harness.ask(harness.plan(PUSH, PUSH), harness.user())
     claimed = harness.claim("push")
     harness.sql("UPDATE actions SET due_at = clock_timestamp()")
@@ -108,25 +108,25 @@ def test_what_ends_while_a_conductor_decides_is_looked_at_again(harness: ActionH
     assert harness.states(id_) == ["SENT", "RUNNING"]
 
 
-def test_an_action_that_nobody_can_advance_holds_up_no_other(harness: ActionHarness) -> None:
+def test_broken_action_does_not_delay_the_others(harness: ActionHarness) -> None:
     plan, person = harness.plan(PUSH, PUSH), harness.user()
     bad, good = harness.ask(plan, person), harness.ask(plan, person)
-    all_arrive(harness)
+    send_all(harness)
     harness.sql("UPDATE actions SET steps = steps #- '{1,on_failure}' WHERE id = :id", id=bad)
     harness.settle()
     assert harness.states(good) == ["SENT", "RUNNING"]
     assert harness.states(bad) == ["RUNNING", "WAITING"]
-    assert harness.action(bad).due_at > harness.db.now(), "it is tried again after a while"
+    assert harness.action(bad).due_at > harness.db.now(), "the broken action is not postponed"
 
 
-@pytest.mark.parametrize(("poll_s", "rings"), [(30.0, True), (0.05, False)], ids=["is called", "polls"])
-def test_it_sleeps_until_it_is_called_or_the_time_is_up(harness: ActionHarness, poll_s: float, rings: bool) -> None:
+@pytest.mark.parametrize(("poll_s", "rings"), [(30.0, True), (0.05, False)], ids=["bell", "poll"])
+def test_conductor_wakes_by_bell_or_poll(harness: ActionHarness, poll_s: float, rings: bool) -> None:
     stop = threading.Event()
     id_ = harness.ask(harness.plan(PUSH), harness.user())
     conductor = Conductor(harness.db, RULES, poll_s=poll_s)
     thread = threading.Thread(target=conductor.run, args=(stop,))
     thread.start()
-    all_arrive(harness)
+    send_all(harness)
     if rings:
         conductor.bell.ring()
     eventually(lambda: harness.status(id_) == "DONE", "the conductor finishes the plan")

@@ -1,4 +1,4 @@
-"""What was given up is told to others, found again, and tried anew once by whoever asks first."""
+"""Dead dead_letter_rows: published, listed, and redriven or discarded exactly once."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +42,7 @@ DEAD = Verdict(NotificationStatus.DEAD, error_code="UNREACHABLE", failed=True, r
 
 
 def give_up(db: Database, number: int = 1, **changes: Any) -> list[UUID]:
-    """Messages that a channel has refused."""
+    """Posts notifications and records that their channel has refused them."""
     ids = post(db, [add_user(db, f"phone-{uuid7()}")] * number, **changes)
     fail_again(db)
     return ids
@@ -61,10 +61,12 @@ def listed(db: Database, **filters: Any) -> list[DeadLetterView]:
 
 
 def write(db: Database, **changes: Any) -> UUID:
-    letter = NewDeadLetter(**({"channel_type": "email", "error_code": "NO_RECIPIENT", "retryable": False} | changes))
+    dead_letter = NewDeadLetter(
+        **({"channel_type": "email", "error_code": "NO_RECIPIENT", "retryable": False} | changes)
+    )
     with db.transaction() as conn:
-        dead_letters.write(conn, [letter])
-    return letter.id
+        dead_letters.write(conn, [dead_letter])
+    return dead_letter.id
 
 
 def again(db: Database, id_: UUID, by: int | None = None) -> None:
@@ -77,12 +79,12 @@ def again_all(db: Database, which: DeadLetterCriteria = EVERY, limit: int = 200)
         return redrive_dead_letters(conn, which, None, limit)
 
 
-def test_a_letter_is_told_to_other_services_in_the_same_transaction(db: Database):
+def test_dead_letter_is_published_in_the_same_transaction(db: Database):
     (id_,) = give_up(db)
-    (letter,) = listed(db)
+    (dead_letter,) = listed(db)
     (told,) = event_payloads(db, Topic.DEAD_LETTER)
     assert told == {
-        "dead_letter_id": str(letter.id),
+        "dead_letter_id": str(dead_letter.id),
         "action_id": None,
         "notification_id": str(id_),
         "trace_id": None,
@@ -92,19 +94,19 @@ def test_a_letter_is_told_to_other_services_in_the_same_transaction(db: Database
         "error_code": "UNREACHABLE",
         "error_message": "The provider cannot be reached.",
         "retry_count": 0,
-        "failed_at": letter.failed_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "failed_at": dead_letter.failed_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
     }
 
 
-def test_a_letter_with_the_same_id_is_written_and_told_once(db: Database):
+def test_dead_letter_with_the_same_id_is_written_and_published_once(db: Database):
     id_ = uuid7()
     write(db, id=id_)
     write(db, id=id_)
-    assert [letter.id for letter in listed(db)] == [id_]
+    assert [dead_letter.id for dead_letter in listed(db)] == [id_]
     assert len(event_payloads(db, Topic.DEAD_LETTER)) == 1
 
 
-def test_letters_are_found_by_what_they_are_about(db: Database):
+def test_dead_letters_are_filtered(db: Database):
     mail, other, sms = (
         write(db, action_plan_id=21),
         write(db, error_code="INVALID_ADDRESS"),
@@ -120,7 +122,7 @@ def test_letters_are_found_by_what_they_are_about(db: Database):
     assert listed(db, since=moment + timedelta(hours=1)) == []
 
 
-def test_a_list_is_turned_page_by_page(db: Database):
+def test_dead_letters_are_paginated(db: Database):
     written = [write(db) for _ in range(5)]
     found: list[UUID] = []
     cursor = None
@@ -134,22 +136,22 @@ def test_a_list_is_turned_page_by_page(db: Database):
     assert found == written[::-1]
 
 
-def test_a_message_is_tried_anew_under_its_own_id_with_all_of_its_tries(db: Database):
+def test_redriven_notification_keeps_its_id_and_gets_all_attempts(db: Database):
     (id_,) = give_up(db)
     operator = add_user(db)
     again(db, listed(db)[0].id, operator)
     revived = row(db, id_)
     assert (revived.status, revived.failures, revived.fresh_from, revived.attempts) == ("ACCEPTED", 0, 1, 1)
     assert (revived.error_code, revived.finished_at) == (None, None)
-    (letter,) = listed(db)
-    assert (letter.status, letter.closed_by) == (DeadLetterStatus.REDRIVEN, operator)
-    assert letter.closed_at is not None
+    (dead_letter,) = listed(db)
+    assert (dead_letter.status, dead_letter.closed_by) == (DeadLetterStatus.REDRIVEN, operator)
+    assert dead_letter.closed_at is not None
     with db.transaction() as conn:
         (taken,) = claim(conn, NotificationType.PUSH, 10, 30, chance=lambda: 0.0, followers=FOLLOWERS).taken
     assert (taken.id, taken.attempt, taken.settled) == (id_, 2, {})
 
 
-def test_what_fails_again_is_a_letter_again(db: Database):
+def test_notification_that_fails_again_is_a_new_dead_letter(db: Database):
     (id_,) = give_up(db)
     for failed in range(1, 4):
         assert [one.notification_id for one in listed(db)] == [id_] * failed
@@ -158,21 +160,21 @@ def test_what_fails_again_is_a_letter_again(db: Database):
     assert [one.status for one in listed(db)] == ["OPEN", "REDRIVEN", "REDRIVEN", "REDRIVEN"]
 
 
-def test_a_letter_is_redriven_once(db: Database):
+def test_dead_letter_is_redriven_once(db: Database):
     give_up(db)
-    (letter,) = listed(db)
-    again(db, letter.id)
+    (dead_letter,) = listed(db)
+    again(db, dead_letter.id)
     with pytest.raises(DeadLetterClosed):
-        again(db, letter.id)
+        again(db, dead_letter.id)
     fail_again(db)
     with pytest.raises(DeadLetterClosed):
-        again(db, letter.id)
+        again(db, dead_letter.id)
 
 
 @pytest.mark.parametrize(
     "assignment", ["expires_at = clock_timestamp()", "created_at = clock_timestamp() - interval '25 hours'"]
 )
-def test_what_has_lost_its_meaning_is_not_tried_again(db: Database, assignment: str):
+def test_expired_notification_is_not_redriven(db: Database, assignment: str):
     (id_,) = give_up(db)
     change(db, id_, assignment)
     with pytest.raises(DeadLetterTooLate):
@@ -181,7 +183,7 @@ def test_what_has_lost_its_meaning_is_not_tried_again(db: Database, assignment: 
     assert [one.status for one in listed(db)] == ["OPEN"]
 
 
-def test_what_never_was_a_message_or_an_action_cannot_be_tried_again(db: Database):
+def test_dead_letter_without_notification_or_action_cannot_be_redriven(db: Database):
     id_ = write(db, channel_type="action", error_code="INVALID_REQUEST")
     with pytest.raises(NothingToRedrive):
         again(db, id_)
@@ -190,7 +192,7 @@ def test_what_never_was_a_message_or_an_action_cannot_be_tried_again(db: Databas
 
 
 @pytest.mark.parametrize("together", [2, 8])
-def test_of_several_who_redrive_at_the_same_time_one_does(db: Database, together: int):
+def test_one_of_several_parallel_redrives_succeeds(db: Database, together: int):
     for _ in range(5):
         (id_,) = give_up(db)
         letter_id = listed(db)[0].id
@@ -215,7 +217,7 @@ def test_of_several_who_redrive_at_the_same_time_one_does(db: Database, together
             claim(conn, NotificationType.PUSH, 10, 30, followers=FOLLOWERS)
 
 
-def test_a_letter_is_redriven_or_discarded_and_never_both(db: Database):
+def test_dead_letter_is_redriven_or_discarded_but_not_both(db: Database):
     for _ in range(10):
         (id_,) = give_up(db)
         letter_id = listed(db)[0].id
@@ -238,7 +240,7 @@ def test_a_letter_is_redriven_or_discarded_and_never_both(db: Database):
             claim(conn, NotificationType.PUSH, 10, 30, followers=FOLLOWERS)
 
 
-def test_all_that_match_are_redriven_in_batches_the_oldest_first(db: Database):
+def test_matching_dead_letters_are_redriven_in_batches_oldest_first(db: Database):
     ids = give_up(db, 5)
     write(db)
     late, *_ = give_up(db, 1)
@@ -252,7 +254,7 @@ def test_all_that_match_are_redriven_in_batches_the_oldest_first(db: Database):
     assert again_all(db) == Redriven(0, skipped=2, remaining=0)
 
 
-def test_only_what_is_meant_is_redriven(db: Database):
+def test_redrive_takes_only_matching_dead_letters(db: Database):
     (id_,) = give_up(db)
     assert again_all(db, DeadLetterCriteria(channel_type="email")) == Redriven(0, 0, 0)
     assert again_all(db, DeadLetterCriteria(error_code="TIMEOUT")) == Redriven(0, 0, 0)
@@ -260,8 +262,8 @@ def test_only_what_is_meant_is_redriven(db: Database):
     assert again_all(db, DeadLetterCriteria(channel_type="push")) == Redriven(1, 0, 0)
 
 
-def test_a_batch_of_discarded_dead_letters_keeps_to_its_limit_in_every_plan(db: Database):
-    """A nested loop may run a subquery again for every row, and its LIMIT counts anew each time."""
+def test_discard_keeps_its_limit_under_any_query_plan(db: Database):
+    """In a nested loop, a subquery may run once for each row, and its LIMIT then counts from zero each time."""
     for _ in range(5):
         write(db)
     with db.transaction() as conn:
@@ -270,7 +272,7 @@ def test_a_batch_of_discarded_dead_letters_keeps_to_its_limit_in_every_plan(db: 
         assert discard_dead_letters(conn, EVERY, None, limit=2) == Discarded(2, remaining=3)
 
 
-def test_several_who_redrive_everything_share_it_among_them(db: Database):
+def test_parallel_redrives_of_all_share_the_dead_letters(db: Database):
     ids = give_up(db, 60)
 
     def work(_: int) -> int:
@@ -284,7 +286,7 @@ def test_several_who_redrive_everything_share_it_among_them(db: Database):
     assert {row(db, id_).fresh_from for id_ in ids} == {1}
 
 
-def test_the_dispatchers_are_woken(db: Database):
+def test_redrive_wakes_the_dispatchers(db: Database):
     give_up(db)
     with db.engine.connect() as ear:
         driver: Any = ear.connection.driver_connection

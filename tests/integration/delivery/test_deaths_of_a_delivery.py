@@ -1,4 +1,4 @@
-"""A delivery is killed between any two of its statements: what it had in hand is shown once, by whoever comes next."""
+"""A dispatcher is killed between any two of its statements. The next one shows each claimed push exactly once."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ WHAT = ("deliver", NOBODY, None, "")
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_death_between_any_two_steps_loses_no_push_and_shows_none_twice(services: Services, place: str) -> None:
+def test_killed_dispatcher_loses_no_push_and_shows_none_twice(services: Services, place: str) -> None:
     person = add_user(services.db, "phone", "tablet")
     for turn, passage in enumerate(passages(MOST), 1):
         ids = post(services.db, [person] * 3)
@@ -26,11 +26,11 @@ def test_a_death_between_any_two_steps_loses_no_push_and_shows_none_twice(servic
         with services.db.transaction() as conn:
             conn.execute(text("UPDATE notifications SET due_at = clock_timestamp() WHERE status = 'SENDING'"))
         mishaps.do(services, *WHAT)
-        pushes = Counter((one.notification_id, one.device_id) for one in shown(services.db))
+        pushes = Counter((push.notification_id, push.device_id) for push in shown(services.db))
         assert statuses(services.db) == {"SENT": 3 * turn}
         assert all(pushes[id_, device] == 1 for id_ in ids for device in ("phone", "tablet"))
         assert len(pushes) == 6 * turn
         if not died:
-            assert passage > 1, f"a delivery never passes {place}"
+            assert passage > 1, f"a dispatcher never passes {place}"
             return
-    raise AssertionError("a delivery has fewer statements than that")
+    raise AssertionError(f"{MOST} passages did not reach the end of a run")

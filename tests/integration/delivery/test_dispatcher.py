@@ -1,4 +1,4 @@
-"""The dispatcher with real threads, a real database and, where it matters, real processes."""
+"""The dispatcher with real threads, a real database and, in some tests, real processes."""
 
 import os
 import signal
@@ -81,11 +81,11 @@ def running(*dispatchers: Dispatcher) -> Iterator[None]:
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float = 10) -> None:
-    """For what another thread or process is about to do. It ends when that is done, however fast or slow."""
+    """Waits for a condition that another thread or process brings about."""
     paused = threading.Event()
     until = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < until, "it did not happen in time"
+        assert time.monotonic() < until, f"the condition was not met within {timeout_s} s"
         paused.wait(0.01)
 
 
@@ -93,10 +93,10 @@ def metric(dispatcher: Dispatcher, name: str, **labels: str) -> float | None:
     return dispatcher.metrics.registry.get_sample_value(name, {"type": "PUSH", **labels})
 
 
-# ---- one pass at a time --------------------------------------------------------------------------------------
+# ---- single runs --------------------------------------------------------------------------------------
 
 
-def test_a_notification_reaches_every_device_of_its_person(db: Database, dispatcher: MakeDispatcher) -> None:
+def test_push_reaches_every_device_of_its_user(db: Database, dispatcher: MakeDispatcher) -> None:
     [id_] = post(db, [add_user(db, "phone", "tablet")])
     one = dispatcher(RecordingChannel(db))
     assert one.run_once() == 1
@@ -110,7 +110,7 @@ def test_a_notification_reaches_every_device_of_its_person(db: Database, dispatc
     assert metric(one, "yaninda_delivery_latency_seconds_count") == 1
 
 
-def test_what_a_person_without_a_phone_would_see_is_recorded(db: Database, dispatcher: MakeDispatcher) -> None:
+def test_recording_channel_records_pushes_of_users_without_a_device(db: Database, dispatcher: MakeDispatcher) -> None:
     user_id = add_user(db)
     post(db, [user_id])
     dispatcher(RecordingChannel(db)).run_once()
@@ -118,7 +118,7 @@ def test_what_a_person_without_a_phone_would_see_is_recorded(db: Database, dispa
     assert statuses(db) == {"SENT": 1}
 
 
-def test_what_a_phone_shows_it_shows_once_even_if_our_record_was_lost(db: Database, dispatcher: MakeDispatcher) -> None:
+def test_push_is_shown_once_although_the_record_was_lost(db: Database, dispatcher: MakeDispatcher) -> None:
     ids = post(db, [add_user(db, "phone"), add_user(db)])
     dispatcher(RecordingChannel(db)).run_once()
     with db.transaction() as conn:
@@ -131,7 +131,7 @@ def test_what_a_phone_shows_it_shows_once_even_if_our_record_was_lost(db: Databa
     assert statuses(db) == {"SENT": 2}
 
 
-def test_without_a_device_a_push_is_a_dead_letter_at_once(db: Database, dispatcher: MakeDispatcher) -> None:
+def test_push_without_a_device_is_a_dead_letter_at_once(db: Database, dispatcher: MakeDispatcher) -> None:
     [id_] = post(db, [add_user(db)])
     one = dispatcher(MemoryChannel())
     one.run_once()
@@ -139,7 +139,9 @@ def test_without_a_device_a_push_is_a_dead_letter_at_once(db: Database, dispatch
     assert metric(one, "yaninda_delivery_dead_total", error_code="NO_DEVICE") == 1
 
 
-def test_a_failing_device_is_tried_three_times_and_a_reached_one_once(db: Database, dispatcher: MakeDispatcher) -> None:
+def test_failing_device_gets_three_attempts_and_a_reached_one_gets_one(
+    db: Database, dispatcher: MakeDispatcher
+) -> None:
     [id_] = post(db, [add_user(db, "phone", "tablet")])
     channel = MemoryChannel(lambda message: DOWN if message.device and message.device.device_id == "tablet" else SENT)
     one = dispatcher(channel)
@@ -151,7 +153,7 @@ def test_a_failing_device_is_tried_three_times_and_a_reached_one_once(db: Databa
     assert row(db, id_).status == "SENT"
 
 
-def test_what_fails_every_time_ends_as_a_dead_letter(db: Database, dispatcher: MakeDispatcher) -> None:
+def test_notification_that_always_fails_becomes_a_dead_letter(db: Database, dispatcher: MakeDispatcher) -> None:
     [id_] = post(db, [add_user(db, "phone")])
     one = dispatcher(MemoryChannel(lambda message: DOWN))
     for _ in range(4):
@@ -167,7 +169,7 @@ def make_due_if_waiting(db: Database, id_: Any) -> None:
         make_due(db, id_)
 
 
-def test_what_expires_before_it_is_claimed_is_never_sent(db: Database, dispatcher: MakeDispatcher) -> None:
+def test_notification_that_expired_before_the_claim_is_not_sent(db: Database, dispatcher: MakeDispatcher) -> None:
     post(db, [add_user(db, "phone")], expires_at=datetime.now(UTC) - timedelta(seconds=1))
     channel = MemoryChannel()
     one = dispatcher(channel)
@@ -177,8 +179,8 @@ def test_what_expires_before_it_is_claimed_is_never_sent(db: Database, dispatche
     assert metric(one, "yaninda_delivery_expired_total") == 1
 
 
-def test_what_expires_in_our_hands_is_never_sent(db: Database, dispatcher: MakeDispatcher) -> None:
-    """The first message takes until the second has lost its meaning."""
+def test_notification_that_expires_after_the_claim_is_not_sent(db: Database, dispatcher: MakeDispatcher) -> None:
+    """The send of the first notification lasts until the second has expired."""
     user_id = add_user(db, "phone")
     expires_at = datetime.now(UTC) + timedelta(seconds=0.5)
     first, second = post(db, [user_id, user_id], expires_at=expires_at)
@@ -193,7 +195,7 @@ def test_what_expires_in_our_hands_is_never_sent(db: Database, dispatcher: MakeD
     assert row(db, second).status == "EXPIRED"
 
 
-def test_nothing_that_is_kept_holds_a_token(db: Database, dispatcher: MakeDispatcher) -> None:
+def test_stored_rows_hold_no_token(db: Database, dispatcher: MakeDispatcher) -> None:
     post(db, [add_user(db, "phone")])
 
     def fail(message: OutgoingMessage) -> Result:
@@ -204,10 +206,10 @@ def test_nothing_that_is_kept_holds_a_token(db: Database, dispatcher: MakeDispat
     assert "token-phone" not in everything_stored(db)
 
 
-# ---- running -------------------------------------------------------------------------------------------------
+# ---- with threads -------------------------------------------------------------------------------------------------
 
 
-def test_an_announced_notification_is_sent_long_before_the_next_poll(db: Database, dispatcher: MakeDispatcher) -> None:
+def test_announced_notification_is_sent_before_the_next_poll(db: Database, dispatcher: MakeDispatcher) -> None:
     channel = MemoryChannel()
     user_id = add_user(db, "phone")
     one = dispatcher(channel, poll_s=60)
@@ -226,7 +228,7 @@ def count(db: Database, query: str) -> int:
         return conn.execute(text(query)).scalar_one()
 
 
-def test_what_nobody_announced_is_found_by_polling(db: Database, dispatcher: MakeDispatcher) -> None:
+def test_unannounced_notification_is_found_by_polling(db: Database, dispatcher: MakeDispatcher) -> None:
     channel = MemoryChannel()
     user_id = add_user(db, "phone")
     with running(dispatcher(channel)), db.transaction() as conn:
@@ -244,7 +246,7 @@ def test_what_nobody_announced_is_found_by_polling(db: Database, dispatcher: Mak
 
 def test_four_dispatchers_send_each_of_many_notifications_once(db: Database, settings: Settings) -> None:
     user_ids = [add_user(db, f"phone-{number}") for number in range(20)]
-    told: list[Any] = []
+    handled: list[Any] = []
     lock = threading.Lock()
 
     class Counting(RecordingChannel):
@@ -252,7 +254,7 @@ def test_four_dispatchers_send_each_of_many_notifications_once(db: Database, set
 
         def handle(self, messages: Any) -> list[Result]:
             with lock:
-                told.extend(message.id for message in messages)
+                handled.extend(message.id for message in messages)
             return super().handle(messages)
 
     with ExitStack() as stack:
@@ -275,14 +277,14 @@ def test_four_dispatchers_send_each_of_many_notifications_once(db: Database, set
             batches = list(pool.map(lambda _: post(db, user_ids), range(size(suite=25, deep=100))))
             ids = [id_ for batch in batches for id_ in batch]
             wait_until(lambda: statuses(db) == {"SENT": len(ids)}, 60)
-    assert sorted(told) == sorted(ids)
+    assert sorted(handled) == sorted(ids)
     assert sorted(push.notification_id for push in shown(db)) == sorted(ids)
     assert count(db, "SELECT max(attempts) FROM notifications") == 1
     assert count(db, "SELECT count(*) FROM notification_attempts") == len(ids)
     assert sum(metric(one, "yaninda_delivery_sent_total") or 0 for one in dispatchers) == len(ids)
 
 
-def test_one_hanging_message_holds_up_no_other(db: Database, dispatcher: MakeDispatcher) -> None:
+def test_hanging_send_does_not_delay_other_notifications(db: Database, dispatcher: MakeDispatcher) -> None:
     hanging, user_id = add_user(db, "slow"), add_user(db, "phone")
     release = threading.Event()
 
@@ -299,8 +301,8 @@ def test_one_hanging_message_holds_up_no_other(db: Database, dispatcher: MakeDis
     assert statuses(db) == {"SENT": 31}
 
 
-def test_a_channel_that_hangs_delays_no_other(db: Database, settings: Settings) -> None:
-    """Every thread of one worker hangs, and its queue is full; the other worker does not notice."""
+def test_hanging_channel_does_not_delay_other_channels(db: Database, settings: Settings) -> None:
+    """All threads of one worker hang and its queue is full. The worker of the other channel goes on."""
     release, user_id = threading.Event(), add_user(db, "phone")
 
     def hang(message: OutgoingMessage) -> Result:
@@ -331,7 +333,7 @@ def test_a_channel_that_hangs_delays_no_other(db: Database, settings: Settings) 
 SENT_BY_SMS = "SELECT count(*) FROM notifications WHERE notification_type = 'SMS' AND status = 'SENT'"
 
 
-def test_a_type_that_nobody_carries_is_given_up_at_once_with_the_reason(db: Database, settings: Settings) -> None:
+def test_type_without_a_channel_is_given_up_at_once(db: Database, settings: Settings) -> None:
     [id_] = post(db, [add_user(db)], notification_type=NotificationType.SMS)
     Dispatcher(
         db,
@@ -343,8 +345,8 @@ def test_a_type_that_nobody_carries_is_given_up_at_once_with_the_reason(db: Data
     assert (row(db, id_).status, row(db, id_).error_code) == ("DEAD", "NO_CHANNEL")
 
 
-def test_a_channel_that_hangs_holds_up_the_end_for_so_long_and_no_longer(db: Database, settings: Settings) -> None:
-    """What it has begun is left to its lease, what it has not begun goes back, and what others sent is written down."""
+def test_hanging_channel_delays_the_stop_only_for_its_limit(db: Database, settings: Settings) -> None:
+    """Its running send is left to its lease, its queued one is returned, and sends of other channels are recorded."""
     release, stop, user_id = threading.Event(), threading.Event(), add_user(db)
 
     def hang(message: OutgoingMessage) -> Result:
@@ -377,7 +379,7 @@ def test_a_channel_that_hangs_holds_up_the_end_for_so_long_and_no_longer(db: Dat
     release.set()
 
 
-def test_of_a_batch_that_takes_too_long_the_rest_is_left_to_others(db: Database, settings: Settings) -> None:
+def test_slow_batch_is_left_unfinished_at_the_stop(db: Database, settings: Settings) -> None:
     begun, release, stop = threading.Event(), threading.Event(), threading.Event()
     phones = [f"phone-{number}" for number in range(3)]
 
@@ -410,7 +412,7 @@ def test_of_a_batch_that_takes_too_long_the_rest_is_left_to_others(db: Database,
     assert row(db, id_).status == "ACCEPTED"
 
 
-def test_draining_finishes_what_is_in_hand_and_gives_the_rest_back(db: Database, dispatcher: MakeDispatcher) -> None:
+def test_drain_finishes_running_sends_and_returns_the_rest(db: Database, dispatcher: MakeDispatcher) -> None:
     user_id = add_user(db, "phone")
     post(db, [user_id] * 20)
     begun, release, stop = threading.Semaphore(0), threading.Event(), threading.Event()
@@ -432,7 +434,7 @@ def test_draining_finishes_what_is_in_hand_and_gives_the_rest_back(db: Database,
     assert count(db, "SELECT count(*) FROM notifications WHERE due_at > clock_timestamp()") == 0
 
 
-def test_a_lost_database_connection_costs_nothing_but_time(db: Database, dispatcher: MakeDispatcher) -> None:
+def test_lost_database_connections_lose_no_notification(db: Database, dispatcher: MakeDispatcher) -> None:
     channel = MemoryChannel()
     user_id = add_user(db, "phone")
     with running(dispatcher(channel)):
@@ -445,7 +447,7 @@ def test_a_lost_database_connection_costs_nothing_but_time(db: Database, dispatc
 
 
 def end_all_connections(db: Database) -> None:
-    """As a restart of the server does it."""
+    """Ends all connections, as a restart of the server does."""
     engine = create_engine(db.engine.url)
     with engine.connect() as conn:
         conn.execute(
@@ -457,8 +459,8 @@ def end_all_connections(db: Database) -> None:
     engine.dispose()
 
 
-def test_a_database_that_is_away_is_waited_for(db: Database, dispatcher: MakeDispatcher) -> None:
-    """No new connection is let in for a while, in the middle of a send: what was sent is recorded afterwards."""
+def test_record_waits_for_a_database_that_is_away(db: Database, dispatcher: MakeDispatcher) -> None:
+    """PostgreSQL refuses connections during a send. The result is recorded when it accepts them again."""
     user_id = add_user(db, "phone")
     sending, release = threading.Event(), threading.Event()
 
@@ -487,12 +489,12 @@ def test_a_database_that_is_away_is_waited_for(db: Database, dispatcher: MakeDis
     assert len(channel.sent) == 1
 
 
-def test_one_record_that_cannot_be_written_does_not_take_others_with_it(db: Database) -> None:
+def test_record_that_cannot_be_written_does_not_stop_the_others(db: Database) -> None:
     user_id = add_user(db, "phone")
     post(db, [user_id] * 2)
     with db.transaction() as conn:
         first, second = claim(conn, NotificationType.PUSH, 10, 30, followers=FOLLOWERS).taken
-    # An attempt at a notification that does not exist is refused by the database.
+    # A foreign key refuses an attempt for a notification that does not exist.
     gone = Try(first.devices[0], Result(Outcome.RECIPIENT_GONE, "UNREGISTERED"))
     impossible = Report(replace(first, notification=replace(first.notification, id=uuid7())), Verdict(S.SENT), [gone])
     freed: list[int] = []
@@ -539,16 +541,16 @@ one.run(threading.Event())
 """
 
 
-def test_what_a_killed_worker_held_is_taken_over_when_its_lease_ends(
+def test_notification_of_a_killed_worker_is_claimed_when_its_lease_ends(
     db: Database, settings: Settings, dispatcher: MakeDispatcher
 ) -> None:
     [id_] = post(db, [add_user(db, "phone")])
     command = [sys.executable, "-c", DIES_WHILE_SENDING, settings.database_url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
-        told = worker.stdout.readline()
+        line = worker.stdout.readline()
         worker.kill()
-    assert told == "sending\n"
+    assert line == "sending\n"
     held_until = row(db, id_).due_at
     channel = MemoryChannel()
     with running(dispatcher(channel)):
@@ -559,7 +561,7 @@ def test_what_a_killed_worker_held_is_taken_over_when_its_lease_ends(
     assert (stored.attempts, stored.failures) == (2, 0)
 
 
-def test_the_role_sends_and_leaves_in_order_when_told(db: Database, settings: Settings) -> None:
+def test_role_sends_and_stops_on_sigterm(db: Database, settings: Settings) -> None:
     user_id = add_user(db, "phone")
     worker = subprocess.Popen([sys.executable, "-m", "app", "delivery"], env=environment(settings))
     try:
@@ -578,7 +580,7 @@ def environment(settings: Settings, **more: str) -> dict[str, str]:
     return {**os.environ, **stores, "AUTH_SECRET": settings.auth_secret or "", **more}
 
 
-def test_the_role_refuses_to_start_with_credentials_it_cannot_use(settings: Settings, tmp_path: Path) -> None:
+def test_role_refuses_to_start_with_invalid_credentials(settings: Settings, tmp_path: Path) -> None:
     broken = tmp_path / "account.json"
     broken.write_text('{"type": "service_account", "private_key": "very secret"}')
     variables = environment(settings, PUSH="fcm", FIREBASE_CREDENTIALS=str(broken))

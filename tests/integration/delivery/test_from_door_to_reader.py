@@ -1,4 +1,4 @@
-"""From what a coordinator hands in to what is there to be read, through the channels that need no provider."""
+"""From a submitted notification to its reader, through the channels that need no provider."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -29,7 +29,7 @@ class ActionHarness:
         headers = authorization(self.world, self.services, who)
         return self.app.test_client().open(path, method=method, json=body, headers=headers)
 
-    def hand_in(self, type_: str, recipient: str, **more: Any) -> UUID:
+    def submit(self, type_: str, recipient: str, **more: Any) -> UUID:
         body = {"notificationType": type_, "recipient": recipient, "body": "Merhaba", **more}
         return UUID(self.call("POST", "/api/notifications", body).json["id"])
 
@@ -54,10 +54,10 @@ def harness(services: Services) -> Iterator[ActionHarness]:
     harness.channels.close()
 
 
-def test_what_was_handed_in_is_there_for_its_reader(harness: ActionHarness) -> None:
+def test_submitted_notification_reaches_its_reader(harness: ActionHarness) -> None:
     elder = harness.world.ids["elder"]
-    message = harness.hand_in("IN_APP", str(elder), subject="Yanında", metadata={"data": {"type": "hello"}})
-    entry = harness.hand_in("AUDIT", "door 7", metadata={"who": "Zeynep"})
+    message = harness.submit("IN_APP", str(elder), subject="Yanında", metadata={"data": {"type": "hello"}})
+    entry = harness.submit("AUDIT", "door 7", metadata={"who": "Zeynep"})
     harness.work()
     for id_ in (message, entry):
         followed = harness.follow(id_)
@@ -71,9 +71,9 @@ def test_what_was_handed_in_is_there_for_its_reader(harness: ActionHarness) -> N
         assert audit_trail.list_audit_entries(conn).items[0].notification_id == entry
 
 
-def test_a_push_goes_to_each_phone_of_a_person_or_to_the_one_whose_token_was_given(harness: ActionHarness) -> None:
-    person = harness.hand_in("PUSH", f"user:{harness.world.ids['elder']}")
-    token = harness.hand_in("PUSH", "fid-of-a-phone", metadata={"addressKind": "FID"})
+def test_push_goes_to_all_phones_of_a_user_or_to_one_token(harness: ActionHarness) -> None:
+    person = harness.submit("PUSH", f"user:{harness.world.ids['elder']}")
+    token = harness.submit("PUSH", "fid-of-a-phone", metadata={"addressKind": "FID"})
     harness.work()
     assert [one["deviceId"] for one in harness.follow(person)["attempts"]] == ["phone"]
     assert [(one["deviceId"], one["outcome"]) for one in harness.follow(token)["attempts"]] == [(None, "SENT")]

@@ -1,4 +1,5 @@
-"""Actions that are asked for by stream: each is carried out once, whoever dies, and what is none is answered for."""
+"""Requests of actions by stream: each is carried out once, whichever process is killed, and each invalid one gets a
+result."""
 
 import json
 import threading
@@ -25,7 +26,7 @@ STREAM = f"{PREFIX}.{Topic.REQUESTED}"
 KEYS = "SELECT evaluation_key FROM actions ORDER BY id"
 DEAD_LETTERS = "SELECT * FROM dead_letters ORDER BY id"
 
-NOBODY = Caller(0, Role.ADMIN, "", "tr", None)
+ANY_CALLER = Caller(0, Role.ADMIN, "", "tr", None)
 Open = Callable[..., Intake]
 
 
@@ -54,7 +55,7 @@ def keys(db: Database) -> list[str]:
     return [row.evaluation_key for row in rows(db, KEYS)]
 
 
-def test_what_is_asked_for_becomes_an_action_with_all_that_was_said(db: Database, client: Any, open_intake: Open):
+def test_request_becomes_an_action_with_all_its_values(db: Database, client: Any, open_intake: Open):
     plan = add_plan(db)
     ask(client, requested("kapı-1", plan, variables={"oda": "mutfak"}, priority="HIGH"))
     assert open_intake().run_once() == 1
@@ -70,7 +71,7 @@ def test_what_is_asked_for_becomes_an_action_with_all_that_was_said(db: Database
     assert unanswered(client) == 0
 
 
-def test_what_was_asked_before_the_first_executor_started_is_taken_too(db: Database, client: Any, open_intake: Open):
+def test_requests_older_than_the_first_executor_are_taken(db: Database, client: Any, open_intake: Open):
     plan = add_plan(db)
     for number in range(250):
         ask(client, requested(f"k-{number}", plan))
@@ -79,7 +80,7 @@ def test_what_was_asked_before_the_first_executor_started_is_taken_too(db: Datab
     assert keys(db) == [f"k-{number}" for number in range(250)]
 
 
-def test_the_same_key_again_is_carried_out_once(db: Database, client: Any, open_intake: Open):
+def test_repeated_key_is_carried_out_once(db: Database, client: Any, open_intake: Open):
     plan = add_plan(db)
     ask(client, requested("twice", plan))
     ask(client, requested("twice", plan))
@@ -91,7 +92,7 @@ def test_the_same_key_again_is_carried_out_once(db: Database, client: Any, open_
     assert (unanswered(client), rows(db, DEAD_LETTERS)) == (0, [])
 
 
-def test_two_executors_and_fifty_equal_requests_make_one_action(db: Database, client: Any, open_intake: Open):
+def test_two_executors_make_one_action_of_fifty_equal_requests(db: Database, client: Any, open_intake: Open):
     plan = add_plan(db)
     for number in range(50):
         ask(client, requested("same", plan))
@@ -110,24 +111,22 @@ def test_two_executors_and_fifty_equal_requests_make_one_action(db: Database, cl
     assert (unanswered(client), rows(db, DEAD_LETTERS)) == (0, [])
 
 
-def test_who_dies_between_commit_and_answer_leaves_a_message_that_changes_nothing(
+def test_executor_killed_before_the_ack_leaves_a_harmless_repeat(
     services: Services, db: Database, client: Any, open_intake: Open
 ):
     plan = add_plan(db)
     ask(client, requested("once", plan))
     ask(client, "no request at all")
-    assert mishaps.Step(services.settings, "intake.committed=kill@1", "take_in", NOBODY, None, "").end().died
+    assert mishaps.Step(services.settings, "intake.committed=kill@1", "take_in", ANY_CALLER, None, "").end().died
     assert (keys(db), len(rows(db, DEAD_LETTERS)), unanswered(client)) == (["once"], 1, 2)
     patient, eager = open_intake(idle_s=30.0), open_intake(idle_s=0.0)
-    assert patient.run_once() == 0, "somebody who is only slow must not lose their messages"
+    assert patient.run_once() == 0, "the requests of a slow executor were taken from it"
     assert eager.run_once() == 2
     assert (keys(db), len(rows(db, DEAD_LETTERS)), unanswered(client)) == (["once"], 1, 0)
     assert [len(event_payloads(db, topic)) for topic in (Topic.DEAD_LETTER, Topic.FAILED)] == [1, 1]
 
 
-def test_what_was_left_behind_is_found_behind_all_that_others_have_in_hand(
-    db: Database, client: Any, open_intake: Open
-):
+def test_abandoned_request_is_found_behind_those_in_progress(db: Database, client: Any, open_intake: Open):
     plan = add_plan(db)
     ids = [ask(client, requested(f"k-{number}", plan)) for number in range(1500)]
     client.xgroup_create(STREAM, GROUP, id="0")
@@ -138,26 +137,26 @@ def test_what_was_left_behind_is_found_behind_all_that_others_have_in_hand(
 
 
 @pytest.mark.parametrize("place", ["sql.statement", "sql.commit", "sql.committed", "intake.committed"])
-def test_a_death_between_any_two_steps_loses_nothing_and_doubles_nothing(
+def test_killed_executor_loses_nothing_and_repeats_nothing(
     services: Services, db: Database, client: Any, open_intake: Open, place: str
 ):
     plan = add_plan(db)
     for turn, passage in enumerate(passages(30), 1):
         ask(client, requested(f"k-{turn}", plan))
         ask(client, f"broken {turn}")
-        step = mishaps.Step(services.settings, f"{place}=kill@{passage}", "take_in", NOBODY, None, "")
+        step = mishaps.Step(services.settings, f"{place}=kill@{passage}", "take_in", ANY_CALLER, None, "")
         died = step.end().died
         open_intake(idle_s=0.0).run_once()
         assert keys(db) == [f"k-{number}" for number in range(1, turn + 1)]
         assert len(rows(db, DEAD_LETTERS)) == turn == len(event_payloads(db, Topic.FAILED))
         assert unanswered(client) == 0
         if not died:
-            assert passage > 1, f"taking in never passes {place}"
+            assert passage > 1, f"the intake never passes {place}"
             return
-    raise AssertionError("taking in has fewer statements than that")
+    raise AssertionError("30 passages did not reach the end of a run")
 
 
-def test_what_is_no_request_is_one_dead_letter_and_one_event(db: Database, client: Any, open_intake: Open):
+def test_invalid_request_is_one_dead_letter_and_one_result(db: Database, client: Any, open_intake: Open):
     plan = add_plan(db)
     ask(client, requested("before", plan))
     ask(client, requested("no-such-plan", plan + 1))
@@ -177,9 +176,9 @@ def test_what_is_no_request_is_one_dead_letter_and_one_event(db: Database, clien
         ("action", "INVALID_REQUEST", None, False),
         ("action", "INVALID_REQUEST", None, False),
     ]
-    told = event_payloads(db, Topic.DEAD_LETTER)
-    assert [one["dead_letter_id"] for one in told] == [str(one.id) for one in dead_letters]
-    assert told[0]["trace_id"] == "act-no-such-plan"
+    published = event_payloads(db, Topic.DEAD_LETTER)
+    assert [one["dead_letter_id"] for one in published] == [str(one.id) for one in dead_letters]
+    assert published[0]["trace_id"] == "act-no-such-plan"
     failed = event_payloads(db, Topic.FAILED)
     assert failed[0]["context"] == {"device_id": "400000011D081B70", "stream_id": 9823412}
     assert failed[0]["meta"]["trace_id"] == "act-no-such-plan"
@@ -197,10 +196,10 @@ def test_what_is_no_request_is_one_dead_letter_and_one_event(db: Database, clien
         "retryable": False,
         "failed_at": ANY,
     }
-    assert "\0" not in json.dumps(told + failed)
+    assert "\0" not in json.dumps(published + failed)
 
 
-def test_one_key_cannot_ask_for_two_plans(db: Database, client: Any, open_intake: Open):
+def test_one_key_cannot_request_two_plans(db: Database, client: Any, open_intake: Open):
     plan, other = add_plan(db), add_plan(db)
     for plan_id in (plan, other, plan):
         ask(client, requested("shared", plan_id))
@@ -212,7 +211,7 @@ def test_one_key_cannot_ask_for_two_plans(db: Database, client: Any, open_intake
     assert (dead_letter.error_code, dead_letter.action_plan_id) == ("EVALUATION_KEY_REUSED", other)
 
 
-def test_a_person_who_does_not_exist_is_no_reason_to_stop(db: Database, client: Any, open_intake: Open):
+def test_request_for_an_unknown_user_does_not_stop_the_intake(db: Database, client: Any, open_intake: Open):
     plan = add_plan(db)
     ask(client, requested("nobody", plan, person_id=2**62))
     ask(client, requested("after", plan))
@@ -222,24 +221,24 @@ def test_a_person_who_does_not_exist_is_no_reason_to_stop(db: Database, client: 
     assert dead_letter.error_code == "INVALID_REQUEST"
 
 
-def test_a_fault_of_ours_refuses_one_message_and_not_the_others(db: Database, client: Any, open_intake: Open):
+def test_internal_error_refuses_only_its_request(db: Database, client: Any, open_intake: Open):
     plan = add_plan(db)
 
-    def stumble(conn: Any, new: Any) -> Any:
+    def fail(conn: Any, new: Any) -> Any:
         if any(one.evaluation_key == "stone" for one in new):
             raise RuntimeError("with words that nobody may read")
         return actions.request_actions(conn, new)
 
     for key in ("before", "stone", "after"):
         ask(client, requested(key, plan))
-    intake = open_intake(stumble)
+    intake = open_intake(fail)
     assert (intake.run_once(), intake.run_once()) == (3, 0)
     assert keys(db) == ["before", "after"]
     (dead_letter,) = rows(db, DEAD_LETTERS)
     assert dead_letter.error_code == "REQUEST_FAILED"
 
 
-def test_a_redis_that_was_emptied_is_read_again_from_its_beginning(db: Database, client: Any, open_intake: Open):
+def test_emptied_redis_is_read_from_the_beginning(db: Database, client: Any, open_intake: Open):
     plan = add_plan(db)
     ask(client, requested("old", plan))
     intake = open_intake()
@@ -253,7 +252,9 @@ def test_a_redis_that_was_emptied_is_read_again_from_its_beginning(db: Database,
     assert (keys(db), unanswered(client)) == (["old", "new"], 0)
 
 
-def test_emptied_while_it_waits_for_a_message(services: Services, db: Database, client: Any, open_intake: Open):
+def test_intake_survives_an_emptied_redis_while_it_waits(
+    services: Services, db: Database, client: Any, open_intake: Open
+):
     plan = add_plan(db)
     stop = threading.Event()
     inlet = Inlet(services.settings.redis_url, STREAM, GROUP, block_s=5.0)
@@ -271,7 +272,7 @@ def test_emptied_while_it_waits_for_a_message(services: Services, db: Database, 
         intake.close()
 
 
-def test_a_batch_stays_in_hand_while_the_database_is_away(db: Database, client: Any, open_intake: Open):
+def test_batch_is_kept_while_the_database_is_away(db: Database, client: Any, open_intake: Open):
     plan = add_plan(db)
     away = [True]
 
@@ -291,7 +292,7 @@ def test_a_batch_stays_in_hand_while_the_database_is_away(db: Database, client: 
     assert (keys(db), unanswered(client)) == (["patience"], 0)
 
 
-def test_somebody_elses_key_in_place_of_the_stream_is_no_end(db: Database, client: Any, open_intake: Open):
+def test_foreign_key_at_the_name_of_the_stream_does_not_stop_the_intake(db: Database, client: Any, open_intake: Open):
     client.set(STREAM, "a string")
     intake = open_intake()
     with pytest.raises(RedisUnavailable):
@@ -301,7 +302,7 @@ def test_somebody_elses_key_in_place_of_the_stream_is_no_end(db: Database, clien
     assert intake.run_once() == 1
 
 
-def test_who_leaves_in_order_leaves_no_name_behind(db: Database, client: Any, open_intake: Open):
+def test_closed_intake_removes_its_consumer(db: Database, client: Any, open_intake: Open):
     plan = add_plan(db)
     intake, other = open_intake(), open_intake()
     for one in (intake, other):
@@ -312,12 +313,12 @@ def test_who_leaves_in_order_leaves_no_name_behind(db: Database, client: Any, op
     assert len(client.xinfo_consumers(STREAM, GROUP)) == 1
 
 
-def test_who_leaves_with_work_in_hand_leaves_it_to_the_others(db: Database, client: Any, open_intake: Open):
-    def nobody_there(_conn: Any, _new: Any) -> None:
+def test_unfinished_requests_of_a_closed_intake_are_left_to_others(db: Database, client: Any, open_intake: Open):
+    def database_away(_conn: Any, _new: Any) -> None:
         raise DatabaseUnavailable("away")
 
     ask(client, requested("heirloom", add_plan(db)))
-    leaving = open_intake(nobody_there)
+    leaving = open_intake(database_away)
     with pytest.raises(DatabaseUnavailable):
         leaving.run_once()
     leaving.close()

@@ -1,5 +1,5 @@
-"""Whole dispatchers, with all their threads, are killed again and again at random places. Nothing is lost, and what
-arrives twice was in the hands of one that died between the provider's answer and our record.
+"""Whole dispatchers, with all their threads, are killed again and again at random passages. No notification is lost.
+One is sent twice only if its first dispatcher was killed between the provider's answer and the record.
 """
 
 import itertools
@@ -38,8 +38,8 @@ PLACES = ("sql.statement", "sql.commit", "sql.committed", "delivery.claimed", "d
 LEASE_S = 1.0
 
 
-class Diary(MemoryChannel):
-    """The provider: it writes down, for good, who handed it which message."""
+class RecordingProvider(MemoryChannel):
+    """A provider that writes to a file which process sent which notification."""
 
     def __init__(self, path: Path) -> None:
         policy = RetryPolicy(timeout_s=0.1, retries=2)
@@ -52,15 +52,15 @@ class Diary(MemoryChannel):
         return [Result(Outcome.SENT)] * len(messages)
 
 
-def work(settings: Settings, diary: Path, fault: str, done: Connection) -> None:
-    """Dispatches until it is killed by the fault or, without one, told to end."""
+def work(settings: Settings, provider_log: Path, fault: str, done: Connection) -> None:
+    """Runs a dispatcher until the fault kills it or, without a fault, until the pipe `done` gets an object."""
     place = fault.partition("=")[0]
     failpoints.arm(failpoints.parse(f"{place}=pause:0:0" if place else ""))
     db = Database(settings.database_url, pool_size=6)
     dispatcher = Dispatcher(
         db,
         DatabaseClock(db.now),
-        Channels([Diary(diary)]),
+        Channels([RecordingProvider(provider_log)]),
         announcer=Announcer(settings.database_url),
         options=ChannelWorkerOptions(poll_s=0.05, lease_s=LEASE_S, claim_limit=7),
         types=[NotificationType.WEBHOOK],
@@ -74,62 +74,64 @@ def work(settings: Settings, diary: Path, fault: str, done: Connection) -> None:
     db.close()
 
 
-class Life:
-    def __init__(self, settings: Settings, diary: Path, fault: str) -> None:
-        ear, self._mouth = CONTEXT.Pipe(duplex=False)
-        self._process = CONTEXT.Process(target=work, args=(settings, diary, fault, ear), daemon=True)
+class DispatcherProcess:
+    def __init__(self, settings: Settings, provider_log: Path, fault: str) -> None:
+        receiver, self._done = CONTEXT.Pipe(duplex=False)
+        self._process = CONTEXT.Process(target=work, args=(settings, provider_log, fault, receiver), daemon=True)
         self._process.start()
-        ear.close()
+        receiver.close()
         assert self._process.pid is not None
         self.pid = self._process.pid
 
     def died(self, within_s: float) -> bool:
         self._process.join(within_s)
-        assert self._process.exitcode in (None, -signal.SIGKILL), "it ended by itself"
+        assert self._process.exitcode in (None, -signal.SIGKILL), "the dispatcher ended without a kill"
         return self._process.exitcode is not None
 
     def end(self) -> None:
-        self._mouth.send("enough")
+        self._done.send("stop")
         self._process.join(30)
         assert self._process.exitcode == 0
 
 
-def test_many_deaths_lose_nothing(db: Database, settings: Settings, tmp_path: Path) -> None:
-    diary, chance, user_id = tmp_path / "diary", random.Random(2026), add_user(db)
+def test_many_killed_dispatchers_lose_nothing(db: Database, settings: Settings, tmp_path: Path) -> None:
+    provider_log, rng, user_id = tmp_path / "provider_log", random.Random(2026), add_user(db)
     posted: list[UUID] = []
     killed: set[int] = set()
-    alive: list[Life] = []
+    processes: list[DispatcherProcess] = []
     places = itertools.cycle(PLACES)
     while len(killed) < DEATHS:
-        while len(alive) < SIDE_BY_SIDE:
-            alive.append(Life(settings, diary, f"{next(places)}=kill@{chance.randint(1, 12)}"))
+        while len(processes) < SIDE_BY_SIDE:
+            processes.append(DispatcherProcess(settings, provider_log, f"{next(places)}=kill@{rng.randint(1, 12)}"))
         posted += post(db, [user_id] * 5, notification_type=NotificationType.WEBHOOK)
-        for life in [life for life in alive if life.died(0.02)]:
-            killed.add(life.pid)
-            alive.remove(life)
-    for life in alive:
-        os.kill(life.pid, signal.SIGKILL)
-        assert life.died(10)
-        killed.add(life.pid)
-    _finish(db, settings, diary)
+        for process in [process for process in processes if process.died(0.02)]:
+            killed.add(process.pid)
+            processes.remove(process)
+    for process in processes:
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.died(10)
+        killed.add(process.pid)
+    _finish(db, settings, provider_log)
 
     assert statuses(db) == {"SENT": len(posted)}
     handed: dict[UUID, list[int]] = defaultdict(list)
-    for line in diary.read_text().splitlines():
-        pid, id_, told = line.split()
-        assert id_ == told, "the same message carries the same id"
+    for line in provider_log.read_text().splitlines():
+        pid, id_, given = line.split()
+        assert id_ == given, "a repeated notification has another id"
         handed[UUID(id_)].append(int(pid))
     assert set(handed) == set(posted)
     for id_, pids in handed.items():
-        assert all(pid in killed for pid in pids[:-1]), f"{id_} was handed over again by {pids}"
-    assert any(len(pids) > 1 for pids in handed.values()), "no death came between an answer and its record"
+        assert all(pid in killed for pid in pids[:-1]), (
+            f"{id_} was sent again although its first sender was not killed: {pids}"
+        )
+    assert any(len(pids) > 1 for pids in handed.values()), "no dispatcher was killed between an answer and its record"
 
 
-def _finish(db: Database, settings: Settings, diary: Path) -> None:
-    """A dispatcher that nobody kills deals with what is left, as soon as the leases of the dead end."""
+def _finish(db: Database, settings: Settings, provider_log: Path) -> None:
+    """Ends the leases of the killed dispatchers, and sends the rest with one that is not killed."""
     with db.transaction() as conn:
         conn.execute(text("UPDATE notifications SET due_at = clock_timestamp() WHERE status = 'SENDING'"))
-    last = Life(settings, diary, "")
+    last = DispatcherProcess(settings, provider_log, "")
     while set(statuses(db)) != {"SENT"}:
         assert not last.died(0.05)
     last.end()

@@ -1,4 +1,4 @@
-"""Events reach their streams in their order, and wait in PostgreSQL for a Redis that is away."""
+"""Events are published on their streams in order, and wait in PostgreSQL while Redis is away."""
 
 import threading
 import time
@@ -53,12 +53,12 @@ def waiting(db: Database) -> int:
     return rows(db, "SELECT count(*) AS n FROM action_events")[0].n
 
 
-def through(services: Services, port: int, timeout_s: float = 0.2) -> Outlet:
+def outlet_through(services: Services, port: int, timeout_s: float = 0.2) -> Outlet:
     url = urlsplit(services.settings.redis_url)
     return Outlet(services.settings.redis_url.replace(f":{url.port}", f":{port}"), timeout_s)
 
 
-def test_events_leave_in_their_order_each_on_its_stream(db: Database, client: Any, publisher: Publisher):
+def test_events_are_published_in_order_on_their_streams(db: Database, client: Any, publisher: Publisher):
     put_some(db, 3)
     put_some(db, 2, Topic.DEAD_LETTER)
     assert publisher.run_once() == 5
@@ -68,14 +68,14 @@ def test_events_leave_in_their_order_each_on_its_stream(db: Database, client: An
     assert (waiting(db), publisher.run_once()) == (0, 0)
 
 
-def test_more_than_one_batch(db: Database, client: Any, publisher: Publisher):
+def test_more_events_than_one_batch_are_published_in_order(db: Database, client: Any, publisher: Publisher):
     put_some(db, 2 * MOST_AT_ONCE + 1)
     while publisher.run_once():
         pass
     assert numbers(client) == list(range(2 * MOST_AT_ONCE + 1))
 
 
-def test_several_publishers_tell_each_event_once_and_in_order(services: Services, db: Database, client: Any):
+def test_parallel_publishers_publish_each_event_once_and_in_order(services: Services, db: Database, client: Any):
     put_some(db, 3000)
     outlets = [Outlet(services.settings.redis_url) for _ in range(4)]
     together = threading.Barrier(4)
@@ -93,26 +93,26 @@ def test_several_publishers_tell_each_event_once_and_in_order(services: Services
 
 
 @pytest.mark.parametrize("place", ["sql.statement", "sql.commit", "sql.committed", "publisher.told"])
-def test_a_death_between_any_two_steps_loses_no_event(
+def test_killed_publisher_loses_no_event(
     services: Services, db: Database, client: Any, publisher: Publisher, place: str
 ):
     for turn, passage in enumerate(passages(30), 1):
         put_some(db, 2, start=2 * turn)
         died = mishaps.Step(services.settings, f"{place}=kill@{passage}", *WHAT).end().died
-        # PostgreSQL takes a moment to notice that a client, and its turn, are gone.
+        # PostgreSQL takes a moment to notice a killed client and to free its locks.
         wait_until(lambda: publisher.run_once() == 0 and waiting(db) == 0)
-        # At least once: what Redis took and nobody could note down any more comes again.
+        # At least once: an event is published again if the publisher was killed before it recorded the first time.
         assert sorted(set(numbers(client))) == list(range(2, 2 * turn + 2))
         if not died:
-            assert passage > 1, f"publishing never passes {place}"
+            assert passage > 1, f"the publisher never passes {place}"
             return
-    raise AssertionError("publishing has fewer statements than that")
+    raise AssertionError("30 passages did not reach the end of a run")
 
 
-def test_events_wait_for_a_redis_that_is_gone(services: Services, db: Database, client: Any):
+def test_events_wait_while_redis_is_away(services: Services, db: Database, client: Any):
     port = urlsplit(services.settings.redis_url).port or 0
     proxy = Proxy(9)
-    publisher = Publisher(db, through(services, proxy.port), PREFIX, PUBLISHED)
+    publisher = Publisher(db, outlet_through(services, proxy.port), PREFIX, PUBLISHED)
     put_some(db, 3)
     for _ in range(3):
         with pytest.raises(Unavailable):
@@ -124,10 +124,10 @@ def test_events_wait_for_a_redis_that_is_gone(services: Services, db: Database, 
     proxy.close()
 
 
-def test_a_redis_that_falls_silent_holds_nobody_up_for_long(services: Services, db: Database, client: Any):
+def test_silent_redis_delays_the_publisher_only_for_its_timeout(services: Services, db: Database, client: Any):
     gate: SilentGate
     with silent_gate("127.0.0.1", urlsplit(services.settings.redis_url).port or 0) as gate:
-        publisher = Publisher(db, through(services, gate.port), PREFIX, PUBLISHED)
+        publisher = Publisher(db, outlet_through(services, gate.port), PREFIX, PUBLISHED)
         put_some(db, 1)
         publisher.run_once()
         gate.fall_silent()
@@ -143,7 +143,7 @@ def test_a_redis_that_falls_silent_holds_nobody_up_for_long(services: Services, 
     assert sorted(set(numbers(client))) == [0, 1, 2]
 
 
-def test_one_stream_that_refuses_holds_up_no_other(db: Database, client: Any, publisher: Publisher):
+def test_refused_stream_does_not_stop_other_streams(db: Database, client: Any, publisher: Publisher):
     client.set(f"{PREFIX}.{Topic.EXECUTED}", "somebody else's")
     put_some(db, 2, Topic.EXECUTED)
     put_some(db, 2, Topic.HANDOVER)
@@ -156,10 +156,10 @@ def test_one_stream_that_refuses_holds_up_no_other(db: Database, client: Any, pu
     assert numbers(client) == [0, 1]
 
 
-def test_a_publisher_at_work_survives_all_of_it_and_leaves_when_told(services: Services, db: Database, client: Any):
+def test_running_publisher_survives_an_absent_redis_and_stops(services: Services, db: Database, client: Any):
     port = urlsplit(services.settings.redis_url).port or 0
     proxy = Proxy(9)
-    publisher = Publisher(db, through(services, proxy.port), PREFIX, PUBLISHED, poll_s=30)
+    publisher = Publisher(db, outlet_through(services, proxy.port), PREFIX, PUBLISHED, poll_s=30)
     stop = threading.Event()
     worker = threading.Thread(target=publisher.run, args=(stop,))
     put_some(db, 3)

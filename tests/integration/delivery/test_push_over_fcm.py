@@ -1,4 +1,4 @@
-"""From the row to the phone over Firebase's wire contract, with the real dispatcher and database."""
+"""From the notification row to a phone through the HTTP contract of Firebase, with the real dispatcher and database."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -42,7 +42,7 @@ def registered(db: Database) -> list[str]:
         return list(conn.execute(text("SELECT device_id FROM devices ORDER BY device_id")).scalars())
 
 
-def test_the_offer_reaches_the_phone_with_what_the_app_needs(
+def test_offer_reaches_the_phone_with_the_data_of_the_app(
     db: Database, dispatcher: Dispatcher, server: FcmServer
 ) -> None:
     deadline = db.now() + timedelta(seconds=600)
@@ -56,9 +56,7 @@ def test_the_offer_reaches_the_phone_with_what_the_app_needs(
     assert row(db, id_).status == "SENT"
 
 
-def test_a_phone_that_is_no_longer_registered_is_forgotten(
-    db: Database, dispatcher: Dispatcher, server: FcmServer
-) -> None:
+def test_unregistered_phone_is_removed(db: Database, dispatcher: Dispatcher, server: FcmServer) -> None:
     server.by_address["token-old"] = fcm_server.UNREGISTERED
     [id_] = post(db, [add_user(db, "old", "phone")])
     dispatcher.run_once()
@@ -67,9 +65,7 @@ def test_a_phone_that_is_no_longer_registered_is_forgotten(
     assert attempts(db, id_) == [(1, "old", "RECIPIENT_GONE", "UNREGISTERED"), (1, "phone", "SENT", None)]
 
 
-def test_a_payload_that_firebase_refuses_costs_nobody_a_device(
-    db: Database, dispatcher: Dispatcher, server: FcmServer
-) -> None:
+def test_refused_payload_removes_no_device(db: Database, dispatcher: Dispatcher, server: FcmServer) -> None:
     server.answers.append(fcm_server.bad_field("message.data[0].value"))
     [id_] = post(db, [add_user(db, "phone")])
     dispatcher.run_once()
@@ -77,7 +73,7 @@ def test_a_payload_that_firebase_refuses_costs_nobody_a_device(
     assert (row(db, id_).status, row(db, id_).error_code) == ("DEAD", "INVALID_ARGUMENT")
 
 
-def test_only_the_phone_that_failed_is_tried_again(db: Database, dispatcher: Dispatcher, server: FcmServer) -> None:
+def test_only_the_failed_phone_is_retried(db: Database, dispatcher: Dispatcher, server: FcmServer) -> None:
     server.by_address["token-tablet"] = fcm_server.UNAVAILABLE
     [id_] = post(db, [add_user(db, "phone", "tablet")])
     dispatcher.run_once()
@@ -87,13 +83,13 @@ def test_only_the_phone_that_failed_is_tried_again(db: Database, dispatcher: Dis
     del server.by_address["token-tablet"]
     make_due(db, id_)
     dispatcher.run_once()
-    # The two phones are asked at the same time, so either may come first.
+    # The requests for the two phones are sent in parallel, in either order.
     asked = [message["token"] for message in server.messages]
     assert (sorted(asked[:2]), asked[2:]) == (["token-phone", "token-tablet"], ["token-tablet"])
     assert row(db, id_).status == "SENT"
 
 
-def test_firebase_is_left_alone_for_as_long_as_it_asks(db: Database, dispatcher: Dispatcher, server: FcmServer) -> None:
+def test_retry_after_of_firebase_is_respected(db: Database, dispatcher: Dispatcher, server: FcmServer) -> None:
     server.answers.append(quota_exceeded({"Retry-After": "42"}))
     [id_] = post(db, [add_user(db, "phone")])
     before = db.now()
@@ -101,7 +97,7 @@ def test_firebase_is_left_alone_for_as_long_as_it_asks(db: Database, dispatcher:
     assert timedelta(seconds=42) <= row(db, id_).due_at - before <= timedelta(seconds=45)
 
 
-def test_an_offer_that_would_be_over_by_then_is_not_tried_again(
+def test_offer_that_expires_before_the_retry_is_not_retried(
     db: Database, dispatcher: Dispatcher, server: FcmServer
 ) -> None:
     server.answers.append(quota_exceeded())
@@ -110,9 +106,7 @@ def test_an_offer_that_would_be_over_by_then_is_not_tried_again(
     assert (row(db, id_).status, row(db, id_).error_code) == ("EXPIRED", "QUOTA_EXCEEDED")
 
 
-def test_the_token_of_a_phone_is_kept_nowhere_but_with_the_phone(
-    db: Database, dispatcher: Dispatcher, server: FcmServer
-) -> None:
+def test_token_is_stored_only_in_the_device_row(db: Database, dispatcher: Dispatcher, server: FcmServer) -> None:
     told = "token-phone is not a token"
     server.answers.append(fcm_server.fcm_error(403, "PERMISSION_DENIED", "SENDER_ID_MISMATCH", told))
     post(db, [add_user(db, "phone")] * 2)

@@ -1,5 +1,5 @@
-"""What happens where two hands of delivery are on the same message at the same moment, and where our own stores fail in
-the middle: nothing is sent to somebody who has it, and nothing that was called off is tried again."""
+"""Races for one notification, and failures of our stores during a send: a recipient gets no notification twice, and a
+cancelled one is not retried."""
 
 import threading
 import time
@@ -52,7 +52,7 @@ def retrying(harness: ActionHarness, claimed: Claimed, *tries: Try, seconds: flo
     return Report(claimed, Verdict(S.RETRYING, later(harness, seconds), "UNREACHABLE", failed=True), list(tries))
 
 
-def test_who_has_it_on_one_phone_gets_no_sms_because_the_other_phone_is_not_reached(harness: ActionHarness) -> None:
+def test_push_shown_on_one_of_two_phones_gets_no_sms_fallback(harness: ActionHarness) -> None:
     id_ = harness.ask(harness.plan(PUSH_THEN_SMS), harness.user())
     [claimed] = harness.claim("push")
     with harness.db.transaction() as conn:
@@ -65,7 +65,7 @@ def test_who_has_it_on_one_phone_gets_no_sms_because_the_other_phone_is_not_reac
     assert (harness.sent_to(id_), harness.status(id_)) == ([("PUSH", "SENT")], "DONE")
 
 
-def test_an_attempt_that_a_late_worker_notes_down_keeps_no_message_from_being_withdrawn(harness: ActionHarness) -> None:
+def test_late_record_of_an_attempt_does_not_stop_a_withdrawal(harness: ActionHarness) -> None:
     id_ = harness.ask(harness.plan(PUSH_THEN_SMS), harness.user())
     [late] = harness.claim("push")
     harness.sql("UPDATE notifications SET due_at = clock_timestamp()")
@@ -80,7 +80,7 @@ def test_an_attempt_that_a_late_worker_notes_down_keeps_no_message_from_being_wi
     assert harness.sent_to(id_) == [("PUSH", "CANCELLED"), ("SMS", "ACCEPTED")]
 
 
-def test_what_fails_after_it_gave_way_leaves_no_dead_letter_that_nobody_can_redrive(harness: ActionHarness) -> None:
+def test_push_that_fails_after_its_fallback_leaves_no_dead_letter(harness: ActionHarness) -> None:
     id_ = harness.ask(harness.plan(PUSH_THEN_SMS), harness.user())
     hanging = harness.claim("push")
     harness.pass_time(id_, 61)
@@ -92,15 +92,13 @@ def test_what_fails_after_it_gave_way_leaves_no_dead_letter_that_nobody_can_redr
     assert harness.sent_to(id_) == [("PUSH", "EXPIRED"), ("SMS", "SENT")]
 
 
-@pytest.mark.parametrize("hand", ["records a failure", "claims", "puts back"])
-def test_what_was_in_a_workers_hands_when_it_was_called_back_is_not_tried_again(
-    harness: ActionHarness, hand: str
-) -> None:
+@pytest.mark.parametrize("worker_does", ["records a failure", "claims", "puts back"])
+def test_notification_cancelled_during_a_claim_is_not_retried(harness: ActionHarness, worker_does: str) -> None:
     task_id, person = uuid7(), harness.user()
     harness.ask(harness.plan(PUSH), person, task_id=task_id, data={"type": "OFFER"})
-    claimed = harness.claim("push") if hand != "claims" else []
+    claimed = harness.claim("push") if worker_does != "claims" else []
     with harness.db.transaction() as worker, harness.db.transaction() as matcher:
-        match hand:
+        match worker_does:
             case "claims":
                 claimed = claim(worker, NotificationType.PUSH, 10, 30, followers=FOLLOWERS).taken
             case "puts back":
@@ -108,7 +106,7 @@ def test_what_was_in_a_workers_hands_when_it_was_called_back_is_not_tried_again(
             case _:
                 record(worker, [retrying(harness, claimed[0], Try(None, DOWN))], FOLLOWERS)
         assert service.cancel_actions(matcher, task_id, [person], "OFFER") == 1
-    if hand == "claims":
+    if worker_does == "claims":
         with harness.db.transaction() as conn:
             record(conn, [retrying(harness, claimed[0], Try(None, DOWN))], FOLLOWERS)
     assert harness.claim("push") == []
@@ -121,42 +119,42 @@ def sent(db: Database, number: int) -> list[Claimed]:
         return claim(conn, NotificationType.PUSH, 100, 30, followers=FOLLOWERS).taken
 
 
-@pytest.mark.parametrize("said", ["a\0b", "a\ud800b"])
-def test_whatever_a_provider_says_what_it_took_is_not_sent_again(db: Database, said: str) -> None:
+@pytest.mark.parametrize("provider_id", ["a\0b", "a\ud800b"])
+def test_unstorable_provider_id_does_not_cause_a_second_send(db: Database, provider_id: str) -> None:
     [claimed] = sent(db, 1)
     recorder = Recorder(db, DeliveryMetrics(), FOLLOWERS)
     recorder.put(
-        [Report(claimed, Verdict(S.SENT), [Try(PHONE, Result(Outcome.SENT, provider_message_id=said))])], print
+        [Report(claimed, Verdict(S.SENT), [Try(PHONE, Result(Outcome.SENT, provider_message_id=provider_id))])], print
     )
     recorder.start()
     assert recorder.close(5)
     assert statuses(db) == {"SENT": 1}
 
 
-class Faltering(Recorder):
-    """The database refuses the group as a whole, and is away for a moment when the first is tried by itself."""
+class FailingRecorder(Recorder):
+    """The database refuses the whole group, and is away once when the first report is written singly."""
 
     failures = 2
 
     def write(self, reports: list[Report]) -> None:
         self.failures -= 1
         if self.failures == 1:
-            raise ValueError("One of them is wrong.")
+            raise ValueError("One report is wrong.")
         if self.failures == 0:
             raise Unavailable("Away.")
         super().write(reports)
 
 
-def test_what_is_written_down_one_by_one_waits_for_the_database_too(db: Database) -> None:
-    recorder = Faltering(db, DeliveryMetrics(), FOLLOWERS)
+def test_single_records_wait_for_the_database(db: Database) -> None:
+    recorder = FailingRecorder(db, DeliveryMetrics(), FOLLOWERS)
     recorder.put([Report(one, Verdict(S.SENT), [Try(PHONE, SENT)]) for one in sent(db, 3)], print)
     recorder.start()
     assert recorder.close(5)
     assert statuses(db) == {"SENT": 3}
 
 
-class Interrupted(Database):
-    """A database that is away, for claims and for records by themselves."""
+class InterruptedDatabase(Database):
+    """A database that can be away for claims, for records, or for both."""
 
     is_away_for_claims = False
     is_away_for_records = False
@@ -181,14 +179,12 @@ class Interrupted(Database):
 def wait_until(condition: Callable[[], bool]) -> None:
     until = time.monotonic() + 10
     while not condition():
-        assert time.monotonic() < until, "it did not come to that"
+        assert time.monotonic() < until, "the condition was not met within 10 s"
         time.sleep(0.01)
 
 
-def test_after_the_database_was_away_nothing_is_claimed_before_what_was_sent_is_written_down(
-    db: Database, database_url: str
-) -> None:
-    interrupted = Interrupted(database_url)
+def test_claims_wait_until_sends_before_an_outage_are_recorded(db: Database, database_url: str) -> None:
+    interrupted = InterruptedDatabase(database_url)
     [id_] = post(db, [add_user(db, "phone")])
     channel = MemoryChannel(lambda _: SENT)
     metrics = DeliveryMetrics()
@@ -205,7 +201,7 @@ def test_after_the_database_was_away_nothing_is_claimed_before_what_was_sent_is_
         change(db, id_, "due_at = clock_timestamp()")
         wait_until(lambda: interrupted.records_refused > 4)
         interrupted.is_away_for_claims = False
-        # Longer than the worker goes on waiting for a database that is away.
+        # Longer than a worker pauses after a failed claim and then waits for the recorders of other processes.
         time.sleep(2.5)
         interrupted.is_away_for_records = False
         wait_until(lambda: statuses(db) == {"SENT": 1})
@@ -217,31 +213,31 @@ def test_after_the_database_was_away_nothing_is_claimed_before_what_was_sent_is_
     assert len(channel.sent) == 1
 
 
-def test_covering_dead_letters_and_putting_them_aside_do_not_lock_each_other_out(harness: ActionHarness) -> None:
+def test_covering_and_discarding_dead_letters_do_not_deadlock(harness: ActionHarness) -> None:
     plan = harness.plan({"channel_type": "push", "fallback": ["sms"]})
     first, second = (harness.ask(plan, harness.user()) for _ in range(2))
     harness.fail("push")
     [early, _late] = harness.sql("SELECT id, action_id FROM dead_letters ORDER BY id")
     harness.record(harness.claim("sms"), S.SENT, Outcome.SENT, None)
-    # The conductor comes to the one with the later dead letter first.
+    # The action with the later dead letter is due first, so the conductor takes it first.
     earlier = "UPDATE actions SET due_at = due_at - interval '1 minute' WHERE id = :id"
     harness.sql(earlier, id=second if early.action_id == first else first)
 
-    def put_aside() -> None:
+    def discard() -> None:
         with harness.db.transaction() as conn:
             discard_dead_letters(conn, EVERY, None)
 
     def somebody_waits(number: int) -> bool:
         return len(harness.sql(SOMEBODY_WAITS)) == number
 
-    aside, conductor = threading.Thread(target=put_aside), threading.Thread(target=harness.conductor.run_once)
+    discarding, conductor = threading.Thread(target=discard), threading.Thread(target=harness.conductor.run_once)
     with capture_logs() as logs:
         with harness.db.transaction() as other:
             other.execute(text("SELECT FROM dead_letters WHERE id = :id FOR UPDATE"), {"id": early.id})
-            aside.start()
+            discarding.start()
             wait_until(lambda: somebody_waits(1))
             conductor.start()
             wait_until(lambda: somebody_waits(2))
-        aside.join(10)
+        discarding.join(10)
         conductor.join(10)
     assert [harness.status(one) for one in (first, second)] == ["DONE", "DONE"], logs

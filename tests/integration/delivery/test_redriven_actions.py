@@ -1,4 +1,4 @@
-"""A dead letter of a plan: its step runs again, the plan goes on, and nobody is told twice."""
+"""A redriven dead letter of an action: its step runs again, the plan goes on, and no recipient is notified twice."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -43,7 +43,7 @@ def all_again(harness: ActionHarness) -> Redriven:
         return redrive_dead_letters(conn, EVERY, None)
 
 
-def test_a_message_that_is_redriven_takes_its_plan_on(harness: ActionHarness):
+def test_redriven_notification_continues_its_plan(harness: ActionHarness):
     id_ = harness.ask(harness.plan(PUSH, SMS), harness.user())
     harness.fail()
     assert (harness.status(id_), harness.states(id_)) == ("FAILED", ["FAILED", "CANCELLED"])
@@ -56,7 +56,7 @@ def test_a_message_that_is_redriven_takes_its_plan_on(harness: ActionHarness):
     assert harness.dead_letters(id_) == [("HTTP_500", "REDRIVEN")]
 
 
-def test_a_step_that_had_nobody_to_go_to_finds_them_later(harness: ActionHarness):
+def test_redriven_step_finds_recipients_that_were_added_later(harness: ActionHarness):
     plan = harness.plan({"channel_type": "email", "audience": "ROUTES"})
     profile = harness.profile()
     harness.route(plan, 1, profile)
@@ -70,14 +70,14 @@ def test_a_step_that_had_nobody_to_go_to_finds_them_later(harness: ActionHarness
     assert (harness.status(id_), harness.dead_letters(id_)) == ("DONE", [("NO_RECIPIENT", "REDRIVEN")])
 
 
-def test_it_is_a_dead_letter_again_where_there_still_is_nobody(harness: ActionHarness):
+def test_redriven_step_without_recipients_is_a_dead_letter_again(harness: ActionHarness):
     id_ = harness.ask(harness.plan({"channel_type": "email", "audience": "ROUTES"}))
     again(harness, open_dead_letters(harness)[0])
     harness.settle()
     assert harness.dead_letters(id_) == [("NO_RECIPIENT", "REDRIVEN"), ("NO_RECIPIENT", "OPEN")]
 
 
-def test_of_a_step_with_two_dead_letters_one_arrives_and_covers_the_other(harness: ActionHarness):
+def test_redriven_dead_letter_of_a_step_covers_the_other_one(harness: ActionHarness):
     id_ = harness.ask(harness.plan(PUSH | {"fallback": ["sms"]}), harness.user())
     harness.fail()
     harness.fail("sms")
@@ -88,8 +88,8 @@ def test_of_a_step_with_two_dead_letters_one_arrives_and_covers_the_other(harnes
     assert harness.dead_letters(id_) == [("HTTP_500", "REDRIVEN"), ("HTTP_500", "COVERED")]
 
 
-def test_a_step_that_begins_anew_closes_its_other_dead_letters(harness: ActionHarness):
-    """Their messages are made anew with it, and would come twice."""
+def test_restarted_step_closes_its_other_dead_letters(harness: ActionHarness):
+    """The restarted step makes their notifications again, so a redrive would send them twice."""
     user = harness.user(phone="12")
     id_ = harness.ask(harness.plan(PUSH | {"fallback": ["sms"]}), user)
     harness.fail()
@@ -103,7 +103,7 @@ def test_a_step_that_begins_anew_closes_its_other_dead_letters(harness: ActionHa
     assert harness.sent_to(id_) == [("PUSH", "DEAD"), ("PUSH", "SENT")]
 
 
-def test_what_was_called_back_or_is_too_late_stays_where_it_is(harness: ActionHarness):
+def test_cancelled_or_expired_step_is_not_redriven(harness: ActionHarness):
     id_ = harness.ask(harness.plan({"channel_type": "email", "audience": "ROUTES"}))
     (dead_letter,) = open_dead_letters(harness)
     harness.sql("UPDATE actions SET expires_at = clock_timestamp()")
@@ -116,8 +116,8 @@ def test_what_was_called_back_or_is_too_late_stays_where_it_is(harness: ActionHa
     assert (harness.dead_letters(id_), harness.status(id_)) == ([("NO_RECIPIENT", "OPEN")], "CANCELLED")
 
 
-def test_a_step_that_goes_on_by_itself_is_let_be(harness: ActionHarness):
-    """Its SMS had no number to go to, and its push is still on the way."""
+def test_step_that_is_still_running_is_not_restarted(harness: ActionHarness):
+    """The SMS of the step had no recipient, and its push is not sent yet."""
     harness.ask(harness.plan(SMS | {"fallback": ["push"]}), harness.user(phone="12"))
     harness.settle()
     (dead_letter,) = open_dead_letters(harness)
@@ -126,7 +126,7 @@ def test_a_step_that_goes_on_by_itself_is_let_be(harness: ActionHarness):
     assert all_again(harness) == Redriven(0, skipped=0, remaining=1)
 
 
-def test_all_at_once_sends_each_message_once(harness: ActionHarness):
+def test_redrive_of_all_sends_each_notification_once(harness: ActionHarness):
     plan = harness.plan(PUSH, PUSH)
     ids = [harness.ask(plan, harness.user()) for _ in range(20)]
     harness.fail()
@@ -137,8 +137,8 @@ def test_all_at_once_sends_each_message_once(harness: ActionHarness):
     assert {tuple(harness.sent_to(id_)) for id_ in ids} == {(("PUSH", "SENT"), ("PUSH", "SENT"))}
 
 
-def test_redriving_and_conducting_at_the_same_time_do_not_lock_each_other_out(harness: ActionHarness):
-    """One covers a dead letter while another redrives it: either may win, and neither waits for ever."""
+def test_redrive_and_conductor_do_not_deadlock(harness: ActionHarness):
+    """A conductor covers a dead letter while a thread redrives it. Either may come first; neither waits forever."""
     for _ in range(10):
         id_ = harness.ask(
             harness.plan(PUSH | {"fallback": ["sms"]}),

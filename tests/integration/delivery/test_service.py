@@ -16,7 +16,7 @@ from tests.support.notifications import NewNotification, enqueue
 PUSH = NotificationType.PUSH
 
 
-def test_what_was_put_in_can_be_read(db: Database) -> None:
+def test_stored_notification_can_be_read(db: Database) -> None:
     user_id, task_id = add_user(db), uuid7()
     deadline = datetime(2026, 3, 12, 9, 10, tzinfo=UTC)
     new = NewNotification(
@@ -39,7 +39,7 @@ def test_what_was_put_in_can_be_read(db: Database) -> None:
     assert view.metadata == {"plan": "offer", "data": {**new.data, "notificationId": str(id_)}}
 
 
-def test_a_list_is_newest_first_and_goes_on_where_it_stopped(db: Database) -> None:
+def test_list_is_paginated_newest_first(db: Database) -> None:
     mine, other = add_user(db), add_user(db)
     ids = post(db, [mine] * 5)
     post(db, [other])
@@ -55,7 +55,7 @@ def test_a_list_is_newest_first_and_goes_on_where_it_stopped(db: Database) -> No
     assert seen == ids[::-1]
 
 
-def test_a_list_can_be_narrowed_by_status_and_type(db: Database) -> None:
+def test_list_is_filtered_by_status_and_type(db: Database) -> None:
     user_id = add_user(db)
     first, second = post(db, [user_id] * 2)
     change(db, first, "status = 'DEAD', due_at = NULL, finished_at = clock_timestamp(), error_code = 'NO_DEVICE'")
@@ -66,18 +66,18 @@ def test_a_list_can_be_narrowed_by_status_and_type(db: Database) -> None:
     assert [one.id for one in waiting.items] == [second]
 
 
-def test_a_made_up_cursor_is_refused(db: Database) -> None:
+def test_invalid_cursor_is_refused(db: Database) -> None:
     with db.transaction() as conn, pytest.raises(InvalidValue) as refused:
         list_notifications(conn, cursor="somewhere")
     assert refused.value.field == "cursor"
 
 
-def test_there_is_no_notification_that_nobody_wrote(db: Database) -> None:
+def test_unknown_notification_is_not_found(db: Database) -> None:
     with db.transaction() as conn, pytest.raises(NotFound):
         get_notification(conn, uuid7())
 
 
-def test_an_attempt_shows_in_the_notification(db: Database) -> None:
+def test_notification_shows_its_attempts(db: Database) -> None:
     [id_] = post(db, [add_user(db)])
     with db.transaction() as conn:
         conn.execute(

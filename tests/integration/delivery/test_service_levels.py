@@ -1,4 +1,4 @@
-"""The four service levels, counted by hand beside what is measured."""
+"""The four service levels, compared with counts by hand."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -37,11 +37,11 @@ def measured(db: Database) -> ServiceLevels:
         return measure_service_levels(conn)
 
 
-def test_all_is_well_where_nothing_was_sent(db: Database) -> None:
+def test_levels_are_perfect_without_notifications(db: Database) -> None:
     assert measured(db) == ServiceLevels(0.0, 1.0, 0.0, 0.0)
 
 
-def test_the_levels_are_shares_of_what_came_to_an_end(db: Database) -> None:
+def test_levels_are_shares_of_ended_notifications(db: Database) -> None:
     user_id = add_user(db)
     plain = post(db, [user_id] * 96)
     end(db, plain[:90], "SENT", 1.0)
@@ -57,7 +57,7 @@ def test_the_levels_are_shares_of_what_came_to_an_end(db: Database) -> None:
     assert 1.0 < told.p95_s <= 9.0
 
 
-def test_what_is_older_than_an_hour_does_not_count(db: Database) -> None:
+def test_notifications_older_than_an_hour_do_not_count(db: Database) -> None:
     [id_] = post(db, [add_user(db)])
     give_up(db, id_, retryable=True)
     with db.transaction() as conn:
@@ -67,11 +67,11 @@ def test_what_is_older_than_an_hour_does_not_count(db: Database) -> None:
     assert measured(db).dlq_rate == 0.0
 
 
-def test_an_id_made_now_is_not_before_now(db: Database) -> None:
+def test_new_id_is_not_older_than_its_time(db: Database) -> None:
     now = db.now()
     assert earliest_id(now - timedelta(seconds=1)) < uuid7() < earliest_id(now + timedelta(seconds=60))
 
 
 @pytest.mark.parametrize("name", ["p95_seconds", "success_ratio"])
-def test_prometheus_is_told(db: Database, name: str) -> None:
+def test_levels_are_exported_to_prometheus(db: Database, name: str) -> None:
     assert f"yaninda_slo_delivery_{name}" in {metric.name for metric in ServiceLevelGauges(db).collect()}

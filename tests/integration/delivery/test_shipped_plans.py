@@ -1,4 +1,4 @@
-"""What the product ships is put in once, and is the operator's from then on."""
+"""Shipped plans are installed once. Later installations keep the changes of operators."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def everything(db: Database) -> dict[str, list[Any]]:
         }
 
 
-def test_all_of_it_is_there(db: Database):
+def test_all_shipped_plans_are_installed(db: Database):
     there = everything(db)
     assert len(there["action_plans"]) == len(shipped_plans.PLANS)
     assert len(there["action_plan_steps"]) == sum(len(plan.steps) for plan in shipped_plans.PLANS)
@@ -33,14 +33,14 @@ def test_all_of_it_is_there(db: Database):
     assert tuple(row) == (False, "sms", "ROUTES")
 
 
-def test_a_second_time_changes_nothing(db: Database):
+def test_second_installation_changes_nothing(db: Database):
     before = everything(db)
     with db.transaction() as conn:
         shipped_plans.install_shipped(conn)
     assert everything(db) == before
 
 
-def test_what_an_operator_changed_stays(db: Database):
+def test_changes_of_an_operator_are_kept(db: Database):
     with db.transaction() as conn:
         conn.execute(text("UPDATE message_templates SET body = 'Geliyor!' WHERE key = 'matching.on_the_way'"))
         conn.execute(text("UPDATE message_templates SET retired_at = now() WHERE locale = 'en'"))
@@ -54,7 +54,7 @@ def test_what_an_operator_changed_stays(db: Database):
     assert everything(db) == before
 
 
-def test_what_is_missing_comes_back_whole(db: Database):
+def test_missing_plan_is_installed_with_all_its_parts(db: Database):
     with db.transaction() as conn:
         conn.execute(text("DELETE FROM action_routes"))
         conn.execute(text("DELETE FROM action_plan_steps"))

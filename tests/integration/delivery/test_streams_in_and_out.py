@@ -1,4 +1,4 @@
-"""From a request on one stream to the results on the others, as another service sees them."""
+"""From a request on one stream to the results on the other streams, as another service reads them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,8 +28,8 @@ def client(services: Services) -> Iterator[Any]:
     client.close()
 
 
-def carry(services: Services) -> None:
-    """What an executor does meanwhile: takes in what is asked for, and tells what has become of it."""
+def run_executor(services: Services) -> None:
+    """Runs the parts of an executor: takes requests in, advances actions and publishes results."""
     intake, publisher = (
         build_intake(services.settings, services.db, block_s=0.05),
         build_publisher(services.settings, services.db),
@@ -42,16 +42,16 @@ def carry(services: Services) -> None:
     publisher.close()
 
 
-def test_a_plan_with_a_step_that_arrives_one_that_does_not_and_one_for_somebody_else(
+def test_results_of_sent_failed_and_handed_over_steps_are_published(
     services: Services, harness: ActionHarness, client: Any
 ):
     steps = ({"channel_type": "push"}, {"channel_type": "sms", "on_failure": "CONTINUE"}, DOWNLINK)
     plan = harness.plan(*steps)
     ask(client, requested("rule-114:1", plan, person_id=harness.user(), variables={"degrees": 41}))
-    carry(services)
+    run_executor(services)
     harness.deliver()
     harness.fail("sms", Outcome.PERMANENT, "INVALID_TOKEN")
-    carry(services)
+    run_executor(services)
     meta = {
         "schema_version": 1,
         "trace_id": "act-rule-114:1",
@@ -101,10 +101,10 @@ def test_a_plan_with_a_step_that_arrives_one_that_does_not_and_one_for_somebody_
     assert isinstance(failed["meta"]["process_ms"], int)
 
 
-def test_no_event_holds_an_address(services: Services, harness: ActionHarness, client: Any):
+def test_results_hold_no_address(services: Services, harness: ActionHarness, client: Any):
     plan = harness.plan({"channel_type": "sms"})
     ask(client, requested("secret", plan, person_id=harness.user(phone="+905551112233")))
-    carry(services)
+    run_executor(services)
     harness.fail("sms")
-    carry(services)
+    run_executor(services)
     assert "5551112233" not in str([told(client, topic) for topic in Topic if topic is not Topic.REQUESTED])

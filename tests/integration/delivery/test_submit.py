@@ -1,4 +1,4 @@
-"""Taking in a notification: once for each key, and nothing that could not be sent."""
+"""Submitting a notification: once for each key, and only if it can be sent."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -29,7 +29,7 @@ def hand_in(db: Database, new: NewSubmission = MAIL, key: SubmissionKey | None =
         return submit(conn, new, key)
 
 
-def test_what_was_submitted_waits_to_be_sent(db: Database) -> None:
+def test_submitted_notification_is_queued(db: Database) -> None:
     new = replace(MAIL, priority=Priority.HIGH, metadata={"campaignId": "123"}, expires_at=later(60))
     submitted = hand_in(db, new)
     with db.transaction() as conn:
@@ -42,7 +42,7 @@ def test_what_was_submitted_waits_to_be_sent(db: Database) -> None:
 
 
 @pytest.mark.parametrize("type_", [NotificationType.PUSH, NotificationType.IN_APP])
-def test_a_user_is_known_by_the_address_and_apps_by_the_id_of_the_message(db: Database, type_: Any) -> None:
+def test_user_address_and_notification_id_are_stored(db: Database, type_: Any) -> None:
     user_id = add_user(db)
     submitted = hand_in(db, NewSubmission(type_, f"user:{user_id}", "b", metadata={"data": {"type": "hello"}}))
     stored = row(db, submitted.id)
@@ -50,11 +50,11 @@ def test_a_user_is_known_by_the_address_and_apps_by_the_id_of_the_message(db: Da
     assert stored.metadata["data"] == {"type": "hello", "notificationId": str(submitted.id)}
 
 
-def test_words_like_those_of_a_user_are_none_where_the_address_is_a_line(db: Database) -> None:
+def test_user_prefix_is_plain_text_in_other_addresses(db: Database) -> None:
     assert row(db, hand_in(db, NewSubmission(NotificationType.AUDIT, "user:99", "b")).id).recipient_user_id is None
 
 
-def test_the_type_is_announced_at_the_commit(db: Database, settings: Settings) -> None:
+def test_type_is_announced_at_the_commit(db: Database, settings: Settings) -> None:
     with psycopg.connect(settings.database_url, autocommit=True) as listener:
         listener.execute("LISTEN delivery")
         hand_in(db)
@@ -62,7 +62,7 @@ def test_the_type_is_announced_at_the_commit(db: Database, settings: Settings) -
         assert [one.payload for one in listener.notifies(timeout=0.3)] == ["EMAIL", "SMS"]
 
 
-def test_everything_that_only_the_database_can_refuse_is_named_at_once(db: Database) -> None:
+def test_all_errors_that_only_the_database_finds_are_named_at_once(db: Database) -> None:
     new = NewSubmission(NotificationType.PUSH, "user:4711", "b", expires_at=later(-1))
     with pytest.raises(InvalidValues) as refused:
         hand_in(db, new, SubmissionKey(add_user(db), "k"))
@@ -70,7 +70,7 @@ def test_everything_that_only_the_database_can_refuse_is_named_at_once(db: Datab
     assert statuses(db) == {}
 
 
-def test_all_that_is_wrong_with_a_request_can_be_asked_for(db: Database) -> None:
+def test_validation_returns_all_errors_of_a_request(db: Database) -> None:
     with db.reading() as conn:
         push = refusals_of_submission(conn, NotificationType.PUSH, "user:4711", {"data": 5}, later(-1), "90")
         mail = refusals_of_submission(conn, NotificationType.EMAIL, "nobody", None, None, "90")
@@ -91,7 +91,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("change", OTHERS, ids=[next(iter(one)) for one in OTHERS])
-def test_the_same_key_with_another_request_is_refused(db: Database, change: dict[str, Any]) -> None:
+def test_key_of_another_request_is_refused(db: Database, change: dict[str, Any]) -> None:
     key = SubmissionKey(add_user(db), "k")
     hand_in(db, MAIL, key)
     with pytest.raises(IdempotencyKeyReused):
@@ -99,13 +99,13 @@ def test_the_same_key_with_another_request_is_refused(db: Database, change: dict
     assert statuses(db) == {"ACCEPTED": 1}
 
 
-def test_metadata_in_another_order_is_the_same_request(db: Database) -> None:
+def test_order_of_metadata_does_not_change_the_request(db: Database) -> None:
     key = SubmissionKey(add_user(db), "k")
     first = hand_in(db, replace(MAIL, metadata={"a": 1, "b": 2}), key)
     assert hand_in(db, replace(MAIL, metadata={"b": 2, "a": 1}), key).id == first.id
 
 
-def test_keys_are_each_callers_own(db: Database) -> None:
+def test_key_belongs_to_one_caller(db: Database) -> None:
     mine, theirs = (SubmissionKey(add_user(db), "k") for _ in range(2))
     one, other = hand_in(db, MAIL, mine), hand_in(db, replace(MAIL, body="another"), theirs)
     assert one.id != other.id
@@ -114,7 +114,7 @@ def test_keys_are_each_callers_own(db: Database) -> None:
     assert statuses(db) == {"ACCEPTED": 2}
 
 
-def test_of_thirty_with_one_key_one_writes(db: Database) -> None:
+def test_thirty_parallel_requests_with_one_key_write_one_row(db: Database) -> None:
     key, together = SubmissionKey(add_user(db), "k"), Barrier(30)
 
     def hand_in_with_others(_number: int) -> Any:
@@ -128,7 +128,7 @@ def test_of_thirty_with_one_key_one_writes(db: Database) -> None:
     assert statuses(db) == {"ACCEPTED": 1}
 
 
-def test_a_key_whose_transaction_failed_was_never_used(db: Database) -> None:
+def test_key_of_a_failed_transaction_is_free(db: Database) -> None:
     key = SubmissionKey(add_user(db), "k")
     with pytest.raises(ZeroDivisionError), db.transaction() as conn:
         submit(conn, MAIL, key)
@@ -136,6 +136,6 @@ def test_a_key_whose_transaction_failed_was_never_used(db: Database) -> None:
     assert hand_in(db, replace(MAIL, body="another"), key).is_new
 
 
-def test_nobody_reads_an_address_in_a_log() -> None:
+def test_log_holds_no_address() -> None:
     assert "ayse" not in repr(MAIL)
     assert "Hoş" not in repr(MAIL)

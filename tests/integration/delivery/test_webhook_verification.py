@@ -1,4 +1,4 @@
-"""A webhook of the directory is verified by what it answers, in the transaction that records the answer."""
+"""A webhook channel is verified by its answer, in the transaction that records the answer."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -26,7 +26,7 @@ ECHO = Answer(200, {"challenge": "c-1"})
 
 
 class Directory:
-    """What its API does when a coordinator starts the verification of a webhook."""
+    """Adds a webhook channel and starts its verification, as the API does for a coordinator."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -63,7 +63,7 @@ class Directory:
         return id_
 
     def state(self, channel_id: int) -> tuple[str, bool, int]:
-        """How far it is verified, whether it is enabled, and how many verifications of it are running."""
+        """The state of its verification, whether it is enabled, and the number of running verifications."""
         with self._db.transaction() as conn:
             found = conn.execute(
                 text(
@@ -115,7 +115,7 @@ def deliver_and_record(db: Database, sender: Sender) -> None:
         record(conn, reports, FOLLOWERS)
 
 
-def test_a_challenge_that_comes_back_verifies_the_channel(
+def test_returned_challenge_verifies_the_channel(
     db: Database, directory: Directory, sender: Sender, target: str
 ) -> None:
     channel_id = directory.add(target)
@@ -129,7 +129,7 @@ def test_a_challenge_that_comes_back_verifies_the_channel(
     ("answer", "code"),
     [(Answer(200, {"challenge": "c-2"}), "CHALLENGE_FAILED"), (Answer(404, ""), "HTTP_404")],
 )
-def test_anything_else_fails_it_and_an_operator_may_have_it_tried_anew(
+def test_other_answer_fails_the_verification_and_can_be_redriven(
     db: Database, directory: Directory, sender: Sender, server: ProviderServer, target: str, answer: Answer, code: str
 ) -> None:
     server.answers.append(answer)
@@ -150,7 +150,7 @@ def test_anything_else_fails_it_and_an_operator_may_have_it_tried_anew(
     assert directory.state(channel_id) == ("verified", True, 0)
 
 
-def test_as_long_as_it_is_tried_again_nothing_is_decided(
+def test_verification_is_undecided_while_it_is_retried(
     db: Database, directory: Directory, sender: Sender, server: ProviderServer, target: str
 ) -> None:
     server.answers.append(Answer(503, ""))
@@ -164,7 +164,7 @@ def test_as_long_as_it_is_tried_again_nothing_is_decided(
     assert directory.state(channel_id) == ("verified", True, 0)
 
 
-def test_who_is_gone_is_switched_off(
+def test_webhook_that_is_gone_is_disabled(
     db: Database, directory: Directory, sender: Sender, server: ProviderServer, target: str
 ) -> None:
     server.answers.append(Answer(410, ""))
@@ -175,7 +175,9 @@ def test_who_is_gone_is_switched_off(
     assert directory.state(channel_id) == ("failed", False, 1)
 
 
-def test_an_ordinary_message_verifies_nothing(db: Database, directory: Directory, sender: Sender, target: str) -> None:
+def test_ordinary_notification_verifies_nothing(
+    db: Database, directory: Directory, sender: Sender, target: str
+) -> None:
     channel_id = directory.add(target)
     id_ = directory.challenge(channel_id, target, metadata={})
     deliver_and_record(db, sender)
@@ -183,7 +185,7 @@ def test_an_ordinary_message_verifies_nothing(db: Database, directory: Directory
     assert directory.state(channel_id) == ("pending", True, 1)
 
 
-def test_only_the_last_challenge_counts(
+def test_only_the_last_challenge_verifies(
     db: Database, directory: Directory, sender: Sender, server: ProviderServer, target: str
 ) -> None:
     channel_id = directory.add(target)
@@ -197,7 +199,7 @@ def test_only_the_last_challenge_counts(
 
 
 @pytest.mark.parametrize("change", ["target = 'https://elsewhere.example/'", "retired_at = clock_timestamp()"])
-def test_what_was_changed_meanwhile_has_not_answered(
+def test_changed_address_is_not_verified_by_the_old_answer(
     db: Database, directory: Directory, sender: Sender, target: str, change: str
 ) -> None:
     channel_id = directory.add(target)
@@ -209,16 +211,14 @@ def test_what_was_changed_meanwhile_has_not_answered(
     assert directory.state(channel_id)[0] == "pending"
 
 
-def test_a_challenge_that_came_back_too_late_does_not_count(
-    db: Database, directory: Directory, sender: Sender, target: str
-) -> None:
+def test_late_challenge_verifies_nothing(db: Database, directory: Directory, sender: Sender, target: str) -> None:
     channel_id = directory.add(target)
     directory.challenge(channel_id, target, lives_s=-1)
     deliver_and_record(db, sender)
     assert directory.state(channel_id)[0] == "pending"
 
 
-def test_a_challenge_for_another_channel_does_not_count(
+def test_challenge_of_another_channel_verifies_nothing(
     db: Database, directory: Directory, sender: Sender, target: str
 ) -> None:
     mine, other = directory.add(target), directory.add(target)
@@ -230,7 +230,7 @@ def test_a_challenge_for_another_channel_does_not_count(
     assert directory.state(mine)[0] == directory.state(other)[0] == "pending"
 
 
-def test_if_the_record_is_not_committed_nothing_is_verified(
+def test_verification_is_rolled_back_with_the_record(
     db: Database, directory: Directory, sender: Sender, target: str
 ) -> None:
     channel_id = directory.add(target)
@@ -242,17 +242,15 @@ def test_if_the_record_is_not_committed_nothing_is_verified(
     assert directory.state(channel_id) == ("pending", True, 1)
 
 
-def test_no_secret_is_stored_with_what_was_sent(
-    db: Database, directory: Directory, sender: Sender, target: str
-) -> None:
+def test_stored_notification_holds_no_secret(db: Database, directory: Directory, sender: Sender, target: str) -> None:
     channel_id = directory.add(target)
     id_ = directory.challenge(channel_id, target)
     deliver_and_record(db, sender)
     assert SECRET not in str(row(db, id_))
 
 
-def test_what_a_new_address_is_trusted_with_is_not_told_to_the_old_one(db: Database, directory: Directory, target: str):
-    """A message that waits for another try goes where it was meant to go when it was written."""
+def test_secrets_of_a_new_address_are_not_sent_to_the_old_one(db: Database, directory: Directory, target: str):
+    """A notification that waits for a retry goes to the address that it was written for."""
     channel_id = directory.add(target)
     directory.challenge(channel_id, target)
     directory.change(channel_id, """target = 'https://yeni.org/', target_meta = '{"headers": {"X-Key": "s3cret"}}'""")

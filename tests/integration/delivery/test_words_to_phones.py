@@ -1,4 +1,4 @@
-"""From the row to Twilio and WhatsApp over their wire contracts, with the real dispatcher and database."""
+"""From the notification row through the HTTP contracts of Twilio and WhatsApp, with a real dispatcher and database."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -72,7 +72,7 @@ def hand_in(db: Database, type_: NotificationType, recipient: str = PHONE, **cha
         return submit(conn, NewSubmission(type_, recipient, body="Kabul eder misin?", **changes)).id
 
 
-def letters(db: Database) -> list[tuple[str, str]]:
+def dead_letter_codes(db: Database) -> list[tuple[str, str]]:
     with db.transaction() as conn:
         rows = conn.execute(text("SELECT channel_type, error_code FROM dead_letters"))
         return sorted((one.channel_type, one.error_code) for one in rows)
@@ -98,7 +98,7 @@ def is_enabled(db: Database, channel_id: int) -> bool:
         return found.scalar_one()
 
 
-def test_words_arrive_at_phones(
+def test_messages_reach_phones(
     db: Database, dispatcher: Dispatcher, twilio: TwilioServer, cloud: CloudApiServer
 ) -> None:
     ids = [hand_in(db, SMS), hand_in(db, WHATSAPP)]
@@ -108,7 +108,7 @@ def test_words_arrive_at_phones(
     assert [request.json()["text"]["body"] for request in cloud.requests] == ["Kabul eder misin?"]
 
 
-def test_what_may_have_been_read_already_is_not_sent_again(
+def test_message_that_may_have_arrived_is_not_sent_again(
     db: Database, dispatcher: Dispatcher, twilio: TwilioServer, cloud: CloudApiServer
 ) -> None:
     twilio.answers.append(Reset())
@@ -117,11 +117,11 @@ def test_what_may_have_been_read_already_is_not_sent_again(
     dispatcher.run_once()
     dispatcher.run_once()
     assert [row(db, id_).status for id_ in ids] == ["DEAD", "DEAD"]
-    assert letters(db) == [("sms", "CONNECTION_LOST"), ("whatsapp", "INVALID_ANSWER")]
+    assert dead_letter_codes(db) == [("sms", "CONNECTION_LOST"), ("whatsapp", "INVALID_ANSWER")]
     assert (len(twilio.requests), len(cloud.requests)) == (1, 1)
 
 
-def test_what_was_surely_not_taken_is_sent_again_when_the_provider_says(
+def test_refused_message_is_retried_after_the_providers_delay(
     db: Database, dispatcher: Dispatcher, twilio: TwilioServer
 ) -> None:
     twilio.answers.append(twilio_error(429, 20429, **{"Retry-After": "42"}))
@@ -136,7 +136,9 @@ def test_what_was_surely_not_taken_is_sent_again_when_the_provider_says(
     assert [outcome for _, _, outcome, _ in attempts(db, id_)] == ["TRANSIENT", "SENT"]
 
 
-def test_whoever_said_stop_is_written_to_no_more(db: Database, dispatcher: Dispatcher, twilio: TwilioServer) -> None:
+def test_recipient_who_opted_out_gets_no_more_messages(
+    db: Database, dispatcher: Dispatcher, twilio: TwilioServer
+) -> None:
     channel_id = add_channel(db)
     twilio.answers.append(twilio_error(400, 21610))
     id_ = hand_in(db, SMS, channel_id=channel_id)
@@ -145,16 +147,16 @@ def test_whoever_said_stop_is_written_to_no_more(db: Database, dispatcher: Dispa
     assert not is_enabled(db, channel_id)
 
 
-def test_a_number_that_is_none_is_one_dead_letter_and_no_request(
+def test_invalid_number_is_one_dead_letter_and_no_request(
     db: Database, dispatcher: Dispatcher, twilio: TwilioServer
 ) -> None:
     hand_in(db, SMS, "555")
     dispatcher.run_once()
-    assert letters(db) == [("sms", "INVALID_ADDRESS")]
+    assert dead_letter_codes(db) == [("sms", "INVALID_ADDRESS")]
     assert twilio.requests == []
 
 
-def test_nothing_a_provider_says_is_kept_but_its_code(
+def test_only_the_error_code_of_a_provider_is_stored(
     db: Database, dispatcher: Dispatcher, twilio: TwilioServer, cloud: CloudApiServer
 ) -> None:
     twilio.answers.append(twilio_error(401, 20003, f"{AUTH_TOKEN} is not for {PHONE}"))
@@ -162,7 +164,7 @@ def test_nothing_a_provider_says_is_kept_but_its_code(
     hand_in(db, SMS)
     hand_in(db, WHATSAPP)
     dispatcher.run_once()
-    assert letters(db) == [("sms", "AUTH_REJECTED"), ("whatsapp", "AUTH_REJECTED")]
+    assert dead_letter_codes(db) == [("sms", "AUTH_REJECTED"), ("whatsapp", "AUTH_REJECTED")]
     stored = everything_stored(db)
     assert "is not for" not in stored
     assert AUTH_TOKEN not in stored and ACCESS_TOKEN not in stored
