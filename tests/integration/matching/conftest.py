@@ -27,7 +27,7 @@ def broken_on_purpose() -> set[str]:
 
 @pytest.fixture(scope="session")
 def deadlocks() -> Iterator[list[BaseException]]:
-    """Those that any engine of this process has met."""
+    """The deadlocks that any engine of this process has met."""
     met: list[BaseException] = []
 
     def note(context: ExceptionContext) -> None:
@@ -52,7 +52,7 @@ def promises_hold(services: Services, broken_on_purpose: set[str], deadlocks: li
 
 
 def _deadlocks_of_processes(db: Database) -> int:
-    """Server processes report what they counted when they end, so those of our own open connections are not in it."""
+    """The count of PostgreSQL, without our own open connections: a server process reports when it ends."""
     with db.transaction() as conn:
         counted = conn.execute(text("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"))
         return counted.scalar_one()
