@@ -1,4 +1,4 @@
-"""Actions and dead new_dead_letters over HTTP and through the command line."""
+"""Actions and dead letters over HTTP and through the command line."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from app.delivery.messages.dead_letters import NewDeadLetter
 from tests.support.streams import rows
 from tests.support.world import World, authorization, settle_world
 
-ACTIONS, DEAD_LETTERS = "/api/v1/actions", "/api/v1/dead-new_dead_letters"
+ACTIONS, DEAD_LETTERS = "/api/v1/actions", "/api/v1/dead-letters"
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_actions_are_listed_newest_first_and_filtered(client: Any, world: World)
     assert client.get(f"{ACTIONS}?cursor=nonsense").status_code == 400
 
 
-# Dead new_dead_letters
+# Dead letters
 
 
 def write(services: Services, number: int = 1, **changes: Any) -> list[str]:
@@ -266,7 +266,7 @@ def run(services: Services, capsys: pytest.CaptureFixture[str], *argv: str) -> t
 
 
 def test_command_dead_letters_exists():
-    assert COMMANDS["dead-new_dead_letters"][0] == manage_dead_letters.__name__
+    assert COMMANDS["dead-letters"][0] == manage_dead_letters.__name__
 
 
 def test_command_lists_open_dead_letters(services: Services, world: World, capsys: pytest.CaptureFixture[str]):
@@ -278,7 +278,7 @@ def test_command_lists_open_dead_letters(services: Services, world: World, capsy
     assert re.fullmatch(rf"{mail} +\S+ \S+ +21 +2 +email +1 +OPEN +INVALID_ADDRESS +The address is not .*", first)
     assert re.search(rf" {world.entries['planId']} +1 +webhook +1 +OPEN +NO_RECIPIENT +Nobody is to be reached", nobody)
     assert re.fullmatch(r"\S+ +\S+ \S+ +- +- +push +3 +OPEN +UNREACHABLE +The provider cannot be reached\.", second)
-    assert run(services, capsys, "list", "--channel", "sms")[1] == "No dead new_dead_letters match.\n"
+    assert run(services, capsys, "list", "--channel", "sms")[1] == "No dead letters match.\n"
     assert len(run(services, capsys, "list", "--plan", "21", "--since", "2020-01-01")[1].splitlines()) == 2
     assert "There are more than these 1" in run(services, capsys, "list", "--limit", "1")[1]
 
@@ -293,9 +293,9 @@ def test_command_shows_one_dead_letter(services: Services, world: World, capsys:
 def test_command_redrives_one_dead_letter(services: Services, world: World, capsys: pytest.CaptureFixture[str]):
     id_ = str(world.entries["deadLetterId"])
     assert run(services, capsys, "redrive", id_) == (0, "Redriven: it is sent again now.\n", "")
-    assert run(services, capsys, "redrive", id_) == (1, "", "This dead dead_letter is closed already.\n")
+    assert run(services, capsys, "redrive", id_) == (1, "", "This dead letter is closed already.\n")
     unknown = "00000000-0000-7000-8000-000000000000"
-    assert run(services, capsys, "redrive", unknown) == (1, "", "There is no such dead dead_letter.\n")
+    assert run(services, capsys, "redrive", unknown) == (1, "", "There is no such dead letter.\n")
     assert "REDRIVEN" in run(services, capsys, "list", "--status", "ALL")[1]
 
 
@@ -318,7 +318,7 @@ def test_command_redrives_all_and_shows_progress(services: Services, world: Worl
     assert out.splitlines() == [
         "Redriven: 450.",
         "Skipped: 1, which have expired or never became a notification.",
-        "`dead-new_dead_letters discard` closes them.",
+        "`dead-letters discard` closes them.",
     ]
     assert err.splitlines() == ["200 redriven, 250 to go", "400 redriven, 50 to go"]
     assert run(services, capsys, "redrive")[0] == 1
@@ -333,7 +333,7 @@ def test_command_discards_one_or_all(services: Services, world: World, capsys: p
         0,
         "Discarded: it stays on record, but no longer counts for the alarm.\n",
     )
-    assert run(services, capsys, "discard", id_) == (1, "", "This dead dead_letter is closed already.\n")
+    assert run(services, capsys, "discard", id_) == (1, "", "This dead letter is closed already.\n")
     assert run(services, capsys, "discard")[0] == 1
     assert run(services, capsys, "discard", "--all", "--channel", "action") == (
         0,

@@ -1,4 +1,4 @@
-"""Dead dead_letter_rows: published, listed, and redriven or discarded exactly once."""
+"""Dead letters: published, listed, and redriven or discarded exactly once."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -66,9 +66,9 @@ def ended(town: Neighbourhood, *tasks: UUID) -> Callable[[], bool]:
 def assert_all_students_were_asked_once(town: Neighbourhood, tasks: list[UUID], students: int) -> None:
     for task_id in tasks:
         assert len(town.asked_in_order(task_id)) == students
-        assert len(town.agrees(kind="NOBODY_FOUND", task_id=task_id)) == 1
+        assert len(town.told(kind="NOBODY_FOUND", task_id=task_id)) == 1
         assert town.keys(task_id).nothing
-    assert len(town.agrees(kind="OFFER")) == students * len(tasks), "an offer has two notifications"
+    assert len(town.told(kind="OFFER")) == students * len(tasks), "an offer has two notifications"
 
 
 def lateness_s(town: Neighbourhood) -> list[float]:
@@ -158,10 +158,10 @@ def test_three_matchers_report_a_task_once(town: Neighbourhood, start: Start) ->
     town.age(task_id, 1801)
     for _ in range(3):
         start()
-    eventually(lambda: town.agrees(coordinator), "the coordinator is notified")
+    eventually(lambda: town.told(coordinator), "the coordinator is notified")
     second = town.press(town.elder("Hatice Demir", town.spot_at(3000)))
     assert town.status(second) == "TIMED_OUT"
-    assert [row.kind for row in town.agrees(coordinator, task_id=task_id)] == ["NOT_STARTED"]
+    assert [row.kind for row in town.told(coordinator, task_id=task_id)] == ["NOT_STARTED"]
 
 
 def test_next_matcher_continues_after_a_stopped_one(town: Neighbourhood, services: Services) -> None:
