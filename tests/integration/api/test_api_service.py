@@ -181,6 +181,10 @@ def test_command_without_a_database_names_the_setting(
 # ---- the server ----
 
 
+STARTED_WITHIN_S = 60
+"""So long because the machine may be busy with other tests."""
+
+
 @contextmanager
 def running_server(settings: Settings) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
     with socket.socket() as free:
@@ -196,8 +200,8 @@ def running_server(settings: Settings) -> Iterator[tuple["subprocess.Popen[bytes
     }
     process = subprocess.Popen([sys.executable, "-m", "app", "api"], env=environ)
     address = f"http://127.0.0.1:{port}"
-    _until(lambda: _get(address + "/readyz", {})[0] == 200)
     try:
+        _until(lambda: _get(address + "/readyz", {})[0] == 200, STARTED_WITHIN_S)
         yield process, address
     finally:
         process.kill()

@@ -18,7 +18,7 @@ def test_notification_uses_the_language_of_the_profile(town: Neighbourhood) -> N
     assert town.bodies(elder, "ON_THE_WAY") == ["Ahmet is on the way!"]
 
 
-@pytest.mark.parametrize("broken_on_purpose", [{"an offer nobody was told about"}])
+@pytest.mark.parametrize("broken_on_purpose", [{"an offer without a notification to its student"}])
 @pytest.mark.parametrize(
     "edit",
     [
