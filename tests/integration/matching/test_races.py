@@ -397,7 +397,7 @@ def test_batches_that_rank_the_same_students_in_opposite_order_do_not_deadlock(t
     west, east = town.spot_at(300, 270), town.spot_at(300, 90)
     students = [town.student(number * 50, bearing=90, at=west) for number in range(12)]
     sides = [town.elders(10, spot) for spot in (west, east)]
-    for _ in range(size(suite=3, deep=6)):
+    for _ in range(6):
         batches = [[press_without_asking(town, elder) for elder in elders] for elders in sides]
         calls = [lambda batch=batch: town.advance(*batch) for batch in batches]
         both = threading.Thread(target=at_once, args=calls)
