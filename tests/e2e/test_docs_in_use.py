@@ -1,6 +1,8 @@
-"""Runs every command of README.md and docs/, in order, in a clean copy, and compares its output with the page.
+"""Runs every command of README.md, CONTRIBUTING.md and docs/, in order, and compares its output with the page.
 
-One copy is started for all pages, as the README starts it. Each page has its own bash.
+The commands run in a copy of the project without its data. It uses the virtual environment of these tests, so the one
+thing that is not tested here is that `scripts/run` installs missing packages. One copy of the service is started for
+all pages, as the README starts it. Each page has its own bash.
 """
 
 import os
@@ -12,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -23,12 +25,17 @@ from machine.running_copy import MARK
 
 from tests.support.pages import ROOT, Block, Command, blocks, pages
 
-PARTS = ("app", "migrations", "scripts", "pyproject.toml", "requirements.lock", "requirements-dev.lock")
+PARTS = (
+    *("app", "docs", "migrations", "scripts", "tests"),
+    *("pyproject.toml", "requirements.lock", "requirements-dev.lock"),
+    *(page.name for page in pages() if page.parent == ROOT),
+)
 # The settings of the copy come from the page, not from the environment of the tests.
 CALLER = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "USER") if name in os.environ} | {
     "LANG": "C.UTF-8"
 }
-PORT_OF_THE_PAGES = 8080
+PORTS_OF_THE_PAGES = ("8080", "8081")
+"""The port of the copy, and that of a second process of the api. The tests replace them by free ones."""
 READY_WITHIN_S = 90.0
 ANSWER_WITHIN_S = 90.0
 PROBLEM = '"type":"about:blank"'
@@ -59,6 +66,8 @@ class Shell:
         """Exit code and output. The exit code is None if the command did not end in time."""
         command, output = self._folder / "command", self._folder / "output"
         command.write_text(f"{text}\n")
+        # A new file for each command, because processes in the background still write to the file of theirs.
+        output.unlink(missing_ok=True)
         os.write(self._writing, f". {command} >{output} 2>&1 </dev/null; echo $? >&$STATUSES\n".encode())
         ended, _, _ = select.select([self._statuses], [], [], ANSWER_WITHIN_S)
         status = os.read(self._statuses, 16) if ended else b""
@@ -107,7 +116,7 @@ def report(block: Block, command: Command, problem: str, output: str) -> str:
 
 @contextmanager
 def clean_tree(folder: Path) -> Iterator[Path]:
-    """The project as after a clone, with the Python packages that are installed here."""
+    """The files of a new clone, with the virtual environment of these tests instead of one that is installed anew."""
     tree = folder / "yaninda"
     tree.mkdir()
     for part in PARTS:
@@ -119,7 +128,7 @@ def clean_tree(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def running(tree: Path, start: Block, port: int) -> Iterator[None]:
+def running(tree: Path, start: Block, port: str) -> Iterator[None]:
     """Starts the copy that the pages use by the command of the README, on a free port, with the value of the mark."""
     name, value = start.about.split("=")
     printed = tree.parent / "copy.out"
@@ -147,12 +156,12 @@ def running(tree: Path, start: Block, port: int) -> Iterator[None]:
         assert processes.running_with(MARK, str(tree / ".run")) == []
 
 
-def problems_of(page: Path, tree: Path, port: int) -> Iterator[str]:
+def problems_of(page: Path, tree: Path, ports: Sequence[str]) -> Iterator[str]:
     shell = Shell(tree, tree.parent / f"shell-{page.stem}")
     try:
         for block in blocks(page):
             for command in block.commands() if block.is_run else ():
-                status, output = shell.run(command.text.replace(f":{PORT_OF_THE_PAGES}", f":{port}"))
+                status, output = shell.run(with_free_ports(command.text, ports))
                 problem = problem_with(command, status, output)
                 if problem is not None:
                     # Later commands may depend on this one.
@@ -162,12 +171,18 @@ def problems_of(page: Path, tree: Path, port: int) -> Iterator[str]:
         shell.close()
 
 
+def with_free_ports(text: str, ports: Sequence[str]) -> str:
+    for shown, free in zip(PORTS_OF_THE_PAGES, ports, strict=True):
+        text = re.sub(rf"\b{shown}\b", free, text)
+    return text
+
+
 def test_every_command_shows_what_its_page_says(tmp_path: Path) -> None:
     with_commands = [page for page in pages() if any(block.is_run for block in blocks(page))]
     [start] = [block for page in pages() for block in blocks(page) if block.mark == "starts the copy"]
-    port = processes.free_port()
-    with clean_tree(tmp_path) as tree, running(tree, start, port):
-        problems = [problem for page in with_commands for problem in problems_of(page, tree, port)]
+    ports = [str(processes.free_port()) for _ in PORTS_OF_THE_PAGES]
+    with clean_tree(tmp_path) as tree, running(tree, start, ports[0]):
+        problems = [problem for page in with_commands for problem in problems_of(page, tree, ports)]
     assert not problems, "\n\n".join(problems)
 
 
@@ -200,6 +215,8 @@ def test_a_shell_keeps_variables_and_returns_exit_codes_and_output(tmp_path: Pat
         assert shell.run("WORD=seven") == (0, "")
         assert shell.run('echo "$WORD"; echo eight >&2; false') == (1, "seven\neight\n")
         assert shell.run("cat") == (0, "")
+        assert shell.run("(until [ -e go ]; do sleep 0.01; done; echo late) &") == (0, "")
+        assert shell.run("touch go; wait; echo nine") == (0, "nine\n")
     finally:
         shell.close()
 

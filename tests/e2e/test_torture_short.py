@@ -1,4 +1,4 @@
-"""A short torture from end to end, with a fixed seed. `scripts/torture` runs longer ones."""
+"""A short torture from end to end, with a fixed seed: the command of docs/torture.md at smaller sizes."""
 
 import json
 import os

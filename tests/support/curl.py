@@ -2,8 +2,10 @@
 
 import argparse
 import sys
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
+
+COULD_NOT_CONNECT = 7
 
 
 def main(arguments: list[str]) -> int:
@@ -20,6 +22,9 @@ def main(arguments: list[str]) -> int:
         answer = urlopen(request, timeout=60)
     except HTTPError as error:
         answer = error
+    except URLError:
+        # The exit code of curl; with `-s` it prints nothing.
+        return COULD_NOT_CONNECT
     sys.stdout.buffer.write(answer.read())
     return 0
 
