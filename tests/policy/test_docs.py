@@ -27,6 +27,10 @@ SETTINGS = ROOT / "docs" / "settings.md"
 DELIVERY = ROOT / "docs" / "delivery.md"
 BEGIN, END = "<!-- settings: written by tests/policy/test_docs.py --write -->", "<!-- /settings -->"
 README_LINES = 150
+PATH = re.compile(r"(?<![\w./-])(?:app|docs|migrations|scripts|tests)/[\w/.-]*\w")
+FILE = re.compile(r"`(?:[\w-]+/)*([\w-]+\.(?:md|py|svg|toml|yml))`")
+TO_BE_WRITTEN = {"app/delivery/channels/NAME.py", "migrations/versions/000N_words.py"}
+"""Files that a reader of CONTRIBUTING.md adds."""
 
 
 def shown(value: object) -> str:
@@ -102,6 +106,20 @@ def test_the_readme_has_at_most_150_lines() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
 
 
+def missing_files(text: str) -> set[str]:
+    """Paths from the root, and names of files in backticks, that do not exist."""
+    known = {path.name for path in ROOT.iterdir()} | {
+        path.name for folder in ("app", "docs", "scripts", "tests") for path in (ROOT / folder).rglob("*.*")
+    }
+    paths = {path for path in PATH.findall(text) if not (ROOT / path).exists()} - TO_BE_WRITTEN
+    return paths | (set(FILE.findall(text)) - known - {Path(path).name for path in TO_BE_WRITTEN})
+
+
+@pytest.mark.parametrize("page", pages(), ids=named)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    assert missing_files(page.read_text()) == set()
+
+
 @pytest.mark.parametrize("page", pages(), ids=named)
 def test_links_are_not_broken(page: Path) -> None:
     assert [problem for link in links(page) if (problem := problem_with(link, page))] == []
@@ -148,6 +166,15 @@ def test_marks_and_languages_of_blocks_are_read(tmp_path: Path) -> None:
     assert (first.mark, first.about, first.is_run) == ("not run", "it never ends", False)
     assert second.is_run
     assert not third.is_run and third.language not in ILLUSTRATIONS
+
+
+def test_names_of_files_that_do_not_exist_are_found() -> None:
+    assert missing_files("`app/users` and `cascade.py`; scripts/run --port 1") == set()
+    assert missing_files("`app/elders`, `old/waterfall.py`\nscripts/walk") == {
+        "app/elders",
+        "waterfall.py",
+        "scripts/walk",
+    }
 
 
 def test_broken_links_are_found(tmp_path: Path) -> None:
