@@ -215,7 +215,7 @@ def test_a_shell_keeps_variables_and_returns_exit_codes_and_output(tmp_path: Pat
         assert shell.run("WORD=seven") == (0, "")
         assert shell.run('echo "$WORD"; echo eight >&2; false') == (1, "seven\neight\n")
         assert shell.run("cat") == (0, "")
-        assert shell.run("(until [ -e go ]; do sleep 0.01; done; echo late) &") == (0, "")
+        assert shell.run("(until [ -e go ]; do sleep 0.01; done; echo this comes too late) &") == (0, "")
         assert shell.run("touch go; wait; echo nine") == (0, "nine\n")
     finally:
         shell.close()
