@@ -1,9 +1,12 @@
 """The metadata that holds all tables, and helpers for declaring them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from enum import StrEnum
+from typing import Any
 
 from sqlalchemy import MetaData
+
+from app.foundation.state_machine import TransitionTable
 
 metadata = MetaData(
     naming_convention={
@@ -16,5 +19,15 @@ metadata = MetaData(
 )
 
 
-def one_of(column: str, values: Iterable[StrEnum]) -> str:
-    return f"{column} IN ({', '.join(repr(value.value) for value in values)})"
+def one_of(column: str, values: Collection[StrEnum]) -> str:
+    """A condition with literals, because the planner uses a partial index only for values that it can see."""
+    if not values:
+        raise ValueError(f"No value is allowed in {column}.")
+    literals = [repr(value.value) for value in type(next(iter(values))) if value in values]
+    return f"{column} IN ({', '.join(literals)})"
+
+
+def may_become(table: TransitionTable[Any], current: str, target: str) -> str:
+    """A condition on two columns with states. The same state is allowed, because it is not a transition."""
+    pairs = [f"('{state}', '{following}')" for state in table if state for following in sorted(table[state])]
+    return f"({current} = {target} OR ({current}, {target}) IN ({', '.join(pairs)}))"

@@ -16,7 +16,6 @@ from sqlalchemy.exc import OperationalError
 from app.db.database import Database
 from app.delivery.actions import queries
 from app.delivery.actions.context import ActionContext, DeliveryRules
-from app.delivery.actions.directory_reads import read_directory
 from app.delivery.actions.run import advance
 from app.delivery.actions.transitions import ActionTransition, postpone, write
 from app.delivery.words.templates import BatchRenderer
@@ -74,7 +73,7 @@ class Conductor:
     def _advance(self, conn: Connection, claimed: Sequence[queries.ActionRow]) -> None:
         now, actions = claimed[0].read_at, [queries.action_of(row) for row in claimed]
         renderer = BatchRenderer(queries.templates(conn, actions))
-        directory = read_directory(conn, actions)
+        directory = queries.read_directory(conn, actions)
         notifications = queries.notifications(conn, [id_ for action in actions for id_ in action.run.awaited_ids])
         contexts = [ActionContext(action, directory, renderer, self._rules) for action in actions]
         decisions = [advance(context.action.run, context, notifications, now) for context in contexts]

@@ -18,8 +18,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.db.schema import metadata, one_of
-from app.delivery.actions.states import ActionStatus
+from app.delivery.actions.states import ACTION_TRANSITIONS, ActionStatus
 from app.delivery.messages.values import Priority
+from app.foundation.state_machine import new_state
 
 
 class Origin(StrEnum):
@@ -39,7 +40,7 @@ actions = Table(
     Column("evaluation_key", Text),
     # No foreign key, because it would make every offer lock the same row of its plan. Plans are never deleted.
     Column("action_plan_id", BigInteger, nullable=False),
-    Column("status", Text, nullable=False, server_default="RUNNING"),
+    Column("status", Text, nullable=False, server_default=new_state(ACTION_TRANSITIONS, ActionStatus.RUNNING)),
     Column("origin", Text, nullable=False),
     Column("person_id", BigInteger, ForeignKey("users.id")),
     Column("task_id", Uuid),

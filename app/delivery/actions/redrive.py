@@ -14,7 +14,7 @@ from app.delivery.messages.dead_letter_states import REDRIVABLE as REDRIVABLE_DE
 from app.delivery.messages.dead_letter_states import DeadLetterStatus
 from app.delivery.messages.dead_letter_views import MATCHES, DeadLetterCriteria
 from app.delivery.messages.dead_letters import MOST_AT_ONCE, DeadLetterClosed
-from app.delivery.messages.states import REDRIVABLE, sql_in
+from app.delivery.messages.states import REDRIVABLE
 from app.delivery.messages.values import NotificationStatus
 from app.foundation.errors import AppError, Conflict, NotFound
 
@@ -53,7 +53,7 @@ _LATE = """
      OR coalesce(a.status = 'CANCELLED', false))
 """
 _IS_REDRIVABLE = f"""
-    (NOT {_LATE} AND CASE WHEN n.id IS NULL THEN a.id IS NOT NULL ELSE {sql_in("n.status", REDRIVABLE)} END)
+    (NOT {_LATE} AND CASE WHEN n.id IS NULL THEN a.id IS NOT NULL ELSE {one_of("n.status", REDRIVABLE)} END)
 """
 _FIND_NEXT = text(
     f"""
@@ -103,7 +103,7 @@ _SEND_AGAIN = text(
     UPDATE notifications
        SET status = 'ACCEPTED', due_at = clock_timestamp(), finished_at = NULL, error_code = NULL,
            failures = 0, fresh_from = attempts
-     WHERE id = ANY(:ids) AND {sql_in("status", REDRIVABLE)}
+     WHERE id = ANY(:ids) AND {one_of("status", REDRIVABLE)}
     """
 )
 

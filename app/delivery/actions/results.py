@@ -1,6 +1,5 @@
 """The events about a transition that other services read."""
 
-from collections.abc import Iterator
 from datetime import datetime
 
 from app.db.outbox import Event
@@ -8,25 +7,23 @@ from app.delivery.actions import result_format
 from app.delivery.actions.context import Action
 from app.delivery.actions.models import Origin
 from app.delivery.actions.result_format import StepResult
-from app.delivery.actions.run import Decision
-from app.delivery.actions.steps import Executed, Failed, HandOver, StepRun
+from app.delivery.actions.steps import Effect, Executed, Failed, HandOver, StepRun
 from app.delivery.messages.error_texts import explain
 
 
-def events(action: Action, decision: Decision, at: datetime) -> Iterator[Event]:
+def result_event(action: Action, effect: Effect, at: datetime) -> Event | None:
     """The results of internal actions are not published, because no service waits for them. A handover is published for
     every action, because another service has to carry out the step."""
     has_reader = action.origin is not Origin.INTERNAL
-    for effect in decision.effects:
-        match effect:
-            case HandOver():
-                yield _handover(action, effect, at)
-            case Executed() if has_reader:
-                yield _executed(action, effect, at)
-            case Failed() if has_reader:
-                yield _failed(action, effect, at)
-            case _:
-                continue
+    match effect:
+        case HandOver():
+            return _handover(action, effect, at)
+        case Executed() if has_reader:
+            return _executed(action, effect, at)
+        case Failed() if has_reader:
+            return _failed(action, effect, at)
+        case _:
+            return None
 
 
 def _handover(action: Action, effect: HandOver, at: datetime) -> Event:

@@ -4,17 +4,39 @@ Steps run in their order, one at a time. Within a step, targets are tried in the
 have arrived, no other target is tried, so that a lost answer does not make a person get the same message twice.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from app.delivery.actions.error_codes import BAD_INPUT
+from app.delivery.actions.error_codes import BAD_INPUT, INVALID_ADDRESS, NO_RECIPIENT, TOO_LATE
 from app.delivery.actions.states import ACTION_TRANSITIONS, UNENDED, ActionStatus, StepState
-from app.delivery.actions.step_advance import advance_step
-from app.delivery.actions.steps import Context, Effect, NotificationState, Run, StepRun, Withdraw
+from app.delivery.actions.steps import (
+    MISSING,
+    Context,
+    Cover,
+    Draft,
+    Effect,
+    Executed,
+    Failed,
+    Found,
+    GiveUp,
+    HandOver,
+    NotificationState,
+    Run,
+    Send,
+    StepRun,
+    Target,
+    TargetFault,
+    Unresolved,
+    Withdraw,
+)
+from app.delivery.messages.values import NotificationStatus
 from app.delivery.plans.models import OnFailure
 from app.foundation.state_machine import check_transition
+
+LOOK_AGAIN_S = 1.0
+"""The pause before the next try to withdraw a notification whose row another transaction has locked."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +58,15 @@ def advance(run: Run, context: Context, notifications: Mapping[UUID, Notificatio
         if step is None:
             run = _moved(run, _final_status(run))
             break
-        advanced = advance_step(step, context, notifications, now, is_over=run.is_over(now))
+        advanced = _StepAdvance(step, context, notifications, now, run.is_over(now))
+        advanced.advance()
+        step = advanced.step
         effects += advanced.effects
-        run = _with_step(run, advanced.step)
-        if advanced.step.state in UNENDED:
+        run = _with_step(run, step)
+        if step.state in UNENDED:
             return Decision(run, tuple(effects), advanced.due_at)
-        if advanced.step.state is StepState.FAILED and stops_the_plan(advanced.step, advanced.step.error_code or ""):
-            run = _cancel_after(run, advanced.step)
+        if step.state is StepState.FAILED and stops_the_plan(step, step.error_code or ""):
+            run = _cancel_after(run, step)
     return Decision(run, tuple(effects))
 
 
@@ -101,3 +125,141 @@ def _cancel_after(run: Run, failed: StepRun) -> Run:
         for step in run.steps
     ]
     return replace(run, steps=tuple(steps))
+
+
+@dataclass
+class _StepAdvance:
+    """One transition of a step: the next target, the notifications that are withdrawn, or the step's end."""
+
+    step: StepRun
+    context: Context
+    notifications: Mapping[UUID, NotificationState]
+    now: datetime
+    is_over: bool
+    """The action has expired, so nothing new is sent."""
+    effects: list[Effect] = field(default_factory=list[Effect])
+    due_at: datetime | None = None
+
+    def advance(self) -> None:
+        if self.step.state is not StepState.WAITING:
+            self._go_on()
+        elif self.is_over:
+            self._fail(TOO_LATE)
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        match self.context.resolve(self.step):
+            case Found(targets):
+                self.step = self.step.moved_to(StepState.RUNNING, targets=targets)
+                self._send_next()
+            case TargetFault(error_code):
+                self.effects.append(GiveUp(self.step, self.step.channel_type, error_code))
+                self._fail(error_code)
+            case Unresolved.ALL_OFF:
+                self.step = self.step.moved_to(StepState.SKIPPED)
+            case Unresolved.ELSEWHERE:
+                self.effects.append(HandOver(self.step))
+                self.step = self.step.moved_to(StepState.HANDED_OVER)
+            case Unresolved.NEEDS_SETTINGS:
+                self.due_at = self.now
+
+    def _go_on(self) -> None:
+        asked = self._asked()
+        arrived = next((pair for pair in asked if pair[1].status is NotificationStatus.SENT), None)
+        live = [(target, state) for target, state in asked if state.is_live]
+        if arrived is not None:
+            self._arrive(*arrived, [target for target, _ in live])
+        elif not asked:
+            self._send_next()
+        elif self._may_escalate(asked):
+            self._escalate([(target, state) for target, state in live if not target.withdrawn])
+        elif not live:
+            self._fail_after([state for _, state in asked])
+
+    def _asked(self) -> list[tuple[Target, NotificationState]]:
+        """The targets that have a notification, each with the state of its notification."""
+        return [
+            (target, self.notifications.get(target.notification_id, MISSING))
+            for target in self.step.targets
+            if target.notification_id is not None
+        ]
+
+    def _may_escalate(self, asked: Sequence[tuple[Target, NotificationState]]) -> bool:
+        return self.step.has_next and not self.is_over and not any(state.may_have_arrived for _, state in asked)
+
+    def _escalate(self, awaited: Sequence[tuple[Target, NotificationState]]) -> None:
+        """Goes to the next target: at once if no notification is awaited, or else when `within_s` is over."""
+        if not awaited:
+            self._send_next()
+        elif self.step.within_s is not None:
+            assert self.step.asked_at is not None, "the step has written a notification"
+            at = self.step.asked_at + timedelta(seconds=self.step.within_s)
+            if self.now < at:
+                self.due_at = at
+            elif any(state.is_locked_elsewhere for _, state in awaited):
+                self.due_at = self.now + timedelta(seconds=LOOK_AGAIN_S)
+            else:
+                self._send_next([target for target, _ in awaited])
+
+    def _send_next(self, replaced: Sequence[Target] = ()) -> None:
+        """Sends to the next target that can get a notification. Only then the notifications to the `replaced` targets
+        are withdrawn."""
+        while self.step.has_next:
+            target = self.step.targets[self.step.tried]
+            match self.context.draft(self.step, target):
+                case Draft() as draft:
+                    self._withdraw(replaced)
+                    self._send(target, draft)
+                    return
+                case TargetFault(error_code):
+                    self._pass_over(target, error_code)
+                case Unresolved():
+                    self.due_at = self.now
+                    return
+        states = [state for _, state in self._asked()]
+        if not states:
+            self._fail(self.step.error_code or NO_RECIPIENT)
+        elif not any(state.is_live for state in states):
+            self._fail_after(states)
+
+    def _pass_over(self, target: Target, error_code: str) -> None:
+        """An invalid address concerns only this target. Any other fault is one of the template, which all targets
+        share, so no target is left to try."""
+        tried = self.step.tried + 1 if error_code == INVALID_ADDRESS else len(self.step.targets)
+        self.step = replace(self.step, tried=tried, error_code=error_code)
+        self.effects.append(GiveUp(self.step, target.channel_type, error_code))
+
+    def _send(self, target: Target, draft: Draft) -> None:
+        sent = replace(target, notification_id=self.context.new_id())
+        before, after = self.step.targets[: self.step.tried], self.step.targets[self.step.tried + 1 :]
+        targets = (*before, sent, *after)
+        self.step = replace(self.step, targets=targets, tried=self.step.tried + 1, asked_at=self.now)
+        self.effects.append(Send(self.step, sent, draft))
+        if self.step.within_s is not None and self.step.has_next:
+            self.due_at = self.now + timedelta(seconds=self.step.within_s)
+
+    def _withdraw(self, targets: Sequence[Target]) -> None:
+        ids = {target.notification_id for target in targets if target.notification_id is not None}
+        self.effects += [Withdraw(id_) for id_ in sorted(ids)]
+        changed = tuple(
+            replace(target, withdrawn=True) if target.notification_id in ids else target for target in self.step.targets
+        )
+        self.step = replace(self.step, targets=changed)
+
+    def _arrive(self, target: Target, state: NotificationState, live: Sequence[Target]) -> None:
+        self._withdraw(live)
+        self.step = self.step.moved_to(StepState.SENT, error_code=None)
+        if self.step.tried > 1:
+            self.effects.append(Cover(self.step))
+        self.effects.append(Executed(self.step, target, state.provider_message_id))
+
+    def _fail_after(self, states: Sequence[NotificationState]) -> None:
+        """Fails with the reason of a notification that may have arrived, or else with that of the last one."""
+        reason = next((state for state in states if state.may_have_arrived), states[-1])
+        is_late = reason.status is NotificationStatus.EXPIRED
+        self._fail(reason.error_code or (TOO_LATE if is_late else reason.status.value), reason)
+
+    def _fail(self, error_code: str, notification: NotificationState | None = None) -> None:
+        self.step = self.step.moved_to(StepState.FAILED, error_code=error_code)
+        self.effects.append(Failed(self.step, error_code, notification))

@@ -7,7 +7,6 @@ from sqlalchemy import Connection, text
 
 from app.delivery.actions import queries, run
 from app.delivery.actions.context import Action, ActionContext
-from app.delivery.actions.directory_reads import read_directory
 from app.delivery.actions.errors import EvaluationKeyReused, PlanNotFound
 from app.delivery.actions.models import Origin
 from app.delivery.actions.queries import ACTION_COLUMNS, PlanToRun
@@ -15,7 +14,6 @@ from app.delivery.actions.requests import NewAction, Requested
 from app.delivery.actions.steps import Run
 from app.delivery.actions.targets import Directory
 from app.delivery.actions.transitions import ActionTransition, write
-from app.delivery.actions.wake_actions import wake_conductors
 from app.delivery.words.templates import BatchRenderer
 from app.foundation.errors import InvalidValue
 from app.foundation.ids import uuid7
@@ -31,7 +29,7 @@ def request_actions(conn: Connection, new: Sequence[NewAction]) -> list[Requeste
         return []
     plans = _plans(conn, new)
     actions = [_action(request, plans[request.plan]) for request in new]
-    directory = read_directory(conn, actions)
+    directory = queries.read_directory(conn, actions)
     _check_people(actions, directory)
     renderer = BatchRenderer({key: words for plan in plans.values() for key, words in plan.templates.items()})
     inserted = write(
@@ -143,5 +141,4 @@ def reopen(conn: Connection, action_id: UUID, step_order: int) -> bool:
     if decision is None:
         return False
     write(conn, [ActionTransition(action, decision, row.read_at)])
-    wake_conductors(conn)
     return True

@@ -13,8 +13,10 @@ class ActionStatus(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-# FAILED to RUNNING: an operator redrives a dead letter of the action.
+# An action may begin in its last status, because its steps may end in the transaction that requests it. FAILED to
+# RUNNING: an operator redrives a dead letter of the action.
 ACTION_TRANSITIONS: TransitionTable[ActionStatus] = {
+    None: frozenset({ActionStatus.RUNNING, ActionStatus.DONE, ActionStatus.FAILED}),
     ActionStatus.RUNNING: frozenset({ActionStatus.DONE, ActionStatus.FAILED, ActionStatus.CANCELLED}),
     ActionStatus.DONE: frozenset(),
     ActionStatus.FAILED: frozenset({ActionStatus.RUNNING}),
@@ -38,6 +40,7 @@ UNENDED = frozenset({StepState.WAITING, StepState.RUNNING})
 # FAILED to RUNNING or WAITING: an operator redrives a dead letter of the step. CANCELLED to WAITING: an operator
 # redrives a dead letter of the step whose failure cancelled this one.
 STEP_TRANSITIONS: TransitionTable[StepState] = {
+    None: frozenset({StepState.WAITING}),
     StepState.WAITING: frozenset(
         {StepState.RUNNING, StepState.FAILED, StepState.SKIPPED, StepState.HANDED_OVER, StepState.CANCELLED}
     ),

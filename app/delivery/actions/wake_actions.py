@@ -21,15 +21,8 @@ _WAKE = text(
 )
 
 
-_NOTIFY = text("SELECT pg_notify(:channel, :topic)")
-
-
 def wake_actions(conn: Connection, ended: Sequence[Ended]) -> None:
     """A follower: makes the actions of the ended notifications due."""
     ids = {notification.action_id for notification in ended if notification.action_id is not None}
     if ids:
         conn.execute(_WAKE, {"ids": list(ids), "channel": WAKE_CHANNEL, "topic": ACTION_TOPIC})
-
-
-def wake_conductors(conn: Connection) -> None:
-    conn.execute(_NOTIFY, {"channel": WAKE_CHANNEL, "topic": ACTION_TOPIC})

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from sqlalchemy import text
 
 from app.db.database import Database
-from app.delivery.messages.states import LIVE, sql_in
+from app.db.schema import one_of
+from app.delivery.messages.states import LIVE
 from app.foundation.errors import Unavailable
 
 COUNT_EVERY_S = 1.0
@@ -58,7 +59,7 @@ class Backlog:
             self._counting.release()
 
 
-_COUNT = text(f"SELECT count(*) FROM (SELECT FROM notifications WHERE {sql_in('status', LIVE)} LIMIT :limit) AS live")
+_COUNT = text(f"SELECT count(*) FROM (SELECT FROM notifications WHERE {one_of('status', LIVE)} LIMIT :limit) AS live")
 
 
 def watch_backlog(db: Database, limit: int) -> Backlog:

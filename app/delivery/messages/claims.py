@@ -11,8 +11,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from app.db.schema import one_of
 from app.db.wake import WAKE_CHANNEL
-from app.delivery.messages.states import CLAIMABLE, PUT_BACK_FROM, sql_in
+from app.delivery.messages.states import CLAIMABLE, PUT_BACK_FROM
 from app.delivery.messages.values import (
     URGENT_FIRST,
     Device,
@@ -69,7 +70,7 @@ notification would be sent during a flood of urgent ones."""
 # In the index each priority is a range, which is read from its oldest due row until there are enough rows.
 # The search uses `statement_timestamp()` instead of `clock_timestamp()`: a stable function can bound an index scan.
 # The cancellation of an action skips notifications that another transaction has locked. They expire here instead.
-_CLAIMABLE = sql_in("n.status", CLAIMABLE)
+_CLAIMABLE = one_of("n.status", CLAIMABLE)
 _DUE = """
     SELECT n.id, n.due_at, n.action_id FROM notifications n
      WHERE {claimable} AND n.notification_type = :notification_type
@@ -245,7 +246,7 @@ _PUT_BACK = text(
         UPDATE notifications n
            SET status = CASE WHEN n.failures > 0 THEN 'RETRYING' ELSE 'ACCEPTED' END, due_at = clock_timestamp()
           FROM returned
-         WHERE n.id = returned.id AND {sql_in("n.status", PUT_BACK_FROM)} AND n.attempts = returned.attempt
+         WHERE n.id = returned.id AND {one_of("n.status", PUT_BACK_FROM)} AND n.attempts = returned.attempt
     )
     SELECT pg_notify(:channel, '')
     """

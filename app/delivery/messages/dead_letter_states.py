@@ -15,6 +15,7 @@ class DeadLetterStatus(StrEnum):
 
 
 DEAD_LETTER_TRANSITIONS: TransitionTable[DeadLetterStatus] = {
+    None: frozenset({DeadLetterStatus.OPEN}),
     DeadLetterStatus.OPEN: frozenset({DeadLetterStatus.REDRIVEN, DeadLetterStatus.COVERED, DeadLetterStatus.DISCARDED}),
     DeadLetterStatus.REDRIVEN: frozenset(),
     DeadLetterStatus.COVERED: frozenset(),

@@ -20,12 +20,14 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.db.schema import metadata, one_of
-from app.delivery.messages.dead_letter_states import DeadLetterStatus
-from app.delivery.messages.states import INITIAL
+from app.delivery.messages import states
+from app.delivery.messages.dead_letter_states import DEAD_LETTER_TRANSITIONS, DeadLetterStatus
+from app.delivery.messages.states import NOTIFICATION_TRANSITIONS, S
 from app.delivery.messages.values import NotificationStatus, Outcome, Priority
+from app.foundation.state_machine import new_state
 
-LIVE = "status IN ('ACCEPTED', 'SENDING', 'RETRYING')"
-FAILED = "status IN ('DEAD', 'EXPIRED', 'CANCELLED')"
+LIVE = one_of("status", states.LIVE)
+FAILED = one_of("status", states.FINAL - {S.SENT})
 
 # The table is the queue. `due_at` is when a worker may claim the row; while the notification is being sent, it is the
 # end of the lease. `attempts` counts claims. It is a fencing token: a worker whose lease has passed to another worker
@@ -41,7 +43,7 @@ notifications = Table(
     Column("subject", Text, nullable=False),
     Column("body", Text, nullable=False),
     Column("priority", Text, nullable=False, server_default="NORMAL"),
-    Column("status", Text, nullable=False, server_default=INITIAL.value),
+    Column("status", Text, nullable=False, server_default=new_state(NOTIFICATION_TRANSITIONS, S.ACCEPTED)),
     Column("metadata", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
     Column("task_id", Uuid),
     # The action and the step of the notification, and the recipient's channel that it goes to.
@@ -110,7 +112,7 @@ dead_letters = Table(
     Column("retryable", Boolean, nullable=False),
     Column("retry_count", Integer, nullable=False),
     Column("failed_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
-    Column("status", Text, nullable=False, server_default="OPEN"),
+    Column("status", Text, nullable=False, server_default=new_state(DEAD_LETTER_TRANSITIONS, DeadLetterStatus.OPEN)),
     Column("closed_at", DateTime(timezone=True)),
     Column("closed_by", BigInteger, ForeignKey("users.id")),
     CheckConstraint(one_of("status", DeadLetterStatus), name="status"),

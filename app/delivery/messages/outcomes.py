@@ -8,11 +8,12 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from app.db.schema import one_of
 from app.delivery.messages import dead_letters
 from app.delivery.messages.claims import Claimed
 from app.delivery.messages.dead_letters import NewDeadLetter
 from app.delivery.messages.retry import Result
-from app.delivery.messages.states import RECORDED_FROM, check_transition, sql_in
+from app.delivery.messages.states import NOTIFICATION_TRANSITIONS, RECORDED_FROM
 from app.delivery.messages.values import (
     CHALLENGE,
     Device,
@@ -23,6 +24,7 @@ from app.delivery.messages.values import (
     Outcome,
     Priority,
 )
+from app.foundation.state_machine import check_transition
 from app.foundation.storable import made_storable
 
 
@@ -90,7 +92,7 @@ _RECORD = text(
               n.finished_at IS NOT NULL AS ended,
               extract(epoch FROM clock_timestamp() - n.created_at)::float8 AS latency_s
     """.format(
-        from_state=sql_in("n.status", RECORDED_FROM),
+        from_state=one_of("n.status", RECORDED_FROM),
         late="(reported.due_at >= n.expires_at"
         " OR reported.status = 'DEAD' AND n.expires_at <= clock_timestamp()) IS TRUE",
     )
@@ -116,7 +118,7 @@ def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Foll
     the followers.
     """
     for report in reports:
-        check_transition(NotificationStatus.SENDING, report.verdict.status)
+        check_transition(NOTIFICATION_TRANSITIONS, NotificationStatus.SENDING, report.verdict.status)
     verdicts = [_verdict_row(report) for report in reports]
     tries = [_try_row(report, try_) for report in reports for try_ in report.tries]
     rows = conn.execute(_RECORD, {"rows": json.dumps(verdicts), "tries": json.dumps(tries)}).all()

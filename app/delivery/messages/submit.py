@@ -150,16 +150,11 @@ def submit_notification(
     conn: Connection, new: NewSubmission, country_code: str, key: SubmissionKey | None = None
 ) -> Submitted:
     """Checks and submits the notification. Raises `InvalidValues` with all problems."""
-    return submit(conn, _checked(conn, new, country_code), key)
-
-
-def _checked(conn: Connection, new: NewSubmission, country_code: str) -> NewSubmission:
-    """Returns the submission with the recipient in canonical form, or raises `InvalidValues` with all problems."""
     recipient, problems = _check_values(new.notification_type, new.recipient, new.metadata, country_code)
-    if not problems:
-        return replace(new, recipient=recipient)
-    user_id = user_in(new.notification_type, recipient)
-    raise InvalidValues(problems | _check_database(conn, user_id, new.expires_at))
+    if problems:
+        user_id = user_in(new.notification_type, recipient)
+        raise InvalidValues(problems | _check_database(conn, user_id, new.expires_at))
+    return submit(conn, replace(new, recipient=recipient), key)
 
 
 def refusals_of_submission(

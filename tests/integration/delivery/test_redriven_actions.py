@@ -1,12 +1,17 @@
 """A redriven dead letter of an action: its step runs again, the plan goes on, and no recipient is notified twice."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
+import psycopg
 import pytest
+from sqlalchemy import text
 
 from app.db.database import Database
+from app.db.wake import WAKE_CHANNEL
+from app.delivery.actions import queries
 from app.delivery.actions.redrive import (
     DeadLetterTooLate,
     NothingToRedrive,
@@ -14,10 +19,14 @@ from app.delivery.actions.redrive import (
     redrive_dead_letter,
     redrive_dead_letters,
 )
+from app.delivery.actions.run import Decision
+from app.delivery.actions.states import ActionStatus
+from app.delivery.actions.transitions import ActionTransition, write
 from app.delivery.messages.dead_letter_views import EVERY
 from app.delivery.messages.dead_letters import DeadLetterClosed
-from app.delivery.messages.values import NotificationStatus, Outcome
+from app.delivery.messages.values import ACTION_TOPIC, NotificationStatus, Outcome
 from app.foundation.errors import AppError
+from app.foundation.state_machine import IllegalTransition
 from tests.support.actions import ActionHarness
 
 SENT = (NotificationStatus.SENT, Outcome.SENT, None)
@@ -166,3 +175,26 @@ def test_redrive_and_conductor_do_not_deadlock(harness: ActionHarness):
         assert harness.status(id_) == "DONE"
         for message in harness.notifications(id_):
             assert message.status in ("SENT", "DEAD", "CANCELLED")
+
+
+def test_a_step_that_begins_anew_wakes_the_conductors(harness: ActionHarness, database_url: str):
+    plan = harness.plan({"channel_type": "email", "audience": "ROUTES"})
+    harness.ask(plan)
+    harness.settle()
+    plain_url = database_url.replace("+psycopg", "")
+    with psycopg.connect(plain_url, autocommit=True) as listener:
+        listener.execute(f'LISTEN "{WAKE_CHANNEL}"')
+        again(harness, open_dead_letters(harness)[0])
+        assert ACTION_TOPIC in {notice.payload for notice in listener.notifies(timeout=5, stop_after=1)}
+
+
+def test_an_action_whose_row_has_another_status_is_not_overwritten(harness: ActionHarness):
+    id_ = harness.ask(harness.plan(PUSH), harness.user())
+    with harness.db.transaction() as conn:
+        [row] = conn.execute(text(f"SELECT {queries.ACTION_COLUMNS} FROM actions"))
+    action = queries.action_of(row)
+    harness.sql("UPDATE actions SET status = 'CANCELLED', finished_at = clock_timestamp() WHERE id = :id", id=id_)
+    failed = Decision(replace(action.run, status=ActionStatus.FAILED))
+    with pytest.raises(IllegalTransition), harness.db.transaction() as conn:
+        write(conn, [ActionTransition(action, failed, harness.db.now())])
+    assert harness.status(id_) == "CANCELLED"

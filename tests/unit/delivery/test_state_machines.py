@@ -1,21 +1,34 @@
-"""The transition tables of actions, steps, dead letters and verifications, and that the SQL follows them."""
+"""The transition tables of actions, steps, dead letters and verifications, and that all SQL keeps to them."""
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
+from uuid import UUID
 
 import pytest
-from sqlalchemy import TextClause
+from sqlalchemy import Table, TextClause
 
+from app.db.tables import EditableTable
+from app.delivery.actions import transitions
+from app.delivery.actions.context import Action
+from app.delivery.actions.models import actions as actions_table
+from app.delivery.actions.run import Decision
 from app.delivery.actions.states import ACTION_TRANSITIONS, STEP_TRANSITIONS, UNENDED, ActionStatus, StepState
 from app.delivery.actions.steps import Run, StepRun
-from app.delivery.directory import challenges
+from app.delivery.actions.transitions import ActionTransition
+from app.delivery.directory import challenges, verification
+from app.delivery.directory.models import recipient_channels
 from app.delivery.directory.states import VERIFY_TRANSITIONS, VerifyStatus, initial_status, status_at_new_address
 from app.delivery.messages import dead_letters
 from app.delivery.messages.dead_letter_states import DEAD_LETTER_TRANSITIONS, DeadLetterStatus
 from app.delivery.messages.models import dead_letters as dead_letters_table
+from app.delivery.messages.models import notifications as notifications_table
+from app.delivery.messages.states import NOTIFICATION_TRANSITIONS
 from app.foundation.state_machine import IllegalTransition, check_transition, sources
 
 APP = Path(__file__).resolve().parents[3] / "app"
@@ -23,13 +36,15 @@ TABLES: list[Mapping[Any, frozenset[Any]]] = [
     ACTION_TRANSITIONS,
     STEP_TRANSITIONS,
     DEAD_LETTER_TRANSITIONS,
+    NOTIFICATION_TRANSITIONS,
     VERIFY_TRANSITIONS,
 ]
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: type(next(iter(table))).__name__)
-def test_every_state_has_its_transitions(table: Mapping[StrEnum, frozenset[StrEnum]]) -> None:
-    assert set(table) == set(type(next(iter(table))))
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: type(list(table)[1]).__name__)
+def test_every_state_and_every_birth_has_its_transitions(table: Mapping[StrEnum | None, frozenset[StrEnum]]) -> None:
+    assert set(table) == {None, *type(list(table)[1])}
+    assert table[None]
 
 
 def test_missing_transition_is_a_programming_error() -> None:
@@ -47,8 +62,8 @@ def test_only_unended_steps_can_be_cancelled() -> None:
     assert set(sources(STEP_TRANSITIONS, StepState.CANCELLED)) == UNENDED
 
 
-def test_closed_dead_letter_stays_closed() -> None:
-    assert {state for state, targets in DEAD_LETTER_TRANSITIONS.items() if targets} == {DeadLetterStatus.OPEN}
+def test_a_closed_dead_letter_stays_closed() -> None:
+    assert {state for state, targets in DEAD_LETTER_TRANSITIONS.items() if state and targets} == {DeadLetterStatus.OPEN}
 
 
 def test_only_a_failed_action_runs_again() -> None:
@@ -93,12 +108,120 @@ def test_statement_closes_dead_letters_as_the_table_allows(name: str) -> None:
     assert f"status IN ({allowed})" in sql[sql.index("UPDATE") :]
 
 
-def test_no_other_statement_changes_the_status_of_a_dead_letter() -> None:
-    found = [path.name for path in APP.rglob("*.py") for _ in re.findall(r"UPDATE dead_letters\b", path.read_text())]
-    assert found == ["dead_letters.py"] * 4
-
-
-def test_challenge_settles_a_verification_as_the_table_allows() -> None:
+def test_a_challenge_settles_a_verification_as_the_table_allows() -> None:
     for target in (VerifyStatus.VERIFIED, VerifyStatus.FAILED):
         allowed = ", ".join(f"'{state}'" for state in sources(VERIFY_TRANSITIONS, target))
         assert f"c.verify_status IN ({allowed})" in str(challenges._SETTLE)
+
+
+def test_a_transition_of_an_action_starts_where_the_table_allows() -> None:
+    sql = str(transitions._UPDATE)
+    condition = re.search(r"a\.status = row\.status OR \(a\.status, row\.status\) IN \((.*?)\)\)", sql)
+    assert condition is not None
+    pairs = {(ActionStatus(old), ActionStatus(new)) for old, new in re.findall(r"\('(\w+)', '(\w+)'\)", condition[0])}
+    assert pairs == {(old, new) for old, targets in ACTION_TRANSITIONS.items() if old for new in targets}
+
+
+def test_an_action_that_the_table_does_not_let_begin_is_not_written() -> None:
+    action = Action(UUID(int=1), 1, Run(()))
+    born = ActionTransition(action, Decision(Run((), status=ActionStatus.CANCELLED)), datetime.now(UTC), is_new=True)
+    with pytest.raises(IllegalTransition):
+        transitions.write(cast(Any, None), [born])
+
+
+def test_a_code_confirms_a_verification_as_the_table_allows() -> None:
+    assert "verify_status = ANY(:sources)" in str(verification._SET_STATUS)
+
+
+# ---- every statement ----
+
+STATES = {
+    "notifications": "status",
+    "actions": "status",
+    "dead_letters": "status",
+    "recipient_channels": "verify_status",
+}
+# Every statement of delivery that writes a state. A test above, or in test_states.py, checks it against its table.
+WRITERS = {
+    "actions.redrive._SEND_AGAIN",
+    "actions.transitions._INSERT",
+    "actions.transitions._UPDATE",
+    "actions.transitions._WITHDRAW",
+    "directory.challenges._SETTLE",
+    "directory.verification._SET_STATUS",
+    "messages.claims.CLAIM",
+    "messages.claims._PUT_BACK",
+    "messages.dead_letters._CLOSE_REDRIVEN",
+    "messages.dead_letters._CLOSE_REDRIVEN_STEP",
+    "messages.dead_letters._COVER",
+    "messages.dead_letters._DISCARD_MATCHING",
+    "messages.dead_letters._DISCARD_ONE",
+    "messages.outcomes._RECORD",
+}
+
+
+def delivery_modules() -> dict[str, ModuleType]:
+    names = [
+        ".".join(path.relative_to(APP.parent).with_suffix("").parts)
+        for path in (APP / "delivery").rglob("*.py")
+        if path.name != "__init__.py"
+    ]
+    return {name.removeprefix("app.delivery."): import_module(name) for name in names}
+
+
+def written_states(sql: str) -> list[str]:
+    """The tables whose column with the state a statement writes."""
+    updates = re.findall(r"UPDATE (\w+)(?: \w)?\s+SET\s(.*?)(?:\bFROM\s|\bWHERE\s|$)", sql, re.DOTALL)
+    inserts = re.findall(r"INSERT INTO (\w+)\s*\(([^)]*)\)", sql)
+    return [
+        table
+        for table, columns in updates + inserts
+        if table in STATES and re.search(rf"\b{STATES[table]}\b(?: =|,|$)", columns)
+    ]
+
+
+def test_every_statement_that_writes_a_state_is_known() -> None:
+    found = {
+        f"{module}.{name}"
+        for module, content in delivery_modules().items()
+        for name, value in vars(content).items()
+        if isinstance(value, TextClause) and written_states(str(value))
+    }
+    assert found == WRITERS
+
+
+def test_statements_are_constants_of_their_modules() -> None:
+    """Or else the test above would not find them."""
+    for name, module in delivery_modules().items():
+        source = Path(str(module.__file__)).read_text()
+        for table in STATES:
+            in_constants = sum(
+                len(re.findall(rf"(?:UPDATE|INSERT INTO) {table}\b", str(value)))
+                for value in vars(module).values()
+                if isinstance(value, TextClause)
+            )
+            assert in_constants >= len(re.findall(rf"(?:UPDATE|INSERT INTO) {table}\b", source)), name
+
+
+def test_a_table_that_operators_edit_names_its_states() -> None:
+    tables = {id(value): value for m in delivery_modules().values() for value in vars(m).values()}
+    edited = [table for table in tables.values() if isinstance(table, EditableTable)]
+    with_states = {table.table.name: set(table.states) for table in edited if table.table.name in STATES}
+    assert with_states == {"recipient_channels": {"verify_status"}}
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "transitions"),
+    [
+        (notifications_table, "status", NOTIFICATION_TRANSITIONS),
+        (actions_table, "status", ACTION_TRANSITIONS),
+        (dead_letters_table, "status", DEAD_LETTER_TRANSITIONS),
+        (recipient_channels, "verify_status", VERIFY_TRANSITIONS),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_a_row_begins_in_a_state_of_its_table(
+    table: Table, column: str, transitions: Mapping[Any, frozenset[Any]]
+) -> None:
+    default = table.c[column].server_default
+    assert getattr(default, "arg", None) in transitions[None]
