@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.foundation.errors import Conflict, InvalidValue, NotFound
 from app.foundation.pages import Page, page_of, parse_number
+from app.foundation.state_machine import TransitionTable, check_transition, sources
 
 IN_USE = text("retired_at IS NULL")
 
@@ -37,6 +38,8 @@ class EditableTable(Generic[Rules]):
     """Run after a row was retired, in the same transaction and in this order. Each may refuse by raising an error."""
     conflicts: Mapping[str, Callable[[], Conflict]] = field(default_factory=dict[str, Callable[[], Conflict]])
     """The error to raise if a unique index is violated, by the name of the index."""
+    states: Mapping[str, TransitionTable[Any]] = field(default_factory=dict[str, TransitionTable[Any]])
+    """The columns that hold a state, with their transitions. A check that changes a state has locked the row."""
 
     def list(
         self, conn: Connection, filters: Values, *, cursor: str | None, limit: int, include_retired: bool = False
@@ -68,6 +71,8 @@ class EditableTable(Generic[Rules]):
 
     def create(self, conn: Connection, values: Values, rules: Rules) -> TableRow:
         self.check(conn, values, None, rules)
+        for name in values.keys() & self.states:
+            check_transition(self.states[name], None, values[name])
         return self._written(conn, insert(self.table).values(values))
 
     def edit(self, conn: Connection, id_: int, changes: Values, rules: Rules) -> TableRow:
@@ -78,6 +83,9 @@ class EditableTable(Generic[Rules]):
         self.check(conn, changes, current, rules)
         columns = self.table.c
         statement = update(self.table).where(columns.id == id_, columns.retired_at.is_(None))
+        for name in changes.keys() & self.states:
+            allowed = [changes[name], *sources(self.states[name], changes[name])]
+            statement = statement.where(columns[name].in_(allowed))
         return self._written(conn, statement.values(**changes, updated_at=func.clock_timestamp()))
 
     def retire(self, conn: Connection, id_: int) -> None:

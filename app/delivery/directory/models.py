@@ -21,7 +21,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from app.db.schema import metadata, one_of
 from app.db.tables import IN_USE
-from app.delivery.directory.states import VerifyStatus
+from app.delivery.directory.states import VERIFY_TRANSITIONS, VerifyStatus
+from app.foundation.state_machine import new_state
 
 # A recipient of notifications: a user, the owner of a device, or a group, such as the coordinators on call. `key` is
 # the name by which the product refers to a profile that it ships with.
@@ -58,7 +59,7 @@ recipient_channels = Table(
     Column("target", Text, nullable=False),
     Column("target_meta", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
-    Column("verify_status", Text, nullable=False, server_default="pending"),
+    Column("verify_status", Text, nullable=False, server_default=new_state(VERIFY_TRANSITIONS, VerifyStatus.PENDING)),
     Column("secrets", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, delete, func, update
 from app.db.tables import EditableTable, TableRow, Values, retire_all
 from app.delivery.directory.errors import NotAWebhook
 from app.delivery.directory.models import channel_verifications, recipient_channels, recipient_profiles
-from app.delivery.directory.states import VerifyStatus, initial_status, status_at_new_address
+from app.delivery.directory.states import VERIFY_TRANSITIONS, VerifyStatus, initial_status, status_at_new_address
 from app.delivery.messages.addresses import InvalidAddress, check_address
 from app.delivery.messages.metadata import check_metadata
 from app.delivery.messages.rules import DeliveryRules
@@ -43,7 +43,7 @@ def _check_channel(conn: Connection, values: Values, current: TableRow | None, r
         channel_type = values["channel_type"]
         values["target"] = _target(conn, channel_type, values["target"], rules)
         values["secrets"] = [new_secret()] if channel_type == WEBHOOK else []
-        values["verify_status"] = initial_status(channel_type).value
+        values["verify_status"] = initial_status(channel_type)
         return
     if "target" in values:
         values["target"] = _target(conn, current.channel_type, values["target"], rules)
@@ -51,8 +51,7 @@ def _check_channel(conn: Connection, values: Values, current: TableRow | None, r
     current = CHANNELS.get(conn, current.id, lock=True)
     if values.get("target", current.target) != current.target:
         _check_headers_are_for_the_new_address(values, current)
-        status = status_at_new_address(current.channel_type, VerifyStatus(current.verify_status))
-        values["verify_status"] = status.value
+        values["verify_status"] = status_at_new_address(current.channel_type, VerifyStatus(current.verify_status))
         _forget_verification(conn, current.id)
     elif "target_meta" in values:
         values["target_meta"] = _with_known_headers(values["target_meta"], current.target_meta)
@@ -120,7 +119,11 @@ PROFILES = EditableTable[DeliveryRules](
     recipient_profiles, "recipient profile", _check_profile, after_retire=(_retire_channels_of,)
 )
 CHANNELS = EditableTable(
-    recipient_channels, "recipient channel", _check_channel, after_retire=(_forget_verification_of,)
+    recipient_channels,
+    "recipient channel",
+    _check_channel,
+    after_retire=(_forget_verification_of,),
+    states={"verify_status": VERIFY_TRANSITIONS},
 )
 
 

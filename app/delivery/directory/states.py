@@ -16,6 +16,7 @@ class VerifyStatus(StrEnum):
 # started. FAILED to VERIFIED: an operator redrove the challenge of a webhook, and the webhook answered it. FAILED to
 # FAILED: the redriven challenge failed again.
 VERIFY_TRANSITIONS: TransitionTable[VerifyStatus] = {
+    None: frozenset({VerifyStatus.PENDING, VerifyStatus.VERIFIED}),
     VerifyStatus.PENDING: frozenset({VerifyStatus.VERIFIED, VerifyStatus.FAILED}),
     VerifyStatus.VERIFIED: frozenset({VerifyStatus.PENDING}),
     VerifyStatus.FAILED: frozenset({VerifyStatus.PENDING, VerifyStatus.VERIFIED, VerifyStatus.FAILED}),

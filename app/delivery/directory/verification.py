@@ -36,7 +36,7 @@ from app.delivery.words.shipped_templates import TEMPLATES, VERIFICATION_CODE
 from app.delivery.words.templates import choose_template, read_templates
 from app.foundation.errors import Conflict
 from app.foundation.ids import earliest_id
-from app.foundation.state_machine import sources
+from app.foundation.state_machine import IllegalTransition, sources
 
 LIFE_S = 600
 PAUSE_S = 60
@@ -77,8 +77,10 @@ _BEGIN = text(
 )
 _SET_STATUS = text(
     "UPDATE recipient_channels SET verify_status = :status, updated_at = clock_timestamp()"
-    " WHERE id = :channel_id AND verify_status <> :status AND verify_status = ANY(:sources)"
+    " WHERE id = :channel_id AND verify_status = ANY(:sources)"
 )
+_COUNT_TRY = text("UPDATE channel_verifications SET tries_left = :left WHERE channel_id = :channel_id")
+_END = text("DELETE FROM channel_verifications WHERE channel_id = :channel_id")
 _EXPIRES_AT = text("SELECT clock_timestamp() + make_interval(secs => :life_s)")
 
 
@@ -102,7 +104,7 @@ def start_verification(conn: Connection, channel_id: int) -> Started:
         "expires_at": expires_at,
     }
     conn.execute(_BEGIN, values)
-    _set_status(conn, channel_id, VerifyStatus.PENDING)
+    _set_status(conn, channel, VerifyStatus.PENDING)
     return Started(notification_id, expires_at)
 
 
@@ -168,9 +170,10 @@ def confirm_verification(conn: Connection, channel_id: int, code: str) -> Confli
     if refusal is not None or running is None:
         return refusal
     if hmac.compare_digest(running["digest"], _digest(running["notification_id"], code)):
-        _end(conn, channel_id, VerifyStatus.VERIFIED)
+        conn.execute(_END, {"channel_id": channel_id})
+        _set_status(conn, channel, VerifyStatus.VERIFIED)
         return None
-    return _count_try(conn, channel_id, running["tries_left"] - 1)
+    return _count_try(conn, channel, running["tries_left"] - 1)
 
 
 def _refusal(channel: TableRow, running: RowMapping | None) -> Conflict | None:
@@ -183,25 +186,21 @@ def _refusal(channel: TableRow, running: RowMapping | None) -> Conflict | None:
     return VerificationTriesUsedUp() if running["tries_left"] == 0 else None
 
 
-def _count_try(conn: Connection, channel_id: int, tries_left: int) -> Conflict:
-    conn.execute(
-        text("UPDATE channel_verifications SET tries_left = :left WHERE channel_id = :channel_id"),
-        {"left": tries_left, "channel_id": channel_id},
-    )
+def _count_try(conn: Connection, channel: TableRow, tries_left: int) -> Conflict:
+    conn.execute(_COUNT_TRY, {"left": tries_left, "channel_id": channel.id})
     if tries_left == 0:
-        _set_status(conn, channel_id, VerifyStatus.FAILED)
+        _set_status(conn, channel, VerifyStatus.FAILED)
         return VerificationTriesUsedUp()
     return WrongVerificationCode(tries_left)
 
 
-def _end(conn: Connection, channel_id: int, status: VerifyStatus) -> None:
-    conn.execute(text("DELETE FROM channel_verifications WHERE channel_id = :channel_id"), {"channel_id": channel_id})
-    _set_status(conn, channel_id, status)
-
-
-def _set_status(conn: Connection, channel_id: int, status: VerifyStatus) -> None:
-    values = {"channel_id": channel_id, "status": status.value, "sources": list(sources(VERIFY_TRANSITIONS, status))}
-    conn.execute(_SET_STATUS, values)
+def _set_status(conn: Connection, channel: TableRow, status: VerifyStatus) -> None:
+    """The caller has locked the channel."""
+    if channel.verify_status == status:
+        return
+    values = {"channel_id": channel.id, "status": status, "sources": list(sources(VERIFY_TRANSITIONS, status))}
+    if conn.execute(_SET_STATUS, values).rowcount != 1:
+        raise IllegalTransition(f"A verification that is {channel.verify_status} cannot become {status}.")
 
 
 def _digest(notification_id: UUID, secret: str) -> bytes:
