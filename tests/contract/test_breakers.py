@@ -1,26 +1,31 @@
 """The contract of the breakers, in Redis and in memory."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import fakeredis
 import pytest
 import redis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from app.delivery.sending.breaker_gate import MOST_KNOWN, BreakerGate
+from app.foundation.state_machine import check_transition
 from app.ops.breaker_gauges import BreakerGauges
 from app.redis_store.breakers import (
+    BREAKER_TRANSITIONS,
     GO,
     BreakerRules,
     Breakers,
     BreakerState,
-    MemoryBreakers,
     Passage,
     Permit,
     RedisBreakers,
 )
+from tests.support.breakers import MemoryBreakers
 
 RULES = BreakerRules(window_s=10, failures=4, share=0.5, open_s=15)
 PROBE_S = 6.0
@@ -206,3 +211,67 @@ def test_without_a_clock_the_time_of_redis_is_used(redis_url: str) -> None:
     assert own.states() == {"fcm": BreakerState.OPEN}
     client.flushdb()
     client.close()
+
+
+# ---- random sequences ----
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a breaker after a pause."""
+
+    pause_s: int
+    calls: int
+    failures: int
+    probe: bool = False
+    """Reports as a probe, whether or not it is one: probes may end after their time."""
+
+
+CALLS = st.builds(
+    lambda pause_s, succeeded, failures, probe: Call(pause_s, succeeded + failures, failures, probe),
+    st.sampled_from([0, 1, 5, 6, 7, 10, 15, 16]),
+    st.integers(0, 5),
+    st.integers(0, 5),
+    st.booleans(),
+)
+
+
+@pytest.fixture(scope="module")
+def own_redis(redis_url: str) -> Iterator[Any]:
+    client: Any = redis.Redis.from_url(redis_url, decode_responses=True)
+    yield client
+    client.flushdb()
+    client.close()
+
+
+def state_of(breakers: Breakers) -> BreakerState:
+    """A breaker that is not known is closed."""
+    return breakers.states().get("fcm", BreakerState.CLOSED)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(CALLS, min_size=1, max_size=25))
+def test_any_sequence_keeps_to_the_table_and_is_the_same_in_memory_and_in_redis(
+    own_redis: Any, sequence: list[Call]
+) -> None:
+    own_redis.flushdb()
+    time = Time()
+    both: list[Breakers] = [MemoryBreakers(RULES, time), RedisBreakers(own_redis, RULES, time)]
+    state = BreakerState.CLOSED
+    for call in sequence:
+        time.now += call.pause_s
+        state = moved(state, both)
+        permits = [one.ask("fcm", PROBE_S) for one in both]
+        assert permits[0] == permits[1]
+        state = moved(state, both)
+        for one in both:
+            one.tell("fcm", calls=call.calls, failures=call.failures, probe=call.probe)
+        state = moved(state, both)
+
+
+def moved(before: BreakerState, both: Sequence[Breakers]) -> BreakerState:
+    """The state of both now. It has to be one that may follow."""
+    after, other = (state_of(one) for one in both)
+    assert after is other
+    check_transition(BREAKER_TRANSITIONS, before, after)
+    return after

@@ -32,6 +32,7 @@ from app.foundation.logs import configure_logs
 from app.settings.settings import Settings
 from app.users.models import LatLon
 from tests.conftest import SECRET
+from tests.support.breakers import MemoryBreakers
 from tests.support.matching import BROKEN_PROMISES, Neighbourhood
 from tests.torture import checker, downtime, history_triggers, order, redis_loss
 from tests.torture.answers import AnswerLog
@@ -87,6 +88,7 @@ def _live_a_day(url: str, redis_url: str) -> dict[str, Any]:
         Channels([RecordingChannel(services.db)]),
         announcer=Announcer(url),
         followers=FOLLOWERS,
+        breakers=MemoryBreakers(),
     )
     conductor = Conductor(services.db, DeliveryRules.from_settings(services.settings))
     there = Neighbourhood(services)

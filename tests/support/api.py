@@ -13,11 +13,11 @@ from app.foundation.errors import AppError
 from app.foundation.pages import Page
 from app.matching.contract import CurrentOffer, MyOffer, OfferView, Person, Pressed, TaskView
 from app.matching.states import OfferState, TaskStatus
-from app.redis_store.breakers import MemoryBreakers
 from app.redis_store.limits import PerUserLimit
 from app.settings.settings import Settings
 from app.users.errors import UserDeactivated
 from app.users.models import Caller, LatLon, Role
+from tests.support.breakers import MemoryBreakers
 
 SECRET = "a-secret-for-tests-that-is-long-enough-0123456789"
 NOBODY_LISTENS = "redis://127.0.0.1:9/0"

@@ -26,6 +26,7 @@ from app.foundation.errors import AppError
 from app.matching.contract import NewTask
 from app.settings.settings import Settings
 from app.users.models import Caller
+from tests.support.breakers import MemoryBreakers
 
 # Forks from a server process without threads and connections, which the process of the tests has.
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -49,6 +50,7 @@ def do(services: Services, operation: str, caller: Caller, task_id: UUID | None,
             announcer=Announcer(url),
             types=[NotificationType.PUSH],
             followers=FOLLOWERS,
+            breakers=MemoryBreakers(),
         ).run_once()
         return
     if operation in ("conduct", "take_in", "publish"):

@@ -11,15 +11,14 @@ from app.db.wake import Announcer
 from app.delivery.channels.base import Channel
 from app.delivery.channels.registry import Channels, NoChannel
 from app.delivery.channels.unserved import UnservedChannel
-from app.delivery.messages.outcomes import Follower
-from app.delivery.messages.values import NotificationType
+from app.delivery.messages.values import Follower, NotificationType
 from app.delivery.sending.breaker_gate import BreakerGate
 from app.delivery.sending.channel_worker import ChannelWorker, ChannelWorkerOptions
 from app.delivery.sending.metrics import DeliveryMetrics
 from app.delivery.sending.recorder import GROUP_S, Recorder
 from app.delivery.sending.sender import Sender
 from app.foundation.clock import Clock
-from app.redis_store.breakers import Breakers, MemoryBreakers
+from app.redis_store.breakers import Breakers
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +40,7 @@ class Dispatcher:
         announcer: Announcer,
         options: ChannelWorkerOptions | None = None,
         types: Sequence[NotificationType] = tuple(NotificationType),
-        breakers: Breakers | None = None,
+        breakers: Breakers,
         metrics: DeliveryMetrics | None = None,
         followers: Sequence[Follower],
         group_s: float = GROUP_S,
@@ -51,7 +50,7 @@ class Dispatcher:
         self._drain_s = drain_s
         self._abort_s = abort_s
         self.metrics = metrics or DeliveryMetrics()
-        gate = BreakerGate(breakers or MemoryBreakers())
+        gate = BreakerGate(breakers)
         self._followers = followers
         self._recorder = Recorder(db, self.metrics, followers, group_s)
         self._workers = [

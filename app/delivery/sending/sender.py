@@ -17,7 +17,7 @@ from app.foundation.clock import Clock
 from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint
 from app.foundation.logs import describe_error
-from app.redis_store.breakers import GO, MemoryBreakers, Passage, Permit
+from app.redis_store.breakers import GO, Passage, Permit
 
 log = structlog.get_logger(__name__)
 
@@ -50,12 +50,10 @@ class _Sending:
 
 
 class Sender:
-    def __init__(
-        self, channel: Channel, clock: Clock, gate: BreakerGate | None = None, rng: Rng = random.random
-    ) -> None:
+    def __init__(self, channel: Channel, clock: Clock, gate: BreakerGate, rng: Rng = random.random) -> None:
         self._channel = channel
         self._clock = clock
-        self._gate = gate or BreakerGate(MemoryBreakers())
+        self._gate = gate
         self._rng = rng
         self._longest_call = timedelta(seconds=channel.longest_s)
         self._is_aborted = False

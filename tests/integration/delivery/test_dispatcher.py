@@ -38,6 +38,7 @@ from app.delivery.sending.recorder import Recorder
 from app.foundation.clock import DatabaseClock
 from app.foundation.ids import uuid7
 from app.settings.settings import Settings
+from tests.support.breakers import MemoryBreakers
 from tests.support.delivery import add_user, attempts, everything_stored, make_due, post, row, shown, statuses
 from tests.support.depth import size
 
@@ -60,6 +61,7 @@ def dispatcher(db: Database, settings: Settings) -> MakeDispatcher:
             types=[NotificationType.PUSH],
             drain_s=5,
             followers=FOLLOWERS,
+            breakers=MemoryBreakers(),
         )
 
     return make
@@ -271,6 +273,7 @@ def test_four_dispatchers_send_each_of_many_notifications_once(db: Database, set
                     announcer=Announcer(settings.database_url),
                     options=options,
                     followers=FOLLOWERS,
+                    breakers=MemoryBreakers(),
                 )
             )
         with running(*dispatchers), ThreadPoolExecutor(4) as pool:
@@ -319,6 +322,7 @@ def test_hanging_channel_does_not_delay_other_channels(db: Database, settings: S
         options=ChannelWorkerOptions(threads=2, capacity=5, poll_s=0.2),
         types=[NotificationType.WHATSAPP, NotificationType.SMS],
         followers=FOLLOWERS,
+        breakers=MemoryBreakers(),
     )
     with running(one):
         post(db, [user_id] * 50, notification_type=NotificationType.WHATSAPP)
@@ -341,6 +345,7 @@ def test_type_without_a_channel_is_given_up_at_once(db: Database, settings: Sett
         Channels([MemoryChannel()]),
         announcer=Announcer(settings.database_url),
         followers=FOLLOWERS,
+        breakers=MemoryBreakers(),
     ).run_once()
     assert (row(db, id_).status, row(db, id_).error_code) == ("DEAD", "NO_CHANNEL")
 
@@ -365,6 +370,7 @@ def test_hanging_channel_delays_the_stop_only_for_its_limit(db: Database, settin
         drain_s=0.3,
         abort_s=0.2,
         followers=FOLLOWERS,
+        breakers=MemoryBreakers(),
     )
     thread = threading.Thread(target=one.run, args=(stop,))
     thread.start()
@@ -398,6 +404,7 @@ def test_slow_batch_is_left_unfinished_at_the_stop(db: Database, settings: Setti
         drain_s=0.2,
         abort_s=10,
         followers=FOLLOWERS,
+        breakers=MemoryBreakers(),
     )
     thread = threading.Thread(target=one.run, args=(stop,))
     with capture_logs() as logs:
@@ -523,6 +530,7 @@ from app.delivery.role import FOLLOWERS
 from app.delivery.sending.channel_worker import ChannelWorkerOptions
 from app.delivery.sending.dispatcher import Dispatcher
 from app.foundation.clock import DatabaseClock
+from tests.support.breakers import MemoryBreakers
 
 def hang(message):
     print("sending", flush=True)
@@ -535,7 +543,7 @@ options = ChannelWorkerOptions(lease_s=1)
 types = [NotificationType.PUSH]
 one = Dispatcher(
     db, DatabaseClock(db.now), Channels([channel]),
-    announcer=Announcer(url), followers=FOLLOWERS, options=options, types=types,
+    announcer=Announcer(url), followers=FOLLOWERS, options=options, types=types, breakers=MemoryBreakers(),
 )
 one.run(threading.Event())
 """

@@ -14,6 +14,7 @@ from app.delivery.channels import audit_trail
 from app.delivery.role import FOLLOWERS
 from app.delivery.sending.dispatcher import Dispatcher
 from app.foundation.clock import DatabaseClock
+from tests.support.breakers import MemoryBreakers
 from tests.support.delivery import shown
 from tests.support.world import World, authorization, settle_world
 
@@ -41,6 +42,7 @@ class ActionHarness:
             self.channels,
             announcer=Announcer(self.services.settings.database_url),
             followers=FOLLOWERS,
+            breakers=MemoryBreakers(),
         ).run_once()
 
     def follow(self, id_: UUID) -> Any:

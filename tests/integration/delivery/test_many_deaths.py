@@ -28,6 +28,7 @@ from app.delivery.sending.dispatcher import Dispatcher
 from app.foundation import failpoints
 from app.foundation.clock import DatabaseClock
 from app.settings.settings import Settings
+from tests.support.breakers import MemoryBreakers
 from tests.support.delivery import add_user, post, statuses
 from tests.support.depth import size
 from tests.support.mishaps import CONTEXT
@@ -65,6 +66,7 @@ def work(settings: Settings, provider_log: Path, fault: str, done: Connection) -
         options=ChannelWorkerOptions(poll_s=0.05, lease_s=LEASE_S, claim_limit=7),
         types=[NotificationType.WEBHOOK],
         followers=FOLLOWERS,
+        breakers=MemoryBreakers(),
     )
     db.now()
     failpoints.arm(failpoints.parse(fault))

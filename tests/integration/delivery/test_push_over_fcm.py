@@ -15,6 +15,7 @@ from app.delivery.sending.dispatcher import Dispatcher
 from app.foundation.clock import DatabaseClock
 from app.settings.settings import PushMode, Settings
 from tests.support import fcm_server
+from tests.support.breakers import MemoryBreakers
 from tests.support.delivery import add_user, attempts, everything_stored, make_due, post, row
 from tests.support.fcm_server import FcmServer, quota_exceeded
 
@@ -33,7 +34,9 @@ def dispatcher(db: Database, settings: Settings, server: FcmServer, tmp_path: Pa
     )
     clock = DatabaseClock(db.now)
     channels = build_channels(chosen, db, clock)
-    yield Dispatcher(db, clock, channels, announcer=Announcer(settings.database_url), followers=FOLLOWERS)
+    yield Dispatcher(
+        db, clock, channels, announcer=Announcer(settings.database_url), followers=FOLLOWERS, breakers=MemoryBreakers()
+    )
     channels.close()
 
 

@@ -30,6 +30,7 @@ from app.foundation.errors import Unavailable
 from app.foundation.ids import uuid7
 from app.users.models import AddressKind
 from tests.support.actions import SOMEBODY_WAITS, ActionHarness, S
+from tests.support.breakers import new_gate
 from tests.support.delivery import add_user, change, post, statuses
 
 PUSH = {"channel_type": "push"}
@@ -189,7 +190,7 @@ def test_claims_wait_until_sends_before_an_outage_are_recorded(db: Database, dat
     channel = MemoryChannel(lambda _: SENT)
     metrics = DeliveryMetrics()
     recorder = Recorder(interrupted, metrics, FOLLOWERS)
-    sender = Sender(channel, DatabaseClock(db.now), rng=lambda: 0.0)
+    sender = Sender(channel, DatabaseClock(db.now), new_gate(), rng=lambda: 0.0)
     options = ChannelWorkerOptions(poll_s=0.05, lease_s=channel.longest_s + 1)
     worker = ChannelWorker(interrupted, NotificationType.PUSH, channel, sender, recorder, metrics, options, FOLLOWERS)
     interrupted.is_away_for_records = True

@@ -18,6 +18,7 @@ from app.delivery.role import FOLLOWERS
 from app.delivery.sending.sender import Sender
 from app.foundation.clock import DatabaseClock
 from app.settings import signing_secrets
+from tests.support.breakers import new_gate
 from tests.support.delivery import make_due, row
 from tests.support.provider_server import Answer, ProviderServer
 
@@ -99,7 +100,7 @@ def target(server: ProviderServer) -> str:
 def sender(db: Database) -> Iterator[Sender]:
     clock = DatabaseClock(db.now)
     channel = WebhookChannel(clock, allow_private=True)
-    yield Sender(channel, clock)
+    yield Sender(channel, clock, new_gate())
     channel.close()
 
 

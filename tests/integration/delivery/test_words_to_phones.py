@@ -17,6 +17,7 @@ from app.delivery.role import FOLLOWERS
 from app.delivery.sending.dispatcher import Dispatcher
 from app.foundation.clock import DatabaseClock
 from app.settings.settings import Settings
+from tests.support.breakers import MemoryBreakers
 from tests.support.delivery import attempts, everything_stored, make_due, row
 from tests.support.phone_providers import (
     ACCESS_TOKEN,
@@ -62,7 +63,13 @@ def dispatcher(db: Database, settings: Settings, twilio: TwilioServer, cloud: Cl
     clock = DatabaseClock(db.now)
     channels = build_channels(chosen, db, clock)
     yield Dispatcher(
-        db, clock, channels, announcer=Announcer(settings.database_url), types=(SMS, WHATSAPP), followers=FOLLOWERS
+        db,
+        clock,
+        channels,
+        announcer=Announcer(settings.database_url),
+        types=(SMS, WHATSAPP),
+        followers=FOLLOWERS,
+        breakers=MemoryBreakers(),
     )
     channels.close()
 
