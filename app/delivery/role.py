@@ -9,9 +9,9 @@ from app.db.outbox import EVENT_TOPIC
 from app.db.wake import Announcer
 from app.delivery.actions.conductor import Conductor
 from app.delivery.actions.intake import Intake
-from app.delivery.actions.wake_actions import wake_actions
+from app.delivery.actions.wake_actions import WAKE_ACTIONS
 from app.delivery.alarm import Alarm
-from app.delivery.directory.challenges import settle_challenges
+from app.delivery.directory.follow_up import FOLLOW_CHANNELS
 from app.delivery.messages.values import ACTION_TOPIC, Follower
 from app.delivery.sending.dispatcher import Dispatcher
 from app.redis_store.breakers import Breakers
@@ -21,7 +21,7 @@ LEAVE_S = 5.0
 """The longest time that a thread besides the dispatcher may take to stop."""
 
 # Followers lock rows in this order: actions before the directory.
-FOLLOWERS: tuple[Follower, ...] = (wake_actions, settle_challenges)
+FOLLOWERS: tuple[Follower, ...] = (WAKE_ACTIONS, FOLLOW_CHANNELS)
 
 
 class DeliveryRole:

@@ -100,8 +100,10 @@ def _requested_earlier(conn: Connection, again: Sequence[Action]) -> dict[str, U
     return {row.evaluation_key: row.id for row in rows}
 
 
-# It is safe to wait for the row of an action, because a transaction that has locked it does not wait for the rows that
-# are locked here. Waiting for the row of a notification could deadlock.
+# Waits for the holders of the actions. They may wait in turn for actions with higher ids, for dead letters (a redrive
+# does) and for channels of the directory, but never for a row that the callers of this function hold: tasks, students,
+# and actions with lower ids. Waiting for the row of a notification could deadlock, because the dispatcher locks
+# notifications before actions.
 _LOCK_OF_TASK = text(
     f"""
     SELECT {ACTION_COLUMNS}, clock_timestamp() AS read_at FROM actions

@@ -1,14 +1,14 @@
-"""Makes actions due, and wakes the conductors."""
+"""A follower: makes the actions of notifications that have ended due, and wakes the conductors."""
 
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, text
 
 from app.db.wake import WAKE_CHANNEL
-from app.delivery.messages.values import ACTION_TOPIC, Ended
+from app.delivery.messages.values import ACTION_TOPIC, Follower, NotificationChange
 
-# It is safe to wait for the row of an action: a transaction that holds it is short, and does not wait for the row of a
-# notification.
+# It is safe to wait for the row of an action: a transaction that holds it is short, and waits neither for the row of a
+# notification nor for that of a device.
 _WAKE = text(
     """
     WITH held AS (
@@ -21,8 +21,9 @@ _WAKE = text(
 )
 
 
-def wake_actions(conn: Connection, ended: Sequence[Ended]) -> None:
-    """A follower: makes the actions of the ended notifications due."""
-    ids = {notification.action_id for notification in ended if notification.action_id is not None}
-    if ids:
-        conn.execute(_WAKE, {"ids": list(ids), "channel": WAKE_CHANNEL, "topic": ACTION_TOPIC})
+def wake_actions(conn: Connection, ended: Sequence[NotificationChange]) -> None:
+    ids = list({change.action_id for change in ended})
+    conn.execute(_WAKE, {"ids": ids, "channel": WAKE_CHANNEL, "topic": ACTION_TOPIC})
+
+
+WAKE_ACTIONS = Follower(lambda change: change.has_ended and change.action_id is not None, wake_actions)

@@ -1,7 +1,7 @@
 """Verifies that a channel reaches its recipient.
 
 A person gets a code through the channel and returns it. A webhook answers a challenge, and the end of the notification
-with the challenge decides (see `challenges`). A channel has at most one running verification, which stores only a
+with the challenge decides (see `follow_up`). A channel has at most one running verification, which stores only a
 digest of the code; a transaction that changes it locks the channel's row. The pause between two codes applies to the
 address, because an address may be in the directory several times, and may be removed and added again.
 """

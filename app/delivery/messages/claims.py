@@ -17,13 +17,14 @@ from app.delivery.messages.states import CLAIMABLE, PUT_BACK_FROM
 from app.delivery.messages.values import (
     URGENT_FIRST,
     Device,
-    Ended,
     Follower,
     Notification,
+    NotificationChange,
     NotificationType,
     Outcome,
     Priority,
     RecipientChannel,
+    follow,
 )
 from app.users.models import AddressKind
 
@@ -54,7 +55,7 @@ class Claimed:
 @dataclass(frozen=True)
 class Claim:
     taken: list[Claimed]
-    expired: list[Ended]
+    expired: list[NotificationChange]
     """Notifications that it was too late to send. They have the status EXPIRED now."""
 
     @property
@@ -132,9 +133,8 @@ def claim(
         "max_age_s": max_age_s,
     }
     rows = conn.execute(CLAIM, values).all()
-    expired = [Ended(row.id, row.action_id) for row in rows if row.late]
-    for follow in followers:
-        follow(conn, expired)
+    expired = [NotificationChange(row.id, row.action_id) for row in rows if row.late]
+    follow(conn, followers, expired)
     taken = sorted((row for row in rows if not row.late), key=lambda row: (URGENT_FIRST.index(row.priority), row.id))
     if not taken:
         return Claim([], expired)

@@ -15,14 +15,14 @@ from app.delivery.messages.dead_letters import NewDeadLetter
 from app.delivery.messages.retry import Result
 from app.delivery.messages.states import NOTIFICATION_TRANSITIONS, RECORDED_FROM
 from app.delivery.messages.values import (
-    CHALLENGE,
     Device,
-    Ended,
     Follower,
+    NotificationChange,
     NotificationStatus,
     NotificationType,
     Outcome,
     Priority,
+    follow,
 )
 from app.foundation.state_machine import check_transition
 from app.foundation.storable import made_storable
@@ -106,29 +106,24 @@ _FORGET_DEVICES = text(
 )
 
 
-_SWITCH_OFF = text(
-    "UPDATE recipient_channels SET enabled = false, updated_at = clock_timestamp() WHERE id = ANY(:ids) AND enabled"
-)
-
-
 def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Follower]) -> list[Recorded]:
     """Records every try, but changes the status only if the worker has not lost its lease.
 
-    The order of the statements is the lock order: notifications, devices and channels, dead letters, then the rows of
-    the followers.
+    The order of the statements is the lock order: notifications, devices, dead letters, then the rows of the
+    followers.
     """
     for report in reports:
         check_transition(NOTIFICATION_TRANSITIONS, NotificationStatus.SENDING, report.verdict.status)
     verdicts = [_verdict_row(report) for report in reports]
     tries = [_try_row(report, try_) for report in reports for try_ in report.tries]
     rows = conn.execute(_RECORD, {"rows": json.dumps(verdicts), "tries": json.dumps(tries)}).all()
-    _remove_unreachable(conn, reports)
-    retryable = {report.claimed.id for report in reports if report.verdict.retryable}
-    dead_letters.write(conn, [_dead_letter(row, row.id in retryable) for row in rows if row.status == "DEAD"])
-    metadata = {report.claimed.id: report.claimed.notification.metadata for report in reports}
-    ended = [Ended(row.id, row.action_id, metadata[row.id]) for row in rows if row.ended]
-    for follow in followers:
-        follow(conn, ended)
+    _forget_devices(conn, reports)
+    dead = [row for row in rows if row.status == "DEAD"]
+    if dead:
+        retryable = {report.claimed.id for report in reports if report.verdict.retryable}
+        dead_letters.write(conn, [_dead_letter(row, row.id in retryable) for row in dead])
+    ended = {row.id for row in rows if row.ended}
+    follow(conn, followers, [_change(report, has_ended=report.claimed.id in ended) for report in reports])
     return [
         Recorded(
             NotificationStatus(row.status),
@@ -141,31 +136,37 @@ def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Foll
     ]
 
 
-def fits_one_statement(report: Report) -> bool:
+def fits_one_statement(report: Report, followers: Sequence[Follower]) -> bool:
     """True if one autocommitted statement is enough, because no other row has to change in the same transaction."""
-    claimed = report.claimed
-    if claimed.action_id is not None or CHALLENGE in claimed.notification.metadata:
+    is_gone = any(try_.result.outcome is Outcome.RECIPIENT_GONE for try_ in report.tries)
+    if is_gone or report.verdict.status is NotificationStatus.DEAD:
         return False
-    gone = any(try_.result.outcome is Outcome.RECIPIENT_GONE or try_.result.disables for try_ in report.tries)
-    return report.verdict.status is not NotificationStatus.DEAD and not gone
+    # The statement decides whether the notification ends: it may expire instead of being tried again.
+    change = _change(report, has_ended=True)
+    return not any(follower.concerns(change) for follower in followers)
 
 
-def _remove_unreachable(conn: Connection, reports: Sequence[Report]) -> None:
-    tries = [(report.claimed, try_) for report in reports for try_ in report.tries]
+def _change(report: Report, *, has_ended: bool) -> NotificationChange:
+    claimed, channel = report.claimed, report.claimed.recipient_channel
+    return NotificationChange(
+        claimed.id,
+        claimed.action_id,
+        claimed.notification.metadata,
+        has_ended,
+        channel_id=channel.channel_id if channel is not None else None,
+        is_refused=any(try_.result.disables for try_ in report.tries),
+    )
+
+
+def _forget_devices(conn: Connection, reports: Sequence[Report]) -> None:
     gone = [
         {"device_id": try_.device.device_id, "token": try_.device.token}
-        for _, try_ in tries
+        for report in reports
+        for try_ in report.tries
         if try_.device is not None and try_.result.outcome is Outcome.RECIPIENT_GONE
     ]
     if gone:
         conn.execute(_FORGET_DEVICES, {"rows": json.dumps(gone)})
-    off = [
-        claimed.recipient_channel.channel_id
-        for claimed, try_ in tries
-        if claimed.recipient_channel is not None and try_.result.disables
-    ]
-    if off:
-        conn.execute(_SWITCH_OFF, {"ids": off})
 
 
 def _dead_letter(row: Any, retryable: bool) -> NewDeadLetter:

@@ -115,14 +115,31 @@ return."""
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A notification that has just got a final status."""
+class NotificationChange:
+    """What a claim, or the record of an attempt, has changed."""
 
     id: UUID
     action_id: UUID | None
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    has_ended: bool = True
+    """The notification has just got a final status."""
+    channel_id: int | None = None
+    """The recipient's channel in the directory, if it is in use."""
+    is_refused: bool = False
+    """The recipient's channel wants no more messages."""
 
 
-Follower = Callable[[Connection, Sequence[Ended]], None]
-"""Follow-up work of another package, in the transaction in which notifications end. The order of the followers is the
-order in which they lock rows."""
+@dataclass(frozen=True)
+class Follower:
+    """Follow-up work of another package, in the transaction in which notifications change."""
+
+    concerns: Callable[[NotificationChange], bool]
+    follow: Callable[[Connection, Sequence[NotificationChange]], None]
+
+
+def follow(conn: Connection, followers: Sequence[Follower], changes: Sequence[NotificationChange]) -> None:
+    """The order of the followers is the order in which they lock rows."""
+    for follower in followers:
+        concerned = [change for change in changes if follower.concerns(change)]
+        if concerned:
+            follower.follow(conn, concerned)

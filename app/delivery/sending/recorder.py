@@ -79,10 +79,10 @@ class Recorder:
 
     def write(self, reports: list[Report]) -> None:
         # An autocommitted statement needs a third of the round trips of a transaction.
-        alone = all(map(fits_one_statement, reports))
-        with self._db.autocommit() if alone else self._db.transaction() as conn:
+        is_alone = all(fits_one_statement(report, self._followers) for report in reports)
+        with self._db.autocommit() if is_alone else self._db.transaction() as conn:
             failpoint("delivery.recording")
-            recorded = record(conn, reports, self._followers)
+            recorded = record(conn, reports, () if is_alone else self._followers)
         self._metrics.count_recorded(recorded)
         if len(recorded) < len(reports):
             log.warning("delivery_records_refused", count=len(reports) - len(recorded))

@@ -12,7 +12,7 @@ from app.db.database import Database
 from app.delivery.messages.claims import CLAIM, Claim, Claimed, claim, put_back
 from app.delivery.messages.outcomes import Report, Try, Verdict, record
 from app.delivery.messages.retry import Result
-from app.delivery.messages.values import Device, Ended, NotificationType, Outcome, Priority
+from app.delivery.messages.values import Device, NotificationChange, NotificationType, Outcome, Priority
 from app.delivery.messages.values import NotificationStatus as S
 from app.delivery.role import FOLLOWERS
 from tests.support.delivery import add_user, attempts, change, make_due, post, row
@@ -73,7 +73,7 @@ def test_notification_that_is_not_due_is_not_claimed(db: Database) -> None:
 def test_expired_notification_is_not_claimed(db: Database) -> None:
     [id_] = post(db, [add_user(db)], expires_at=later(-0.001))
     found = take(db)
-    assert found == Claim([], [Ended(id_, None)])
+    assert found == Claim([], [NotificationChange(id_, None)])
     stored = row(db, id_)
     assert (stored.status, stored.error_code, stored.attempts) == ("EXPIRED", "TOO_LATE", 0)
 
@@ -263,7 +263,7 @@ def test_every_tenth_claim_of_one_takes_an_old_notification(db: Database) -> Non
 def test_notification_older_than_the_limit_expires(db: Database) -> None:
     [id_] = post(db, [add_user(db)])
     change(db, id_, "created_at = clock_timestamp() - interval '25 hours'")
-    assert take(db) == Claim([], [Ended(id_, None)])
+    assert take(db) == Claim([], [NotificationChange(id_, None)])
     assert row(db, id_).status == "EXPIRED"
 
 

@@ -1,25 +1,29 @@
 """A webhook channel is verified by its answer, in the transaction that records the answer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from app.db.database import Database
 from app.delivery.channels.webhook import WebhookChannel
 from app.delivery.messages.claims import claim
-from app.delivery.messages.outcomes import Report, record
+from app.delivery.messages.outcomes import Report, Try, Verdict, record
+from app.delivery.messages.retry import Result
 from app.delivery.messages.submit import NewSubmission, submit
-from app.delivery.messages.values import NotificationType
+from app.delivery.messages.values import Follower, NotificationChange, NotificationStatus, NotificationType, Outcome
 from app.delivery.role import FOLLOWERS
 from app.delivery.sending.sender import Sender
 from app.foundation.clock import DatabaseClock
 from app.settings import signing_secrets
+from tests.support.actions import SOMEBODY_WAITS, ActionHarness
 from tests.support.breakers import new_gate
 from tests.support.delivery import make_due, row
+from tests.support.matching import eventually
 from tests.support.provider_server import Answer, ProviderServer
 
 SECRET = signing_secrets.create()
@@ -265,3 +269,35 @@ def test_secrets_of_a_new_address_are_not_sent_to_the_old_one(db: Database, dire
         [taken] = claim(conn, NotificationType.WEBHOOK, 1, 30, followers=FOLLOWERS).taken
     assert taken.recipient_channel is not None
     assert taken.recipient_channel.meta == {"headers": {"X-Key": "s3cret"}}
+
+
+def test_a_refusal_and_the_end_of_a_challenge_do_not_deadlock(db: Database, directory: Directory, target: str) -> None:
+    """Both record for the same action and the same channel. Actions are locked before channels."""
+    harness = ActionHarness(db)
+    channel_id = directory.add(target)
+    directory.challenge(channel_id, target)
+    action_id = harness.ask(harness.plan({"channel_type": "push"}), harness.user())
+    with db.transaction() as conn:
+        submitted = submit(conn, NewSubmission(NotificationType.WEBHOOK, target, "", channel_id=channel_id))
+    harness.sql("UPDATE notifications SET action_id = :action_id WHERE id = :id", action_id=action_id, id=submitted.id)
+    [challenge, refused] = sorted(harness.claim("webhook"), key=lambda claimed: claimed.action_id is not None)
+    verdict = Verdict(NotificationStatus.SENT)
+    gone = Report(refused, verdict, [Try(None, Result(Outcome.PERMANENT, "HTTP_410", disables=True))])
+    arrived = [Report(one, verdict) for one in (challenge, *harness.claim("push"))]
+
+    def record_refusal() -> None:
+        with db.transaction() as conn:
+            record(conn, [gone], FOLLOWERS)
+
+    with ThreadPoolExecutor(1) as pool, db.transaction() as conn:
+        refusals: list[Future[None]] = []
+
+        def let_the_other_wait(_conn: Connection, _changes: Sequence[NotificationChange]) -> None:
+            refusals.append(pool.submit(record_refusal))
+            eventually(lambda: harness.sql(SOMEBODY_WAITS), "the refusal waits for the action")
+
+        actions, channels = FOLLOWERS
+        record(conn, arrived, (actions, Follower(lambda _: True, let_the_other_wait), channels))
+        conn.commit()
+        refusals[0].result(10)
+    assert directory.state(channel_id)[:2] == ("verified", False)

@@ -11,6 +11,7 @@ from app.delivery.messages.claims import Claimed
 from app.delivery.messages.outcomes import Report, Try, Verdict, fits_one_statement
 from app.delivery.messages.retry import Result
 from app.delivery.messages.values import CHALLENGE, Notification, NotificationStatus, Outcome, Priority
+from app.delivery.role import FOLLOWERS
 
 NOW = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)
 
@@ -31,8 +32,8 @@ SENT = Report(claimed(), Verdict(NotificationStatus.SENT), [Try(None, Result(Out
         replace(SENT, verdict=Verdict(NotificationStatus.EXPIRED, error_code="TOO_LATE"), tries=[]),
     ],
 )
-def test_outcome_without_consequences_fits_one_statement(report: Report) -> None:
-    assert fits_one_statement(report)
+def test_what_nobody_else_waits_for_is_one_statement(report: Report) -> None:
+    assert fits_one_statement(report, FOLLOWERS)
 
 
 @pytest.mark.parametrize(
@@ -49,5 +50,5 @@ def test_outcome_without_consequences_fits_one_statement(report: Report) -> None
         ),
     ],
 )
-def test_outcome_with_consequences_needs_a_transaction(report: Report) -> None:
-    assert not fits_one_statement(report)
+def test_what_has_consequences_is_committed_with_them(report: Report) -> None:
+    assert not fits_one_statement(report, FOLLOWERS)
