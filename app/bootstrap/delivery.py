@@ -6,7 +6,8 @@ from app.delivery.actions.conductor import Conductor
 from app.delivery.actions.intake import BLOCK_S, GROUP, Intake
 from app.delivery.actions.result_format import PUBLISHED, Topic
 from app.delivery.alarm import Alarm
-from app.delivery.channels.registry import Channels, Wiring, open_channels
+from app.delivery.channels.base import Wiring
+from app.delivery.channels.registry import Channels, open_channels
 from app.delivery.messages.rules import DeliveryRules
 from app.delivery.role import FOLLOWERS, LEAVE_S, DeliveryRole
 from app.delivery.sending.channel_worker import ChannelWorkerOptions

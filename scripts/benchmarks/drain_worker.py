@@ -32,7 +32,7 @@ SENT = Result(Outcome.SENT)
 
 class NoOp(SingleProvider):
     def __init__(self) -> None:
-        super().__init__("no_op", NotificationType.SMS, POLICY)
+        super().__init__("no_op", (NotificationType.SMS,), POLICY)
         self.handed: list[str] = []
 
     def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:

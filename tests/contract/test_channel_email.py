@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 import structlog
 
-from app.delivery.channels.base import OutgoingMessage
+from app.delivery.channels.base import OutgoingMessage, Wiring
 from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.email import EmailChannel, open_channel
 from app.delivery.channels.email_message import compose
-from app.delivery.channels.registry import Wiring
 from app.delivery.channels.smtp import Connection, ConversationFailed, Stage
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome

@@ -13,13 +13,13 @@ from app.delivery.actions.steps import Draft, Resolution, Run, StepRun, Target, 
 from app.delivery.messages.addresses import InvalidAddress, check_address
 from app.delivery.messages.rules import CHANNEL_TYPES, DeliveryRules
 from app.delivery.messages.submit import USER
-from app.delivery.messages.values import NotificationType, Priority
+from app.delivery.messages.traits import AddressForm, traits_of
+from app.delivery.messages.values import Priority
 from app.delivery.words.rendering import Words
 from app.delivery.words.templates import BatchRenderer, TemplateFault
 from app.foundation.ids import uuid7
 
 NO_WORDS = Words("", "")
-_PHONE_CHANNELS = frozenset({NotificationType.SMS.channel_type, NotificationType.WHATSAPP.channel_type})
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class ActionContext:
         """The canonical form of the address; None if it depends on settings that are not here."""
         if target.user_id is not None and target.recipient == f"{USER}{target.user_id}":
             return target.recipient
-        if self.rules is None and target.channel_type in _PHONE_CHANNELS:
+        if self.rules is None and traits_of(target.channel_type).address is AddressForm.PHONE:
             return None
         country_code = self.rules.country_code if self.rules is not None else ""
         return check_address(target.channel_type.upper(), target.recipient, country_code)

@@ -17,13 +17,11 @@ from dataclasses import dataclass, field
 from app.delivery.actions.error_codes import NO_RECIPIENT, RECIPIENT_RETIRED
 from app.delivery.actions.steps import Found, Resolution, StepRun, Target, TargetFault, Unresolved
 from app.delivery.messages.submit import USER, user_in
+from app.delivery.messages.traits import ReachedBy, traits_of
 from app.delivery.messages.values import NotificationType
 from app.delivery.plans.models import Audience
 
-PUSH, IN_APP, SMS, AUDIT = (
-    type_.channel_type
-    for type_ in (NotificationType.PUSH, NotificationType.IN_APP, NotificationType.SMS, NotificationType.AUDIT)
-)
+PUSH, AUDIT = NotificationType.PUSH.channel_type, NotificationType.AUDIT.channel_type
 
 
 @dataclass(frozen=True)
@@ -111,11 +109,13 @@ def _person_targets(step: StepRun, person: Recipient) -> Iterator[Target]:
 
 
 def _implicit(channel_type: str, person: Recipient) -> list[Target]:
-    if channel_type in (PUSH, IN_APP):
-        return [Target(channel_type, f"{USER}{person.id}", person.locale, person.id)]
-    if channel_type == SMS and person.phone:
-        return [Target(SMS, person.phone, person.locale, person.id)]
-    return []
+    match traits_of(channel_type).reached_by:
+        case ReachedBy.USER_ID:
+            return [Target(channel_type, f"{USER}{person.id}", person.locale, person.id)]
+        case ReachedBy.PHONE_NUMBER if person.phone:
+            return [Target(channel_type, person.phone, person.locale, person.id)]
+        case _:
+            return []
 
 
 def _route_targets(step: StepRun, routes: Sequence[ProfileRoute], *, is_routed: bool) -> Resolution:

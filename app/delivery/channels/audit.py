@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from app.db.database import Database, limit_statements
 from app.delivery.channels import audit_trail
-from app.delivery.channels.base import OutgoingMessage, SingleProvider
-from app.delivery.channels.registry import Wiring
+from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 
@@ -23,7 +22,7 @@ class AuditChannel(SingleProvider):
     batch_size = 50
 
     def __init__(self, db: Database) -> None:
-        super().__init__("audit", NotificationType.AUDIT, POLICY)
+        super().__init__("audit", TYPES, POLICY)
         self._db = db
 
     @property

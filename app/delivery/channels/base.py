@@ -1,12 +1,16 @@
 """The contract between the dispatcher and the channels that send messages."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from app.db.database import Database
 from app.delivery.messages.retry import Result, RetryPolicy
-from app.delivery.messages.values import Device, Notification, NotificationType, RecipientChannel
+from app.delivery.messages.values import Device, Notification, RecipientChannel
+from app.foundation.clock import Clock
+from app.redis_store.hints import Hints
+from app.settings.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,16 @@ class OutgoingMessage:
     @property
     def id(self) -> UUID:
         return self.notification.id
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """The dependencies of `open_channel`."""
+
+    settings: Settings
+    db: Database
+    clock: Clock
+    hints: Hints
 
 
 class Channel(Protocol):
@@ -67,14 +81,14 @@ class Channel(Protocol):
 
 
 class SingleProvider:
-    """The common part of most channels: one type, one provider, and by default one message at a time."""
+    """The common part of most channels: one provider, and by default one message at a time."""
 
     batch_size = 1
     needs_device = False
 
-    def __init__(self, name: str, type_: NotificationType, policy: RetryPolicy) -> None:
+    def __init__(self, name: str, types: Collection[str], policy: RetryPolicy) -> None:
         self.name = name
-        self.type = type_
+        self.types = tuple(types)
         self.policy = policy
 
     @property
@@ -82,7 +96,7 @@ class SingleProvider:
         return 2 * self.policy.timeout_s
 
     def can_handle(self, notification_type: str) -> bool:
-        return notification_type == self.type
+        return notification_type in self.types
 
     def provider(self, message: OutgoingMessage) -> str:
         return self.name

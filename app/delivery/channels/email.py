@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import structlog
 
-from app.delivery.channels.base import OutgoingMessage, SingleProvider
+from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
 from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.email_message import InvalidSubject, Mail, compose
-from app.delivery.channels.registry import Wiring
 from app.delivery.channels.smtp import Connection, ConversationFailed, SmtpReply, Stage
 from app.delivery.messages.addresses import InvalidAddress, check_address
 from app.delivery.messages.retry import Result, RetryPolicy
@@ -51,7 +50,7 @@ class EmailChannel(SingleProvider):
         policy: RetryPolicy = POLICY,
         longest_idle_s: float = _LONGEST_IDLE_S,
     ) -> None:
-        super().__init__("smtp", NotificationType.EMAIL, policy)
+        super().__init__("smtp", TYPES, policy)
         self._server = server
         self._sender = sender
         self._context = context or ssl.create_default_context()
@@ -66,7 +65,7 @@ class EmailChannel(SingleProvider):
 
     def _send(self, message: OutgoingMessage) -> Result:
         try:
-            recipient = check_address(self.type, message.notification.recipient, "")
+            recipient = check_address(NotificationType.EMAIL, message.notification.recipient, "")
             mail = compose(message.notification, self._sender, recipient)
         except InvalidAddress:
             return Result(Outcome.PERMANENT, "INVALID_ADDRESS")

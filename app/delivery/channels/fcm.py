@@ -12,11 +12,10 @@ from itertools import repeat
 
 import structlog
 
-from app.delivery.channels.base import OutgoingMessage, SingleProvider
+from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
 from app.delivery.channels.fcm_auth import AccessTokens, CredentialsRejected, TokenUnavailable
 from app.delivery.channels.fcm_wire import PayloadTooLarge, encode_message, read_answer
 from app.delivery.channels.http import Answer, HttpClient, bearer
-from app.delivery.channels.registry import Wiring
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import Clock
@@ -54,7 +53,7 @@ class FcmChannel(SingleProvider):
         connections: int = 8,
         begin_within_s: float = _BEGIN_WITHIN_S,
     ) -> None:
-        super().__init__("fcm", NotificationType.PUSH, policy)
+        super().__init__("fcm", TYPES, policy)
         self._clock = clock
         self._http = HttpClient(policy, connections=connections)
         self._tokens = AccessTokens(credentials_path, self._http)

@@ -1,7 +1,7 @@
 """The common part of channels that send each message with one POST."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -10,7 +10,7 @@ from app.delivery.channels.base import OutgoingMessage, SingleProvider
 from app.delivery.channels.http import Answer, HttpClient
 from app.delivery.messages.addresses import InvalidAddress, check_address
 from app.delivery.messages.retry import Result, RetryPolicy
-from app.delivery.messages.values import Notification, NotificationType, Outcome
+from app.delivery.messages.values import Notification, Outcome
 from app.foundation.clock import Clock
 
 log = structlog.get_logger(__name__)
@@ -38,9 +38,9 @@ class MessageRefused(Exception):
 
 class HttpChannel(SingleProvider, ABC):
     def __init__(
-        self, name: str, type_: NotificationType, policy: RetryPolicy, clock: Clock, *, connections: int
+        self, name: str, types: Collection[str], policy: RetryPolicy, clock: Clock, *, connections: int
     ) -> None:
-        super().__init__(name, type_, policy)
+        super().__init__(name, types, policy)
         self._clock = clock
         self._http = HttpClient(policy, connections=connections)
 

@@ -9,8 +9,7 @@ import structlog
 from sqlalchemy import text
 
 from app.db.database import Database, limit_statements
-from app.delivery.channels.base import OutgoingMessage, SingleProvider
-from app.delivery.channels.registry import Wiring
+from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
 from app.delivery.messages.addresses import InvalidAddress, check_address
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.submit import user_in
@@ -48,7 +47,7 @@ class InAppChannel(SingleProvider):
     batch_size = 50
 
     def __init__(self, db: Database, hints: Hints) -> None:
-        super().__init__("in_app", NotificationType.IN_APP, POLICY)
+        super().__init__("in_app", TYPES, POLICY)
         self._db = db
         self._hints = hints
 

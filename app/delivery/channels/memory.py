@@ -21,7 +21,7 @@ class MemoryChannel(SingleProvider):
         batch_size: int = 1,
         needs_device: bool = True,
     ) -> None:
-        super().__init__("memory", type_, policy)
+        super().__init__("memory", (type_,), policy)
         self.batch_size = batch_size
         self.needs_device = needs_device
         self.sent: list[OutgoingMessage] = []

@@ -7,8 +7,7 @@ from typing import Any
 from sqlalchemy import text
 
 from app.db.database import Database
-from app.delivery.channels.base import OutgoingMessage, SingleProvider
-from app.delivery.channels.registry import Wiring
+from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 
@@ -46,12 +45,8 @@ class RecordingChannel(SingleProvider):
         *,
         policy: RetryPolicy = POLICY,
     ) -> None:
-        super().__init__("recording", NotificationType.PUSH, policy)
-        self._types = frozenset(types)
+        super().__init__("recording", types, policy)
         self._db = db
-
-    def can_handle(self, notification_type: str) -> bool:
-        return notification_type in self._types
 
     def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
         rows = json.dumps([_row(message) for message in messages], ensure_ascii=False)

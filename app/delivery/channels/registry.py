@@ -4,29 +4,14 @@ CONTRIBUTING.md lists the parts of a new channel; `tests/policy/test_parts_of_a_
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
-from app.db.database import Database
 from app.delivery import channels as package
-from app.delivery.channels.base import Channel
+from app.delivery.channels.base import Channel, Wiring
 from app.delivery.messages.retry import RetryPolicy
 from app.delivery.messages.values import NotificationType
-from app.foundation.clock import Clock
-from app.redis_store.hints import Hints
-from app.settings.settings import Settings
-
-
-@dataclass(frozen=True)
-class Wiring:
-    """The dependencies of `open_channel`."""
-
-    settings: Settings
-    db: Database
-    clock: Clock
-    hints: Hints
 
 
 class ChannelModule(Protocol):

@@ -5,10 +5,9 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.delivery.channels.base import OutgoingMessage
+from app.delivery.channels.base import OutgoingMessage, Wiring
 from app.delivery.channels.http import Answer, as_code, bearer, judge_status
 from app.delivery.channels.http_channel import HttpChannel, MessageRefused, ProviderRequest, phone_of, words_of
-from app.delivery.channels.registry import Wiring
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import Clock
@@ -47,7 +46,7 @@ class Gateway:
 
 class SmsGatewayChannel(HttpChannel):
     def __init__(self, gateway: Gateway, clock: Clock, *, policy: RetryPolicy = POLICY, connections: int = 2) -> None:
-        super().__init__("sms_gateway", NotificationType.SMS, policy, clock, connections=connections)
+        super().__init__("sms_gateway", TYPES, policy, clock, connections=connections)
         self._gateway = gateway
         self._request = request_template(gateway.request, gateway.content_type)
         self._answer = answer_template(gateway.answer)

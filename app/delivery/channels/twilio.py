@@ -5,10 +5,9 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from app.delivery.channels.base import OutgoingMessage
+from app.delivery.channels.base import OutgoingMessage, Wiring
 from app.delivery.channels.http import Answer, basic, judge_status, throttled
 from app.delivery.channels.http_channel import HttpChannel, ProviderRequest, phone_of, words_of
-from app.delivery.channels.registry import Wiring
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import Clock
@@ -54,7 +53,7 @@ class Account:
 
 class TwilioChannel(HttpChannel):
     def __init__(self, account: Account, clock: Clock, *, policy: RetryPolicy = POLICY, connections: int = 2) -> None:
-        super().__init__("twilio", NotificationType.SMS, policy, clock, connections=connections)
+        super().__init__("twilio", TYPES, policy, clock, connections=connections)
         self._account = account
         self._url = f"{account.base_url.rstrip('/')}/2010-04-01/Accounts/{quote(account.sid, safe='')}/Messages.json"
 

@@ -13,7 +13,7 @@ class UnservedChannel(SingleProvider):
     batch_size = 100
 
     def __init__(self, type_: NotificationType) -> None:
-        super().__init__("none", type_, RetryPolicy(timeout_s=1.0, retries=0))
+        super().__init__("none", (type_,), RetryPolicy(timeout_s=1.0, retries=0))
 
     def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
         return [NO_CHANNEL] * len(messages)

@@ -7,11 +7,10 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from app.delivery.channels import webhook_wire
-from app.delivery.channels.base import OutgoingMessage, SingleProvider
+from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
 from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.http import Answer, HttpClient, judge_status
 from app.delivery.channels.public_addresses import PrivateAddress, Resolver, require_public
-from app.delivery.channels.registry import Wiring
 from app.delivery.messages.addresses import InvalidAddress, check_address
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import CHALLENGE, NotificationType, Outcome
@@ -37,7 +36,7 @@ class WebhookChannel(SingleProvider):
         resolver: Resolver | None = None,
         ca_file: str | None = None,
     ) -> None:
-        super().__init__("webhook", NotificationType.WEBHOOK, policy)
+        super().__init__("webhook", TYPES, policy)
         self._clock = clock
         self._secrets = (secret,) if secret else ()
         check = None if allow_private else require_public

@@ -10,10 +10,9 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from app.delivery.channels.base import OutgoingMessage
+from app.delivery.channels.base import OutgoingMessage, Wiring
 from app.delivery.channels.http import Answer, as_list, as_object, bearer, judge_status, throttled
 from app.delivery.channels.http_channel import HttpChannel, MessageRefused, ProviderRequest, phone_of, words_of
-from app.delivery.channels.registry import Wiring
 from app.delivery.messages.retry import Result, RetryPolicy
 from app.delivery.messages.values import Notification, NotificationType, Outcome
 from app.foundation.clock import Clock
@@ -59,7 +58,7 @@ class WhatsAppChannel(HttpChannel):
     def __init__(
         self, sender: WhatsAppNumber, clock: Clock, *, policy: RetryPolicy = POLICY, connections: int = 2
     ) -> None:
-        super().__init__("whatsapp", NotificationType.WHATSAPP, policy, clock, connections=connections)
+        super().__init__("whatsapp", TYPES, policy, clock, connections=connections)
         self._sender = sender
         self._url = f"{sender.base_url.rstrip('/')}/{quote(sender.phone_number_id, safe='')}/messages"
 

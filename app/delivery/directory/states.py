@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from app.delivery.messages.values import NotificationType
+from app.delivery.messages.traits import traits_of
 from app.foundation.state_machine import TransitionTable, check_transition, sources
 
 
@@ -25,12 +25,9 @@ VERIFY_TRANSITIONS: TransitionTable[VerifyStatus] = {
 VERIFIABLE = sources(VERIFY_TRANSITIONS, VerifyStatus.VERIFIED)
 FAILABLE = sources(VERIFY_TRANSITIONS, VerifyStatus.FAILED)
 
-# This service delivers these types itself, so no other party could confirm an address.
-_NEVER_VERIFIED = frozenset({NotificationType.IN_APP.channel_type, NotificationType.AUDIT.channel_type})
-
 
 def initial_status(channel_type: str) -> VerifyStatus:
-    return VerifyStatus.VERIFIED if channel_type in _NEVER_VERIFIED else VerifyStatus.PENDING
+    return VerifyStatus.PENDING if traits_of(channel_type).needs_verification else VerifyStatus.VERIFIED
 
 
 def status_at_new_address(channel_type: str, current: VerifyStatus) -> VerifyStatus:

@@ -1,7 +1,7 @@
-"""Checks the form of an address of each type. Pure: it does not check that the address exists.
+"""Checks the form of an address. Pure: it does not check that the address exists.
 
-Addresses are checked before any channel is open, so the check is here and not in the channel. A new type of
-notification adds its check to `_CHECKS`.
+Addresses are checked before any channel is open, so the check is here and not in the channel. `traits.py` has the form
+of each type.
 """
 
 import re
@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 import idna
 
-from app.delivery.messages.values import NotificationType
+from app.delivery.messages.traits import AddressForm, traits_of
 
 LONGEST_LOCAL_PART = 64
 LONGEST_EMAIL = 254
@@ -49,12 +49,10 @@ def check_address(notification_type: str, text: str, country_code: str) -> str:
     text = text.strip()
     if not text:
         raise InvalidAddress("must not be empty")
-    if notification_type in (NotificationType.SMS, NotificationType.WHATSAPP):
-        return _phone(text, country_code)
-    check = _CHECKS.get(notification_type)
-    if check is None:
+    form = traits_of(notification_type).address
+    if form is None:
         raise InvalidAddress("is of a type that no channel carries")
-    return check(text)
+    return _phone(text, country_code) if form is AddressForm.PHONE else _CHECKS[form](text)
 
 
 def _email(text: str) -> str:
@@ -165,10 +163,10 @@ def _line(text: str) -> str:
     return text
 
 
-_CHECKS: dict[str, Callable[[str], str]] = {
-    NotificationType.EMAIL: _email,
-    NotificationType.WEBHOOK: _url,
-    NotificationType.IN_APP: _user,
-    NotificationType.PUSH: _user_or_token,
-    NotificationType.AUDIT: _line,
+_CHECKS: dict[AddressForm, Callable[[str], str]] = {
+    AddressForm.EMAIL: _email,
+    AddressForm.URL: _url,
+    AddressForm.USER: _user,
+    AddressForm.USER_OR_TOKEN: _user_or_token,
+    AddressForm.LINE: _line,
 }

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, text
 from app.db.wake import WAKE_CHANNEL
 from app.delivery.messages.addresses import InvalidAddress, check_address
 from app.delivery.messages.metadata import check_metadata
+from app.delivery.messages.traits import traits_of
 from app.delivery.messages.values import NotificationType, Priority
 from app.foundation.errors import IdempotencyKeyReused, InvalidValues
 from app.foundation.ids import uuid7
@@ -50,9 +51,6 @@ class Submitted:
 
 
 USER = "user:"
-# Apps get the id of the notification in its data, so that they recognise a message that they have shown.
-_FOR_APPS = frozenset({NotificationType.PUSH, NotificationType.IN_APP})
-
 # Writes nothing if the user does not exist, if `expires_at` has passed, or if the key was used before. If several
 # requests have the same key, the first one that inserts it writes the notification, and the others wait for its commit.
 _SUBMIT = text(
@@ -105,7 +103,7 @@ def submit(conn: Connection, new: NewSubmission, key: SubmissionKey | None = Non
 def _values(new: NewSubmission, key: SubmissionKey | None) -> dict[str, Any]:
     id_ = uuid7()
     metadata = new.metadata
-    if new.notification_type in _FOR_APPS:
+    if traits_of(new.notification_type).is_for_apps:
         metadata = {**metadata, "data": {**metadata.get("data", {}), "notificationId": str(id_)}}
     return {
         "id": id_,
@@ -127,7 +125,7 @@ def _values(new: NewSubmission, key: SubmissionKey | None) -> dict[str, Any]:
 
 def user_in(notification_type: str, recipient: str) -> int | None:
     """The id of the user in a checked address; None if the address is not that of a user."""
-    is_user = notification_type in _FOR_APPS and recipient.startswith(USER)
+    is_user = traits_of(notification_type).is_for_apps and recipient.startswith(USER)
     return int(recipient.removeprefix(USER)) if is_user else None
 
 

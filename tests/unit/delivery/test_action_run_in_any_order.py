@@ -29,7 +29,8 @@ from app.delivery.actions.steps import (
     Unresolved,
     Withdraw,
 )
-from app.delivery.messages.states import FINAL, LIVE, TRANSITIONS
+from app.delivery.messages.states import FINAL, LIVE
+from app.delivery.messages.states import NOTIFICATION_TRANSITIONS as TRANSITIONS
 from app.delivery.messages.values import NotificationStatus
 from app.delivery.plans.models import OnFailure
 from app.delivery.words.rendering import Words

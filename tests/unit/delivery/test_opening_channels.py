@@ -6,7 +6,7 @@ import pytest
 
 from app.db.database import Database
 from app.delivery.channels import sms_gateway, twilio, whatsapp
-from app.delivery.channels.registry import Wiring
+from app.delivery.channels.base import Wiring
 from app.delivery.messages.values import NotificationType
 from app.foundation.clock import FakeClock
 from app.settings.settings import load_settings
@@ -37,7 +37,7 @@ def test_channel_opens_if_its_settings_are_present(
 ) -> None:
     wiring = Wiring(load_settings(GOOD | given), cast("Database", None), FakeClock(), cast(Any, None))
     opened = [channel for module in MODULES if (channel := module.open_channel(wiring))]
-    assert [(channel.name, channel.type) for channel in opened] == expected
+    assert [(channel.name, *channel.types) for channel in opened] == expected
     for channel in opened:
         assert "hidden" not in repr(vars(channel))
         channel.close()

@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from app.delivery import channels as package
+from app.delivery.channels.base import Wiring
 from app.delivery.channels.memory import MemoryChannel
-from app.delivery.channels.registry import Channels, NoChannel, Wiring, open_channels
+from app.delivery.channels.registry import Channels, NoChannel, open_channels
 from app.delivery.messages.values import NotificationType
 from app.foundation.clock import FakeClock
 from app.settings.settings import Settings
@@ -27,7 +28,7 @@ POLICY = RetryPolicy(timeout_s=1, retries=0)
 SETTINGS = ()
 
 def open_channel(wiring):
-    return Carrier("carrier", "PIGEON", POLICY)
+    return Carrier("carrier", TYPES, POLICY)
 """
 
 
