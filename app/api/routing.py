@@ -15,7 +15,6 @@ from werkzeug.datastructures import Headers
 
 from app.api import validation
 from app.api.access import Who
-from app.api.errors import status_of
 from app.api.services import Services
 from app.api.site import Site
 from app.foundation.errors import AppError
@@ -108,10 +107,6 @@ class Route:
     @property
     def default_status(self) -> int:
         return next(iter(self.answers))
-
-    @property
-    def error_statuses(self) -> frozenset[int]:
-        return frozenset(status_of(error) for error in self.errors)
 
 
 class Routes:

@@ -1,7 +1,8 @@
 """The five calls of a table that operators edit: list, create, show, change, retire."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 from pydantic import BaseModel
 
@@ -10,15 +11,17 @@ from app.api.routing import Call, Reply, Routes, View, snake
 from app.api.schemas import PageJson
 from app.api.schemas_v1 import RowsQuery, TableRowJson
 from app.api.validation import PathIdentifier
-from app.db.tables import EditableTable, TableRow
-from app.delivery.contract import DeliveryRules
+from app.db.tables import EditableTable, Rules, TableRow
 from app.foundation.errors import AppError, Conflict, InvalidValue, NotFound
 from app.foundation.pages import Page
+from app.settings.settings import Settings
 
 
 @dataclass(frozen=True)
-class Resource:
-    table: EditableTable[DeliveryRules]
+class Resource(Generic[Rules]):
+    table: EditableTable[Rules]
+    rules: Callable[[Settings], Rules]
+    """Takes from the settings what the checks of the table use."""
     path: str
     id_name: str
     """The name of the id in the path."""
@@ -34,6 +37,9 @@ class Resource:
     shown_new: type[TableRowJson] | None = None
     """The model of the answer to a creation, if it shows more fields."""
 
+    def rules_for(self, call: Call) -> Rules:
+        return self.rules(call.services.settings)
+
     @property
     def page(self) -> type[PageJson[Any]]:
         return PageJson[self.shown]
@@ -43,33 +49,29 @@ class Resource:
         return f"{self.path}/{{{self.id_name}}}"
 
 
-def rules(call: Call) -> DeliveryRules:
-    return DeliveryRules.from_settings(call.services.settings)
-
-
 def given(body: BaseModel) -> dict[str, Any]:
     """The fields that the caller sent, as plain values."""
     return body.model_dump(mode="json", include=body.model_fields_set)
 
 
-def shown_page(resource: Resource, page: Page[TableRow]) -> PageJson[Any]:
+def shown_page(resource: Resource[Any], page: Page[TableRow]) -> PageJson[Any]:
     return resource.page(
         items=[resource.shown.model_validate(item) for item in page.items], next_cursor=page.next_cursor
     )
 
 
-def created(resource: Resource, row: TableRow, path: str | None = None) -> Reply:
+def created(resource: Resource[Any], row: TableRow, path: str | None = None) -> Reply:
     model = resource.shown_new or resource.shown
     return Reply(model.model_validate(row), headers={"Location": f"{path or resource.path}/{row.id}"})
 
 
-def add_table_routes(routes: Routes, resource: Resource) -> None:
+def add_table_routes(routes: Routes, resource: Resource[Any]) -> None:
     """Creates the views. Their names and descriptions are made from the noun for one row."""
     _add_collection(routes, resource)
     _add_single(routes, resource)
 
 
-def _add_collection(routes: Routes, resource: Resource) -> None:
+def _add_collection(routes: Routes, resource: Resource[Any]) -> None:
     table = resource.table
 
     def list_all(call: Call, query: RowsQuery) -> PageJson[Any]:
@@ -82,7 +84,7 @@ def _add_collection(routes: Routes, resource: Resource) -> None:
 
     def create(call: Call, body: BaseModel) -> Reply:
         with call.services.db.transaction() as conn:
-            return created(resource, table.create(conn, given(body), rules(call)))
+            return created(resource, table.create(conn, given(body), resource.rules_for(call)))
 
     _name(list_all, "list", "List", f"{resource.one}s", "Newest first; retired ones only with `includeRetired=true`.")
     _name(create, "create", "Create", resource.one)
@@ -94,7 +96,7 @@ def _add_collection(routes: Routes, resource: Resource) -> None:
     routes.add("POST", resource.path, who=COORDINATORS, answers={201: answer}, errors=errors)(create)
 
 
-def _add_single(routes: Routes, resource: Resource) -> None:
+def _add_single(routes: Routes, resource: Resource[Any]) -> None:
     table = resource.table
     name = snake(resource.id_name)
 
@@ -104,7 +106,7 @@ def _add_single(routes: Routes, resource: Resource) -> None:
 
     def change(call: Call, body: BaseModel, **ids: int) -> BaseModel:
         with call.services.db.transaction() as conn:
-            return resource.shown.model_validate(table.edit(conn, ids[name], given(body), rules(call)))
+            return resource.shown.model_validate(table.edit(conn, ids[name], given(body), resource.rules_for(call)))
 
     def retire(call: Call, **ids: int) -> None:
         with call.services.db.transaction() as conn:

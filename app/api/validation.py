@@ -27,6 +27,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from app.api.errors import FieldCode, FieldError, InvalidInput, MalformedJson
+from app.foundation.clock import rfc3339
 from app.foundation.pages import BIGINT_MAX
 
 FIRST_MOMENT, LAST_MOMENT = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
@@ -119,10 +120,6 @@ def _or_none(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
         return None
 
 
-def _rfc3339(value: datetime) -> str:
-    return value.isoformat().replace("+00:00", "Z")
-
-
 Name = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=LINE_WITH_A_WORD),
@@ -147,7 +144,7 @@ FirebaseUid = Annotated[str, StringConstraints(min_length=1, max_length=128, pat
 Instant = Annotated[
     datetime,
     AfterValidator(_utc),
-    PlainSerializer(_rfc3339, return_type=str, when_used="json"),
+    PlainSerializer(rfc3339, return_type=str, when_used="json"),
     Field(json_schema_extra={"format": "date-time"}),
 ]
 

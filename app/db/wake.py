@@ -14,7 +14,8 @@ from app.foundation.loop import DoublingPause
 log = structlog.get_logger(__name__)
 
 WAKE_CHANNEL = "delivery"
-"""The channel of PostgreSQL's NOTIFY. Its payload is a topic: the kind of work."""
+"""The channel of PostgreSQL's NOTIFY. Its payload is a topic: the kind of work. Delivery and the outbox, which its
+role publishes, share a channel, so that one connection listens to both."""
 
 LONGEST_PAUSE_S = 5.0
 # The thread checks this often whether it has to stop.
@@ -37,7 +38,7 @@ class Announcer:
         self._channel = channel
         self._listeners: list[tuple[str, Callable[[], None]]] = []
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="delivery-announcer", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"{channel}-announcer", daemon=True)
 
     def on(self, topic: str, wake: Callable[[], None]) -> None:
         """Adds a listener. Call this before `start`."""
@@ -64,7 +65,11 @@ class Announcer:
 
     def _connect(self) -> "psycopg.Connection[Any]":
         return psycopg.connect(
-            self._url, autocommit=True, connect_timeout=3, application_name="yaninda-delivery-listen", **_KEEPALIVE
+            self._url,
+            autocommit=True,
+            connect_timeout=3,
+            application_name=f"yaninda-{self._channel}-listen",
+            **_KEEPALIVE,
         )
 
     def _listen(self, conn: "psycopg.Connection[Any]") -> None:

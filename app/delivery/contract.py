@@ -2,12 +2,12 @@
 
 from app.delivery.actions.errors import EvaluationKeyReused, PlanNotFound
 from app.delivery.actions.models import Origin
-from app.delivery.actions.redrive import DeadLetterTooLate, NothingToRedrive, Redriven
+from app.delivery.actions.redrive import DeadLetterTooLate, NothingToRedrive
 from app.delivery.actions.request_format import LONGEST_KEY, MOST_VARIABLES_BYTES
-from app.delivery.actions.requests import NewAction, Requested
+from app.delivery.actions.requests import NewAction
 from app.delivery.actions.states import ActionStatus, StepState
 from app.delivery.channels.audit_trail import GENESIS
-from app.delivery.channels.inbox import InAppMessage, MessageNotFound
+from app.delivery.channels.inbox import MessageNotFound
 from app.delivery.directory.errors import (
     AlreadyVerified,
     ChannelDisabled,
@@ -23,12 +23,11 @@ from app.delivery.directory.states import VerifyStatus
 from app.delivery.messages.backlog import Backlog, BacklogFull
 from app.delivery.messages.dead_letter_states import DeadLetterStatus
 from app.delivery.messages.dead_letter_views import EVERY, DeadLetterCriteria, DeadLetterView
-from app.delivery.messages.dead_letters import DeadLetterClosed, Discarded
+from app.delivery.messages.dead_letters import DeadLetterClosed
 from app.delivery.messages.rules import DeliveryRules
 from app.delivery.messages.service_levels import ServiceLevels
-from app.delivery.messages.submit import NewSubmission, SubmissionKey, Submitted
+from app.delivery.messages.submit import NewSubmission, SubmissionKey
 from app.delivery.messages.values import NotificationStatus, NotificationType, Outcome, Priority
-from app.delivery.messages.views import NotificationView
 from app.delivery.plans.errors import ShippedPlan, ShippedTemplate, StepOrderTaken, TemplateInUse, TemplateTaken
 from app.delivery.plans.models import Audience, OnFailure
 from app.delivery.plans.service import HIGHEST_ORDER
@@ -51,9 +50,7 @@ __all__ = [
     "DeadLetterTooLate",
     "DeadLetterView",
     "DeliveryRules",
-    "Discarded",
     "EvaluationKeyReused",
-    "InAppMessage",
     "MessageNotFound",
     "NewAction",
     "NewSubmission",
@@ -61,21 +58,17 @@ __all__ = [
     "NothingToRedrive",
     "NotificationStatus",
     "NotificationType",
-    "NotificationView",
     "OnFailure",
     "Origin",
     "Outcome",
     "PlanNotFound",
     "Priority",
-    "Redriven",
-    "Requested",
     "ServiceLevels",
     "ShippedPlan",
     "ShippedTemplate",
     "StepOrderTaken",
     "StepState",
     "SubmissionKey",
-    "Submitted",
     "TemplateInUse",
     "TemplateTaken",
     "VerificationExpired",

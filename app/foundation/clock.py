@@ -59,6 +59,11 @@ class FakeClock:
         self._now += timedelta(seconds=seconds)
 
 
+def rfc3339(moment: datetime, precision: str = "auto") -> str:
+    """In UTC, with `Z`. `precision` is a timespec of `isoformat`."""
+    return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+
+
 def utc_milliseconds(moment: datetime) -> str:
-    """RFC 3339 in UTC with milliseconds: the format of times in events for other services."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """The format of times in messages for other services."""
+    return rfc3339(moment, "milliseconds")

@@ -13,17 +13,23 @@ from app.redis_store.contract import RedisUnavailable
 DOWN_PAUSE_S = 1.0
 
 
+def without_retries(timeout_s: float) -> dict[str, Any]:
+    """Options of a connection. No retries and short timeouts: a press must not wait for a Redis that is down, and a
+    command that the client repeats would take effect twice: a script counts twice, XADD adds its entry twice."""
+    return {
+        "socket_timeout": timeout_s,
+        "socket_connect_timeout": timeout_s,
+        "retry": Retry(NoBackoff(), 0),
+    }
+
+
 def open_client(redis_url: str, *, timeout_s: float = 0.5, pool_size: int = 16) -> Any:
-    # No retries and short timeouts: a press must not wait for a Redis that is down, and a script that the client
-    # repeats would count twice.
     pool: Any = cast(Any, redis.BlockingConnectionPool).from_url(
         redis_url,
         max_connections=pool_size,
         timeout=timeout_s,
         decode_responses=True,
-        socket_timeout=timeout_s,
-        socket_connect_timeout=timeout_s,
-        retry=Retry(NoBackoff(), 0),
+        **without_retries(timeout_s),
     )
     return redis.Redis.from_pool(pool)
 

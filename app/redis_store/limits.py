@@ -11,10 +11,9 @@ import redis
 import structlog
 from limits.storage import MemoryStorage, RedisStorage
 from limits.strategies import MovingWindowRateLimiter
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from app.foundation.errors import TooManyRequests
+from app.redis_store.client import without_retries
 
 log = structlog.get_logger(__name__)
 
@@ -31,9 +30,7 @@ class PerUserLimit:
             redis_url,
             max_connections=16,
             timeout=TIMEOUT_S,
-            socket_timeout=TIMEOUT_S,
-            socket_connect_timeout=TIMEOUT_S,
-            retry=Retry(NoBackoff(), 0),
+            **without_retries(TIMEOUT_S),
         )
         self._pool: redis.BlockingConnectionPool = pool
         self._shared = MovingWindowRateLimiter(RedisStorage(redis_url, connection_pool=pool, key_prefix="limit"))

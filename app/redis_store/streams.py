@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
+from app.redis_store.client import without_retries
 from app.redis_store.contract import RedisUnavailable
 
 FIELD = b"payload"
@@ -132,15 +131,9 @@ def _entries(entries: list[tuple[bytes | None, dict[bytes, bytes]]]) -> list[Str
 
 
 def _connect(redis_url: str, timeout_s: float) -> Any:
-    # No retries, because a repeated XADD adds the entry twice. Replies stay bytes, because entries of other services
-    # may hold any bytes.
-    return cast(Any, redis.Redis).from_url(
-        redis_url,
-        socket_timeout=timeout_s,
-        socket_connect_timeout=CALL_S / 2,
-        socket_keepalive=True,
-        retry=Retry(NoBackoff(), 0),
-    )
+    # Replies stay bytes, because entries of other services may hold any bytes.
+    options = without_retries(timeout_s) | {"socket_connect_timeout": CALL_S / 2, "socket_keepalive": True}
+    return cast(Any, redis.Redis).from_url(redis_url, **options)
 
 
 @contextmanager

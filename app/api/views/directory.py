@@ -22,6 +22,7 @@ from app.delivery import service as delivery
 from app.delivery.contract import (
     AlreadyVerified,
     ChannelDisabled,
+    DeliveryRules,
     NotAWebhook,
     VerificationExpired,
     VerificationNeedsNoCode,
@@ -38,6 +39,7 @@ add_table_routes(
     routes,
     Resource(
         delivery.PROFILES,
+        DeliveryRules.from_settings,
         "/api/v1/recipient-profiles",
         "profileId",
         "recipient profile",
@@ -51,6 +53,7 @@ add_table_routes(
     routes,
     Resource(
         delivery.CHANNELS,
+        DeliveryRules.from_settings,
         "/api/v1/recipient-channels",
         "channelId",
         "recipient channel",

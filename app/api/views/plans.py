@@ -23,10 +23,17 @@ from app.api.schemas_v1 import (
     TemplatesQuery,
     WordsJson,
 )
-from app.api.table_routes import Resource, add_table_routes, created, given, rules, shown_page
+from app.api.table_routes import Resource, add_table_routes, created, given, shown_page
 from app.api.validation import PathIdentifier
 from app.delivery import service as delivery
-from app.delivery.contract import ShippedPlan, ShippedTemplate, StepOrderTaken, TemplateInUse, TemplateTaken
+from app.delivery.contract import (
+    DeliveryRules,
+    ShippedPlan,
+    ShippedTemplate,
+    StepOrderTaken,
+    TemplateInUse,
+    TemplateTaken,
+)
 from app.delivery.service import problem_with_variables
 from app.foundation.errors import InvalidValue, NotFound
 
@@ -41,6 +48,7 @@ add_table_routes(
     routes,
     Resource(
         delivery.PLANS,
+        DeliveryRules.from_settings,
         PLANS,
         "planId",
         "action plan",
@@ -53,7 +61,15 @@ add_table_routes(
 )
 
 STEP_ROWS = Resource(
-    delivery.STEPS, STEPS, "stepId", "step", ActionPlanStepJson, NewStepBody, StepChangesBody, RowsQuery
+    delivery.STEPS,
+    DeliveryRules.from_settings,
+    STEPS,
+    "stepId",
+    "step",
+    ActionPlanStepJson,
+    NewStepBody,
+    StepChangesBody,
+    RowsQuery,
 )
 
 
@@ -77,7 +93,7 @@ def create_step(call: Call, plan_id: PathIdentifier, body: NewStepBody) -> Reply
     Running actions keep the steps they began with.
     """
     with call.services.db.transaction() as conn:
-        step = delivery.create_step(conn, plan_id, given(body), rules(call))
+        step = delivery.create_step(conn, plan_id, given(body), STEP_ROWS.rules_for(call))
     return created(STEP_ROWS, step, STEPS.format(planId=plan_id))
 
 
@@ -103,7 +119,7 @@ def change_step(
     Absent fields stay as they are. If its order changes, its routes move with it.
     """
     with call.services.db.transaction() as conn:
-        step = delivery.edit_step(conn, plan_id, step_id, given(body), rules(call))
+        step = delivery.edit_step(conn, plan_id, step_id, given(body), STEP_ROWS.rules_for(call))
     return ActionPlanStepJson.model_validate(step)
 
 
@@ -118,6 +134,7 @@ add_table_routes(
     routes,
     Resource(
         delivery.ROUTES,
+        DeliveryRules.from_settings,
         "/api/v1/action-routes",
         "routeId",
         "action route",
@@ -131,6 +148,7 @@ add_table_routes(
     routes,
     Resource(
         delivery.TEMPLATES,
+        DeliveryRules.from_settings,
         TEMPLATES,
         "templateId",
         "template",

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from app.db.outbox import Event
-from app.foundation.clock import utc_milliseconds
+from app.delivery.messages import dead_letters
+from app.foundation.clock import rfc3339, utc_milliseconds
 
 
 class Topic(StrEnum):
@@ -16,7 +17,7 @@ class Topic(StrEnum):
     REQUESTED = "action.requested"
     EXECUTED = "action.executed"
     FAILED = "action.failed"
-    DEAD_LETTER = "dlq.action"
+    DEAD_LETTER = dead_letters.TOPIC
     HANDOVER = "action.handover"
 
 
@@ -65,7 +66,7 @@ def failed(
         "error_code": error_code,
         "error_message": error_message,
         "retryable": retryable,
-        "failed_at": _seconds(failed_at),
+        "failed_at": rfc3339(failed_at, "seconds"),
     }
     return Event(Topic.FAILED, _envelope("action.failed.v1", step, produced_at, process_ms, _data(step), error))
 
@@ -119,7 +120,3 @@ def _data(step: StepResult) -> dict[str, Any]:
         "step_order": step.step_order,
         "channel_type": step.channel_type,
     }
-
-
-def _seconds(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -46,10 +46,6 @@ class Verified:
     missing: bytes | None = None
     """A hash that was noted earlier and is no longer in the trail."""
 
-    @property
-    def is_intact(self) -> bool:
-        return self.broken_id is None and self.missing is None
-
 
 def link(
     previous_hash: bytes,

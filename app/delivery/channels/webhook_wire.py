@@ -6,11 +6,12 @@ import hmac
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from app.delivery.channels.http import as_object
 from app.delivery.messages.values import Notification
+from app.foundation.clock import utc_milliseconds
 from app.settings import signing_secrets
 
 DEFAULT_TYPE = "notification"
@@ -33,7 +34,7 @@ def encode(notification: Notification, challenge: str | None = None) -> bytes:
     """The same notification gives the same bytes at every attempt: the timestamp is that of the notification."""
     type_ = VERIFICATION_TYPE if challenge is not None else notification.data.get("type") or DEFAULT_TYPE
     data = {"challenge": challenge} if challenge is not None else _content(notification)
-    message = {"type": type_, "timestamp": _rfc3339(notification.created_at), "data": data}
+    message = {"type": type_, "timestamp": utc_milliseconds(notification.created_at), "data": data}
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -45,10 +46,6 @@ def _content(notification: Notification) -> dict[str, Any]:
         "priority": notification.priority,
         "metadata": notification.metadata,
     }
-
-
-def _rfc3339(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def sign(secrets: Sequence[str], message_id: str, timestamp: int, body: bytes) -> str:

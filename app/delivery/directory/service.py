@@ -12,7 +12,7 @@ from app.delivery.messages.addresses import InvalidAddress, check_address
 from app.delivery.messages.metadata import check_metadata
 from app.delivery.messages.rules import DeliveryRules
 from app.delivery.messages.submit import user_in
-from app.delivery.messages.values import NotificationType
+from app.delivery.messages.values import HIDDEN, NotificationType
 from app.foundation.errors import InvalidValue
 from app.settings.signing_secrets import create as new_secret
 from app.users.errors import UserNotFound
@@ -20,7 +20,6 @@ from app.users.service import get_user
 
 MOST_OLD_SECRETS = 2
 LONGEST_TARGET = 255
-HIDDEN = "••••••"
 WEBHOOK = NotificationType.WEBHOOK.channel_type
 
 

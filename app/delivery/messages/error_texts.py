@@ -27,6 +27,7 @@ REASONS = {
     "NO_RECIPIENT": "Nobody is to be reached: no route, no profile, or no channel that is enabled and verified.",
     "NO_SECRET": "There is no secret to sign the webhook with.",
     "PAYLOAD_TOO_LARGE": "The message is larger than the provider takes.",
+    "PERSON_NOT_FOUND": "There is no such person any more.",
     "PLAN_NOT_FOUND": "There is no such plan, or it is switched off or retired.",
     "PRIVATE_ADDRESS": "The name of the webhook leads to an address inside a network, where webhooks may not go.",
     "RECIPIENT_RETIRED": "The recipient's entry in the directory was switched off or retired before the message left.",

@@ -63,6 +63,8 @@ class Outcome(StrEnum):
     """There is no clear answer: the provider may have taken the message."""
 
 
+HIDDEN = "••••••"
+"""Shown instead of what no view shows."""
 VERIFICATION = "verification"
 """A key in the metadata of a notification that holds a verification code. No view shows the notification's text."""
 

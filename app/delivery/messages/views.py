@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection, RowMapping, literal_column, select, text
 
 from app.delivery.messages.models import notifications
-from app.delivery.messages.values import VERIFICATION, NotificationStatus, NotificationType, Outcome, Priority
+from app.delivery.messages.values import HIDDEN, VERIFICATION, NotificationStatus, NotificationType, Outcome, Priority
 from app.foundation.errors import NotFound
 from app.foundation.pages import Page, page_of, parse_uuid
 
@@ -98,9 +98,6 @@ def shown_recipient(notification_type: str, recipient: str, user_id: int | None)
     if notification_type != NotificationType.PUSH or user_id is not None:
         return recipient
     return "…" + recipient[SHOWN_TOKEN_CHARACTERS:][-SHOWN_TOKEN_CHARACTERS:]
-
-
-HIDDEN = "••••••"
 
 
 def _view(row: RowMapping, attempts: list[AttemptView] | None = None) -> NotificationView:

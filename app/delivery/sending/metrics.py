@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from app.delivery.messages.outcomes import Recorded, Report
-from app.delivery.messages.values import NotificationStatus, NotificationType, Priority
+from app.delivery.messages.values import NotificationStatus, NotificationType, Outcome, Priority
 
 S = NotificationStatus
 CRITICAL = frozenset({Priority.URGENT})
@@ -63,7 +63,7 @@ class DeliveryMetrics:
         self._handler_s.labels(handler).observe(took_s)
         for report in reports:
             for try_ in report.tries:
-                if try_.result.outcome != S.SENT:
+                if try_.result.outcome is not Outcome.SENT:
                     self._handler_errors.labels(handler, try_.result.outcome).inc()
 
     def count_handler_error(self, handler: str) -> None:

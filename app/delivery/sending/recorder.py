@@ -65,10 +65,10 @@ class Recorder:
         else:
             self._write_all([batch])
 
-    def wait_until_written(self, timeout_s: float) -> bool:
-        """True if all reports were recorded or given up within the timeout."""
+    def wait_until_written(self, timeout_s: float) -> None:
+        """Until all reports are recorded or given up, or the time is over."""
         with self._written:
-            return self._written.wait_for(lambda: self._unwritten == 0, timeout_s)
+            self._written.wait_for(lambda: self._unwritten == 0, timeout_s)
 
     def close(self, timeout_s: float) -> bool:
         """Records the remaining reports. False if the recorder could not finish within the timeout."""

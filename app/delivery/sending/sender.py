@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from app.delivery.actions.error_codes import RECIPIENT_RETIRED
 from app.delivery.channels.base import Channel, OutgoingMessage
 from app.delivery.messages.claims import Claimed
 from app.delivery.messages.outcomes import Report, Try, Verdict
@@ -23,7 +24,6 @@ log = structlog.get_logger(__name__)
 
 S = NotificationStatus
 NO_DEVICE = "NO_DEVICE"
-RECIPIENT_RETIRED = "RECIPIENT_RETIRED"
 BREAKER_OPEN = "BREAKER_OPEN"
 # The pause after a failure of one of our own stores. Nothing was sent, so the attempt does not count as failed.
 STORE_PAUSE_S = 1.0
