@@ -101,9 +101,10 @@ def _requested_earlier(conn: Connection, again: Sequence[Action]) -> dict[str, U
 
 
 # Waits for the holders of the actions. They may wait in turn for actions with higher ids, for dead letters (a redrive
-# does) and for channels of the directory, but never for a row that the callers of this function hold: tasks, students,
-# and actions with lower ids. Waiting for the row of a notification could deadlock, because the dispatcher locks
-# notifications before actions.
+# does) and for channels of the directory, but never for tasks and students, which the callers of this function hold. A
+# caller should cancel once in a transaction: the second call may lock an action with a lower id, and then deadlock with
+# a recorder, which wakes many. Waiting for the row of a notification could deadlock as well, because the dispatcher
+# locks notifications before actions.
 _LOCK_OF_TASK = text(
     f"""
     SELECT {ACTION_COLUMNS}, clock_timestamp() AS read_at FROM actions
