@@ -145,7 +145,7 @@ def test_unavailable_store_costs_no_retry(clock: FakeClock) -> None:
     assert result == Verdict(S.RETRYING, in_s(clock, 1))
 
 
-def test_a_channel_that_breaks_leaves_open_whether_the_message_went_out(clock: FakeClock) -> None:
+def test_error_in_a_channel_has_an_unknown_outcome(clock: FakeClock) -> None:
     [report] = Sender(MemoryChannel(failing(KeyError("x"))), clock, new_gate(), rng=lambda: 0.0).send([claimed(clock)])
     assert report.tries[0].result == Result(Outcome.UNKNOWN, "CHANNEL_ERROR")
     assert report.verdict.status is S.RETRYING
