@@ -30,17 +30,17 @@ def set_availability(store: Store, student_id: int, on_duty: bool) -> FollowUp:
 
 def set_location(store: Store, student_id: int, spot: LatLon, rules: MatchingRules) -> FollowUp:
     task = _lock_asking_task(store, student_id)
-    # A task can wait only for a student with a live offer, and only while the student is within the radius.
-    waiting_before: set[UUID] = set() if task is None else store.tasks_waiting_for([student_id], rules.radius_m)
+    # A task can wait only for a student with a live offer who is near.
+    waiting_before: set[UUID] = set() if task is None else store.tasks_waiting_for([student_id], rules)
     if not store.place_student(student_id, spot):
         raise NotFound("There is no such student.")
-    if store.is_too_far(student_id, rules.offer_reach_m):
+    if store.has_strayed(student_id, rules):
         follow_up = _stop_asking(store, student_id, task, Obstacle.TOO_FAR)
     else:
         follow_up = FollowUp(freed=frozenset({student_id}))
     if not waiting_before:
         return follow_up
-    out_of_reach = waiting_before - store.tasks_waiting_for([student_id], rules.radius_m)
+    out_of_reach = waiting_before - store.tasks_waiting_for([student_id], rules)
     return combined(follow_up, FollowUp(again=frozenset(out_of_reach)))
 
 

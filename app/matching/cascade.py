@@ -7,21 +7,21 @@ requests can all call it, and the first call wins.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from app.matching import notices
-from app.matching.choice import Search, by_age, walk, walk_ranking
+from app.matching.choice import NOBODY, Candidates, Search, by_age, walk, walk_new_list
+from app.matching.eligibility import Verdict
 from app.matching.follow_up import Figures, FollowUp, combined, no_offer_keys
 from app.matching.rules import MatchingRules
 from app.matching.states import TaskStatus
-from app.matching.store.records import Expired, Fact, Offer, Pick, Progress, Ranking, Task
+from app.matching.store.records import Expired, Offer, Pick, Progress, Task
 from app.matching.store.stores import Store
 from app.redis_store.contract import ListChange, TaskKeys
-
-Facts = dict[tuple[UUID, int], Fact]
 
 HEAD, REST = slice(0, 2), slice(2, None)
 """The first two candidates of a list are read first, because nearly always one of them can be asked."""
@@ -44,8 +44,8 @@ class Lists:
 
 @dataclass(frozen=True)
 class Offered:
-    deadlines: Mapping[UUID, datetime]
-    """The deadline of the offer that was made for each task."""
+    deadlines: Mapping[tuple[UUID, int], datetime]
+    """The deadline of each offer that was made, by task and student."""
     locked_elsewhere: frozenset[int] = frozenset()
     """Chosen students whose rows another transaction has locked."""
 
@@ -64,7 +64,7 @@ class ContinuedSearch:
     def progress(self, skipped: int) -> Progress:
         task = self.search.task
         asked = task.asked + (self.deadline is not None)
-        return Progress(task.id, self.next_step_at, self.waiting, asked, task.skipped + skipped, self.search.listed)
+        return Progress(task.id, self.next_step_at, self.waiting, asked, task.skipped + skipped, self.search.eligible)
 
     def follow_up(self, version: datetime) -> FollowUp:
         task, pick = self.search.task, self.search.pick
@@ -134,10 +134,10 @@ def _report_overdue(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
 def _search_next(
     store: Store, searching: Sequence[Task], lists: Lists, rules: MatchingRules, skip_locked: bool
 ) -> FollowUp:
-    searches, facts = _choose(store, [task for task in searching if task.search_until > task.read_at], lists, rules)
+    searches = _choose(store, [task for task in searching if task.goes_on_searching], lists, rules)
     picks = [search.pick for search in searches if search.pick is not None]
-    offered = _offer(store, picks, facts, rules, skip_locked)
-    skipped = Counter(store.insert_skips([skip for search in searches for skip in search.skips]))
+    offered = _offer(store, picks, rules, skip_locked)
+    skipped = Counter(store.insert_skips([skip for search in searches for skip in search.walked.skips]))
     continued = [_continue(search, offered) for search in searches if search.goes_on]
     versions = store.save_progress([item.progress(skipped[item.search.task.id]) for item in continued])
     ended = _end_searches(store, [task for task in searching if task.id not in versions])
@@ -148,76 +148,85 @@ def _search_next(
 def _continue(search: Search, offered: Offered) -> ContinuedSearch:
     task = search.task
     if search.pick is None:
-        assert search.wait_until is not None, "a search that goes on has a candidate to ask or to wait for"
-        return ContinuedSearch(search, min(search.wait_until, task.search_until), waiting=True)
+        wait_until = search.walked.wait_until
+        assert wait_until is not None, "a search that goes on has a candidate to ask or to wait for"
+        return ContinuedSearch(search, min(wait_until, task.search_until), waiting=True)
     if search.pick.student_id in offered.locked_elsewhere:
         return ContinuedSearch(search, task.read_at + LOCKED_PAUSE)
-    deadline = offered.deadlines.get(task.id)
+    deadline = offered.deadlines.get((task.id, search.pick.student_id))
     if deadline is None:
         # Another task took this student first, so this task is due again at once.
         return ContinuedSearch(search, task.read_at, again=True)
     return ContinuedSearch(search, deadline, deadline)
 
 
-def _choose(store: Store, tasks: Sequence[Task], lists: Lists, rules: MatchingRules) -> tuple[list[Search], Facts]:
+def _choose(store: Store, tasks: Sequence[Task], lists: Lists, rules: MatchingRules) -> list[Search]:
     """Chooses a student for each task, the oldest task first.
 
     The heads of all lists are read in one statement, and nearly always each head holds a candidate who can be asked.
     If the head of a task holds none, this task and all younger ones choose again, without the students whom older tasks
     took: each from its whole list, or else from a new list.
     """
-    searches = [Search(task, lists.of(task.id), lists.are_new, listed=task.listed) for task in tasks]
-    facts = _facts(store, searches, HEAD, rules)
-    taken: set[int] = set()
-    for search in searches:
-        _walk(search, HEAD, facts, taken, rules)
-    found = [search.pick is not None for search in searches]
+    new = [Search(task, lists.of(task.id), lists.are_new, task.listed) for task in tasks]
+    heads = _read(store, new, HEAD, rules)
+    searches = _in_turn(new, frozenset(), lambda search, taken: _walk(search, HEAD, heads, taken, rules))
     first = next((index for index, search in enumerate(searches) if search.pick is None), len(searches))
-    facts |= _facts(store, [search for search in searches if search.pick is None], REST, rules)
-    taken = {search.pick.student_id for search in searches[:first] if search.pick is not None}
-    for index in range(first, len(searches)):
-        searches[index] = _search_whole(store, searches[index].restarted(), found[index], facts, taken, rules)
-    return searches, facts
+    rests = _read(store, [search for search in searches if search.pick is None], REST, rules)
+    read = {**heads, **rests} if rests else heads
+    done = searches[:first]
+    taken = frozenset(search.pick.student_id for search in done if search.pick is not None)
+    return done + _in_turn(
+        searches[first:], taken, lambda search, taken: _choose_again(store, search, read, taken, rules)
+    )
 
 
-def _search_whole(
-    store: Store, search: Search, rest_is_unread: bool, facts: Facts, taken: set[int], rules: MatchingRules
+def _in_turn(
+    searches: Sequence[Search], taken: AbstractSet[int], choose: Callable[[Search, AbstractSet[int]], Search]
+) -> list[Search]:
+    """The search of the oldest task chooses first. Whom it picks is taken for the others."""
+    chosen, now_taken = list[Search](), set(taken)
+    for search in searches:
+        chosen.append(choose(search, now_taken))
+        if (pick := chosen[-1].pick) is not None:
+            now_taken.add(pick.student_id)
+    return chosen
+
+
+def _choose_again(
+    store: Store, earlier: Search, read: Candidates, taken: AbstractSet[int], rules: MatchingRules
 ) -> Search:
-    """Searches the head and the rest of the list, then a new list. Adds to `facts` and `taken`."""
-    _walk(search, HEAD, facts, taken, rules)
-    if search.pick is None and rest_is_unread:
-        facts |= _facts(store, [search], REST, rules)
-    if search.pick is None:
-        _walk(search, REST, facts, taken, rules)
-    if search.pick is None:
-        _rank_anew(store, search, taken, rules)
-    return search
+    """Searches the head and the rest of the list, then a new list."""
+    search = _walk(replace(earlier, walked=NOBODY), HEAD, read, taken, rules)
+    if search.pick is None and earlier.pick is not None:
+        read = _read(store, [search], REST, rules)
+    search = _walk(search, REST, read, taken, rules)
+    return search if search.pick is not None else _rank_anew(store, search, taken, rules)
 
 
-def _facts(store: Store, searches: Sequence[Search], part: slice, rules: MatchingRules) -> Facts:
-    pairs = [(search.task.id, student_id) for search in searches for student_id in search.given[part]]
-    return store.facts(pairs, radius_m=rules.radius_m, time_zone=rules.time_zone)
+def _read(store: Store, searches: Sequence[Search], part: slice, rules: MatchingRules) -> Candidates:
+    pairs = [(search.task.id, student_id) for search in searches for student_id in search.listed[part]]
+    return store.candidates(pairs, rules)
 
 
-def _walk(search: Search, part: slice, facts: Facts, taken: set[int], rules: MatchingRules) -> None:
-    walk(search, search.given[part], facts, taken, search.task.read_at + rules.offer_ttl)
+def _walk(search: Search, part: slice, read: Candidates, taken: AbstractSet[int], rules: MatchingRules) -> Search:
+    task, listed = search.task, search.listed
+    walked = walk(task, listed[part], read, taken, task.read_at + rules.offer_ttl, search.walked)
+    return Search(task, listed, search.is_new, search.eligible, walked)
 
 
-def _rank_anew(store: Store, search: Search, taken: set[int], rules: MatchingRules) -> None:
+def _rank_anew(store: Store, search: Search, taken: AbstractSet[int], rules: MatchingRules) -> Search:
     """Ranks the candidates whom the task never asked. If all of the first `cap` are busy, it ranks all of them."""
     task, taken_until = search.task, search.task.read_at + rules.offer_ttl
-    ranking = rank(store, task, rules)
-    walk_ranking(search, ranking, taken, taken_until, rules.cap)
-    if search.pick is None and ranking.eligible > len(ranking.candidates):
-        walk_ranking(search, rank(store, task, rules, cap=ranking.eligible), taken, taken_until, rules.cap)
+    ranking = store.rank(task.id, task.spot, rules)
+    found = walk_new_list(search, ranking, taken, taken_until, rules.cap)
+    if found.pick is None and ranking.eligible > len(ranking.candidates):
+        ranking = store.rank(task.id, task.spot, rules, cap=ranking.eligible)
+        found = walk_new_list(search, ranking, taken, taken_until, rules.cap)
+    return found
 
 
-def rank(store: Store, task: Task, rules: MatchingRules, cap: int | None = None) -> Ranking:
-    return store.rank(task.id, task.spot, radius_m=rules.radius_m, cap=cap or rules.cap, time_zone=rules.time_zone)
-
-
-def _offer(store: Store, picks: Sequence[Pick], facts: Facts, rules: MatchingRules, skip_locked: bool) -> Offered:
-    """Locks the students, reads the facts again for rows that have changed since the first read, and makes the offers.
+def _offer(store: Store, picks: Sequence[Pick], rules: MatchingRules, skip_locked: bool) -> Offered:
+    """Locks the students, checks again those whose rows have changed since they were read, and makes the offers.
 
     A live offer from another task does not change the student's row. A unique index then refuses the second offer.
     """
@@ -226,12 +235,13 @@ def _offer(store: Store, picks: Sequence[Pick], facts: Facts, rules: MatchingRul
         return Offered({})
     locked = store.lock_students(wanted, skip_locked=skip_locked)
     picks = [pick for pick in picks if pick.student_id in locked]
-    pairs = [(pick.task_id, pick.student_id) for pick in picks]
-    changed = [pair for pair in pairs if pair not in facts or facts[pair].version != locked[pair[1]]]
-    facts = facts | store.facts(changed, radius_m=rules.radius_m, time_zone=rules.time_zone)
-    good = [pick for pick in picks if facts[pick.task_id, pick.student_id].may_be_asked]
-    deadlines = store.insert_offers(good, rules.offer_ttl)
-    notices.offers(store, [facts[pick.task_id, pick.student_id] for pick in good], deadlines, rules)
+    changed = [(pick.task_id, pick.student_id) for pick in picks if pick.version != locked[pick.student_id]]
+    again = store.candidates(changed, rules)
+    refused = {pair for pair, candidate in again.items() if candidate.verdict is not Verdict.ASK}
+    deadlines = store.insert_offers(
+        [pick for pick in picks if (pick.task_id, pick.student_id) not in refused], rules.offer_ttl
+    )
+    notices.offers(store, deadlines, rules)
     return Offered(deadlines, wanted - locked.keys())
 
 

@@ -1,98 +1,109 @@
-"""Chooses the candidate who is asked next. Pure: it decides over facts that were read, for many tasks at once."""
+"""Chooses the candidate who is asked next. Pure: it decides over candidates that were read, for many tasks at once."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from app.matching.store.records import Fact, Pick, Ranking, Skip, Task
+from app.matching.eligibility import Candidate, Verdict
+from app.matching.store.records import Pick, Ranking, Skip, Task
 from app.redis_store.contract import ListChange, TaskKeys
 
+Candidates = Mapping[tuple[UUID, int], Candidate]
+"""By task and student."""
+UNKNOWN = Candidate(0, seen_before=True)
 
-@dataclass
+
+@dataclass(frozen=True)
+class Walked:
+    """What a walk along candidates has found."""
+
+    pick: Pick | None = None
+    skips: Sequence[Skip] = ()
+    gone: Sequence[int] = ()
+    """Candidates who leave the list after the commit: they were skipped, or were on the list by mistake."""
+    wait_until: datetime | None = None
+    """The earliest deadline among candidates whom other tasks are asking."""
+
+
+NOBODY = Walked()
+
+
+@dataclass(frozen=True)
 class Search:
     """The search of one task through its candidates, in one transaction."""
 
     task: Task
-    given: Sequence[int] = ()
-    """The candidate list that the search begins with."""
-    given_is_new: bool = False
-    """Redis does not hold the given list yet."""
-    pick: Pick | None = None
-    skips: list[Skip] = field(default_factory=list[Skip])
-    dealt_with: list[int] = field(default_factory=list[int])
-    """Candidates who leave the list after the commit: they were skipped, or were on the list by mistake."""
-    renewed: list[int] | None = None
-    """The new list, if no candidate on the given one could be asked."""
-    listed: int = 0
-    wait_until: datetime | None = None
-    """The earliest deadline among candidates whom other tasks are asking."""
+    listed: Sequence[int]
+    is_new: bool
+    """Redis does not hold this list yet."""
+    eligible: int
+    """The number of all candidates that the task has had, also those who were asked or skipped before."""
+    walked: Walked = NOBODY
 
     @property
-    def rank(self) -> int:
-        return self.task.asked + self.task.skipped + len(self.skips) + 1
+    def pick(self) -> Pick | None:
+        return self.walked.pick
 
     @property
     def goes_on(self) -> bool:
-        return self.pick is not None or self.wait_until is not None
-
-    def restarted(self) -> "Search":
-        return Search(self.task, self.given, self.given_is_new, listed=self.task.listed)
-
-    def wait_for(self, moment: datetime) -> None:
-        if self.wait_until is None or moment < self.wait_until:
-            self.wait_until = moment
+        return self.walked.pick is not None or self.walked.wait_until is not None
 
     def keys(
         self, student_id: int | None, deadline: datetime | None, next_step_at: datetime, version: datetime | None = None
     ) -> TaskKeys:
         """The keys that Redis should hold after the commit. The student who is asked leaves the list."""
-        removed = self.dealt_with if student_id is None else [*self.dealt_with, student_id]
+        removed = self.walked.gone if student_id is None else [*self.walked.gone, student_id]
         change, ids = ListChange.KEEP, removed
-        if self.renewed is not None or self.given_is_new:
-            listed = self.given if self.renewed is None else self.renewed
-            change, ids = ListChange.REPLACE, [item for item in listed if item not in removed]
+        if self.is_new:
+            change, ids = ListChange.REPLACE, [item for item in self.listed if item not in removed]
         return TaskKeys(self.task.id, student_id, deadline, next_step_at, change, ids, version)
 
 
 def walk(
-    search: Search,
-    candidates: Sequence[int],
-    facts: Mapping[tuple[UUID, int], Fact],
-    taken: set[int],
+    task: Task,
+    listed: Iterable[int],
+    candidates: Candidates,
+    taken: AbstractSet[int],
     taken_until: datetime,
-) -> None:
-    """Goes through the candidates until one can be asked. `taken` are the students whom older tasks of this batch have
-    picked; they count as busy until `taken_until`."""
-    for student_id in candidates:
-        if search.pick is not None:
-            return
-        fact = facts.get((search.task.id, student_id))
-        if fact is None or fact.seen_before:
-            search.dealt_with.append(student_id)
-        elif fact.obstacle is not None:
-            search.dealt_with.append(student_id)
-            search.skips.append(Skip(search.task.id, student_id, fact.obstacle, fact.completed, fact.distance_m))
-        elif fact.busy_until is not None or student_id in taken:
-            search.wait_for(fact.busy_until or taken_until)
-        else:
-            search.pick = Pick(search.task.id, student_id, search.rank, fact.completed, fact.distance_m or 0.0)
-            taken.add(student_id)
+    before: Walked = NOBODY,
+) -> Walked:
+    """Goes on from `before` along a list until a candidate can be asked. `taken` are the students whom older tasks of
+    this batch have picked; they count as busy until `taken_until`."""
+    if before.pick is not None:
+        return before
+    skips, gone, wait_until = [*before.skips], [*before.gone], before.wait_until
+    for student_id in listed:
+        candidate = candidates.get((task.id, student_id), UNKNOWN)
+        if student_id in taken and candidate.busy_until is None:
+            candidate = candidate._replace(busy_until=taken_until)
+        verdict = candidate.verdict
+        if verdict is Verdict.ASK:
+            return Walked(_pick(task, candidate, len(skips)), skips, gone, wait_until)
+        if verdict is Verdict.WAIT:
+            wait_until = min(filter(None, (wait_until, candidate.busy_until)))
+            continue
+        gone.append(student_id)
+        if candidate.obstacle is not None and verdict is Verdict.SKIP:
+            skips.append(Skip(task.id, student_id, candidate.obstacle, candidate.completed, candidate.distance_m))
+    return Walked(None, skips, gone, wait_until)
 
 
-def walk_ranking(search: Search, ranking: Ranking, taken: set[int], taken_until: datetime, cap: int) -> None:
-    """Like `walk`, for a list that PostgreSQL has just made, which shows who is busy. Only the first `cap` candidates
-    go on the new list."""
-    search.renewed = [item.student_id for item in ranking.candidates[:cap]]
-    search.listed = search.task.asked + search.task.skipped + len(search.skips) + ranking.eligible
-    search.wait_until = None
-    for item in ranking.candidates:
-        if item.busy_until is not None or item.student_id in taken:
-            search.wait_for(item.busy_until or taken_until)
-        else:
-            search.pick = Pick(search.task.id, item.student_id, search.rank, item.completed, item.distance_m)
-            taken.add(item.student_id)
-            return
+def _pick(task: Task, candidate: Candidate, skipped: int) -> Pick:
+    rank = task.asked + task.skipped + skipped + 1
+    student_id, completed, distance_m = candidate[:3]
+    return Pick(task.id, student_id, rank, completed, distance_m or 0.0, candidate.version)
+
+
+def walk_new_list(search: Search, ranking: Ranking, taken: AbstractSet[int], taken_until: datetime, cap: int) -> Search:
+    """Walks along candidates whom PostgreSQL has just ranked. Only the first `cap` of them go on the new list."""
+    task, old = search.task, search.walked
+    by_id = {(task.id, item.student_id): item for item in ranking.candidates}
+    ids = [item.student_id for item in ranking.candidates]
+    eligible = task.asked + task.skipped + len(old.skips) + ranking.eligible
+    walked = walk(task, ids, by_id, taken, taken_until, Walked(None, old.skips, old.gone))
+    return Search(task, ids[:cap], True, eligible, walked)
 
 
 def by_age(tasks: Iterable[Task]) -> list[Task]:

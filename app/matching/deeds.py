@@ -69,7 +69,7 @@ def _create(
     if spot is None:
         raise InvalidValue("location", "is needed, because this elder has no home on file")
     task_id = uuid7()
-    ranking = store.rank(task_id, spot, radius_m=rules.radius_m, cap=rules.cap, time_zone=rules.time_zone)
+    ranking = store.rank(task_id, spot, rules)
     inserted = store.insert_task(
         task_id=task_id,
         elder_id=new.elder_id,

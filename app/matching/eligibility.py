@@ -1,14 +1,18 @@
-"""The rules of eligibility, as parts of SQL. Every statement that decides who may be asked is built from these parts,
-so a new rule is one change here.
+"""The rules of eligibility: who may be asked for a task. Every statement and every decision about it is built from this
+module, so a new rule is one change here.
 
-A student may be asked for a task if no obstacle applies, the task has never asked them, and no other task is asking
-them now. In all parts `s` is the student's row; other rows and values are arguments.
+A task may ask a student if no obstacle applies, the task has neither asked nor skipped them, and no other task is
+asking them now. In SQL, `s` is the student's row; the task, the radius and the clock are arguments. In Python,
+`Candidate` has the answers of SQL for one student, and its `verdict` says what they mean.
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
+from datetime import datetime
+from enum import Enum, StrEnum, auto
+from typing import Any, NamedTuple
 
-from app.matching.liveness import live
+from app.matching.liveness import NOW, live
+from app.matching.rules import MatchingRules
 
 
 class Obstacle(StrEnum):
@@ -20,6 +24,55 @@ class Obstacle(StrEnum):
     HAS_A_TASK = "HAS_A_TASK"
     TOO_FAR = "TOO_FAR"
 
+
+class Verdict(Enum):
+    ASK = auto()
+    WAIT = auto()
+    """Another task is asking the candidate, who stays on the list."""
+    SKIP = auto()
+    """An obstacle applies, so this task will not ask the candidate any more."""
+    DROP = auto()
+    """The task has asked or skipped the candidate before, so the candidate was on the list by mistake."""
+
+
+class Candidate(NamedTuple):
+    """A tuple and not a dataclass, because one query makes fifty of them in less than a millisecond."""
+
+    student_id: int
+    completed: int = 0
+    distance_m: float | None = None
+    busy_until: datetime | None = None
+    """The deadline of this student's live offer."""
+    obstacle: Obstacle | None = None
+    seen_before: bool = False
+    version: int | None = None
+    """The version of the student's row. A different number means that another transaction has changed the row."""
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.seen_before:
+            return Verdict.DROP
+        if self.obstacle is not None:
+            return Verdict.SKIP
+        return Verdict.ASK if self.busy_until is None else Verdict.WAIT
+
+
+# ---- the numbers ----
+
+
+def radius_m(rules: MatchingRules) -> float:
+    """The radius of a search."""
+    return rules.radius_m
+
+
+def parameters(rules: MatchingRules) -> dict[str, Any]:
+    """The parameters that the parts of SQL below have by default."""
+    return {"radius_m": radius_m(rules), "reach_m": rules.offer_reach_m, "time_zone": rules.time_zone}
+
+
+RADIUS_M, REACH_M = ":radius_m", ":reach_m"
+
+# ---- obstacles ----
 
 # The obstacle applies if its condition is not true. These obstacles do not depend on the task.
 REQUIRED: Mapping[Obstacle, str] = {
@@ -34,23 +87,25 @@ AVAILABLE = "s.available"
 declared in `users.models`; a test compares the two."""
 
 
-def without(*obstacles: Obstacle) -> str:
-    """The condition that none of these obstacles applies."""
+def none_of(*obstacles: Obstacle) -> str:
     return " AND ".join(REQUIRED[obstacle] for obstacle in obstacles)
 
 
-ACTIVE = without(Obstacle.INACTIVE)
+ACTIVE = none_of(Obstacle.INACTIVE)
 
-ASSIGNABLE = without(Obstacle.INACTIVE, Obstacle.HAS_A_TASK)
+ASSIGNABLE = none_of(Obstacle.INACTIVE, Obstacle.HAS_A_TASK)
 """The student may accept a task, or get one from a coordinator who has talked to them. Duty and location do not matter,
 because the people have agreed."""
 
 
-def first_obstacle(distance_m: str, radius_m: str) -> str:
+def first_obstacle(distance_m: str, radius_m: str = RADIUS_M) -> str:
     """NULL if no obstacle applies. A student who does not exist is INACTIVE."""
-    required = {**REQUIRED, Obstacle.TOO_FAR: f"{distance_m} <= {radius_m}"}
+    required = {**REQUIRED, Obstacle.TOO_FAR: near(distance_m, radius_m)}
     cases = [f"WHEN ({condition}) IS NOT TRUE THEN '{obstacle}'" for obstacle, condition in required.items()]
     return f"CASE {' '.join(cases)} END"
+
+
+# ---- distance ----
 
 
 def distance_m(place: str) -> str:
@@ -58,31 +113,68 @@ def distance_m(place: str) -> str:
     return f"ST_Distance(s.location, {place})"
 
 
-def within(place: str, radius_m: str) -> str:
-    """The same limit as `TOO_FAR`, in a form that can use a geographic index."""
+def near(distance_m: str, radius_m: str = RADIUS_M) -> str:
+    return f"{distance_m} <= {radius_m}"
+
+
+def near_place(place: str, radius_m: str = RADIUS_M) -> str:
+    """`near` in a form that can use a geographic index."""
     return f"ST_DWithin({place}, s.location, {radius_m})"
 
 
-def never_asked(task_id: str) -> str:
-    """True if the task has neither asked nor skipped the student."""
-    return f"NOT EXISTS (SELECT FROM offers o WHERE o.task_id = {task_id} AND o.student_id = s.id)"
+def strayed(place: str, reach_m: str = REACH_M) -> str:
+    """The student who is being asked has moved too far away."""
+    return f"{distance_m(place)} > {reach_m}"
 
 
-def never_asked_by_one_task(task_id: str) -> str:
-    """`never_asked` for many students and one task. The array is built once; with NOT EXISTS, PostgreSQL would run the
-    subquery for every candidate."""
-    return f"s.id <> ALL (ARRAY(SELECT o.student_id FROM offers o WHERE o.task_id = {task_id}))"
+# ---- offers ----
 
 
-def not_being_asked() -> str:
-    return f"NOT EXISTS (SELECT FROM offers o WHERE o.student_id = s.id AND {live('o')})"
+def seen_before(task_id: str) -> str:
+    """The task has asked or skipped the student. Not EXISTS, for which PostgreSQL may read and hash all offers."""
+    return f"(SELECT o.id FROM offers o WHERE o.task_id = {task_id} AND o.student_id = s.id) IS NOT NULL"
 
 
-def month(time_zone: str) -> str:
+def seen_by_one_task(task_id: str) -> str:
+    """`seen_before` for many students and one task. The array is built once, and not a subquery run for each."""
+    return f"s.id = ANY (ARRAY(SELECT o.student_id FROM offers o WHERE o.task_id = {task_id}))"
+
+
+def busy_until(student_id: str = "s.id") -> str:
+    """The deadline of the student's live offer, which no other offer can follow before it is closed."""
+    return f"(SELECT o.deadline FROM offers o WHERE o.student_id = {student_id} AND {live('o')})"
+
+
+# ---- who may be asked ----
+
+
+def may_be_asked_later(near: str, seen_before: str) -> str:
+    """True for students whom the task may ask as soon as they are available and not busy."""
+    return f"{near} AND NOT ({seen_before})"
+
+
+def may_be_listed(near: str, seen_before: str) -> str:
+    """True for the candidates of a task: the students whom it may ask now, or after another task's offer."""
+    return f"{AVAILABLE} AND {may_be_asked_later(near, seen_before)}"
+
+
+def may_be_asked(near: str, seen_before: str) -> str:
+    return f"{may_be_listed(near, seen_before)} AND {busy_until()} IS NULL"
+
+
+def goes_on_searching(task: str, now: str = NOW) -> str:
+    """After its search limit, a task asks nobody new."""
+    return f"{task}.search_until > {now}"
+
+
+# ---- the order of candidates ----
+
+
+def month(time_zone: str, now: str = NOW) -> str:
     """The current month in this time zone. A subselect, so that a statement evaluates it once."""
-    return f"(SELECT date_trunc('month', clock_timestamp() AT TIME ZONE {time_zone})::date)"
+    return f"(SELECT date_trunc('month', {now} AT TIME ZONE {time_zone})::date)"
 
 
-def completed_this_month(time_zone: str) -> str:
+def completed_this_month(time_zone: str, now: str = NOW) -> str:
     """The count is stored with its month, so it becomes 0 at local midnight without a statement that resets it."""
-    return f"CASE WHEN s.month = {month(time_zone)} THEN s.completed ELSE 0 END"
+    return f"CASE WHEN s.month = {month(time_zone, now)} THEN s.completed ELSE 0 END"

@@ -10,7 +10,7 @@ from uuid import UUID
 from app.delivery import service as delivery
 from app.delivery.contract import NewAction, Priority
 from app.matching.rules import MatchingRules
-from app.matching.store.records import Fact, NamedPerson, Task
+from app.matching.store.records import NamedPerson, Task
 from app.matching.store.stores import Store
 from app.matching.words import NoticeKind, first_name
 
@@ -35,21 +35,23 @@ def _data(kind: NoticeKind, task_id: UUID, deadline: datetime | None = None) -> 
     return data
 
 
-def offers(store: Store, asked: Sequence[Fact], deadlines: Mapping[UUID, datetime], rules: MatchingRules) -> None:
+def offers(store: Store, deadlines: Mapping[tuple[UUID, int], datetime], rules: MatchingRules) -> None:
     seconds = int(rules.offer_ttl.total_seconds())
     # The same variables for all offers, so that delivery renders the template only once.
     variables = {"minutes": seconds // 60, "seconds": seconds}
-    offered = [fact for fact in asked if fact.task_id in deadlines]
-    delivery.request_actions(store.conn, [_offer(fact, deadlines[fact.task_id], variables) for fact in offered])
+    delivery.request_actions(
+        store.conn,
+        [_offer(task_id, student_id, deadline, variables) for (task_id, student_id), deadline in deadlines.items()],
+    )
 
 
-def _offer(asked: Fact, deadline: datetime, variables: dict[str, Any]) -> NewAction:
+def _offer(task_id: UUID, student_id: int, deadline: datetime, variables: dict[str, Any]) -> NewAction:
     return NewAction(
         plan=NoticeKind.OFFER.plan,
-        person_id=asked.student_id,
+        person_id=student_id,
         variables=variables,
-        data=_data(NoticeKind.OFFER, asked.task_id, deadline),
-        task_id=asked.task_id,
+        data=_data(NoticeKind.OFFER, task_id, deadline),
+        task_id=task_id,
         priority=Priority.URGENT,
         expires_at=deadline,
     )

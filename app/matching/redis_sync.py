@@ -10,7 +10,6 @@ import structlog
 
 from app.foundation.clock import Clock
 from app.foundation.failpoints import failpoint
-from app.matching.cascade import rank
 from app.matching.rules import MatchingRules
 from app.matching.states import TaskStatus
 from app.matching.store.records import Standing, Task
@@ -100,7 +99,7 @@ class RedisSync:
             return store.standings(task_ids)
 
     def _fill(self, store: Store, task: Task) -> None:
-        ids = [item.student_id for item in rank(store, task, self._rules).candidates]
+        ids = [item.student_id for item in store.rank(task.id, task.spot, self._rules).candidates]
         if ids and task.status is TaskStatus.PENDING:
             self._clockwork.fill_list(task.id, ids, task.updated_at)
 

@@ -117,7 +117,7 @@ class CascadeRunner:
         waiting: set[UUID] = set()
         with self.stores.reading() as store:
             if total.freed:
-                waiting |= store.oldest_waiting_tasks(total.freed, self.rules.radius_m)
+                waiting |= store.oldest_waiting_tasks(total.freed, self.rules)
             if total.unavailable:
-                waiting |= store.tasks_waiting_for(total.unavailable, self.rules.radius_m)
+                waiting |= store.tasks_waiting_for(total.unavailable, self.rules)
         return frozenset(waiting)

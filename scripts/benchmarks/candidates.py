@@ -6,6 +6,7 @@ from typing import Any
 
 from app.foundation.ids import uuid7
 from app.matching.map_distance import SearchCircle
+from app.matching.rules import MatchingRules
 from app.matching.store.records import Ranking
 from app.matching.store.stores import Store
 from app.users.models import LatLon
@@ -78,7 +79,7 @@ def _measure_city(bench: Bench, database: str, built: City, state: str, *, goal:
         spots = city.spots(plain, built, bench.size(40, 10))
 
         def ours(spot: LatLon) -> Ranking:
-            return Store(conn).rank(uuid7(), spot, radius_m=city.RADIUS_M, cap=CAP, time_zone=TIME_ZONE)
+            return Store(conn).rank(uuid7(), spot, MatchingRules(radius_m=city.RADIUS_M, cap=CAP))
 
         in_circle = _same_answers(spots, ours, lambda spot: rival(plain, spot))
         name = f"{built.students:,} students, {in_circle:,} in the circle{state}"

@@ -103,7 +103,7 @@ def _row(bench: Bench, name: str, act: Act, databases: dict[str, Filled], items:
 
 
 def _candidates(filled: Filled, spot: LatLon) -> None:
-    filled.store.rank(uuid7(), spot, radius_m=city.RADIUS_M, cap=50, time_zone=TIME_ZONE)
+    filled.store.rank(uuid7(), spot, RULES)
 
 
 def _settle(filled: Filled, _item: None) -> None:
@@ -128,7 +128,7 @@ def _claim(filled: Filled, _item: None) -> None:
     assert len(claims.claim(filled.conn, NotificationType.PUSH, 200, 30.0, followers=FOLLOWERS).taken) == 200
 
 
-RULES = MatchingRules()
+RULES = MatchingRules(radius_m=city.RADIUS_M)
 
 DUE = """
 SELECT t.id, ST_Y(t.location::geometry), ST_X(t.location::geometry) FROM tasks t
@@ -155,10 +155,7 @@ def _make_due(conn: Any, how_many: int) -> list[tuple[UUID, LatLon]]:
 
 def _filled(conn: AppConnection, due: Sequence[tuple[UUID, LatLon]]) -> Filled:
     lists = {
-        task_id: [
-            item.student_id
-            for item in Store(conn).rank(task_id, spot, radius_m=city.RADIUS_M, cap=50, time_zone=TIME_ZONE).candidates
-        ]
+        task_id: [item.student_id for item in Store(conn).rank(task_id, spot, RULES).candidates]
         for task_id, spot in due
     }
     busiest: Any = conn.exec_driver_sql(BUSIEST).scalar_one()

@@ -9,6 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.foundation.ids import uuid7
 from app.matching.errors import Overtaken, TaskNotFound
+from app.matching.rules import MatchingRules
 from app.matching.states import OfferState, TaskStatus
 from app.matching.store.records import NOW, FromNow, Offer, Pick, Progress, Skip
 from app.matching.store.stores import Store
@@ -18,7 +19,7 @@ from tests.model.worlds import World, open_world
 ZONE = "Europe/Istanbul"
 HOUR = timedelta(hours=1)
 TTL = timedelta(seconds=600)
-NEAR = {"radius_m": 1000.0, "cap": 50, "time_zone": ZONE}
+RULES = MatchingRules()
 T, O = TaskStatus, OfferState  # noqa: E741
 
 
@@ -278,7 +279,7 @@ def test_the_facts_about_a_candidate(world: World, store: Store) -> None:
     world.hide(lost.id)
     assert store.take_student(holder.id, other)
     people = (fine, busy, off, gone, far, lost, holder, seen)
-    facts = store.facts([(task_id, item.id) for item in people] + [(uuid7(), fine.id)], radius_m=1000, time_zone=ZONE)
+    facts = store.candidates([(task_id, item.id) for item in people] + [(uuid7(), fine.id)], RULES)
     assert len(facts) == len(people), "of a task nobody knows there are none"
     found = [facts[task_id, item.id] for item in people]
     assert [item.obstacle for item in found] == [
@@ -294,8 +295,8 @@ def test_the_facts_about_a_candidate(world: World, store: Store) -> None:
     assert [item.seen_before for item in found] == [False] * 7 + [True]
     assert [item.busy_until is not None for item in found] == [False, True] + [False] * 5 + [True]
     assert found[4].distance_m == pytest.approx(1001, abs=0.01) and found[5].distance_m is None
-    assert store.facts([(task_id, 999_999)], radius_m=1000, time_zone=ZONE)[task_id, 999_999].obstacle == "INACTIVE"
-    assert store.facts([], radius_m=1000, time_zone=ZONE) == {}
+    assert store.candidates([(task_id, 999_999)], RULES)[task_id, 999_999].obstacle == "INACTIVE"
+    assert store.candidates([], RULES) == {}
 
 
 # ---- students ----
@@ -314,13 +315,13 @@ def test_the_order_of_candidates(world: World, store: Store) -> None:
     completes(store, some, 2)
     ask(store, task_id, asked)
     ask(store, task_of(world, store), busy)
-    ranking = store.rank(task_id, world.spot(0), **NEAR)
+    ranking = store.rank(task_id, world.spot(0), RULES)
     assert [item.student_id for item in ranking.candidates] == [near.id, twin.id, far.id, busy.id, some.id, often.id]
     assert ranking.eligible == 6 and outside.id not in [item.student_id for item in ranking.candidates]
     assert [item.busy_until is not None for item in ranking.candidates] == [False] * 3 + [True, False, False]
     assert [item.completed for item in ranking.candidates] == [0, 0, 0, 0, 2, 5]
     assert ranking.candidates[0].distance_m == pytest.approx(100, abs=0.01)
-    cut = store.rank(task_id, world.spot(0), radius_m=1000, cap=2, time_zone=ZONE)
+    cut = store.rank(task_id, world.spot(0), RULES, cap=2)
     assert ([item.student_id for item in cut.candidates], cut.eligible) == ([near.id, twin.id], 6)
 
 
@@ -331,23 +332,23 @@ def test_only_those_who_can_come_are_candidates(world: World, store: Store) -> N
     store.set_active_student(gone.id, False)
     world.hide(lost.id)
     store.take_student(holder.id, task_id)
-    assert store.rank(uuid7(), world.spot(0), **NEAR).eligible == 0
+    assert store.rank(uuid7(), world.spot(0), RULES).eligible == 0
     store.set_on_duty(off.id, True)
     store.free_student(holder.id)
     store.set_active_student(gone.id, True)
     store.place_student(lost.id, world.spot(9))
-    ranking = store.rank(uuid7(), world.spot(0), **NEAR)
+    ranking = store.rank(uuid7(), world.spot(0), RULES)
     assert [item.student_id for item in ranking.candidates] == [off.id, gone.id, holder.id, lost.id]
 
 
 def test_counts_belong_to_their_month(world: World, store: Store) -> None:
     ali = world.student(1)
     completes(store, ali, 2)
-    assert store.rank(uuid7(), world.spot(0), **NEAR).candidates[0].completed == 2
+    assert store.rank(uuid7(), world.spot(0), RULES).candidates[0].completed == 2
     world.begin_a_month()
-    assert store.rank(uuid7(), world.spot(0), **NEAR).candidates[0].completed == 0
+    assert store.rank(uuid7(), world.spot(0), RULES).candidates[0].completed == 0
     completes(store, ali, 1)
-    assert store.rank(uuid7(), world.spot(0), **NEAR).candidates[0].completed == 1
+    assert store.rank(uuid7(), world.spot(0), RULES).candidates[0].completed == 1
 
 
 def test_a_student_holds_one_task(world: World, store: Store) -> None:
@@ -371,24 +372,24 @@ def test_a_free_student_finds_the_oldest_task_that_waits_within_reach(world: Wor
     for task_id in (oldest, older, younger):
         waits(store, task_id)
     ali = world.student(400)
-    assert store.oldest_waiting_tasks({ali.id, 999_999}, 1000) == {older}
-    assert store.tasks_waiting_for({ali.id}, 1000) == {older, younger}
+    assert store.oldest_waiting_tasks({ali.id, 999_999}, RULES) == {older}
+    assert store.tasks_waiting_for({ali.id}, RULES) == {older, younger}
     store.insert_skips([Skip(older, ali.id, "OFF_DUTY", 0, None)])
-    assert store.oldest_waiting_tasks({ali.id}, 1000) == store.tasks_waiting_for({ali.id}, 1000) == {younger}
+    assert store.oldest_waiting_tasks({ali.id}, RULES) == store.tasks_waiting_for({ali.id}, RULES) == {younger}
     ask(store, idle, ali)
-    assert store.oldest_waiting_tasks({ali.id}, 1000) == set(), "who is being asked is not free"
-    assert store.tasks_waiting_for({ali.id}, 1000) == {younger}
+    assert store.oldest_waiting_tasks({ali.id}, RULES) == set(), "who is being asked is not free"
+    assert store.tasks_waiting_for({ali.id}, RULES) == {younger}
     world.pass_time(3601)
     store.expire_offers([idle])
-    assert store.oldest_waiting_tasks({ali.id}, 1000) == set(), "nobody new is asked after the search limit"
+    assert store.oldest_waiting_tasks({ali.id}, RULES) == set(), "nobody new is asked after the search limit"
 
 
 def test_who_strays_from_the_task_they_are_asked_for(world: World, store: Store) -> None:
     ali, task_id = world.student(1), task_of(world, store)
-    assert not store.is_too_far(ali.id, 1500)
+    assert not store.has_strayed(ali.id, RULES)
     ask(store, task_id, ali)
-    assert store.place_student(ali.id, world.spot(1499)) and not store.is_too_far(ali.id, 1500)
-    assert store.place_student(ali.id, world.spot(1501)) and store.is_too_far(ali.id, 1500)
+    assert store.place_student(ali.id, world.spot(1499)) and not store.has_strayed(ali.id, RULES)
+    assert store.place_student(ali.id, world.spot(1501)) and store.has_strayed(ali.id, RULES)
     assert not store.place_student(999_999, world.spot(0))
 
 

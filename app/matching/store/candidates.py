@@ -11,42 +11,52 @@ from itertools import pairwise
 from typing import Any, cast
 from uuid import UUID
 
-from app.matching.eligibility import AVAILABLE, completed_this_month, distance_m, never_asked_by_one_task
-from app.matching.liveness import live
+from app.matching.eligibility import (
+    Candidate,
+    busy_until,
+    completed_this_month,
+    distance_m,
+    may_be_listed,
+    near,
+    parameters,
+    radius_m,
+    seen_by_one_task,
+)
 from app.matching.map_distance import SearchCircle
+from app.matching.rules import MatchingRules
 from app.matching.store.connected import Connected
-from app.matching.store.records import Candidate, Ranking
+from app.matching.store.records import Ranking
 from app.users.models import LatLon
 
 COMPLETED = completed_this_month("%(time_zone)s")
 
 MEASURED_M = distance_m("ST_SetSRID(ST_MakePoint(%(lon)s, %(lat)s), 4326)::geography")
 
-NEAR = "s.plane <@ circle(point(%(x)s, %(y)s), %(outer)s)"
+NEAR_ON_THE_MAP = "s.plane <@ circle(point(%(x)s, %(y)s), %(outer)s)"
 
-BUSY_UNTIL = f"(SELECT o.deadline FROM offers o WHERE o.student_id = short.id AND {live('o')}) AS busy_until"
+ASKED = seen_by_one_task("%(task_id)s")
 
 # The index holds all columns of the query on the map, so PostgreSQL visits only rows that changed since the last
 # VACUUM. OFFSET 0 keeps the planner from computing each distance twice.
 STATEMENT = f"""
-SELECT short.completed, short.distance_m, short.id, {BUSY_UNTIL}, short.eligible, short.on_the_rim
+SELECT short.completed, short.distance_m, short.id, {busy_until("short.id")}, short.eligible, short.on_the_rim
 FROM (
     SELECT id, completed, distance_m, count(*) OVER () AS eligible,
            bool_or(distance_m > %(inner_m)s) OVER () AS on_the_rim
     FROM (SELECT s.id, {COMPLETED} AS completed, {{distance}} AS distance_m
           FROM students s
-          WHERE {AVAILABLE} AND {{within}} AND {never_asked_by_one_task("%(task_id)s")}
+          WHERE {{listed}}
           OFFSET 0) near
-    WHERE distance_m <= %(at_most_m)s
+    WHERE {near("distance_m", "%(at_most_m)s")}
     ORDER BY completed, distance_m, id LIMIT %(most)s
 ) short"""
 
 ON_THE_MAP = STATEMENT.format(
     distance="(s.plane <-> point(%(x)s, %(y)s)) / (%(stretch)s + %(stretch_northwards)s * s.plane[1])",
-    within=NEAR,
+    listed=may_be_listed(NEAR_ON_THE_MAP, ASKED),
 )
-MEASURED = STATEMENT.format(distance=MEASURED_M, within=NEAR)
-MEASURED_EVERYWHERE = STATEMENT.format(distance=MEASURED_M, within="true")
+MEASURED = STATEMENT.format(distance=MEASURED_M, listed=may_be_listed(NEAR_ON_THE_MAP, ASKED))
+MEASURED_EVERYWHERE = STATEMENT.format(distance=MEASURED_M, listed=may_be_listed("true", ASKED))
 
 # The columns of STATEMENT. The first three make the order of these tuples the order of the candidates.
 Row = tuple[int, float, int, datetime | None, int, bool]
@@ -66,11 +76,12 @@ def _in_doubt(rows: Sequence[Row], doubt_m: float) -> bool:
 
 class CandidateStatements(Connected):
     def rank(
-        self, task_id: UUID, spot: LatLon, *, radius_m: float, cap: int, time_zone: str, exact: bool = False
+        self, task_id: UUID, spot: LatLon, rules: MatchingRules, *, cap: int | None = None, exact: bool = False
     ) -> Ranking:
-        """The first `cap` candidates whom the task never asked."""
-        circle = SearchCircle(spot.lat, spot.lon, radius_m)
-        values = {"task_id": task_id, "lat": spot.lat, "lon": spot.lon, "time_zone": time_zone, "most": cap + 1}
+        """The first `cap` candidates for a task at this spot. Without `cap`, as many as a list holds."""
+        cap = rules.cap if cap is None else cap
+        circle = SearchCircle(spot.lat, spot.lon, radius_m(rules))
+        values = parameters(rules) | {"task_id": task_id, "lat": spot.lat, "lon": spot.lon, "most": cap + 1}
         if circle.on_the_map and not exact:
             rows = self._on_the_map(circle, values)
         else:

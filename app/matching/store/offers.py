@@ -7,12 +7,22 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.matching.eligibility import Obstacle, completed_this_month, distance_m, first_obstacle
+from app.matching.eligibility import (
+    Candidate,
+    Obstacle,
+    busy_until,
+    completed_this_month,
+    distance_m,
+    first_obstacle,
+    parameters,
+    seen_before,
+)
 from app.matching.errors import Overtaken
 from app.matching.liveness import answerable, live, overdue, past_deadline
+from app.matching.rules import MatchingRules
 from app.matching.states import OfferState, check_offer_transition
 from app.matching.store.connected import Connected
-from app.matching.store.records import Expired, Fact, Offer, Pick, Skip
+from app.matching.store.records import Expired, Offer, Pick, Skip
 from app.matching.store.state_conditions import may_become_offer, new_offer
 from app.matching.store.students import VERSION
 from app.matching.store.tasks import SET_COUNTS
@@ -50,15 +60,12 @@ FROM offers o WHERE task_id = ANY(:ids) AND {answerable("o", CLOCK)}
 ORDER BY deadline, id
 """)
 
-FACTS = text(f"""
-SELECT c.task_id, c.student_id, o.id IS NOT NULL AS seen_before, elsewhere.deadline AS busy_until,
-       {COMPLETED} AS completed, spot.distance_m, {first_obstacle("spot.distance_m", ":radius_m")} AS obstacle,
-       {VERSION}
+CANDIDATES = text(f"""
+SELECT c.task_id, c.student_id, {COMPLETED} AS completed, spot.distance_m, {busy_until()} AS busy_until,
+       {first_obstacle("spot.distance_m")} AS obstacle, {seen_before("c.task_id")} AS seen_before, {VERSION}
 FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[])) AS c (task_id, student_id)
 JOIN tasks t ON t.id = c.task_id
 LEFT JOIN students s ON s.id = c.student_id
-LEFT JOIN offers o ON o.task_id = c.task_id AND o.student_id = c.student_id
-LEFT JOIN offers elsewhere ON elsewhere.student_id = c.student_id AND {live("elsewhere")}
 CROSS JOIN LATERAL (SELECT {distance_m("t.location")} AS distance_m) spot
 """)
 
@@ -72,7 +79,7 @@ FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[]), CAST(:ran
      AS p (task_id, student_id, rank, completed, distance_m), clock
 ORDER BY p.student_id
 ON CONFLICT DO NOTHING
-RETURNING task_id, deadline
+RETURNING task_id, student_id, deadline
 """)
 
 INSERT_SKIPS = text(f"""
@@ -157,36 +164,28 @@ class OfferStatements(Connected):
         expired = [Expired(row.task_id, row.student_id, row.late_s) for row in rows if row.overdue]
         return expired, _by_task(_offer(row) for row in rows if not row.overdue)
 
-    def facts(
-        self, pairs: Sequence[tuple[UUID, int]], *, radius_m: float, time_zone: str
-    ) -> dict[tuple[UUID, int], Fact]:
+    def candidates(self, pairs: Sequence[tuple[UUID, int]], rules: MatchingRules) -> dict[tuple[UUID, int], Candidate]:
+        """What decides for each pair of task and student whether the task may ask the student."""
         if not pairs:
             return {}
-        rows = self.conn.execute(
-            FACTS,
-            {
-                "task_ids": [task_id for task_id, _ in pairs],
-                "student_ids": [student_id for _, student_id in pairs],
-                "radius_m": radius_m,
-                "time_zone": time_zone,
-            },
-        )
+        values = {"task_ids": [task_id for task_id, _ in pairs], "student_ids": [student_id for _, student_id in pairs]}
+        rows = self.conn.execute(CANDIDATES, parameters(rules) | values)
         return {
-            (row.task_id, row.student_id): Fact(
-                row.task_id,
+            (row.task_id, row.student_id): Candidate(
                 row.student_id,
-                Obstacle(row.obstacle) if row.obstacle else None,
-                row.seen_before,
-                row.busy_until,
                 row.completed,
                 row.distance_m,
+                row.busy_until,
+                Obstacle(row.obstacle) if row.obstacle else None,
+                row.seen_before,
                 row.version,
             )
             for row in rows
         }
 
-    def insert_offers(self, picks: Sequence[Pick], ttl: timedelta) -> dict[UUID, datetime]:
-        """The deadline of each inserted offer, by task. An offer that would break a unique index is left out."""
+    def insert_offers(self, picks: Sequence[Pick], ttl: timedelta) -> dict[tuple[UUID, int], datetime]:
+        """The deadline of each inserted offer, by task and student. An offer that would break a unique index is left
+        out."""
         if not picks:
             return {}
         rows = self.conn.execute(
@@ -200,7 +199,10 @@ class OfferStatements(Connected):
                 "ttl": ttl,
             },
         )
-        return {row.task_id: row.deadline for row in rows}
+        deadlines = {(row.task_id, row.student_id): row.deadline for row in rows}
+        # In the order of the picks, so that the oldest task notifies first.
+        pairs = [(pick.task_id, pick.student_id) for pick in picks]
+        return {pair: deadlines[pair] for pair in pairs if pair in deadlines}
 
     def insert_skips(self, skips: Sequence[Skip]) -> list[UUID]:
         if not skips:

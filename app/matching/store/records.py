@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 from uuid import UUID
 
-from app.matching.eligibility import Obstacle
+from app.matching.eligibility import Candidate, Obstacle
 from app.matching.states import HELD, OfferState, TaskStatus
 from app.users.models import LatLon, Role
 
@@ -36,6 +35,11 @@ class Task:
     @property
     def is_held(self) -> bool:
         return self.status in HELD
+
+    @property
+    def goes_on_searching(self) -> bool:
+        """After its search limit, a task asks nobody new."""
+        return self.search_until > self.read_at
 
 
 @dataclass(frozen=True)
@@ -88,34 +92,14 @@ class Expired:
 
 
 @dataclass(frozen=True)
-class Fact:
-    """The facts that decide whether a candidate may be asked; `eligibility` has the rules."""
-
-    task_id: UUID
-    student_id: int
-    obstacle: Obstacle | None
-    """Why this student is skipped for the task; None if no obstacle applies."""
-    seen_before: bool
-    """The task has asked or skipped this student already."""
-    busy_until: datetime | None
-    """The deadline of this student's live offer."""
-    completed: int
-    distance_m: float | None
-    version: int | None = None
-    """The version of the student's row. A different number means that another transaction has changed the row."""
-
-    @property
-    def may_be_asked(self) -> bool:
-        return self.obstacle is None and self.busy_until is None and not self.seen_before
-
-
-@dataclass(frozen=True)
 class Pick:
     task_id: UUID
     student_id: int
     rank: int
     completed: int
     distance_m: float
+    version: int | None = None
+    """The version of the student's row that was read; None if it was not read."""
 
 
 @dataclass(frozen=True)
@@ -125,16 +109,6 @@ class Skip:
     reason: Obstacle
     completed: int
     distance_m: float | None
-
-
-class Candidate(NamedTuple):
-    """A tuple and not a dataclass, because one query makes fifty of them in less than a millisecond."""
-
-    student_id: int
-    completed: int
-    distance_m: float
-    busy_until: datetime | None
-    """The deadline of this student's live offer for another task."""
 
 
 @dataclass(frozen=True)

@@ -3,34 +3,41 @@
 from collections.abc import Iterable
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from app.matching.eligibility import (
     ACTIVE,
     ASSIGNABLE,
-    AVAILABLE,
-    distance_m,
+    goes_on_searching,
+    may_be_asked,
+    may_be_asked_later,
     month,
-    never_asked,
-    not_being_asked,
-    within,
+    near_place,
+    parameters,
+    seen_before,
+    strayed,
 )
 from app.matching.liveness import live
+from app.matching.rules import MatchingRules
 from app.matching.store.connected import Connected
 from app.users.models import LatLon
 
-# A task that waits for this student, and perhaps for others. The index holds only waiting tasks, so the condition costs
-# next to nothing while no task waits.
-WAITS = f"""
-t.waiting AND t.status = 'PENDING' AND {within("t.location", ":radius_m")} AND {never_asked("t.id")}"""
+# The index holds only waiting tasks, so the condition costs next to nothing while no task waits.
+WAITS = "t.waiting AND t.status = 'PENDING'"
+NEAR, SEEN = near_place("t.location"), seen_before("t.id")
 
 OLDEST_WAITING = text(f"""
 SELECT DISTINCT oldest.id
 FROM students s CROSS JOIN LATERAL (
-    SELECT t.id FROM tasks t WHERE {WAITS} AND t.search_until > clock_timestamp()
+    SELECT t.id FROM tasks t WHERE {WAITS} AND {goes_on_searching("t")} AND {may_be_asked(NEAR, SEEN)}
     ORDER BY t.created_at, t.id LIMIT 1
 ) oldest
-WHERE s.id = ANY(:student_ids) AND {AVAILABLE} AND {not_being_asked()}
+WHERE s.id = ANY(:student_ids)
+""")
+
+WAITING = text(f"""
+SELECT t.id FROM students s JOIN tasks t ON {WAITS} AND {may_be_asked_later(NEAR, SEEN)}
+WHERE s.id = ANY(:student_ids)
 """)
 
 # The id of the transaction that wrote this version of the row.
@@ -66,15 +73,16 @@ class StudentStatements(Connected):
         WHERE id = :id"""
         self.conn.execute(text(statement), {"id": student_id, "time_zone": time_zone})
 
-    def oldest_waiting_tasks(self, student_ids: Iterable[int], radius_m: float) -> set[UUID]:
-        """For each of these students who can be asked, the oldest waiting task within the radius."""
-        rows = self.conn.execute(OLDEST_WAITING, {"student_ids": sorted(student_ids), "radius_m": radius_m})
-        return {row.id for row in rows}
+    def oldest_waiting_tasks(self, student_ids: Iterable[int], rules: MatchingRules) -> set[UUID]:
+        """For each of these students who can be asked, the oldest waiting task that may ask them."""
+        return self._waiting(OLDEST_WAITING, student_ids, rules)
 
-    def tasks_waiting_for(self, student_ids: Iterable[int], radius_m: float) -> set[UUID]:
-        """All waiting tasks within the radius of these students, whether or not the students can be asked now."""
-        statement = f"SELECT t.id FROM students s JOIN tasks t ON {WAITS} WHERE s.id = ANY(:student_ids)"
-        rows = self.conn.execute(text(statement), {"student_ids": sorted(student_ids), "radius_m": radius_m})
+    def tasks_waiting_for(self, student_ids: Iterable[int], rules: MatchingRules) -> set[UUID]:
+        """All waiting tasks that may ask these students at some time, whether or not the students can be asked now."""
+        return self._waiting(WAITING, student_ids, rules)
+
+    def _waiting(self, statement: TextClause, student_ids: Iterable[int], rules: MatchingRules) -> set[UUID]:
+        rows = self.conn.execute(statement, {"student_ids": sorted(student_ids), **parameters(rules)})
         return {row.id for row in rows}
 
     def set_on_duty(self, student_id: int, on_duty: bool) -> None:
@@ -92,13 +100,13 @@ class StudentStatements(Connected):
         moved = self.conn.execute(text(statement), {"id": student_id, "lat": spot.lat, "lon": spot.lon})
         return moved.one_or_none() is not None
 
-    def is_too_far(self, student_id: int, limit_m: float) -> bool:
-        """True if the student is farther than `limit_m` from the task for which they are being asked."""
+    def has_strayed(self, student_id: int, rules: MatchingRules) -> bool:
+        """True if the student is too far away from the task for which they are being asked."""
         statement = f"""
-        SELECT {distance_m("t.location")} > :limit_m
+        SELECT {strayed("t.location")}
         FROM offers o JOIN tasks t ON t.id = o.task_id JOIN students s ON s.id = o.student_id
         WHERE o.student_id = :id AND {live("o")}"""
-        found = self.conn.execute(text(statement), {"id": student_id, "limit_m": limit_m})
+        found = self.conn.execute(text(statement), {"id": student_id, **parameters(rules)})
         return bool(found.scalar_one_or_none())
 
     def set_active_student(self, student_id: int, active: bool) -> None:

@@ -1,15 +1,22 @@
 """The SQL conditions of eligibility agree with each other."""
 
 import itertools
+from uuid import UUID
 
 import pytest
 from sqlalchemy import text
 
 from app.db.database import Database
-from app.matching.eligibility import AVAILABLE, REQUIRED, Obstacle, first_obstacle, without
+from app.foundation.ids import uuid7
+from app.matching.eligibility import AVAILABLE, REQUIRED, Obstacle, Verdict, first_obstacle, none_of
 from app.matching.liveness import answerable, live, overdue
+from app.matching.rules import MatchingRules
+from app.matching.store.records import Pick, Skip
+from app.matching.store.stores import Store
+from app.users.models import Caller
 from tests.support.matching import SPOT, Neighbourhood
 
+RULES = MatchingRules()
 OWN = list(REQUIRED)
 """Every obstacle but the distance, in the order in which they are named."""
 
@@ -26,7 +33,7 @@ def test_student_without_an_obstacle_is_available(town: Neighbourhood, missing: 
         if Obstacle.HAS_A_TASK in missing:
             town.run("UPDATE students SET open_task_id = :id", id="00000000-0000-7000-8000-000000000001")
         row = town.one(
-            f"SELECT {AVAILABLE} AS available, {without(*OWN)} AS fine, {first_obstacle('1', '2')} AS obstacle"
+            f"SELECT {AVAILABLE} AS available, {none_of(*OWN)} AS fine, {first_obstacle('1', '2')} AS obstacle"
             " FROM students s WHERE id = :id",
             id=student.id,
         )
@@ -42,6 +49,67 @@ def test_student_on_the_rim_of_the_circle_is_within_it(
 ) -> None:
     town.student(10, at=SPOT)
     assert town.one(f"SELECT {first_obstacle(distance_m, '1000.0')} AS obstacle FROM students s").obstacle == obstacle
+
+
+def everybody(store: Store, town: Neighbourhood, task_id: UUID) -> list[Caller]:
+    """A student for each mixture of obstacles, inside the circle and outside, seen before or not, busy or not."""
+    found: list[Caller] = []
+    for missing in [set[Obstacle](), *({obstacle} for obstacle in OWN)]:
+        for metres, seen, busy in itertools.product((999.5, 1000.5), (False, True), (False, True)):
+            student = town.student(metres, active=Obstacle.INACTIVE not in missing)
+            store.conn.execute(
+                text(
+                    "UPDATE students SET on_duty = :on_duty, open_task_id = :open,"
+                    " location = CASE WHEN :located THEN location END WHERE id = :id"
+                ),
+                {
+                    "id": student.id,
+                    "on_duty": Obstacle.OFF_DUTY not in missing,
+                    "open": uuid7() if Obstacle.HAS_A_TASK in missing else None,
+                    "located": Obstacle.NO_LOCATION not in missing,
+                },
+            )
+            if seen:
+                store.insert_skips([Skip(task_id, student.id, Obstacle.OFF_DUTY, 0, None)])
+            if busy:
+                store.insert_offers([Pick(insert_task(store, town), student.id, 1, 0, 1.0)], RULES.offer_ttl)
+            found.append(student)
+    return found
+
+
+def insert_task(store: Store, town: Neighbourhood) -> UUID:
+    task_id = uuid7()
+    assert store.insert_task(
+        task_id=task_id,
+        elder_id=town.elder().id,
+        note=None,
+        spot=SPOT,
+        listed=0,
+        search_limit=RULES.search_limit,
+        idempotency_key=None,
+    )
+    return task_id
+
+
+def test_all_statements_and_the_verdict_agree_on_who_may_be_asked(town: Neighbourhood) -> None:
+    with town.db.engine.connect() as conn:
+        store = Store(conn)
+        task_id = insert_task(store, town)
+        ids = [student.id for student in everybody(store, town, task_id)]
+        conn.execute(text("UPDATE tasks SET waiting = true WHERE id = :id"), {"id": task_id})
+        read = {student_id: store.candidates([(task_id, student_id)], RULES)[task_id, student_id] for student_id in ids}
+        by_verdict = {verdict: {id_ for id_ in ids if read[id_].verdict is verdict} for verdict in Verdict}
+        listed = store.rank(task_id, SPOT, RULES).candidates
+        exactly = store.rank(task_id, SPOT, RULES, exact=True).candidates
+        asked = {student_id for student_id in ids if store.oldest_waiting_tasks([student_id], RULES)}
+        later = {student_id for student_id in ids if store.tasks_waiting_for([student_id], RULES)}
+        conn.rollback()
+    assert len(by_verdict[Verdict.ASK]) == len(by_verdict[Verdict.WAIT]) == 1
+    assert {item.student_id for item in listed} == by_verdict[Verdict.ASK] | by_verdict[Verdict.WAIT]
+    assert {item.student_id: item.verdict for item in listed} == {item.student_id: item.verdict for item in exactly}
+    assert {item.student_id for item in listed if item.verdict is Verdict.ASK} == by_verdict[Verdict.ASK] == asked
+    assert asked < later
+    assert by_verdict[Verdict.DROP] == {student_id for student_id in ids if read[student_id].seen_before}
 
 
 def test_unknown_student_is_inactive(db: Database) -> None:
