@@ -104,18 +104,21 @@ def _settle_without_search(
     if task.is_held:
         return _report_overdue(store, task, rules)
     if live:
-        return FollowUp({task.id: _asking_keys(task, live, lists)})
+        return FollowUp({task.id: _asking_keys(store, task, live, lists)})
     return FollowUp(no_offer_keys(task.id, task.updated_at))
 
 
-def _asking_keys(task: Task, live: Sequence[Offer], lists: Lists) -> TaskKeys:
-    """The keys of a task with a live offer. Redis holds one student for each task, the one with the first deadline."""
-    first = live[0]
+def _asking_keys(store: Store, task: Task, live: Sequence[Offer], lists: Lists) -> TaskKeys:
+    """The keys of a task with live offers. Redis holds one student for each task, the one with the first deadline."""
+    first, version = live[0], task.updated_at
+    if task.next_step_at != first.deadline:
+        # The offer that was due before this one was closed.
+        version = store.move_task(task, task.status, next_step_at=first.deadline).updated_at
     change, ids = ListChange.KEEP, list[int]()
     if lists.are_new:
         asked = {offer.student_id for offer in live}
         change, ids = ListChange.REPLACE, [item for item in lists.of(task.id) if item not in asked]
-    return TaskKeys(task.id, first.student_id, first.deadline, first.deadline, change, ids, task.updated_at)
+    return TaskKeys(task.id, first.student_id, first.deadline, first.deadline, change, ids, version)
 
 
 def _report_overdue(store: Store, task: Task, rules: MatchingRules) -> FollowUp:

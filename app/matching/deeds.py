@@ -88,7 +88,7 @@ def _create(
 
 
 def accept(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> FollowUp:
-    task, offer = _offered(store, caller, task_id)
+    task, offer, others = _offered(store, caller, task_id)
     if offer.state is OfferState.ACCEPTED:
         return FollowUp()
     if not offer.is_answerable:
@@ -96,11 +96,12 @@ def accept(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) ->
     store.lock_students([caller.id])
     if not store.accept_offer(offer):
         raise too_late(OfferState.EXPIRED)
-    return _assign(store, task, caller.id, rules)
+    freed = _take_back(store, others, "ACCEPTED_BY_ANOTHER")
+    return combined(_assign(store, task, caller.id, rules), FollowUp(freed=freed))
 
 
 def reject(store: Store, caller: Caller, task_id: UUID, lists: Lists, rules: MatchingRules) -> FollowUp:
-    task, offer = _offered(store, caller, task_id)
+    task, offer, _ = _offered(store, caller, task_id)
     if offer.state is OfferState.REJECTED:
         return FollowUp()
     if not offer.is_answerable:
@@ -136,7 +137,7 @@ def complete(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) 
 
 
 def withdraw(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> FollowUp:
-    task, offer = _offered(store, caller, task_id)
+    task, offer, _ = _offered(store, caller, task_id)
     if offer.state is OfferState.RELEASED:
         return FollowUp()
     if task.student_id != caller.id:
@@ -237,17 +238,18 @@ def _lock_task(store: Store, task_id: UUID) -> Task:
     return task
 
 
-def _offered(store: Store, caller: Caller, task_id: UUID) -> tuple[Task, Offer]:
-    """The task and the caller's offer for it. For a student who was never asked, the task does not exist."""
+def _offered(store: Store, caller: Caller, task_id: UUID) -> tuple[Task, Offer, Sequence[Offer]]:
+    """The task, the caller's offer for it, and its live offers to others. For a student who was never asked, the task
+    does not exist."""
     task = _lock_task(store, task_id)
-    offer = store.offer_of(task_id, caller.id)
+    offer, others = store.offers_around(task_id, caller.id)
     if offer is None or offer.state is OfferState.SKIPPED:
         raise TaskNotFound
-    return task, offer
+    return task, offer, others
 
 
 def _accepted_task(store: Store, caller: Caller, task_id: UUID) -> Task:
-    task, offer = _offered(store, caller, task_id)
+    task, offer, _ = _offered(store, caller, task_id)
     if task.student_id != caller.id:
         if offer.state is OfferState.PENDING:
             raise NotAssigned("You have not accepted this task yet.")

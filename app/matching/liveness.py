@@ -1,6 +1,9 @@
-"""SQL conditions on offers. A live offer is PENDING: partial unique indexes allow no second one for its task or its
-student until a statement closes it. The student can answer it until its deadline. After that it is overdue, and the
-next statement that expires offers closes it."""
+"""SQL conditions on offers. A live offer is PENDING. The student can answer it until its deadline. After that it is
+overdue, and the next statement that expires offers closes it.
+
+A student has one live offer at most. A partial unique index allows a task only one as well, but nothing else depends on
+that: everything here and above works with several live offers of one task.
+"""
 
 from app.matching.states import OfferState
 

@@ -101,6 +101,16 @@ class OfferStatements(Connected):
         row = self.conn.execute(text(statement), {"task_id": task_id, "student_id": student_id}).one_or_none()
         return None if row is None else _offer(row)
 
+    def offers_around(self, task_id: UUID, student_id: int) -> tuple[Offer | None, list[Offer]]:
+        """The offer of the task to this student, and its live offers to others."""
+        statement = f"""
+        SELECT {OFFER_COLUMNS} FROM offers o
+        WHERE task_id = :task_id AND (student_id = :student_id OR {live("o")}) ORDER BY id"""
+        values = {"task_id": task_id, "student_id": student_id}
+        offers = [_offer(row) for row in self.conn.execute(text(statement), values)]
+        own = next((offer for offer in offers if offer.student_id == student_id), None)
+        return own, [offer for offer in offers if offer is not own]
+
     def live_offers(self, task_ids: Iterable[UUID]) -> dict[UUID, list[Offer]]:
         """The live offers by task, the earliest deadline first. Tasks without one are left out."""
         statement = f"""

@@ -125,7 +125,7 @@ class Standing:
     task_id: UUID
     status: TaskStatus
     student_id: int | None
-    """The student who is being asked."""
+    """The student who is being asked; of several, the one with the earliest deadline."""
     deadline: datetime | None
     next_step_at: datetime | None
     updated_at: datetime

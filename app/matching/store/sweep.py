@@ -13,9 +13,13 @@ from app.matching.store.connected import Connected
 from app.matching.store.records import Standing
 
 STANDINGS = f"""
-SELECT t.id, t.status, t.next_step_at, t.updated_at, o.student_id, o.deadline,
+SELECT t.id, t.status, t.next_step_at, t.updated_at, live.student_id, live.deadline,
        array(SELECT seen.student_id FROM offers seen WHERE seen.task_id = t.id) AS seen
-FROM tasks t LEFT JOIN offers o ON o.task_id = t.id AND {live("o")}
+FROM tasks t
+LEFT JOIN LATERAL (
+    SELECT o.student_id, o.deadline FROM offers o WHERE o.task_id = t.id AND {live("o")}
+    ORDER BY o.deadline, o.id LIMIT 1
+) live ON true
 """
 
 # The due tasks. The time is a subselect, which is evaluated once, because a volatile function could not use the index.

@@ -14,6 +14,7 @@ from app.matching.visibility import seen_by
 from app.matching.words import first_name
 from app.users.models import Caller, Role
 
+# The live offer of the view is the caller's own, or else the one with the earliest deadline.
 VIEW = f"""
 SELECT t.id, t.status, t.created_at, t.note, t.asked, greatest(t.listed - t.asked - t.skipped, 0) AS remaining,
        t.next_step_at, ST_Y(t.location::geometry) AS lat, ST_X(t.location::geometry) AS lon,
@@ -23,7 +24,10 @@ SELECT t.id, t.status, t.created_at, t.note, t.asked, greatest(t.listed - t.aske
 FROM tasks t
 JOIN users elder ON elder.id = t.elder_id
 LEFT JOIN users student ON student.id = t.student_id
-LEFT JOIN offers live ON live.task_id = t.id AND {answerable("live")}
+LEFT JOIN LATERAL (
+    SELECT o.student_id, o.deadline FROM offers o WHERE o.task_id = t.id AND {answerable("o")}
+    ORDER BY o.student_id = :me DESC, o.deadline, o.id LIMIT 1
+) live ON true
 """
 
 CALLER_WAS_ASKED = """
