@@ -62,7 +62,7 @@ def create_app(
         services=services,
         doorkeeper=doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db)),
         backlog=watch_backlog(services.db, settings.notification_backlog_limit),
-        readiness=Readiness(services.db, services.clockwork, settings.late_after_s),
+        readiness=Readiness(services.db, services.clockwork, services.matching, settings.late_after_s),
         metrics=HttpMetrics(metrics_directory, _read_on_scrape(services)),
         pages=_catalogue_pages() if routes is ROUTES else _pages(routes),
     )
@@ -103,7 +103,12 @@ def _pages(routes: Sequence[Route]) -> Mapping[str, bytes]:
 
 def _read_on_scrape(services: Services) -> list[Collector]:
     db = services.db
-    return [OverdueGauges(db), DeadLetterGauges(db), ServiceLevelGauges(db), BreakerGauges(services.breakers)]
+    return [
+        OverdueGauges(services.matching),
+        DeadLetterGauges(db),
+        ServiceLevelGauges(db),
+        BreakerGauges(services.breakers),
+    ]
 
 
 def token_verifier(settings: Settings) -> TokenVerifier:

@@ -9,5 +9,5 @@ from app.redis_store.events import ExpiryEvents
 def build_matcher(services: Services) -> Matcher:
     events = ExpiryEvents(services.settings.redis_url)
     matcher = Matcher(services.settings, services.matching, events)
-    matcher.metrics.registry.register(OverdueGauges(services.db))
+    matcher.metrics.registry.register(OverdueGauges(services.matching))
     return matcher

@@ -1,8 +1,9 @@
 """Users become available and unavailable: students go on and off duty, move, and are activated and deactivated.
 
-A student who becomes unavailable loses their live offer. The lock order is task before student, so each function first
-reads which task has the live offer and locks it. Under the student's lock it reads the task again. If that is another
-task by then, the function raises `Overtaken`, and the transaction is tried again.
+Unlike a deed, such a change names no task, but it affects one: a student who becomes unavailable loses a live offer.
+The lock order is task before student, so each function first reads which task has the live offer and locks it. Under
+the student's lock it reads the task again. If that is another task by then, the function raises `Overtaken`, and the
+transaction is tried again.
 """
 
 from uuid import UUID

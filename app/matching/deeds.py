@@ -1,5 +1,7 @@
 """The deeds of people on a task: press, accept, reject, start, complete, withdraw, cancel, move on, release, assign.
 
+A deed names its task and locks it first. `availability.py` has what a person does without naming a task.
+
 Each function runs in the caller's transaction, takes its locks in the order that `store/stores.py` states, and returns
 the follow-up for after the commit. A transaction may lock students only once, so a deed that has locked a student
 leaves the next offer to a later transaction. Until then the task's row is due.

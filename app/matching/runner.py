@@ -25,6 +25,10 @@ ROUNDS = 20
 """A task that loses its chosen student to another transaction in this many rounds is left to the matcher. It is due."""
 
 
+def _read_nothing(_store: Store) -> None:
+    return None
+
+
 class CascadeRunner:
     def __init__(self, stores: Stores, clockwork: Clockwork, clock: Clock, rules: MatchingRules) -> None:
         self.stores = stores
@@ -47,20 +51,13 @@ class CascadeRunner:
             return FollowUp()
         lists = self.lists(ids)
         failpoint("advance.listed")
-        with self.stores.transaction() as store:
-            follow_up = settle(store, ids, lists, self.rules, skip_locked=skip_locked)
-            failpoint("advance.before_commit")
-        failpoint("advance.committed")
+        follow_up, _ = self._settle("advance", ids, lists, _read_nothing, skip_locked=skip_locked)
         return self.follow_up(follow_up, skip_locked=skip_locked)
 
     def first_offer(self, task_id: UUID, candidates: Sequence[int], read_view: Callable[[Store], View]) -> View:
         """`read_view` is called in the transaction of the offer, before its commit."""
-        new = Lists({task_id: candidates}, are_new=True)
-        with self.stores.transaction() as store:
-            follow_up = settle(store, [task_id], new, self.rules)
-            failpoint("first_offer.before_commit")
-            view = read_view(store)
-        failpoint("first_offer.committed")
+        lists = Lists({task_id: candidates}, are_new=True)
+        follow_up, view = self._settle("first_offer", [task_id], lists, read_view)
         self.follow_up(follow_up)
         return view
 
@@ -91,18 +88,28 @@ class CascadeRunner:
             if not ids:
                 return total
             settled_again |= ids
-            latest = self._settle_again(sorted(ids), skip_locked)
+            again = sorted(ids)
+            latest, _ = self._settle("follow_up", again, self.lists(again), _read_nothing, skip_locked=skip_locked)
         self._write_to_redis(latest)
         log.warning("cascade_left_to_the_matcher", tasks=len(latest.again))
         return combined(total, latest)
 
-    def _settle_again(self, ids: Sequence[UUID], skip_locked: bool) -> FollowUp:
-        lists = self.lists(ids)
+    def _settle(
+        self,
+        reason: str,
+        ids: Sequence[UUID],
+        lists: Lists,
+        read: Callable[[Store], View],
+        *,
+        skip_locked: bool = False,
+    ) -> tuple[FollowUp, View]:
+        """One transaction. `read` is called in it, before the commit."""
         with self.stores.transaction() as store:
             follow_up = settle(store, ids, lists, self.rules, skip_locked=skip_locked)
-            failpoint("follow_up.before_commit")
-        failpoint("follow_up.committed")
-        return follow_up
+            failpoint(f"{reason}.before_commit")
+            seen = read(store)
+        failpoint(f"{reason}.committed")
+        return follow_up, seen
 
     def _write_to_redis(self, follow_up: FollowUp) -> None:
         try:

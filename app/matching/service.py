@@ -18,6 +18,7 @@ from app.matching.follow_up import FollowUp
 from app.matching.rules import MatchingRules
 from app.matching.runner import CascadeRunner
 from app.matching.states import TaskStatus
+from app.matching.store.records import Overdue
 from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork
 from app.users.models import Caller, LatLon
@@ -116,6 +117,16 @@ class Matching:
     def open_task(self, caller: Caller) -> TaskView | None:
         with self.stores.reading() as store:
             return store.open_task(caller)
+
+    # ---- lateness ----
+
+    def is_late(self, after_s: float) -> bool:
+        with self.stores.reading() as store:
+            return store.is_late(after_s)
+
+    def overdue(self) -> Overdue:
+        with self.stores.reading() as store:
+            return store.overdue()
 
     # ---- transactions ----
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from app.db.database import Database
 from app.db.revisions import current_revision, head_revision
 from app.foundation.errors import AppError
-from app.matching.lateness import is_late
+from app.matching.service import Matching
 from app.redis_store.contract import Clockwork
 
 
@@ -22,9 +22,10 @@ class Readiness:
     overdue deadlines are no reason to refuse a new press.
     """
 
-    def __init__(self, db: Database, clockwork: Clockwork, late_after_s: float) -> None:
+    def __init__(self, db: Database, clockwork: Clockwork, matching: Matching, late_after_s: float) -> None:
         self._db = db
         self._clockwork = clockwork
+        self._matching = matching
         self._late_after_s = late_after_s
         self._head: str | None = None
 
@@ -49,8 +50,7 @@ class Readiness:
             return current_revision(conn) == self._head
 
     def _nothing_is_late(self) -> bool:
-        with self._db.reading() as conn:
-            return not is_late(conn, self._late_after_s)
+        return not self._matching.is_late(self._late_after_s)
 
     def _redis_answers(self) -> bool:
         self._clockwork.ping()

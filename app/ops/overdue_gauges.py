@@ -10,16 +10,15 @@ import structlog
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from app.db.database import Database
 from app.foundation.errors import Unavailable
-from app.matching.lateness import overdue
+from app.matching.service import Matching
 
 log = structlog.get_logger(__name__)
 
 
 class OverdueGauges(Collector):
-    def __init__(self, db: Database) -> None:
-        self._db = db
+    def __init__(self, matching: Matching) -> None:
+        self._matching = matching
 
     def describe(self) -> Iterable[Metric]:
         return self._metrics(0, 0.0)
@@ -28,8 +27,7 @@ class OverdueGauges(Collector):
         """No metrics while PostgreSQL does not answer: the missing gauge shows the failure, and all other metrics are
         still shown."""
         try:
-            with self._db.reading() as conn:
-                found = overdue(conn)
+            found = self._matching.overdue()
         except Unavailable as error:
             log.warning("backlog_not_read", code=error.code)
             return []

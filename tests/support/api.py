@@ -98,6 +98,12 @@ class FakeMatching:
         self._answer("open_task", caller.id)
         return None
 
+    def is_late(self, after_s: float) -> bool:
+        raise DatabaseUnavailable("There is no database here.")
+
+    def overdue(self) -> Any:
+        raise DatabaseUnavailable("There is no database here.")
+
     def set_availability(self, caller: Caller, on_duty: bool) -> None:
         self._answer("set_availability", caller.id, on_duty)
 

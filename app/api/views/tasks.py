@@ -1,6 +1,5 @@
 """Tasks: the deeds of elders, students and coordinators."""
 
-from collections.abc import Callable
 from uuid import UUID
 
 from app.api.access import COORDINATORS, ELDER_AND_COORDINATORS, SIGNED_IN, STUDENT
@@ -8,7 +7,7 @@ from app.api.idempotency import key_header, read_key
 from app.api.routing import Call, Reply, Routes
 from app.api.schemas import AssignBody, NewTaskBody, OffersJson, PageJson, TaskJson, TasksQuery, lat_lon
 from app.foundation.errors import AppError, Forbidden, IdempotencyKeyReused, InvalidValue, TooManyRequests
-from app.matching.contract import NewTask, TaskView
+from app.matching.contract import NewTask
 from app.matching.errors import (
     NotAssigned,
     OfferAccepted,
@@ -103,44 +102,40 @@ def list_offers(call: Call, task_id: UUID) -> OffersJson:
     return OffersJson.model_validate({"items": call.services.matching.offers(call.caller, task_id)})
 
 
-def _run_deed(call: Call, deed: Callable[..., TaskView], *arguments: object) -> TaskJson:
-    return TaskJson.model_validate(deed(call.caller, *arguments))
-
-
 @routes.add("PUT", "/tasks/{taskId}/accept", who=STUDENT, answers={200: TaskJson}, errors=DEED_ERRORS)
 def accept(call: Call, task_id: UUID) -> TaskJson:
     """Accept the task that is offered to you. Repeating it is harmless."""
-    return _run_deed(call, call.services.matching.accept, task_id)
+    return TaskJson.model_validate(call.services.matching.accept(call.caller, task_id))
 
 
 @routes.add("PUT", "/tasks/{taskId}/reject", who=STUDENT, answers={200: TaskJson}, errors=DEED_ERRORS)
 def reject(call: Call, task_id: UUID) -> TaskJson:
     """Reject the task that is offered to you. Repeating it is harmless."""
-    return _run_deed(call, call.services.matching.reject, task_id)
+    return TaskJson.model_validate(call.services.matching.reject(call.caller, task_id))
 
 
 @routes.add("PUT", "/tasks/{taskId}/start", who=STUDENT, answers={200: TaskJson}, errors=DEED_ERRORS)
 def start(call: Call, task_id: UUID) -> TaskJson:
     """Report that you are with the elder."""
-    return _run_deed(call, call.services.matching.start, task_id)
+    return TaskJson.model_validate(call.services.matching.start(call.caller, task_id))
 
 
 @routes.add("PUT", "/tasks/{taskId}/complete", who=COORDINATORS | STUDENT, answers={200: TaskJson}, errors=DEED_ERRORS)
 def complete(call: Call, task_id: UUID) -> TaskJson:
     """Report that the elder was helped."""
-    return _run_deed(call, call.services.matching.complete, task_id)
+    return TaskJson.model_validate(call.services.matching.complete(call.caller, task_id))
 
 
 @routes.add("PUT", "/tasks/{taskId}/withdraw", who=STUDENT, answers={200: TaskJson}, errors=DEED_ERRORS)
 def withdraw(call: Call, task_id: UUID) -> TaskJson:
     """Give back a task that you have accepted; the search continues without you."""
-    return _run_deed(call, call.services.matching.withdraw, task_id)
+    return TaskJson.model_validate(call.services.matching.withdraw(call.caller, task_id))
 
 
 @routes.add("PUT", "/tasks/{taskId}/cancel", who=ELDER_AND_COORDINATORS, answers={200: TaskJson}, errors=DEED_ERRORS)
 def cancel(call: Call, task_id: UUID) -> TaskJson:
     """End the task; help is not needed any more."""
-    return _run_deed(call, call.services.matching.cancel, task_id)
+    return TaskJson.model_validate(call.services.matching.cancel(call.caller, task_id))
 
 
 @routes.add(
@@ -152,16 +147,16 @@ def cancel(call: Call, task_id: UUID) -> TaskJson:
 )
 def assign(call: Call, task_id: UUID, body: AssignBody) -> TaskJson:
     """Give the task to a student you have talked to."""
-    return _run_deed(call, call.services.matching.assign, task_id, body.student_id)
+    return TaskJson.model_validate(call.services.matching.assign(call.caller, task_id, body.student_id))
 
 
 @routes.add("PUT", "/tasks/{taskId}/next", who=COORDINATORS, answers={200: TaskJson}, errors=DEED_ERRORS)
 def move_on(call: Call, task_id: UUID) -> TaskJson:
     """Stop waiting for the student who is being asked, and ask the next one."""
-    return _run_deed(call, call.services.matching.move_on, task_id)
+    return TaskJson.model_validate(call.services.matching.move_on(call.caller, task_id))
 
 
 @routes.add("PUT", "/tasks/{taskId}/release", who=COORDINATORS, answers={200: TaskJson}, errors=DEED_ERRORS)
 def release(call: Call, task_id: UUID) -> TaskJson:
     """Take the task from its student; the search continues without this student."""
-    return _run_deed(call, call.services.matching.release, task_id)
+    return TaskJson.model_validate(call.services.matching.release(call.caller, task_id))

@@ -134,6 +134,14 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class Overdue:
+    """The tasks that are due and not settled yet."""
+
+    tasks: int
+    longest_s: float
+
+
+@dataclass(frozen=True)
 class NamedPerson:
     """The parts of a user that a notice may contain."""
 

@@ -1,4 +1,6 @@
-"""The statements of the reconciler: they read the due tasks, and the state that Redis should hold."""
+"""The statements of the reconciler: they read the due tasks, and the state that Redis should hold. Others ask how late
+the matchers are; the answer comes from the due tasks, so every process gets the same, whatever the number of
+matchers."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -10,7 +12,7 @@ from sqlalchemy import text
 from app.matching.liveness import live
 from app.matching.states import TaskStatus
 from app.matching.store.connected import Connected
-from app.matching.store.records import Standing
+from app.matching.store.records import Overdue, Standing
 
 STANDINGS = f"""
 SELECT t.id, t.status, t.next_step_at, t.updated_at, live.student_id, live.deadline,
@@ -43,6 +45,20 @@ class SweepStatements(Connected):
         ORDER BY next_step_at LIMIT :most"""
         values = {"most": most, "unchanged_for": unchanged_for}
         return [row.id for row in self.conn.execute(text(statement), values)]
+
+    def is_late(self, after_s: float) -> bool:
+        """True if a task has been due for longer than `after_s`."""
+        statement = f"""
+        SELECT EXISTS (
+            SELECT {DUE} AND next_step_at < (SELECT clock_timestamp() - make_interval(secs => :after_s)))"""
+        return bool(self.conn.execute(text(statement), {"after_s": after_s}).scalar_one())
+
+    def overdue(self) -> Overdue:
+        statement = f"""
+        SELECT count(*) AS tasks,
+               coalesce(extract(epoch FROM clock_timestamp() - min(next_step_at)), 0)::float8 AS longest_s {DUE}"""
+        row = self.conn.execute(text(statement)).one()
+        return Overdue(row.tasks, row.longest_s)
 
     def _standings(self, where: str, values: Mapping[str, Any]) -> list[Standing]:
         return [
