@@ -113,7 +113,7 @@ def _asking_keys(store: Store, task: Task, live: Sequence[Offer], lists: Lists) 
     first, version = live[0], task.updated_at
     if task.next_step_at != first.deadline:
         # The offer that was due before this one was closed.
-        version = store.move_task(task, task.status, next_step_at=first.deadline).updated_at
+        version = store.move_task(task.staying(), next_step_at=first.deadline).updated_at
     change, ids = ListChange.KEEP, list[int]()
     if lists.are_new:
         asked = {offer.student_id for offer in live}
@@ -129,7 +129,7 @@ def _report_overdue(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
         complete_by = task.assigned_at + rules.complete_limit
         not_started = task.status is TaskStatus.ASSIGNED and next_step_at < complete_by
         next_step_at = complete_by if not_started else None
-        version = store.move_task(task, task.status, next_step_at=next_step_at).updated_at
+        version = store.move_task(task.staying(), next_step_at=next_step_at).updated_at
         notices.overdue(store, task, not_started=not_started)
     return FollowUp(no_offer_keys(task.id, version, next_step_at))
 

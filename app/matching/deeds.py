@@ -19,8 +19,8 @@ from app.matching.contract import NewTask
 from app.matching.errors import NotAssigned, Overtaken, StudentUnavailable, TaskNotFound, too_late
 from app.matching.follow_up import FollowUp, combined, no_offer_keys
 from app.matching.rules import MatchingRules
-from app.matching.states import OfferState, TaskStatus, check_task_transition
-from app.matching.store.records import NOW, FromNow, Moved, Offer, Task
+from app.matching.states import OfferState, TaskStatus
+from app.matching.store.records import NOW, FromNow, Moved, Offer, Task, Transition
 from app.matching.store.stores import Store
 from app.matching.words import NoticeKind
 from app.users.models import Caller, LatLon, Role
@@ -95,11 +95,12 @@ def accept(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) ->
         return FollowUp()
     if not offer.is_answerable:
         raise too_late(offer.state)
+    assigned = task.becoming(TaskStatus.ASSIGNED)
     store.lock_students([caller.id])
     if not store.accept_offer(offer):
         raise too_late(OfferState.EXPIRED)
     freed = _take_back(store, others, "ACCEPTED_BY_ANOTHER")
-    return combined(_assign(store, task, caller.id, rules), FollowUp(freed=freed))
+    return combined(_assign(store, task, assigned, caller.id, rules), FollowUp(freed=freed))
 
 
 def reject(store: Store, caller: Caller, task_id: UUID, lists: Lists, rules: MatchingRules) -> FollowUp:
@@ -129,10 +130,10 @@ def complete(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) 
     if caller.is_coordinator and task.status is TaskStatus.ASSIGNED:
         _start(store, task, rules)
         task = _lock_task(store, task_id)
-    check_task_transition(task.status, TaskStatus.COMPLETED)
+    completed = task.becoming(TaskStatus.COMPLETED)
     student_id = _student_of(task)
     store.lock_students([student_id])
-    moved = store.move_task(task, TaskStatus.COMPLETED, ended_at=NOW, next_step_at=None)
+    moved = store.move_task(completed, ended_at=NOW, next_step_at=None)
     store.count_completed(student_id, rules.time_zone)
     notices.to_elder(store, task, NoticeKind.COMPLETED, student_id)
     return _ended_follow_up(task, moved, freed=frozenset({student_id}))
@@ -148,7 +149,6 @@ def withdraw(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) 
             if offer.state is not OfferState.PENDING
             else NotAssigned("You have not accepted this task; reject it instead.")
         )
-    check_task_transition(task.status, TaskStatus.PENDING)
     return give_back(store, task, rules)
 
 
@@ -165,9 +165,9 @@ def cancel(store: Store, caller: Caller, task_id: UUID) -> FollowUp:
 
 
 def end_by_cancel(store: Store, task: Task, *, tell_elder: bool) -> FollowUp:
-    check_task_transition(task.status, TaskStatus.CANCELLED)
+    cancelled = task.becoming(TaskStatus.CANCELLED)
     freed = take_back_live_offers(store, task, "CANCELLED")
-    moved = store.move_task(task, TaskStatus.CANCELLED, ended_at=NOW, next_step_at=None)
+    moved = store.move_task(cancelled, ended_at=NOW, next_step_at=None)
     if task.student_id is not None:
         store.lock_students([task.student_id])
         store.free_student(task.student_id)
@@ -188,7 +188,6 @@ def move_on(store: Store, task_id: UUID, lists: Lists, rules: MatchingRules) -> 
 
 def release(store: Store, task_id: UUID, rules: MatchingRules) -> FollowUp:
     task = _lock_task(store, task_id)
-    check_task_transition(task.status, TaskStatus.PENDING)
     follow_up = give_back(store, task, rules)
     notices.to_student(store, task, NoticeKind.RELEASED, _student_of(task))
     return follow_up
@@ -205,16 +204,16 @@ def assign(store: Store, task_id: UUID, student_id: int, rules: MatchingRules) -
         raise TaskNotFound
     if task.is_held and task.student_id == student_id:
         return FollowUp()
-    check_task_transition(task.status, TaskStatus.ASSIGNED)
+    assigned = task.becoming(TaskStatus.ASSIGNED)
     store.lock_students([student_id])
     if not store.is_active_student(student_id):
         raise InvalidValue("studentId", "is not the id of an active student")
     freed = take_back_offers_to_others(store, task, student_id, "ASSIGNED_BY_HAND")
     again = _take_back_elsewhere(store, student_id, task, locked)
     store.accept_by_hand(task.id, student_id, rules.time_zone)
-    assigned = _assign(store, task, student_id, rules)
+    follow_up = _assign(store, task, assigned, student_id, rules)
     notices.to_student(store, task, NoticeKind.ASSIGNED_TO_YOU, student_id)
-    return combined(assigned, FollowUp(freed=freed, again=again))
+    return combined(follow_up, FollowUp(freed=freed, again=again))
 
 
 def _take_back_elsewhere(store: Store, student_id: int, task: Task, locked: Mapping[UUID, Task]) -> frozenset[UUID]:
@@ -264,12 +263,11 @@ def _student_of(task: Task) -> int:
     return task.student_id
 
 
-def _assign(store: Store, task: Task, student_id: int, rules: MatchingRules) -> FollowUp:
+def _assign(store: Store, task: Task, assigned: Transition, student_id: int, rules: MatchingRules) -> FollowUp:
     if not store.take_student(student_id, task.id):
         raise StudentUnavailable("This student has another task, or is not active.")
     moved = store.move_task(
-        task,
-        TaskStatus.ASSIGNED,
+        assigned,
         student_id=student_id,
         assigned_at=NOW,
         waiting=False,
@@ -281,26 +279,25 @@ def _assign(store: Store, task: Task, student_id: int, rules: MatchingRules) -> 
 
 
 def _start(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
-    check_task_transition(task.status, TaskStatus.STARTED)
+    started = task.becoming(TaskStatus.STARTED)
     assert task.assigned_at is not None, "a held task was assigned"
     # If nothing is due any more, the task was reported as not completed before it was started. Report it only once.
     complete_by = None if task.next_step_at is None else task.assigned_at + rules.complete_limit
-    moved = store.move_task(task, TaskStatus.STARTED, started_at=NOW, next_step_at=complete_by)
+    moved = store.move_task(started, started_at=NOW, next_step_at=complete_by)
     notices.to_elder(store, task, NoticeKind.STARTED, task.student_id)
     return FollowUp(no_offer_keys(task.id, moved.updated_at, moved.next_step_at))
 
 
 def give_back(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
     """ASSIGNED or STARTED to PENDING: the search begins again and leaves out the student who had the task."""
-    student_id = _student_of(task)
+    searching, student_id = task.becoming(TaskStatus.PENDING), _student_of(task)
     store.lock_students([student_id])
     accepted = store.offer_of(task.id, student_id)
     assert accepted is not None, "the student of a held task has accepted an offer for it"
     store.close_offer(accepted, OfferState.RELEASED)
     store.free_student(student_id)
     store.move_task(
-        task,
-        TaskStatus.PENDING,
+        searching,
         student_id=None,
         assigned_at=None,
         started_at=None,

@@ -24,10 +24,13 @@ from sqlalchemy import (
 )
 
 from app.db.schema import metadata, one_of
+from app.matching import states
 from app.matching.states import OfferState, TaskStatus
 
-OPEN = "status IN ('PENDING', 'ASSIGNED', 'STARTED')"
-HELD = "status IN ('ASSIGNED', 'STARTED')"
+OPEN = one_of("status", states.OPEN)
+HELD = one_of("status", states.HELD)
+SEARCHING = f"status = '{TaskStatus.PENDING}'"
+LIVE = f"state = '{OfferState.PENDING}'"
 
 tasks = Table(
     "tasks",
@@ -53,7 +56,9 @@ tasks = Table(
     Column("idempotency_key", Text),
     CheckConstraint(one_of("status", TaskStatus), name="status"),
     CheckConstraint(f"({HELD}) <= (student_id IS NOT NULL)", name="held_by_a_student"),
-    CheckConstraint("status <> 'PENDING' OR (student_id IS NULL AND next_step_at IS NOT NULL)", name="goes_on"),
+    CheckConstraint(
+        f"status <> '{TaskStatus.PENDING}' OR (student_id IS NULL AND next_step_at IS NOT NULL)", name="goes_on"
+    ),
     Index("tasks_one_open_per_elder", "elder_id", unique=True, postgresql_where=text(OPEN)),
     Index("tasks_one_open_per_student", "student_id", unique=True, postgresql_where=text(HELD)),
     Index(
@@ -68,7 +73,7 @@ tasks = Table(
         "tasks_waiting_idx",
         "location",
         postgresql_using="gist",
-        postgresql_where=text("waiting AND status = 'PENDING'"),
+        postgresql_where=text(f"waiting AND {SEARCHING}"),
     ),
     Index("tasks_elder_idx", "elder_id", "id"),
     Index("tasks_open_idx", "id", postgresql_where=text(OPEN)),
@@ -93,10 +98,15 @@ offers = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     UniqueConstraint("task_id", "student_id", name="offers_once_per_student"),
     CheckConstraint(one_of("state", OfferState), name="state"),
-    CheckConstraint("(state = 'SKIPPED') = (offered_at IS NULL)", name="skipped_was_never_offered"),
-    CheckConstraint("state <> 'PENDING' OR deadline IS NOT NULL", name="live_has_a_deadline"),
-    Index("offers_one_live_per_task", "task_id", unique=True, postgresql_where=text("state = 'PENDING'")),
-    Index("offers_one_live_per_student", "student_id", unique=True, postgresql_where=text("state = 'PENDING'")),
-    Index("offers_one_accepted_per_task", "task_id", unique=True, postgresql_where=text("state = 'ACCEPTED'")),
+    CheckConstraint(f"(state = '{OfferState.SKIPPED}') = (offered_at IS NULL)", name="skipped_was_never_offered"),
+    CheckConstraint(f"state <> '{OfferState.PENDING}' OR deadline IS NOT NULL", name="live_has_a_deadline"),
+    Index("offers_one_live_per_task", "task_id", unique=True, postgresql_where=text(LIVE)),
+    Index("offers_one_live_per_student", "student_id", unique=True, postgresql_where=text(LIVE)),
+    Index(
+        "offers_one_accepted_per_task",
+        "task_id",
+        unique=True,
+        postgresql_where=text(f"state = '{OfferState.ACCEPTED}'"),
+    ),
     Index("offers_student_idx", "student_id", "task_id"),
 )

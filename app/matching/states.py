@@ -1,10 +1,10 @@
 """The states of tasks and offers, and the transitions between them. Every statement that changes a state uses these
 tables: it checks its transition, or reads the states that it may start from."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 from app.foundation.errors import Conflict
+from app.foundation.state_machine import TransitionTable
 
 
 class TaskStatus(StrEnum):
@@ -28,11 +28,7 @@ class OfferState(StrEnum):
 
 T, O = TaskStatus, OfferState  # noqa: E741
 
-OPEN = frozenset({T.PENDING, T.ASSIGNED, T.STARTED})
-HELD = frozenset({T.ASSIGNED, T.STARTED})
-
-# None is the state of a row that does not exist yet.
-TASK_TRANSITIONS: Mapping[TaskStatus | None, frozenset[TaskStatus]] = {
+TASK_TRANSITIONS: TransitionTable[TaskStatus] = {
     None: frozenset({T.PENDING}),
     T.PENDING: frozenset({T.ASSIGNED, T.TIMED_OUT, T.CANCELLED}),
     T.ASSIGNED: frozenset({T.STARTED, T.PENDING, T.CANCELLED}),
@@ -41,10 +37,12 @@ TASK_TRANSITIONS: Mapping[TaskStatus | None, frozenset[TaskStatus]] = {
     T.TIMED_OUT: frozenset(),
     T.CANCELLED: frozenset(),
 }
+OPEN = tuple(status for status, targets in TASK_TRANSITIONS.items() if status and targets)
+HELD = tuple(status for status in OPEN if status is not T.PENDING)
 
 # A coordinator who has talked to a student may assign the task to them whatever the state of an earlier offer, or
 # without one. So a row can begin as ACCEPTED, and an offer in any other state can still become ACCEPTED.
-OFFER_TRANSITIONS: Mapping[OfferState | None, frozenset[OfferState]] = {
+OFFER_TRANSITIONS: TransitionTable[OfferState] = {
     None: frozenset({O.PENDING, O.SKIPPED, O.ACCEPTED}),
     O.PENDING: frozenset({O.ACCEPTED, O.REJECTED, O.EXPIRED, O.WITHDRAWN}),
     O.ACCEPTED: frozenset({O.RELEASED}),
@@ -70,13 +68,3 @@ def check_task_transition(current: TaskStatus | None, target: TaskStatus) -> Non
 def check_offer_transition(current: OfferState | None, target: OfferState) -> None:
     if target not in OFFER_TRANSITIONS[current]:
         raise IllegalTaskTransition(f"An offer that is {current} cannot become {target}.", state=current)
-
-
-def task_sources(target: TaskStatus) -> frozenset[TaskStatus]:
-    """The states of existing tasks that may become `target`."""
-    return frozenset(state for state, targets in TASK_TRANSITIONS.items() if state and target in targets)
-
-
-def offer_sources(target: OfferState) -> frozenset[OfferState]:
-    """The states of existing offers that may become `target`."""
-    return frozenset(state for state, targets in OFFER_TRANSITIONS.items() if state and target in targets)

@@ -116,16 +116,18 @@ def test_tasks_are_locked_in_order_and_the_unknown_named(world: World, store: St
 def test_a_step_from_a_status_that_is_over_is_overtaken(world: World, store: Store) -> None:
     task = store.lock_task(task_of(world, store))
     assert task is not None
-    moved = store.move_task(task, T.CANCELLED, ended_at=NOW, next_step_at=None)
+    moved = store.move_task(task.becoming(T.CANCELLED), ended_at=NOW, next_step_at=None)
     assert moved.next_step_at is None and moved.updated_at > task.updated_at
     with pytest.raises(Overtaken):
-        store.move_task(task, T.ASSIGNED, student_id=world.student(1).id)
+        store.move_task(task.becoming(T.ASSIGNED), student_id=world.student(1).id)
 
 
 def test_moments_from_now_are_fixed_by_the_store(world: World, store: Store) -> None:
     task, student = store.lock_task(task_of(world, store)), world.student(1)
     assert task is not None
-    moved = store.move_task(task, T.ASSIGNED, student_id=student.id, assigned_at=NOW, next_step_at=FromNow(HOUR))
+    moved = store.move_task(
+        task.becoming(T.ASSIGNED), student_id=student.id, assigned_at=NOW, next_step_at=FromNow(HOUR)
+    )
     assert moved.next_step_at is not None
     assert timedelta(0) <= moved.next_step_at - HOUR - task.read_at < timedelta(seconds=5)
     assert store.due_tasks(5) == []
@@ -135,13 +137,13 @@ def test_rows_that_promise_nothing_are_refused(world: World) -> None:
     with world.stores.transaction() as store:
         first, second, student = task_of(world, store), task_of(world, store), world.student(1)
     with pytest.raises(IntegrityError), world.stores.transaction() as store:
-        store.move_task(_locked(store, first), T.PENDING, next_step_at=None)
+        store.move_task(_locked(store, first).staying(), next_step_at=None)
     with pytest.raises(IntegrityError), world.stores.transaction() as store:
-        store.move_task(_locked(store, first), T.ASSIGNED)
+        store.move_task(_locked(store, first).becoming(T.ASSIGNED))
     with world.stores.transaction() as store:
-        store.move_task(_locked(store, first), T.ASSIGNED, student_id=student.id)
+        store.move_task(_locked(store, first).becoming(T.ASSIGNED), student_id=student.id)
     with pytest.raises(IntegrityError), world.stores.transaction() as store:
-        store.move_task(_locked(store, second), T.ASSIGNED, student_id=student.id)
+        store.move_task(_locked(store, second).becoming(T.ASSIGNED), student_id=student.id)
 
 
 def _locked(store: Store, task_id: UUID):

@@ -47,7 +47,7 @@ def _by_task(offers: Iterable[Offer]) -> dict[UUID, list[Offer]]:
 CLOCK = "(SELECT now FROM clock)"
 EXPIRE_OFFERS = text(f"""
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now), expired AS (
-    UPDATE offers o SET state = 'EXPIRED', closed_at = clock_timestamp()
+    UPDATE offers o SET state = '{OfferState.EXPIRED}', closed_at = clock_timestamp()
     WHERE task_id = ANY(:ids) AND {may_become_offer(OfferState.EXPIRED, "o.state")} AND {past_deadline("o", CLOCK)}
     RETURNING id, task_id, student_id, state, deadline
 )
@@ -142,7 +142,7 @@ class OfferStatements(Connected):
         """Accepts for the student. False if the deadline has passed or the offer is no longer live."""
         check_offer_transition(offer.state, OfferState.ACCEPTED)
         statement = f"""
-        UPDATE offers o SET state = 'ACCEPTED', closed_at = clock_timestamp()
+        UPDATE offers o SET state = '{OfferState.ACCEPTED}', closed_at = clock_timestamp()
         WHERE id = :id AND {answerable("o")} RETURNING id"""
         return self.conn.execute(text(statement), {"id": offer.id}).one_or_none() is not None
 
@@ -156,7 +156,7 @@ class OfferStatements(Connected):
                clock_timestamp(), clock_timestamp()
         FROM tasks t, students s WHERE t.id = :task_id AND s.id = :student_id
         ON CONFLICT (task_id, student_id) DO UPDATE
-        SET state = 'ACCEPTED', reason = 'ASSIGNED_BY_HAND', closed_at = clock_timestamp(),
+        SET state = '{OfferState.ACCEPTED}', reason = 'ASSIGNED_BY_HAND', closed_at = clock_timestamp(),
             offered_at = coalesce(o.offered_at, excluded.offered_at), rank = coalesce(o.rank, excluded.rank)
         WHERE {may_become_offer(OfferState.ACCEPTED, "o.state")} RETURNING o.id"""
         values = {"task_id": task_id, "student_id": student_id, "time_zone": time_zone}

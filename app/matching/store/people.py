@@ -8,6 +8,7 @@ from sqlalchemy import text
 from app.matching.liveness import live
 from app.matching.store.connected import Connected
 from app.matching.store.records import Elder, NamedPerson
+from app.matching.store.state_conditions import is_held, is_open
 from app.users.models import LatLon, Role
 
 # The coordinators of the elder's institution; all coordinators if there are none in it or the elder has no institution;
@@ -46,8 +47,8 @@ class PeopleStatements(Connected):
     def tasks_of(self, user_id: int) -> list[UUID]:
         """The open tasks that this user has requested, has accepted, or is being asked for."""
         statement = f"""
-        SELECT id FROM tasks WHERE elder_id = :id AND status IN ('PENDING', 'ASSIGNED', 'STARTED')
-        UNION SELECT id FROM tasks WHERE student_id = :id AND status IN ('ASSIGNED', 'STARTED')
+        SELECT id FROM tasks WHERE elder_id = :id AND {is_open()}
+        UNION SELECT id FROM tasks WHERE student_id = :id AND {is_held()}
         UNION SELECT task_id FROM offers o WHERE student_id = :id AND {live("o")}"""
         return [row.id for row in self.conn.execute(text(statement), {"id": user_id})]
 

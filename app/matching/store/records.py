@@ -6,8 +6,17 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from app.matching.eligibility import Candidate, Obstacle
-from app.matching.states import HELD, OfferState, TaskStatus
+from app.matching.states import HELD, OfferState, TaskStatus, check_task_transition
 from app.users.models import LatLon, Role
+
+
+@dataclass(frozen=True)
+class Transition:
+    """Comes from `Task.becoming`, which has checked it, or from `Task.staying`."""
+
+    task_id: UUID
+    current: TaskStatus
+    target: TaskStatus
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,14 @@ class Task:
     """The version of the row: it grows with every change."""
     read_at: datetime
     """The database's time at which the row was read."""
+
+    def becoming(self, target: TaskStatus) -> Transition:
+        check_task_transition(self.status, target)
+        return Transition(self.id, self.status, target)
+
+    def staying(self) -> Transition:
+        """For a write that changes other columns only."""
+        return Transition(self.id, self.status, self.status)
 
     @property
     def is_held(self) -> bool:

@@ -1,38 +1,34 @@
 """Parts of statements that change a state, built from the transition tables. They are literals, because the planner
 uses a partial index only for a statement that repeats its condition."""
 
-from collections.abc import Iterable
-from enum import StrEnum
-
-from app.matching.states import (
-    OfferState,
-    TaskStatus,
-    check_offer_transition,
-    check_task_transition,
-    offer_sources,
-    task_sources,
-)
+from app.db.schema import one_of
+from app.foundation.state_machine import new_state, sources
+from app.matching.states import HELD, OFFER_TRANSITIONS, OPEN, TASK_TRANSITIONS, OfferState, TaskStatus
 
 
-def one_state_of(column: str, states: Iterable[StrEnum]) -> str:
-    """`state = 'PENDING'`, or `state IN (…)` for several states."""
-    literals = [f"'{state}'" for state in sorted(states)]
-    return f"{column} = {literals[0]}" if len(literals) == 1 else f"{column} IN ({', '.join(literals)})"
+def is_open(column: str = "status") -> str:
+    return one_of(column, OPEN)
+
+
+def is_held(column: str = "status") -> str:
+    return one_of(column, HELD)
+
+
+def is_searching(column: str = "status") -> str:
+    return f"{column} = '{TaskStatus.PENDING}'"
 
 
 def may_become_task(target: TaskStatus, column: str = "status") -> str:
-    return one_state_of(column, task_sources(target))
+    return one_of(column, sources(TASK_TRANSITIONS, target))
 
 
 def may_become_offer(target: OfferState, column: str = "state") -> str:
-    return one_state_of(column, offer_sources(target))
+    return one_of(column, sources(OFFER_TRANSITIONS, target))
 
 
 def new_task(status: TaskStatus) -> str:
-    check_task_transition(None, status)
-    return f"'{status}'"
+    return f"'{new_state(TASK_TRANSITIONS, status)}'"
 
 
 def new_offer(state: OfferState) -> str:
-    check_offer_transition(None, state)
-    return f"'{state}'"
+    return f"'{new_state(OFFER_TRANSITIONS, state)}'"

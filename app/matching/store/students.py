@@ -20,10 +20,11 @@ from app.matching.eligibility import (
 from app.matching.liveness import live
 from app.matching.rules import MatchingRules
 from app.matching.store.connected import Connected
+from app.matching.store.state_conditions import is_searching
 from app.users.models import LatLon
 
 # The index holds only waiting tasks, so the condition costs next to nothing while no task waits.
-WAITS = "t.waiting AND t.status = 'PENDING'"
+WAITS = f"t.waiting AND {is_searching('t.status')}"
 NEAR, SEEN = near_place("t.location"), seen_before("t.id")
 
 OLDEST_WAITING = text(f"""

@@ -13,6 +13,7 @@ from app.matching.liveness import live
 from app.matching.states import TaskStatus
 from app.matching.store.connected import Connected
 from app.matching.store.records import Overdue, Standing
+from app.matching.store.state_conditions import is_open
 
 STANDINGS = f"""
 SELECT t.id, t.status, t.next_step_at, t.updated_at, live.student_id, live.deadline,
@@ -25,10 +26,10 @@ LEFT JOIN LATERAL (
 """
 
 # The due tasks. The time is a subselect, which is evaluated once, because a volatile function could not use the index.
-DUE = """
+DUE = f"""
 FROM tasks
 WHERE next_step_at <= (SELECT clock_timestamp()) AND next_step_at IS NOT NULL
-  AND status IN ('PENDING', 'ASSIGNED', 'STARTED')"""
+  AND {is_open()}"""
 
 
 class SweepStatements(Connected):
@@ -69,7 +70,7 @@ class SweepStatements(Connected):
         ]
 
     def open_standings(self, after: UUID, most: int) -> list[Standing]:
-        where = "WHERE t.id > :after AND t.status IN ('PENDING', 'ASSIGNED', 'STARTED') ORDER BY t.id LIMIT :most"
+        where = f"WHERE t.id > :after AND {is_open('t.status')} ORDER BY t.id LIMIT :most"
         return self._standings(where, {"after": after, "most": most})
 
     def standings(self, task_ids: Sequence[UUID]) -> list[Standing]:

@@ -8,10 +8,10 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.matching.errors import Overtaken
-from app.matching.states import TaskStatus, check_task_transition
+from app.matching.states import TaskStatus
 from app.matching.store.connected import Connected
-from app.matching.store.records import NOW, FromNow, Moved, Progress, Task
-from app.matching.store.state_conditions import may_become_task, new_task
+from app.matching.store.records import NOW, FromNow, Moved, Progress, Task, Transition
+from app.matching.store.state_conditions import is_open, is_searching, may_become_task, new_task
 from app.users.models import LatLon
 
 TASK_COLUMNS = """
@@ -114,7 +114,7 @@ class TaskStatements(Connected):
     def find_open_task(self, elder_id: int) -> Task | None:
         statement = f"""
         SELECT {TASK_COLUMNS} FROM tasks t
-        WHERE t.elder_id = :elder_id AND t.status IN ('PENDING', 'ASSIGNED', 'STARTED')"""
+        WHERE t.elder_id = :elder_id AND {is_open("t.status")}"""
         row = self.conn.execute(text(statement), {"elder_id": elder_id}).one_or_none()
         return None if row is None else _task(row)
 
@@ -131,13 +131,14 @@ class TaskStatements(Connected):
         WHERE created_at > clock_timestamp() - interval '1 minute'"""
         return self.conn.execute(text(statement), {"elder_id": elder_id, "most": most}).scalar_one()
 
-    def move_task(self, task: Task, target: TaskStatus, **changes: Any) -> Moved:
-        """Writes a locked task: its transition to `target`, or no transition if that is its status, and the columns in
-        `changes`."""
-        if target is not task.status:
-            check_task_transition(task.status, target)
-        sets = ["status = :target", SET_VERSION]
-        values: dict[str, Any] = {"id": task.id, "target": target, "current": task.status}
+    def move_task(self, transition: Transition, **changes: Any) -> Moved:
+        """Writes a locked task: its transition, and the columns in `changes`."""
+        sets = [SET_VERSION]
+        values: dict[str, Any] = {
+            "id": transition.task_id,
+            "target": transition.target,
+            "current": transition.current,
+        }
         for column, value in changes.items():
             if value == NOW:
                 sets.append(f"{column} = clock_timestamp()")
@@ -148,7 +149,7 @@ class TaskStatements(Connected):
                 sets.append(f"{column} = :{column}")
                 values[column] = value
         statement = f"""
-        UPDATE tasks SET {", ".join(sets)} WHERE id = :id AND status = :current
+        UPDATE tasks SET status = :target, {", ".join(sets)} WHERE id = :id AND status = :current
         RETURNING next_step_at, updated_at"""
         row = self.conn.execute(text(statement), values).one_or_none()
         if row is None:
@@ -165,7 +166,7 @@ class TaskStatements(Connected):
         FROM unnest(CAST(:ids AS uuid[]), CAST(:next_steps AS timestamptz[]), CAST(:waiting AS bool[]),
                     CAST(:asked AS int[]), CAST(:skipped AS int[]), CAST(:listed AS int[]))
              AS p (id, next_step_at, waiting, asked, skipped, listed)
-        WHERE tasks.id = p.id AND status = 'PENDING' RETURNING tasks.id, tasks.updated_at"""
+        WHERE tasks.id = p.id AND {is_searching()} RETURNING tasks.id, tasks.updated_at"""
         rows = self.conn.execute(
             text(statement),
             {
@@ -183,8 +184,7 @@ class TaskStatements(Connected):
         """Makes the search due now, so that it goes on even if the hint after the commit is lost."""
         self.conn.execute(
             text(
-                f"UPDATE tasks SET next_step_at = clock_timestamp(), {SET_VERSION}"
-                " WHERE id = :id AND status = 'PENDING'"
+                f"UPDATE tasks SET next_step_at = clock_timestamp(), {SET_VERSION} WHERE id = :id AND {is_searching()}"
             ),
             {"id": task_id},
         )
@@ -192,7 +192,7 @@ class TaskStatements(Connected):
     def end_searches(self, task_ids: Sequence[UUID]) -> dict[UUID, datetime]:
         """Returns the new version of each task that this call ended."""
         statement = f"""
-        UPDATE tasks SET status = 'TIMED_OUT', next_step_at = NULL, ended_at = clock_timestamp(), {SET_VERSION},
-                         {SET_COUNTS}
+        UPDATE tasks SET status = '{TaskStatus.TIMED_OUT}', next_step_at = NULL, ended_at = clock_timestamp(),
+                         {SET_VERSION}, {SET_COUNTS}
         WHERE id = ANY(:ids) AND {may_become_task(TaskStatus.TIMED_OUT)} RETURNING id, updated_at"""
         return {row.id: row.updated_at for row in self.conn.execute(text(statement), {"ids": list(task_ids)})}

@@ -8,8 +8,9 @@ from app.foundation.pages import Page, page_of, parse_uuid
 from app.matching.contract import MyOffer, OfferView, TaskView
 from app.matching.errors import TaskNotFound
 from app.matching.liveness import answerable
-from app.matching.states import HELD, OPEN, OfferState, TaskStatus
+from app.matching.states import OfferState, TaskStatus
 from app.matching.store.connected import Connected
+from app.matching.store.state_conditions import is_held, is_open
 from app.matching.visibility import seen_by
 from app.matching.words import first_name
 from app.users.models import Caller, Role
@@ -30,8 +31,9 @@ LEFT JOIN LATERAL (
 ) live ON true
 """
 
-CALLER_WAS_ASKED = """
-EXISTS (SELECT FROM offers mine WHERE mine.task_id = t.id AND mine.student_id = :me AND mine.state <> 'SKIPPED')
+CALLER_WAS_ASKED = f"""
+EXISTS (SELECT FROM offers mine
+        WHERE mine.task_id = t.id AND mine.student_id = :me AND mine.state <> '{OfferState.SKIPPED}')
 """
 
 
@@ -68,14 +70,11 @@ class ViewStatements(Connected):
 
     def open_task(self, caller: Caller) -> TaskView | None:
         """An elder's open task, or the task that a student has accepted."""
-        mine, among = {
-            Role.ELDER: ("t.elder_id = :me", OPEN),
-            Role.STUDENT: ("t.student_id = :me", HELD),
-        }.get(caller.role, ("false", HELD))
-        statuses = ", ".join(f"'{status}'" for status in sorted(among))
-        row = self.conn.execute(
-            text(f"{VIEW} WHERE {mine} AND t.status IN ({statuses})"), {"me": caller.id}
-        ).one_or_none()
+        mine = {
+            Role.ELDER: f"t.elder_id = :me AND {is_open('t.status')}",
+            Role.STUDENT: f"t.student_id = :me AND {is_held('t.status')}",
+        }.get(caller.role, "false")
+        row = self.conn.execute(text(f"{VIEW} WHERE {mine}"), {"me": caller.id}).one_or_none()
         return None if row is None else seen_by(caller, row)
 
     def current_offer(self, caller: Caller) -> MyOffer | None:
