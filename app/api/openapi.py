@@ -27,7 +27,7 @@ from app.api.load import Overloaded
 from app.api.routing import Route
 from app.db.database import DatabaseUnavailable
 from app.foundation.errors import AppError, Unavailable
-from app.users.errors import UserDeactivated
+from app.users.contract import UserDeactivated
 from app.users.models import Role
 
 TITLE = "Yanında"

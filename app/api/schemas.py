@@ -27,7 +27,7 @@ from app.api.validation import (
     Subject,
 )
 from app.delivery.contract import NewSubmission, NotificationStatus, NotificationType, Outcome, Priority
-from app.matching.states import OfferState, TaskStatus
+from app.matching.contract import OfferState, TaskStatus
 from app.ops.health import Health
 from app.users.models import AddressKind, LatLon, Platform, Role
 from app.users.service import NewUser

@@ -9,7 +9,7 @@ from app.cli.command import CommandFailed, command_database, fail
 from app.foundation.pages import BIGINT_MAX
 from app.settings.settings import AuthMode, Settings
 from app.users import service as users
-from app.users.errors import UserNotFound
+from app.users.contract import UserNotFound
 from app.users.models import Role
 
 ADMIN_NAME = "Yönetici"

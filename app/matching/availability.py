@@ -10,11 +10,11 @@ from uuid import UUID
 
 from app.foundation.errors import NotFound
 from app.matching import deeds
-from app.matching.eligibility import Obstacle
-from app.matching.errors import Overtaken
 from app.matching.follow_up import FollowUp, combined
-from app.matching.rules import MatchingRules
-from app.matching.states import OPEN
+from app.matching.rules.eligibility import Obstacle
+from app.matching.rules.errors import Overtaken
+from app.matching.rules.limits import MatchingRules
+from app.matching.rules.states import OPEN
 from app.matching.store.records import Task
 from app.matching.store.stores import Store
 from app.users.models import LatLon, Role

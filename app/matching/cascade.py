@@ -15,10 +15,10 @@ from uuid import UUID
 
 from app.matching import notices
 from app.matching.choice import NOBODY, Candidates, Search, by_age, walk, walk_new_list
-from app.matching.eligibility import Verdict
 from app.matching.follow_up import Figures, FollowUp, combined, no_offer_keys
-from app.matching.rules import MatchingRules
-from app.matching.states import TaskStatus
+from app.matching.rules.eligibility import CandidateVerdict
+from app.matching.rules.limits import MatchingRules
+from app.matching.rules.states import TaskStatus
 from app.matching.store.records import Expired, Offer, Pick, Progress, Task
 from app.matching.store.stores import Store
 from app.redis_store.contract import ListChange, TaskKeys
@@ -240,7 +240,7 @@ def _offer(store: Store, picks: Sequence[Pick], rules: MatchingRules, skip_locke
     picks = [pick for pick in picks if pick.student_id in locked]
     changed = [(pick.task_id, pick.student_id) for pick in picks if pick.version != locked[pick.student_id]]
     again = store.candidates(changed, rules)
-    refused = {pair for pair, candidate in again.items() if candidate.verdict is not Verdict.ASK}
+    refused = {pair for pair, candidate in again.items() if candidate.verdict is not CandidateVerdict.ASK}
     deadlines = store.insert_offers(
         [pick for pick in picks if (pick.task_id, pick.student_id) not in refused], rules.offer_ttl
     )

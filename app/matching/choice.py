@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from app.matching.eligibility import Candidate, Verdict
+from app.matching.rules.eligibility import Candidate, CandidateVerdict
 from app.matching.store.records import Pick, Ranking, Skip, Task
 from app.redis_store.contract import ListChange, TaskKeys
 
@@ -79,13 +79,13 @@ def walk(
         if student_id in taken and candidate.busy_until is None:
             candidate = candidate._replace(busy_until=taken_until)
         verdict = candidate.verdict
-        if verdict is Verdict.ASK:
+        if verdict is CandidateVerdict.ASK:
             return Walked(_pick(task, candidate, len(skips)), skips, gone, wait_until)
-        if verdict is Verdict.WAIT:
+        if verdict is CandidateVerdict.WAIT:
             wait_until = min(filter(None, (wait_until, candidate.busy_until)))
             continue
         gone.append(student_id)
-        if candidate.obstacle is not None and verdict is Verdict.SKIP:
+        if candidate.obstacle is not None and verdict is CandidateVerdict.SKIP:
             skips.append(Skip(task.id, student_id, candidate.obstacle, candidate.completed, candidate.distance_m))
     return Walked(None, skips, gone, wait_until)
 

@@ -1,11 +1,43 @@
-"""Values that matching takes from and returns to its callers; `visibility.py` decides who may see which of them."""
+"""The values and errors of matching that other packages use."""
 
 from dataclasses import dataclass
-from datetime import datetime
-from uuid import UUID
 
-from app.matching.states import OfferState, TaskStatus
+from app.matching.rules.errors import (
+    NotAssigned,
+    OfferAccepted,
+    OfferExpired,
+    OfferRejected,
+    OfferReleased,
+    OfferWithdrawn,
+    Overtaken,
+    StudentUnavailable,
+    TaskNotFound,
+)
+from app.matching.rules.states import IllegalTaskTransition, OfferState, TaskStatus
+from app.matching.rules.views import CurrentOffer, MyOffer, OfferView, Person, TaskView
 from app.users.models import LatLon
+
+__all__ = [
+    "CurrentOffer",
+    "IllegalTaskTransition",
+    "MyOffer",
+    "NewTask",
+    "NotAssigned",
+    "OfferAccepted",
+    "OfferExpired",
+    "OfferRejected",
+    "OfferReleased",
+    "OfferState",
+    "OfferView",
+    "OfferWithdrawn",
+    "Overtaken",
+    "Person",
+    "Pressed",
+    "StudentUnavailable",
+    "TaskNotFound",
+    "TaskStatus",
+    "TaskView",
+]
 
 
 @dataclass(frozen=True)
@@ -16,55 +48,6 @@ class NewTask:
 
 
 @dataclass(frozen=True)
-class Person:
-    id: int
-    name: str
-    phone: str | None
-
-
-@dataclass(frozen=True)
-class CurrentOffer:
-    deadline: datetime
-    student_id: int | None
-
-
-@dataclass(frozen=True)
-class TaskView:
-    id: UUID
-    status: TaskStatus
-    created_at: datetime
-    note: str | None
-    asked: int
-    remaining: int
-    next_step_at: datetime | None
-    location: LatLon | None
-    elder: Person
-    student: Person | None
-    current_offer: CurrentOffer | None
-
-
-@dataclass(frozen=True)
 class Pressed:
     task: TaskView
     created: bool
-
-
-@dataclass(frozen=True)
-class MyOffer:
-    task_id: UUID
-    deadline: datetime
-    distance_m: float
-    elder_name: str
-    note: str | None
-
-
-@dataclass(frozen=True)
-class OfferView:
-    student_id: int
-    rank: int | None
-    completed_this_month: int
-    distance_m: float | None
-    state: OfferState
-    reason: str | None
-    offered_at: datetime | None
-    deadline: datetime | None

@@ -16,13 +16,13 @@ from app.foundation.ids import uuid7
 from app.matching import notices
 from app.matching.cascade import Lists, settle
 from app.matching.contract import NewTask
-from app.matching.errors import NotAssigned, Overtaken, StudentUnavailable, TaskNotFound, too_late
 from app.matching.follow_up import FollowUp, combined, no_offer_keys
-from app.matching.rules import MatchingRules
-from app.matching.states import OfferState, TaskStatus
+from app.matching.rules.errors import NotAssigned, Overtaken, StudentUnavailable, TaskNotFound, too_late
+from app.matching.rules.limits import MatchingRules
+from app.matching.rules.states import OfferState, TaskStatus
+from app.matching.rules.words import NoticeKind
 from app.matching.store.records import NOW, FromNow, Moved, Offer, Task, Transition
 from app.matching.store.stores import Store
-from app.matching.words import NoticeKind
 from app.users.models import Caller, LatLon, Role
 
 

@@ -24,8 +24,8 @@ from sqlalchemy import (
 )
 
 from app.db.schema import metadata, one_of
-from app.matching import states
-from app.matching.states import OfferState, TaskStatus
+from app.matching.rules import states
+from app.matching.rules.states import OfferState, TaskStatus
 
 OPEN = one_of("status", states.OPEN)
 HELD = one_of("status", states.HELD)

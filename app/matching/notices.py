@@ -9,10 +9,10 @@ from uuid import UUID
 
 from app.delivery import service as delivery
 from app.delivery.contract import NewAction, Priority
-from app.matching.rules import MatchingRules
+from app.matching.rules.limits import MatchingRules
+from app.matching.rules.words import NoticeKind, first_name
 from app.matching.store.records import NamedPerson, Task
 from app.matching.store.stores import Store
-from app.matching.words import NoticeKind, first_name
 
 
 def _notice(

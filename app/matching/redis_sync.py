@@ -10,8 +10,8 @@ import structlog
 
 from app.foundation.clock import Clock
 from app.foundation.failpoints import failpoint
-from app.matching.rules import MatchingRules
-from app.matching.states import TaskStatus
+from app.matching.rules.limits import MatchingRules
+from app.matching.rules.states import TaskStatus
 from app.matching.store.records import Standing, Task
 from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork, ListChange, TaskKeys

@@ -13,11 +13,11 @@ from app.foundation.failpoints import failpoint
 from app.foundation.pages import Page
 from app.matching import availability, deeds
 from app.matching.contract import MyOffer, NewTask, OfferView, Pressed, TaskView
-from app.matching.errors import Overtaken
 from app.matching.follow_up import FollowUp
-from app.matching.rules import MatchingRules
+from app.matching.rules.errors import Overtaken
+from app.matching.rules.limits import MatchingRules
+from app.matching.rules.states import TaskStatus
 from app.matching.runner import CascadeRunner
-from app.matching.states import TaskStatus
 from app.matching.store.records import Overdue
 from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, RowMapping, text
 from sqlalchemy.exc import IntegrityError
 
 from app.foundation.pages import Page, page_of, parse_number
-from app.users.errors import DeviceNotFound, FirebaseUidTaken, UserDeactivated, UserNotFound
+from app.users.contract import DeviceNotFound, FirebaseUidTaken, UserDeactivated, UserNotFound
 from app.users.models import AddressKind, Caller, LatLon, Platform, Role
 
 

@@ -1,17 +1,14 @@
-"""Rules of the project that the structure of the code must follow."""
+"""Rules of the project that a reader would otherwise have to remember. Each test lists all places that break it."""
 
 import ast
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
+from tests.policy.modules import APP, MODULES, NAMES, Module, modules
 
-APP = Path(__file__).resolve().parents[2] / "app"
-
-# A package imports itself and packages of earlier lines. Packages on one line do not import each other.
+# A package imports itself and the packages above it in this list. Packages on one line do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("foundation",),
     ("settings",),
@@ -26,6 +23,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("delivery.actions",),
     ("delivery.sending",),
     ("delivery",),
+    ("matching.rules",),
+    ("matching.store",),
     ("matching",),
     ("jobs", "roster"),
     ("realtime",),
@@ -37,47 +36,23 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
 )
 HEIGHTS = {name: height for height, layer in enumerate(LAYERS) for name in layer}
-# Other packages import only these modules of a feature. The packages in FEATURES may import all of its modules,
-# because they put the processes together.
-PUBLIC = {"service", "contract", "models"}
-FEATURES = {
-    "delivery": {"bootstrap"},
-    "matching": {"bootstrap"},
+FEATURES = {"users", "delivery", "matching", "jobs", "roster", "realtime"}
+FRONT_DOOR = {"service", "contract", "models"}
+OPENERS = {
+    "app.db.wake.Announcer",
+    "app.db.database.Database",
+    "app.redis_store.breakers.RedisBreakers",
+    "app.redis_store.client.open_client",
+    "app.redis_store.events.ExpiryEvents",
+    "app.redis_store.hints.Hints",
+    "app.redis_store.limits.PerUserLimit",
+    "app.redis_store.store.RedisClockwork",
+    "app.redis_store.streams.Inlet",
+    "app.redis_store.streams.Outlet",
 }
-# Further modules that other packages may import: errors that the HTTP layer documents, and values that are shown.
-ALSO_PUBLIC = {
-    ("matching", "errors"),
-    ("matching", "states"),
-    ("matching", "lateness"),
-}
-OPENS = re.compile(
-    r"\b(Database|RedisBreakers|RedisClockwork|Inlet|Outlet|ExpiryEvents|PerUserLimit|Announcer|Hints|open_client"
-    r"|create_engine)\("
-)
-
-
-def modules(*folders: str) -> list[Path]:
-    roots = [APP / folder for folder in folders] if folders else [APP]
-    return sorted(path for root in roots for path in root.rglob("*.py"))
-
-
-def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def code_of(path: Path) -> str:
-    """The source without comments and strings."""
-    tree = ast.parse(path.read_text())
-    return ast.unparse(tree)
-
-
-def named(path: Path) -> str:
-    return str(path.relative_to(APP.parent))
+"""What opens a connection. The packages of the stores define it, and nothing but the composition root calls it."""
+DRIVERS = {"psycopg", "psycopg_pool", "redis", "sqlalchemy.create_engine", "sqlalchemy.engine.create_engine"}
+WHERE_CONNECTIONS_ARE_OPENED = {"db", "redis_store", "bootstrap"}
 
 
 def layer_of(name: str) -> str:
@@ -87,86 +62,142 @@ def layer_of(name: str) -> str:
     return inner if inner in HEIGHTS and len(parts) > 1 else parts[0]
 
 
-def module_of(path: Path) -> str:
-    return ".".join(path.relative_to(APP.parent).with_suffix("").parts).removesuffix(".__init__")
+def calls(module: Module, pattern: str) -> list[str]:
+    return [
+        module.at(node)
+        for node in module.nodes
+        if isinstance(node, ast.Call) and re.fullmatch(pattern, ast.unparse(node.func))
+    ]
 
 
-def imported_modules(path: Path) -> set[str]:
-    """Without packages, because their `__init__` is empty."""
-    known = {module_of(one) for one in modules() if one.name != "__init__.py"}
-    return {name for name in imports(path) if name in known and name.startswith("app.")}
+def test_imports_go_in_one_direction() -> None:
+    wrong = [
+        f"{module.name} imports {name} from above"
+        for module in MODULES
+        for name in module.imports
+        if (own := layer_of(module.name)) != (other := layer_of(name)) and HEIGHTS[other] >= HEIGHTS[own]
+    ]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", modules(), ids=named)
-def test_imports_go_in_one_direction(path: Path) -> None:
-    own = layer_of(module_of(path))
-    if own == "app":
-        return
-    for name in imported_modules(path):
-        other = layer_of(name)
-        assert other == own or HEIGHTS[other] < HEIGHTS[own], f"{named(path)} imports {name} of a later layer"
-
-
-def test_every_package_is_in_the_list_of_layers() -> None:
-    assert {layer_of(module_of(path)) for path in modules()} - {"app"} <= HEIGHTS.keys()
+def test_every_package_has_its_layer() -> None:
+    assert {layer_of(module.name) for module in MODULES} - {"app"} <= HEIGHTS.keys()
 
 
 def test_no_modules_import_each_other_in_circles() -> None:
-    imported = {module_of(path): imported_modules(path) - {module_of(path)} for path in modules()}
+    imported = {module.name: module.imports for module in MODULES}
     while leaves := [name for name, others in imported.items() if not others & imported.keys()]:
         for name in leaves:
             del imported[name]
     assert imported == {}
 
 
-@pytest.mark.parametrize("path", modules(), ids=named)
-def test_other_packages_import_only_public_modules_of_a_feature(path: Path) -> None:
-    own = path.relative_to(APP).with_suffix("").parts[0]
-    for name in imported_modules(path):
-        feature, *inner = name.split(".")[1:]
-        if feature not in FEATURES or own == feature or own in FEATURES[feature] or not inner:
-            continue
-        assert inner[0] in PUBLIC or (feature, inner[0]) in ALSO_PUBLIC, (
-            f"{named(path)} imports {name}, which is not public"
-        )
+def test_imports_are_written_so_that_these_rules_see_them() -> None:
+    relative = [
+        module.at(node)
+        for module in MODULES
+        for node in module.nodes
+        if isinstance(node, ast.ImportFrom) and node.level > 0
+    ]
+    # Channels are found by their files, and a command is imported only when it runs.
+    by_name = [
+        place
+        for module in MODULES
+        if module.name not in {"app.delivery.channels.registry", "app.__main__"}
+        for place in calls(module, r"(importlib\.)?import_module|__import__")
+    ]
+    packages = [module.at(module.tree) for module in MODULES if module.path.name == "__init__.py" and module.tree.body]
+    assert (relative, by_name, packages) == ([], [], [])
 
 
-@pytest.mark.parametrize("path", modules(), ids=named)
-def test_only_bootstrap_opens_connections(path: Path) -> None:
-    """The packages of the stores define these classes and functions; only the composition root calls them."""
-    if path.relative_to(APP).parts[0] in ("db", "redis_store", "bootstrap"):
-        return
-    assert OPENS.findall(code_of(path)) == []
+def test_a_feature_is_entered_by_its_front_door() -> None:
+    wrong = [
+        f"{module.name} imports {name}"
+        for module in MODULES
+        for name in module.imports
+        if _feature(name) in FEATURES - {module.package} and module.package != "bootstrap"
+        if name.split(".")[2] not in FRONT_DOOR
+    ]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", [path for path in modules() if path.name != "settings.py"], ids=named)
-def test_only_settings_reads_the_environment(path: Path) -> None:
-    """Writing a variable is allowed, for libraries that have no other configuration."""
-    found = re.findall(r"\bos\.(?:environ(?!\[[^]]*\] = )|getenv)\b", code_of(path))
-    assert found == []
+def _feature(name: str) -> str:
+    return name.split(".")[1]
 
 
-@pytest.mark.parametrize("path", modules("matching", "users"), ids=named)
-def test_time_comes_from_the_database(path: Path) -> None:
-    assert not re.search(r"datetime\.(now|utcnow|today)\(|\btime\.time\(", code_of(path))
+def test_only_bootstrap_opens_connections() -> None:
+    wrong = [
+        f"{module.name} names {name}"
+        for module in MODULES
+        if module.package not in WHERE_CONNECTIONS_ARE_OPENED
+        for name in _openers(module)
+    ]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", modules("matching", "delivery", "users"), ids=named)
-def test_services_do_not_commit(path: Path) -> None:
-    assert ".commit()" not in code_of(path)
+def _openers(module: Module) -> Iterator[str]:
+    """A type may be named where something takes it as an argument; calling it opens a connection."""
+    yield from (name for name in module.imported_names if name in DRIVERS or name.split(".")[0] in DRIVERS)
+    local = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in module.nodes
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for node in module.nodes:
+        if isinstance(node, ast.Call):
+            first, _, rest = ast.unparse(node.func).partition(".")
+            called = f"{local.get(first, first)}{'.' if rest else ''}{rest}"
+            if any(called == opener or called.startswith(f"{opener}.") for opener in OPENERS):
+                yield called
 
 
-@pytest.mark.parametrize("path", modules(), ids=named)
-def test_no_exception_is_swallowed(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ExceptHandler):
-            assert not all(isinstance(part, ast.Pass) for part in node.body), f"{named(path)}:{node.lineno}"
+def test_the_openers_are_where_their_list_says() -> None:
+    for opener in OPENERS:
+        name, _, symbol = opener.rpartition(".")
+        assert name in NAMES, opener
+        (module,) = [module for module in MODULES if module.name == name]
+        assert symbol in {getattr(node, "name", None) for node in module.tree.body}, opener
+
+
+def test_only_settings_reads_the_environment() -> None:
+    """Setting a variable for a library that has no other way in is not reading."""
+    wrong = [
+        module.name
+        for module in MODULES
+        if module.path.name != "settings.py"
+        and re.search(r"\bos\.(?:environ(?!\[[^]]*\] = )|getenv)\b", ast.unparse(module.tree))
+    ]
+    assert wrong == []
+
+
+def test_time_comes_from_the_database() -> None:
+    clocks = r"(datetime\.)?(datetime|date)\.(now|utcnow|today)|time\.time"
+    assert [place for module in modules("matching", "users") for place in calls(module, clocks)] == []
+
+
+def test_services_do_not_commit() -> None:
+    assert [place for module in modules(*FEATURES) for place in calls(module, r".*\.commit")] == []
+
+
+def test_no_exception_is_swallowed() -> None:
+    swallowed = [
+        module.at(node)
+        for module in MODULES
+        for node in module.nodes
+        if isinstance(node, ast.ExceptHandler) and all(isinstance(part, ast.Pass) for part in node.body)
+    ]
+    assert swallowed == []
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    names = [node.name for module in MODULES for node in module.tree.body if isinstance(node, ast.ClassDef)]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
 
 
 def test_importing_opens_nothing() -> None:
-    """Imports every module in a process without settings that must not open a socket."""
-    names = [".".join(path.relative_to(APP.parent).with_suffix("").parts) for path in modules()]
-    names = [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
+    """Every module is imported in a process that may not open a socket and has no settings."""
+    names = [module.name for module in MODULES if module.package != "__main__"]
     program = (
         "import importlib, socket, sys\n"
         "def refuse(*_args, **_kwargs): raise SystemExit('a socket was opened while importing')\n"

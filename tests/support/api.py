@@ -12,10 +12,10 @@ from app.foundation.clock import FakeClock
 from app.foundation.errors import AppError
 from app.foundation.pages import Page
 from app.matching.contract import CurrentOffer, MyOffer, OfferView, Person, Pressed, TaskView
-from app.matching.states import OfferState, TaskStatus
+from app.matching.rules.states import OfferState, TaskStatus
 from app.redis_store.limits import PerUserLimit
 from app.settings.settings import Settings
-from app.users.errors import UserDeactivated
+from app.users.contract import UserDeactivated
 from app.users.models import Caller, LatLon, Role
 from tests.support.breakers import MemoryBreakers
 

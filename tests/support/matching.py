@@ -19,7 +19,7 @@ from sqlalchemy import Connection, text
 from app.api.services import Services
 from app.foundation.errors import AppError
 from app.matching.contract import NewTask, OfferView
-from app.matching.states import TaskStatus
+from app.matching.rules.states import TaskStatus
 from app.users import service as users
 from app.users.models import Caller, LatLon, Role
 

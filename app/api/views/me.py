@@ -7,10 +7,9 @@ from app.api.validation import DeviceId, PathIdentifier, Point
 from app.delivery import service as delivery
 from app.delivery.contract import MessageNotFound
 from app.foundation.errors import InvalidValue, TooManyRequests
-from app.matching.contract import MyOffer
-from app.matching.errors import Overtaken
+from app.matching.contract import MyOffer, Overtaken
 from app.users import service as users
-from app.users.errors import DeviceNotFound
+from app.users.contract import DeviceNotFound
 from app.users.models import LatLon, Role
 
 routes = Routes("Me")

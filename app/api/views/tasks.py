@@ -7,8 +7,9 @@ from app.api.idempotency import key_header, read_key
 from app.api.routing import Call, Reply, Routes
 from app.api.schemas import AssignBody, NewTaskBody, OffersJson, PageJson, TaskJson, TasksQuery, lat_lon
 from app.foundation.errors import AppError, Forbidden, IdempotencyKeyReused, InvalidValue, TooManyRequests
-from app.matching.contract import NewTask
-from app.matching.errors import (
+from app.matching.contract import (
+    IllegalTaskTransition,
+    NewTask,
     NotAssigned,
     OfferAccepted,
     OfferExpired,
@@ -19,7 +20,6 @@ from app.matching.errors import (
     StudentUnavailable,
     TaskNotFound,
 )
-from app.matching.states import IllegalTaskTransition
 from app.users.models import Role
 
 routes = Routes("Tasks")

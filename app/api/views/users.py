@@ -9,9 +9,9 @@ from app.api.routing import Call, Reply, Routes
 from app.api.schemas import NewUserBody, PageJson, UserChangesBody, UserJson, UsersQuery, lat_lon
 from app.api.validation import PathIdentifier
 from app.foundation.errors import AppError, Conflict, InvalidValue
-from app.matching.errors import Overtaken
+from app.matching.contract import Overtaken
 from app.users import service as users
-from app.users.errors import FirebaseUidTaken, UserNotFound
+from app.users.contract import FirebaseUidTaken, UserNotFound
 from app.users.models import LatLon, Role
 
 log = structlog.get_logger(__name__)

@@ -15,7 +15,7 @@ from app.delivery.messages.submit import user_in
 from app.delivery.messages.values import HIDDEN, NotificationType
 from app.foundation.errors import InvalidValue
 from app.settings.signing_secrets import create as new_secret
-from app.users.errors import UserNotFound
+from app.users.contract import UserNotFound
 from app.users.service import get_user
 
 MOST_OLD_SECRETS = 2

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, cast
 from uuid import UUID
 
-from app.matching.eligibility import (
+from app.matching.rules.eligibility import (
     Candidate,
     busy_until,
     completed_this_month,
@@ -22,8 +22,8 @@ from app.matching.eligibility import (
     radius_m,
     seen_by_one_task,
 )
-from app.matching.map_distance import SearchCircle
-from app.matching.rules import MatchingRules
+from app.matching.rules.limits import MatchingRules
+from app.matching.rules.map_distance import SearchCircle
 from app.matching.store.connected import Connected
 from app.matching.store.records import Ranking
 from app.users.models import LatLon

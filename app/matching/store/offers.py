@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.matching.eligibility import (
+from app.matching.rules.eligibility import (
     Candidate,
     Obstacle,
     busy_until,
@@ -17,13 +17,13 @@ from app.matching.eligibility import (
     parameters,
     seen_before,
 )
-from app.matching.errors import Overtaken
-from app.matching.liveness import answerable, live, overdue, past_deadline
-from app.matching.rules import MatchingRules
-from app.matching.states import OfferState, check_offer_transition
+from app.matching.rules.errors import Overtaken
+from app.matching.rules.limits import MatchingRules
+from app.matching.rules.liveness import answerable, live, overdue, past_deadline
+from app.matching.rules.state_conditions import may_become_offer, new_offer
+from app.matching.rules.states import OfferState, check_offer_transition
 from app.matching.store.connected import Connected
 from app.matching.store.records import Expired, Offer, Pick, Skip
-from app.matching.store.state_conditions import may_become_offer, new_offer
 from app.matching.store.students import VERSION
 from app.matching.store.tasks import SET_COUNTS
 

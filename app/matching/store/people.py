@@ -5,10 +5,10 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.matching.liveness import live
+from app.matching.rules.liveness import live
+from app.matching.rules.state_conditions import is_held, is_open
 from app.matching.store.connected import Connected
 from app.matching.store.records import Elder, NamedPerson
-from app.matching.store.state_conditions import is_held, is_open
 from app.users.models import LatLon, Role
 
 # The coordinators of the elder's institution; all coordinators if there are none in it or the elder has no institution;

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from app.matching.eligibility import Candidate, Obstacle
-from app.matching.states import HELD, OfferState, TaskStatus, check_task_transition
+from app.matching.rules.eligibility import Candidate, Obstacle
+from app.matching.rules.states import HELD, OfferState, TaskStatus, check_task_transition
 from app.users.models import LatLon, Role
 
 

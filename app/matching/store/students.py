@@ -5,7 +5,7 @@ from uuid import UUID
 
 from sqlalchemy import TextClause, text
 
-from app.matching.eligibility import (
+from app.matching.rules.eligibility import (
     ACTIVE,
     ASSIGNABLE,
     goes_on_searching,
@@ -17,10 +17,10 @@ from app.matching.eligibility import (
     seen_before,
     strayed,
 )
-from app.matching.liveness import live
-from app.matching.rules import MatchingRules
+from app.matching.rules.limits import MatchingRules
+from app.matching.rules.liveness import live
+from app.matching.rules.state_conditions import is_searching
 from app.matching.store.connected import Connected
-from app.matching.store.state_conditions import is_searching
 from app.users.models import LatLon
 
 # The index holds only waiting tasks, so the condition costs next to nothing while no task waits.

@@ -9,11 +9,11 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.matching.liveness import live
-from app.matching.states import TaskStatus
+from app.matching.rules.liveness import live
+from app.matching.rules.state_conditions import is_open
+from app.matching.rules.states import TaskStatus
 from app.matching.store.connected import Connected
 from app.matching.store.records import Overdue, Standing
-from app.matching.store.state_conditions import is_open
 
 STANDINGS = f"""
 SELECT t.id, t.status, t.next_step_at, t.updated_at, live.student_id, live.deadline,

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.matching.errors import Overtaken
-from app.matching.states import TaskStatus
+from app.matching.rules.errors import Overtaken
+from app.matching.rules.state_conditions import is_open, is_searching, may_become_task, new_task
+from app.matching.rules.states import TaskStatus
 from app.matching.store.connected import Connected
 from app.matching.store.records import NOW, FromNow, Moved, Progress, Task, Transition
-from app.matching.store.state_conditions import is_open, is_searching, may_become_task, new_task
 from app.users.models import LatLon
 
 TASK_COLUMNS = """

@@ -5,14 +5,14 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.foundation.pages import Page, page_of, parse_uuid
-from app.matching.contract import MyOffer, OfferView, TaskView
-from app.matching.errors import TaskNotFound
-from app.matching.liveness import answerable
-from app.matching.states import OfferState, TaskStatus
+from app.matching.rules.errors import TaskNotFound
+from app.matching.rules.liveness import answerable
+from app.matching.rules.state_conditions import is_held, is_open
+from app.matching.rules.states import OfferState, TaskStatus
+from app.matching.rules.views import MyOffer, OfferView, TaskView
+from app.matching.rules.visibility import seen_by
+from app.matching.rules.words import first_name
 from app.matching.store.connected import Connected
-from app.matching.store.state_conditions import is_held, is_open
-from app.matching.visibility import seen_by
-from app.matching.words import first_name
 from app.users.models import Caller, Role
 
 # The live offer of the view is the caller's own, or else the one with the earliest deadline.

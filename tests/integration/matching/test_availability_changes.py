@@ -4,7 +4,7 @@ import pytest
 
 from app.foundation.errors import InvalidValue, NotFound
 from app.matching.contract import NewTask
-from app.matching.errors import OfferWithdrawn
+from app.matching.rules.errors import OfferWithdrawn
 from tests.support.matching import Neighbourhood
 
 

@@ -11,9 +11,9 @@ from sqlalchemy import Connection, text
 
 from app.db.database import Database
 from app.foundation.ids import uuid7
-from app.matching.eligibility import month
-from app.matching.map_distance import SearchCircle
-from app.matching.rules import MatchingRules
+from app.matching.rules.eligibility import month
+from app.matching.rules.limits import MatchingRules
+from app.matching.rules.map_distance import SearchCircle
 from app.matching.store.records import Ranking
 from app.matching.store.stores import Store
 from app.users.models import LatLon

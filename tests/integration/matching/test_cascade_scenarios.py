@@ -5,8 +5,15 @@ from datetime import timedelta
 import pytest
 
 from app.matching.contract import NewTask
-from app.matching.errors import NotAssigned, OfferAccepted, OfferExpired, OfferRejected, OfferReleased, TaskNotFound
-from app.matching.states import IllegalTaskTransition
+from app.matching.rules.errors import (
+    NotAssigned,
+    OfferAccepted,
+    OfferExpired,
+    OfferRejected,
+    OfferReleased,
+    TaskNotFound,
+)
+from app.matching.rules.states import IllegalTaskTransition
 from app.users.models import Role
 from tests.support.matching import Neighbourhood
 

@@ -4,8 +4,8 @@ import pytest
 
 from app.foundation.errors import InvalidValue
 from app.foundation.ids import uuid7
-from app.matching.errors import NotAssigned, OfferReleased, OfferWithdrawn, StudentUnavailable, TaskNotFound
-from app.matching.states import IllegalTaskTransition
+from app.matching.rules.errors import NotAssigned, OfferReleased, OfferWithdrawn, StudentUnavailable, TaskNotFound
+from app.matching.rules.states import IllegalTaskTransition
 from tests.support.matching import Neighbourhood
 
 

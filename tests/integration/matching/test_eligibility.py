@@ -8,9 +8,9 @@ from sqlalchemy import text
 
 from app.db.database import Database
 from app.foundation.ids import uuid7
-from app.matching.eligibility import AVAILABLE, REQUIRED, Obstacle, Verdict, first_obstacle, none_of
-from app.matching.liveness import answerable, live, overdue
-from app.matching.rules import MatchingRules
+from app.matching.rules.eligibility import AVAILABLE, REQUIRED, CandidateVerdict, Obstacle, first_obstacle, none_of
+from app.matching.rules.limits import MatchingRules
+from app.matching.rules.liveness import answerable, live, overdue
 from app.matching.store.records import Pick, Skip
 from app.matching.store.stores import Store
 from app.users.models import Caller
@@ -98,18 +98,22 @@ def test_all_statements_and_the_verdict_agree_on_who_may_be_asked(town: Neighbou
         ids = [student.id for student in everybody(store, town, task_id)]
         conn.execute(text("UPDATE tasks SET waiting = true WHERE id = :id"), {"id": task_id})
         read = {student_id: store.candidates([(task_id, student_id)], RULES)[task_id, student_id] for student_id in ids}
-        by_verdict = {verdict: {id_ for id_ in ids if read[id_].verdict is verdict} for verdict in Verdict}
+        by_verdict = {verdict: {id_ for id_ in ids if read[id_].verdict is verdict} for verdict in CandidateVerdict}
         listed = store.rank(task_id, SPOT, RULES).candidates
         exactly = store.rank(task_id, SPOT, RULES, exact=True).candidates
         asked = {student_id for student_id in ids if store.oldest_waiting_tasks([student_id], RULES)}
         later = {student_id for student_id in ids if store.tasks_waiting_for([student_id], RULES)}
         conn.rollback()
-    assert len(by_verdict[Verdict.ASK]) == len(by_verdict[Verdict.WAIT]) == 1
-    assert {item.student_id for item in listed} == by_verdict[Verdict.ASK] | by_verdict[Verdict.WAIT]
+    assert len(by_verdict[CandidateVerdict.ASK]) == len(by_verdict[CandidateVerdict.WAIT]) == 1
+    assert {item.student_id for item in listed} == by_verdict[CandidateVerdict.ASK] | by_verdict[CandidateVerdict.WAIT]
     assert {item.student_id: item.verdict for item in listed} == {item.student_id: item.verdict for item in exactly}
-    assert {item.student_id for item in listed if item.verdict is Verdict.ASK} == by_verdict[Verdict.ASK] == asked
+    assert (
+        {item.student_id for item in listed if item.verdict is CandidateVerdict.ASK}
+        == by_verdict[CandidateVerdict.ASK]
+        == asked
+    )
     assert asked < later
-    assert by_verdict[Verdict.DROP] == {student_id for student_id in ids if read[student_id].seen_before}
+    assert by_verdict[CandidateVerdict.DROP] == {student_id for student_id in ids if read[student_id].seen_before}
 
 
 def test_unknown_student_is_inactive(db: Database) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from app.matching import deeds
 from app.matching.contract import NewTask, TaskView
-from app.matching.errors import OfferExpired, TaskNotFound
+from app.matching.rules.errors import OfferExpired, TaskNotFound
 from app.users.models import Caller
 from tests.support.depth import size
 from tests.support.matching import Neighbourhood, at_once, broken_promises, eventually

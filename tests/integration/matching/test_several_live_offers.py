@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from app.matching import notices
-from app.matching.errors import OfferWithdrawn
 from app.matching.models import offers
+from app.matching.rules.errors import OfferWithdrawn
 from app.matching.store.records import Pick
 from app.users.models import Caller
 from tests.support.matching import Neighbourhood

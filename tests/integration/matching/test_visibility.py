@@ -4,7 +4,7 @@ import pytest
 
 from app.foundation.errors import InvalidValue
 from app.foundation.ids import uuid7
-from app.matching.errors import TaskNotFound
+from app.matching.rules.errors import TaskNotFound
 from app.users.models import Role
 from tests.support.matching import SPOT, Neighbourhood
 

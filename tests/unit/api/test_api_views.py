@@ -5,7 +5,7 @@ from typing import Any
 
 from app.foundation.errors import TooManyRequests
 from app.matching.contract import CurrentOffer, MyOffer, NewTask, Person
-from app.matching.states import TaskStatus
+from app.matching.rules.states import TaskStatus
 from app.users.models import LatLon
 from tests.support.api import A_TASK, NOON, TASK_ID, FakeMatching, app_on_fakes, bearer
 

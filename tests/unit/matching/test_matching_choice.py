@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from app.matching.choice import Search, Walked, by_age, walk, walk_new_list
-from app.matching.eligibility import Candidate, Obstacle
-from app.matching.states import TaskStatus
+from app.matching.rules.eligibility import Candidate, Obstacle
+from app.matching.rules.states import TaskStatus
 from app.matching.store.records import Ranking, Task
 from app.redis_store.contract import ListChange, TaskKeys
 from app.users.models import LatLon

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.matching.map_distance import A, SearchCircle, northing, stretch
+from app.matching.rules.map_distance import A, SearchCircle, northing, stretch
 
 
 def test_at_the_equator_the_map_is_true_and_towards_the_poles_it_stretches() -> None:

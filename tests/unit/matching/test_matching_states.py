@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from app.foundation.state_machine import IllegalTransition, sources
-from app.matching.states import (
+from app.matching.rules.state_conditions import may_become_offer, may_become_task, new_offer, new_task
+from app.matching.rules.states import (
     HELD,
     OFFER_TRANSITIONS,
     OPEN,
@@ -17,7 +18,6 @@ from app.matching.states import (
     check_offer_transition,
     check_task_transition,
 )
-from app.matching.store.state_conditions import may_become_offer, may_become_task, new_offer, new_task
 from tests.policy.modules import modules
 
 TASKS = {

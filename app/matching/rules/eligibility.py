@@ -11,8 +11,8 @@ from datetime import datetime
 from enum import Enum, StrEnum, auto
 from typing import Any, NamedTuple
 
-from app.matching.liveness import NOW, live
-from app.matching.rules import MatchingRules
+from app.matching.rules.limits import MatchingRules
+from app.matching.rules.liveness import NOW, live
 
 
 class Obstacle(StrEnum):
@@ -25,7 +25,7 @@ class Obstacle(StrEnum):
     TOO_FAR = "TOO_FAR"
 
 
-class Verdict(Enum):
+class CandidateVerdict(Enum):
     ASK = auto()
     WAIT = auto()
     """Another task is asking the candidate, who stays on the list."""
@@ -49,12 +49,12 @@ class Candidate(NamedTuple):
     """The version of the student's row. A different number means that another transaction has changed the row."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> CandidateVerdict:
         if self.seen_before:
-            return Verdict.DROP
+            return CandidateVerdict.DROP
         if self.obstacle is not None:
-            return Verdict.SKIP
-        return Verdict.ASK if self.busy_until is None else Verdict.WAIT
+            return CandidateVerdict.SKIP
+        return CandidateVerdict.ASK if self.busy_until is None else CandidateVerdict.WAIT
 
 
 # ---- the numbers ----

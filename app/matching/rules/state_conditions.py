@@ -3,7 +3,7 @@ uses a partial index only for a statement that repeats its condition."""
 
 from app.db.schema import one_of
 from app.foundation.state_machine import new_state, sources
-from app.matching.states import HELD, OFFER_TRANSITIONS, OPEN, TASK_TRANSITIONS, OfferState, TaskStatus
+from app.matching.rules.states import HELD, OFFER_TRANSITIONS, OPEN, TASK_TRANSITIONS, OfferState, TaskStatus
 
 
 def is_open(column: str = "status") -> str:

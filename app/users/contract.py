@@ -1,3 +1,5 @@
+"""The errors of users that other packages use."""
+
 from app.foundation.errors import Conflict, Forbidden, NotFound
 
 

@@ -6,9 +6,9 @@ them until the task ends. All other students see only the first word of the elde
 
 from typing import Any
 
-from app.matching.contract import CurrentOffer, Person, TaskView
-from app.matching.states import HELD, TaskStatus
-from app.matching.words import first_name
+from app.matching.rules.states import HELD, TaskStatus
+from app.matching.rules.views import CurrentOffer, Person, TaskView
+from app.matching.rules.words import first_name
 from app.users.models import Caller, LatLon, Role
 
 

@@ -5,7 +5,7 @@ A student has one live offer at most. A partial unique index allows a task only 
 that: everything here and above works with several live offers of one task.
 """
 
-from app.matching.states import OfferState
+from app.matching.rules.states import OfferState
 
 NOW = "clock_timestamp()"
 

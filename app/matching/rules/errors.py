@@ -1,7 +1,7 @@
 """Errors of matching. Their codes are part of the contract with phones."""
 
 from app.foundation.errors import Conflict, NotFound
-from app.matching.states import OfferState
+from app.matching.rules.states import OfferState
 
 
 class TaskNotFound(NotFound):
