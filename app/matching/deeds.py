@@ -17,10 +17,10 @@ from app.matching import notices
 from app.matching.cascade import Lists, settle
 from app.matching.contract import NewTask
 from app.matching.follow_up import FollowUp, combined, no_offer_keys
+from app.matching.notices import NoticeKind
 from app.matching.rules.errors import NotAssigned, Overtaken, StudentUnavailable, TaskNotFound, too_late
 from app.matching.rules.limits import MatchingRules
 from app.matching.rules.states import OfferState, TaskStatus
-from app.matching.rules.words import NoticeKind
 from app.matching.store.records import NOW, FromNow, Moved, Offer, Task, Transition
 from app.matching.store.stores import Store
 from app.users.models import Caller, LatLon, Role
@@ -49,7 +49,7 @@ def press(store: Store, new: NewTask, idempotency_key: str | None, rules: Matchi
 
 
 def _home_of_elder(store: Store, elder_id: int) -> LatLon | None:
-    elder = store.hold_elder(elder_id)
+    elder = store.lock_elder(elder_id)
     if elder is None or elder.role is not Role.ELDER or not elder.active:
         raise InvalidValue("elderId", "is not the id of an active elder")
     return elder.home

@@ -24,12 +24,9 @@ from sqlalchemy import (
 )
 
 from app.db.schema import metadata, one_of
-from app.matching.rules import states
-from app.matching.rules.states import OfferState, TaskStatus
+from app.matching.rules.states import OfferState, TaskStatus, is_held, is_open, is_searching
 
-OPEN = one_of("status", states.OPEN)
-HELD = one_of("status", states.HELD)
-SEARCHING = f"status = '{TaskStatus.PENDING}'"
+OPEN, HELD, SEARCHING = is_open(), is_held(), is_searching()
 LIVE = f"state = '{OfferState.PENDING}'"
 
 tasks = Table(

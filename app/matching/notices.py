@@ -4,15 +4,39 @@ the text of its templates."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from app.delivery import service as delivery
 from app.delivery.contract import NewAction, Priority
 from app.matching.rules.limits import MatchingRules
-from app.matching.rules.words import NoticeKind, first_name
+from app.matching.rules.views import first_name
 from app.matching.store.records import NamedPerson, Task
 from app.matching.store.stores import Store
+
+
+class NoticeKind(StrEnum):
+    """Apps get the kind as `type`."""
+
+    OFFER = "OFFER"
+    OFFER_WITHDRAWN = "OFFER_WITHDRAWN"
+    ON_THE_WAY = "ON_THE_WAY"
+    STARTED = "STARTED"
+    COMPLETED = "COMPLETED"
+    SEARCHING_AGAIN = "SEARCHING_AGAIN"
+    NOBODY_FOUND = "NOBODY_FOUND"
+    CANCELLED = "CANCELLED"
+    ASSIGNED_TO_YOU = "ASSIGNED_TO_YOU"
+    RELEASED = "RELEASED"
+    NOBODY_FOUND_FOR = "NOBODY_FOUND_FOR"
+    NOT_STARTED = "NOT_STARTED"
+    NOT_COMPLETED = "NOT_COMPLETED"
+
+    @property
+    def plan(self) -> str:
+        """The key of the plan that delivers the notice."""
+        return f"matching.{self.value.lower()}"
 
 
 def _notice(

@@ -403,12 +403,12 @@ def test_people_and_what_hangs_on_them(world: World, store: Store) -> None:
     task_id = new_task(store, elder, world)
     assert task_id is not None
     ask(store, task_id, ali)
-    held = store.hold_elder(elder.id)
+    held = store.lock_elder(elder.id)
     assert held is not None and (held.role, held.active) == (Role.ELDER, True)
     assert held.home is not None and held.home.lat == pytest.approx(world.spot(70).lat)
     assert [store.tasks_of(item.id) for item in (elder, ali, banu)] == [[task_id], [task_id], []]
     assert store.set_active_user(elder.id, False) is Role.ELDER
-    assert store.set_active_user(999_999, False) is None and store.hold_elder(999_999) is None
+    assert store.set_active_user(999_999, False) is None and store.lock_elder(999_999) is None
     assert store.people([ali.id, 999_999]).keys() == {ali.id}
     zeynep, mehmet = world.coordinator(), world.coordinator()
     store.set_active_user(mehmet.id, False)

@@ -9,9 +9,8 @@ asking them now. In SQL, `s` is the student's row; the task, the radius and the 
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum, StrEnum, auto
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from app.matching.rules.limits import MatchingRules
 from app.matching.rules.liveness import NOW, live
 
 
@@ -57,20 +56,8 @@ class Candidate(NamedTuple):
         return CandidateVerdict.ASK if self.busy_until is None else CandidateVerdict.WAIT
 
 
-# ---- the numbers ----
-
-
-def radius_m(rules: MatchingRules) -> float:
-    """The radius of a search."""
-    return rules.radius_m
-
-
-def parameters(rules: MatchingRules) -> dict[str, Any]:
-    """The parameters that the parts of SQL below have by default."""
-    return {"radius_m": radius_m(rules), "reach_m": rules.offer_reach_m, "time_zone": rules.time_zone}
-
-
 RADIUS_M, REACH_M = ":radius_m", ":reach_m"
+"""From `MatchingRules.parameters`. A statement that has the task's row may use an expression on it instead."""
 
 # ---- obstacles ----
 

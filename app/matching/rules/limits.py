@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
+from typing import Any
 
 from app.settings.settings import Settings
 
@@ -22,6 +24,11 @@ class MatchingRules:
         """The greatest distance from the task to a student who is being asked. It is more than the radius, because
         positions from phones jitter."""
         return 1.5 * self.radius_m
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """The numbers that `eligibility.py` has as parameters. No other code reads the radius."""
+        return {"radius_m": self.radius_m, "reach_m": self.offer_reach_m, "time_zone": self.time_zone}
 
     @staticmethod
     def from_settings(settings: Settings) -> "MatchingRules":

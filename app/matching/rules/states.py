@@ -3,8 +3,9 @@ tables: it checks its transition, or reads the states that it may start from."""
 
 from enum import StrEnum
 
+from app.db.schema import one_of
 from app.foundation.errors import Conflict
-from app.foundation.state_machine import TransitionTable
+from app.foundation.state_machine import TransitionTable, new_state, sources
 
 
 class TaskStatus(StrEnum):
@@ -68,3 +69,36 @@ def check_task_transition(current: TaskStatus | None, target: TaskStatus) -> Non
 def check_offer_transition(current: OfferState | None, target: OfferState) -> None:
     if target not in OFFER_TRANSITIONS[current]:
         raise IllegalTaskTransition(f"An offer that is {current} cannot become {target}.", state=current)
+
+
+# ---- parts of SQL ----
+
+# Literals, because the planner uses a partial index only for a statement that repeats its condition.
+
+
+def is_open(column: str = "status") -> str:
+    return one_of(column, OPEN)
+
+
+def is_held(column: str = "status") -> str:
+    return one_of(column, HELD)
+
+
+def is_searching(column: str = "status") -> str:
+    return f"{column} = '{TaskStatus.PENDING}'"
+
+
+def may_become_task(target: TaskStatus, column: str = "status") -> str:
+    return one_of(column, sources(TASK_TRANSITIONS, target))
+
+
+def may_become_offer(target: OfferState, column: str = "state") -> str:
+    return one_of(column, sources(OFFER_TRANSITIONS, target))
+
+
+def new_task(status: TaskStatus) -> str:
+    return f"'{new_state(TASK_TRANSITIONS, status)}'"
+
+
+def new_offer(state: OfferState) -> str:
+    return f"'{new_state(OFFER_TRANSITIONS, state)}'"

@@ -18,8 +18,6 @@ from app.matching.rules.eligibility import (
     distance_m,
     may_be_listed,
     near,
-    parameters,
-    radius_m,
     seen_by_one_task,
 )
 from app.matching.rules.limits import MatchingRules
@@ -80,8 +78,13 @@ class CandidateStatements(Connected):
     ) -> Ranking:
         """The first `cap` candidates for a task at this spot. Without `cap`, as many as a list holds."""
         cap = rules.cap if cap is None else cap
-        circle = SearchCircle(spot.lat, spot.lon, radius_m(rules))
-        values = parameters(rules) | {"task_id": task_id, "lat": spot.lat, "lon": spot.lon, "most": cap + 1}
+        values: dict[str, Any] = rules.parameters | {
+            "task_id": task_id,
+            "lat": spot.lat,
+            "lon": spot.lon,
+            "most": cap + 1,
+        }
+        circle = SearchCircle(spot.lat, spot.lon, values["radius_m"])
         if circle.on_the_map and not exact:
             rows = self._on_the_map(circle, values)
         else:

@@ -4,5 +4,5 @@ from sqlalchemy import Connection
 
 
 class Connected:
-    def __init__(self, conn: Connection) -> None:
-        self.conn = conn
+    conn: Connection
+    """Set by `Store`."""

@@ -14,14 +14,12 @@ from app.matching.rules.eligibility import (
     completed_this_month,
     distance_m,
     first_obstacle,
-    parameters,
     seen_before,
 )
 from app.matching.rules.errors import Overtaken
 from app.matching.rules.limits import MatchingRules
 from app.matching.rules.liveness import answerable, live, overdue, past_deadline
-from app.matching.rules.state_conditions import may_become_offer, new_offer
-from app.matching.rules.states import OfferState, check_offer_transition
+from app.matching.rules.states import OfferState, check_offer_transition, may_become_offer, new_offer
 from app.matching.store.connected import Connected
 from app.matching.store.records import Expired, Offer, Pick, Skip
 from app.matching.store.students import VERSION
@@ -94,6 +92,16 @@ ON CONFLICT DO NOTHING
 RETURNING task_id
 """)
 
+OFFERS_AROUND = text(f"""
+SELECT {OFFER_COLUMNS} FROM offers o
+WHERE task_id = :task_id AND (student_id = :student_id OR {live("o")}) ORDER BY id
+""")
+
+ACCEPT_OFFER = text(f"""
+UPDATE offers o SET state = '{OfferState.ACCEPTED}', closed_at = clock_timestamp()
+WHERE id = :id AND {may_become_offer(OfferState.ACCEPTED)} AND {answerable("o")} RETURNING id
+""")
+
 
 class OfferStatements(Connected):
     def offer_of(self, task_id: UUID, student_id: int) -> Offer | None:
@@ -103,11 +111,8 @@ class OfferStatements(Connected):
 
     def offers_around(self, task_id: UUID, student_id: int) -> tuple[Offer | None, list[Offer]]:
         """The offer of the task to this student, and its live offers to others."""
-        statement = f"""
-        SELECT {OFFER_COLUMNS} FROM offers o
-        WHERE task_id = :task_id AND (student_id = :student_id OR {live("o")}) ORDER BY id"""
         values = {"task_id": task_id, "student_id": student_id}
-        offers = [_offer(row) for row in self.conn.execute(text(statement), values)]
+        offers = [_offer(row) for row in self.conn.execute(OFFERS_AROUND, values)]
         own = next((offer for offer in offers if offer.student_id == student_id), None)
         return own, [offer for offer in offers if offer is not own]
 
@@ -140,11 +145,7 @@ class OfferStatements(Connected):
 
     def accept_offer(self, offer: Offer) -> bool:
         """Accepts for the student. False if the deadline has passed or the offer is no longer live."""
-        check_offer_transition(offer.state, OfferState.ACCEPTED)
-        statement = f"""
-        UPDATE offers o SET state = '{OfferState.ACCEPTED}', closed_at = clock_timestamp()
-        WHERE id = :id AND {answerable("o")} RETURNING id"""
-        return self.conn.execute(text(statement), {"id": offer.id}).one_or_none() is not None
+        return self.conn.execute(ACCEPT_OFFER, {"id": offer.id}).one_or_none() is not None
 
     def accept_by_hand(self, task_id: UUID, student_id: int, time_zone: str) -> None:
         """Accepts for a coordinator who assigns the task, whatever the state of an earlier offer, or without one."""
@@ -179,7 +180,7 @@ class OfferStatements(Connected):
         if not pairs:
             return {}
         values = {"task_ids": [task_id for task_id, _ in pairs], "student_ids": [student_id for _, student_id in pairs]}
-        rows = self.conn.execute(CANDIDATES, parameters(rules) | values)
+        rows = self.conn.execute(CANDIDATES, rules.parameters | values)
         return {
             (row.task_id, row.student_id): Candidate(
                 row.student_id,

@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.matching.rules.liveness import live
-from app.matching.rules.state_conditions import is_held, is_open
+from app.matching.rules.states import is_held, is_open
 from app.matching.store.connected import Connected
 from app.matching.store.records import Elder, NamedPerson
 from app.users.models import LatLon, Role
@@ -26,7 +26,7 @@ SELECT id FROM staff WHERE tier = (SELECT min(tier) FROM staff) ORDER BY id
 
 
 class PeopleStatements(Connected):
-    def hold_elder(self, elder_id: int) -> Elder | None:
+    def lock_elder(self, elder_id: int) -> Elder | None:
         """Locks the elder's row: transactions that change it wait until this one ends."""
         statement = """
         SELECT role, active, ST_Y(home::geometry) AS lat, ST_X(home::geometry) AS lon

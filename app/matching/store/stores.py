@@ -8,6 +8,8 @@ returns are the decision.
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from sqlalchemy import Connection
+
 from app.db.database import Database
 from app.matching.store.candidates import CandidateStatements
 from app.matching.store.offers import OfferStatements
@@ -28,6 +30,9 @@ class Store(
     ViewStatements,
 ):
     """All statements, on the connection of one transaction."""
+
+    def __init__(self, conn: Connection) -> None:
+        self.conn = conn
 
 
 class Stores:

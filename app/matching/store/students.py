@@ -13,13 +13,12 @@ from app.matching.rules.eligibility import (
     may_be_asked_later,
     month,
     near_place,
-    parameters,
     seen_before,
     strayed,
 )
 from app.matching.rules.limits import MatchingRules
 from app.matching.rules.liveness import live
-from app.matching.rules.state_conditions import is_searching
+from app.matching.rules.states import is_searching
 from app.matching.store.connected import Connected
 from app.users.models import LatLon
 
@@ -83,7 +82,7 @@ class StudentStatements(Connected):
         return self._waiting(WAITING, student_ids, rules)
 
     def _waiting(self, statement: TextClause, student_ids: Iterable[int], rules: MatchingRules) -> set[UUID]:
-        rows = self.conn.execute(statement, {"student_ids": sorted(student_ids), **parameters(rules)})
+        rows = self.conn.execute(statement, {"student_ids": sorted(student_ids), **rules.parameters})
         return {row.id for row in rows}
 
     def set_on_duty(self, student_id: int, on_duty: bool) -> None:
@@ -107,7 +106,7 @@ class StudentStatements(Connected):
         SELECT {strayed("t.location")}
         FROM offers o JOIN tasks t ON t.id = o.task_id JOIN students s ON s.id = o.student_id
         WHERE o.student_id = :id AND {live("o")}"""
-        found = self.conn.execute(text(statement), {"id": student_id, **parameters(rules)})
+        found = self.conn.execute(text(statement), {"id": student_id, **rules.parameters})
         return bool(found.scalar_one_or_none())
 
     def set_active_student(self, student_id: int, active: bool) -> None:

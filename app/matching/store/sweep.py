@@ -10,8 +10,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.matching.rules.liveness import live
-from app.matching.rules.state_conditions import is_open
-from app.matching.rules.states import TaskStatus
+from app.matching.rules.states import TaskStatus, is_open
 from app.matching.store.connected import Connected
 from app.matching.store.records import Overdue, Standing
 

@@ -8,8 +8,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.matching.rules.errors import Overtaken
-from app.matching.rules.state_conditions import is_open, is_searching, may_become_task, new_task
-from app.matching.rules.states import TaskStatus
+from app.matching.rules.states import TaskStatus, is_open, is_searching, may_become_task, new_task
 from app.matching.store.connected import Connected
 from app.matching.store.records import NOW, FromNow, Moved, Progress, Task, Transition
 from app.users.models import LatLon
@@ -64,6 +63,17 @@ ON CONFLICT DO NOTHING
 RETURNING id
 """)
 
+SAVE_PROGRESS = text(f"""
+UPDATE tasks SET next_step_at = p.next_step_at, waiting = p.waiting, asked = p.asked,
+                   skipped = p.skipped, listed = p.listed, {SET_VERSION}
+FROM unnest(CAST(:ids AS uuid[]), CAST(:next_steps AS timestamptz[]), CAST(:waiting AS bool[]),
+            CAST(:asked AS int[]), CAST(:skipped AS int[]), CAST(:listed AS int[]))
+     AS p (id, next_step_at, waiting, asked, skipped, listed)
+WHERE tasks.id = p.id AND {is_searching()} RETURNING tasks.id, tasks.updated_at
+""")
+
+FIND_OPEN = text(f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.elder_id = :elder_id AND {is_open('t.status')}")
+
 
 class TaskStatements(Connected):
     def lock_tasks(self, ids: Iterable[UUID], *, skip_locked: bool = False) -> list[Task]:
@@ -112,10 +122,7 @@ class TaskStatements(Connected):
         return row is not None
 
     def find_open_task(self, elder_id: int) -> Task | None:
-        statement = f"""
-        SELECT {TASK_COLUMNS} FROM tasks t
-        WHERE t.elder_id = :elder_id AND {is_open("t.status")}"""
-        row = self.conn.execute(text(statement), {"elder_id": elder_id}).one_or_none()
+        row = self.conn.execute(FIND_OPEN, {"elder_id": elder_id}).one_or_none()
         return None if row is None else _task(row)
 
     def find_task_by_key(self, elder_id: int, key: str) -> Task | None:
@@ -160,15 +167,8 @@ class TaskStatements(Connected):
         """Returns the new version of each task."""
         if not progress:
             return {}
-        statement = f"""
-        UPDATE tasks SET next_step_at = p.next_step_at, waiting = p.waiting, asked = p.asked,
-                           skipped = p.skipped, listed = p.listed, {SET_VERSION}
-        FROM unnest(CAST(:ids AS uuid[]), CAST(:next_steps AS timestamptz[]), CAST(:waiting AS bool[]),
-                    CAST(:asked AS int[]), CAST(:skipped AS int[]), CAST(:listed AS int[]))
-             AS p (id, next_step_at, waiting, asked, skipped, listed)
-        WHERE tasks.id = p.id AND {is_searching()} RETURNING tasks.id, tasks.updated_at"""
         rows = self.conn.execute(
-            text(statement),
+            SAVE_PROGRESS,
             {
                 "ids": [item.task_id for item in progress],
                 "next_steps": [item.next_step_at for item in progress],

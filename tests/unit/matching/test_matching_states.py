@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 
 from app.foundation.state_machine import IllegalTransition, sources
-from app.matching.rules.state_conditions import may_become_offer, may_become_task, new_offer, new_task
 from app.matching.rules.states import (
     HELD,
     OFFER_TRANSITIONS,
@@ -17,6 +16,10 @@ from app.matching.rules.states import (
     TaskStatus,
     check_offer_transition,
     check_task_transition,
+    may_become_offer,
+    may_become_task,
+    new_offer,
+    new_task,
 )
 from tests.policy.modules import modules
 
