@@ -70,13 +70,16 @@ REQUIRED: Mapping[Obstacle, str] = {
 }
 
 AVAILABLE = "s.available"
-"""All conditions of `REQUIRED` as a generated column, because the index of the search has this condition. The column is
+"""The conditions `IN_COLUMN` as a generated column, because the index of the search has this condition. The column is
 declared in `users.models`; a test compares the two."""
+IN_COLUMN = (Obstacle.INACTIVE, Obstacle.OFF_DUTY, Obstacle.NO_LOCATION, Obstacle.HAS_A_TASK)
 
 
 def none_of(*obstacles: Obstacle) -> str:
     return " AND ".join(REQUIRED[obstacle] for obstacle in obstacles)
 
+
+NO_OBSTACLE = " AND ".join([AVAILABLE, *(REQUIRED[obstacle] for obstacle in REQUIRED if obstacle not in IN_COLUMN)])
 
 ACTIVE = none_of(Obstacle.INACTIVE)
 
@@ -142,7 +145,7 @@ def may_be_asked_later(near: str, seen_before: str) -> str:
 
 def may_be_listed(near: str, seen_before: str) -> str:
     """True for the candidates of a task: the students whom it may ask now, or after another task's offer."""
-    return f"{AVAILABLE} AND {may_be_asked_later(near, seen_before)}"
+    return f"{NO_OBSTACLE} AND {may_be_asked_later(near, seen_before)}"
 
 
 def may_be_asked(near: str, seen_before: str) -> str:

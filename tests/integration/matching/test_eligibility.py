@@ -8,7 +8,15 @@ from sqlalchemy import text
 
 from app.db.database import Database
 from app.foundation.ids import uuid7
-from app.matching.rules.eligibility import AVAILABLE, REQUIRED, CandidateVerdict, Obstacle, first_obstacle, none_of
+from app.matching.rules.eligibility import (
+    AVAILABLE,
+    IN_COLUMN,
+    REQUIRED,
+    CandidateVerdict,
+    Obstacle,
+    first_obstacle,
+    none_of,
+)
 from app.matching.rules.limits import MatchingRules
 from app.matching.rules.liveness import answerable, live, overdue
 from app.matching.store.records import Pick, Skip
@@ -33,7 +41,7 @@ def test_student_without_an_obstacle_is_available(town: Neighbourhood, missing: 
         if Obstacle.HAS_A_TASK in missing:
             town.run("UPDATE students SET open_task_id = :id", id="00000000-0000-7000-8000-000000000001")
         row = town.one(
-            f"SELECT {AVAILABLE} AS available, {none_of(*OWN)} AS fine, {first_obstacle('1', '2')} AS obstacle"
+            f"SELECT {AVAILABLE} AS available, {none_of(*IN_COLUMN)} AS fine, {first_obstacle('1', '2')} AS obstacle"
             " FROM students s WHERE id = :id",
             id=student.id,
         )
