@@ -91,7 +91,7 @@ ON_THE_MAP = (
 
 # `available` is generated from the columns that make a student eligible for lists, so it always agrees with them. The
 # partial index on it excludes all other students from the search. `plane` is the location on an ellipsoidal Mercator
-# map, where the search for a circle needs no trigonometry; `matching/map_distance.py` has the arithmetic.
+# map, where the search for a circle needs no trigonometry; `matching/rules/map_distance.py` has the arithmetic.
 students = Table(
     "students",
     metadata,
