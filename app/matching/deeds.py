@@ -208,25 +208,38 @@ def assign(store: Store, task_id: UUID, student_id: int, rules: MatchingRules) -
     store.lock_students([student_id])
     if not store.is_active_student(student_id):
         raise InvalidValue("studentId", "is not the id of an active student")
-    freed = take_back_offers_to_others(store, task, student_id, "ASSIGNED_BY_HAND")
-    again = _take_back_elsewhere(store, student_id, task, locked)
+    freed, again = _clear_the_way(store, task, student_id, locked)
     store.accept_by_hand(task.id, student_id, rules.time_zone)
     follow_up = _assign(store, task, assigned, student_id, rules)
     notices.to_student(store, task, NoticeKind.ASSIGNED_TO_YOU, student_id)
     return combined(follow_up, FollowUp(freed=freed, again=again))
 
 
-def _take_back_elsewhere(store: Store, student_id: int, task: Task, locked: Mapping[UUID, Task]) -> frozenset[UUID]:
+def _clear_the_way(
+    store: Store, task: Task, student_id: int, locked: Mapping[UUID, Task]
+) -> tuple[frozenset[int], frozenset[UUID]]:
+    """Takes back the offers of the task to others, and the offer of another task to the student. Returns the students
+    who are free again, and the task that has to go on."""
+    others = _live_offers(store, task, to_others_than=student_id)
+    elsewhere = _task_asking(store, student_id, task, locked)
+    if elsewhere is None:
+        return _take_back(store, others, "ASSIGNED_BY_HAND"), frozenset()
+    # Together, because only one call that locks actions cannot deadlock.
+    to_student = _live_offers(store, elsewhere, to=student_id)
+    freed = _take_back(store, [*others, *to_student], "ASSIGNED_BY_HAND") - {student_id}
+    store.set_due(elsewhere.id)
+    return freed, frozenset({elsewhere.id})
+
+
+def _task_asking(store: Store, student_id: int, task: Task, locked: Mapping[UUID, Task]) -> Task | None:
     """Reads again under the student's lock, because another task may have made an offer meanwhile. If that task is not
     locked, the transaction has to be tried again."""
     elsewhere = store.live_task_of_students([student_id]).get(student_id)
     if elsewhere is None or elsewhere == task.id:
-        return frozenset()
+        return None
     if elsewhere not in locked:
         raise Overtaken
-    take_back_offer_to(store, locked[elsewhere], student_id, "ASSIGNED_BY_HAND")
-    store.set_due(elsewhere)
-    return frozenset({elsewhere})
+    return locked[elsewhere]
 
 
 # ---- shared by several deeds ----
@@ -313,23 +326,20 @@ def take_back_live_offers(store: Store, task: Task, reason: str) -> frozenset[in
     return _take_back(store, _live_offers(store, task), reason)
 
 
-def take_back_offers_to_others(store: Store, task: Task, student_id: int, reason: str) -> frozenset[int]:
-    others = [offer for offer in _live_offers(store, task) if offer.student_id != student_id]
-    return _take_back(store, others, reason)
-
-
 def take_back_offer_to(store: Store, task: Task, student_id: int, reason: str) -> None:
-    _take_back(store, [offer for offer in _live_offers(store, task) if offer.student_id == student_id], reason)
+    _take_back(store, _live_offers(store, task, to=student_id), reason)
 
 
-def _live_offers(store: Store, task: Task) -> list[Offer]:
-    return store.live_offers([task.id]).get(task.id, [])
+def _live_offers(store: Store, task: Task, *, to: int | None = None, to_others_than: int | None = None) -> list[Offer]:
+    live = store.live_offers([task.id]).get(task.id, [])
+    return [offer for offer in live if to in (None, offer.student_id) and offer.student_id != to_others_than]
 
 
 def _take_back(store: Store, offers: Sequence[Offer], reason: str) -> frozenset[int]:
     for offer in offers:
         store.close_offer(offer, OfferState.WITHDRAWN, reason)
-        notices.offer_taken_back(store, offer.task_id, offer.student_id)
+    if offers:
+        notices.offers_taken_back(store, offers)
     return frozenset(offer.student_id for offer in offers)
 
 

@@ -12,7 +12,7 @@ from app.delivery import service as delivery
 from app.delivery.contract import NewAction, Priority
 from app.matching.rules.limits import MatchingRules
 from app.matching.rules.views import first_name
-from app.matching.store.records import NamedPerson, Task
+from app.matching.store.records import NamedPerson, Offer, Task
 from app.matching.store.stores import Store
 
 
@@ -81,10 +81,11 @@ def _offer(task_id: UUID, student_id: int, deadline: datetime, variables: dict[s
     )
 
 
-def offer_taken_back(store: Store, task_id: UUID, student_id: int) -> None:
-    """Makes the app close the offer. It shows no text, because the student has nothing to do."""
-    delivery.cancel_actions(store.conn, task_id, [student_id], NoticeKind.OFFER)
-    delivery.request_actions(store.conn, [_notice(student_id, NoticeKind.OFFER_WITHDRAWN, task_id)])
+def offers_taken_back(store: Store, offers: Sequence[Offer]) -> None:
+    """Makes the apps close the offers. They show no text, because the students have nothing to do."""
+    delivery.cancel_actions(store.conn, [(offer.task_id, offer.student_id) for offer in offers], NoticeKind.OFFER)
+    withdrawn = [_notice(offer.student_id, NoticeKind.OFFER_WITHDRAWN, offer.task_id) for offer in offers]
+    delivery.request_actions(store.conn, withdrawn)
 
 
 def to_elder(store: Store, task: Task, kind: NoticeKind, student_id: int | None = None) -> None:

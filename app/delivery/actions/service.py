@@ -101,24 +101,28 @@ def _requested_earlier(conn: Connection, again: Sequence[Action]) -> dict[str, U
 
 
 # Waits for the holders of the actions. They may wait in turn for actions with higher ids, for dead letters (a redrive
-# does) and for channels of the directory, but never for tasks and students, which the callers of this function hold. A
-# caller should cancel once in a transaction: the second call may lock an action with a lower id, and then deadlock with
-# a recorder, which wakes many. Waiting for the row of a notification could deadlock as well, because the dispatcher
+# does) and for channels of the directory, but never for tasks and students, which the callers of this function hold.
+# Call it once in a transaction: a second call may lock an action with a lower id, and then deadlock with a recorder,
+# which wakes many. Waiting for the row of a notification could deadlock as well, because the dispatcher
 # locks notifications before actions.
 _LOCK_OF_TASK = text(
     f"""
     SELECT {ACTION_COLUMNS}, clock_timestamp() AS read_at FROM actions
-     WHERE task_id = :task_id AND person_id = ANY(:person_ids) AND status = 'RUNNING'
-       AND data ->> 'type' = :message_type
+     WHERE (task_id, person_id) IN (SELECT * FROM unnest(CAST(:task_ids AS uuid[]), CAST(:person_ids AS bigint[])))
+       AND status = 'RUNNING' AND data ->> 'type' = :message_type
      ORDER BY id FOR NO KEY UPDATE
     """
 )
 
 
-def cancel_actions(conn: Connection, task_id: UUID, person_ids: Sequence[int], message_type: str) -> int:
-    """Cancels the running actions of this type for these people and this task, and their notifications that have not
-    been sent. Returns the number of actions."""
-    values = {"task_id": task_id, "person_ids": list(person_ids), "message_type": message_type}
+def cancel_actions(conn: Connection, wanted: Sequence[tuple[UUID, int]], message_type: str) -> int:
+    """Cancels the running actions of this type for these pairs of a task and a person, and their notifications that
+    have not been sent. Returns the number of actions."""
+    values = {
+        "task_ids": [task_id for task_id, _ in wanted],
+        "person_ids": [person_id for _, person_id in wanted],
+        "message_type": message_type,
+    }
     transitions = [_cancel(row) for row in conn.execute(_LOCK_OF_TASK, values)]
     write(conn, transitions)
     return len(transitions)

@@ -421,7 +421,7 @@ def test_cancel_ends_the_notification_and_its_later_steps(harness: ActionHarness
     ]
     for expected in (1, 0):
         with harness.db.transaction() as conn:
-            assert service.cancel_actions(conn, task_id, [person], "OFFER") == expected
+            assert service.cancel_actions(conn, [(task_id, person)], "OFFER") == expected
     assert (harness.states(meant), harness.status(meant)) == (["CANCELLED", "CANCELLED"], "CANCELLED")
     assert harness.sent_to(meant) == [("PUSH", "CANCELLED")]
     assert {harness.status(one) for one in others} == {"RUNNING"}
@@ -437,7 +437,7 @@ def test_cancel_lets_a_claimed_notification_finish_without_a_retry(
     id_ = harness.ask(harness.plan(PUSH), person, task_id=task_id, data={"type": "OFFER"})
     harness.sql("UPDATE notifications SET status = :status", status=was)
     with harness.db.transaction() as conn:
-        assert service.cancel_actions(conn, task_id, [person], "OFFER") == 1
+        assert service.cancel_actions(conn, [(task_id, person)], "OFFER") == 1
     [row] = harness.sql("SELECT status, expires_at <= clock_timestamp() AS over FROM notifications")
     assert (row.status, row.over) == (becomes, True if was == "SENDING" else None)
     assert harness.status(id_) == "CANCELLED"
@@ -448,7 +448,7 @@ def test_cancel_does_not_wait_for_a_locked_notification(harness: ActionHarness) 
     id_ = harness.ask(harness.plan(PUSH), person, task_id=task_id, data={"type": "OFFER"})
     with harness.db.transaction() as recorder, harness.db.transaction() as matcher:
         recorder.execute(text("SELECT FROM notifications FOR UPDATE"))
-        assert service.cancel_actions(matcher, task_id, [person], "OFFER") == 1
+        assert service.cancel_actions(matcher, [(task_id, person)], "OFFER") == 1
     assert (harness.status(id_), harness.sent_to(id_)) == ("CANCELLED", [("PUSH", "ACCEPTED")])
 
 

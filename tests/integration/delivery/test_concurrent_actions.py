@@ -59,7 +59,7 @@ def test_concurrent_work_on_actions_does_not_deadlock(db: Database, seed: int) -
             ids += harness.request(*new)
             if turn % 3 == 0:
                 with db.transaction() as conn:
-                    service.cancel_actions(conn, rng.choice(tasks), people, "OFFER")
+                    service.cancel_actions(conn, [(rng.choice(tasks), person) for person in people], "OFFER")
         return ids
 
     def conduct() -> None:

@@ -106,7 +106,7 @@ def test_notification_cancelled_during_a_claim_is_not_retried(harness: ActionHar
                 put_back(worker, claimed)
             case _:
                 record(worker, [retrying(harness, claimed[0], Try(None, DOWN))], FOLLOWERS)
-        assert service.cancel_actions(matcher, task_id, [person], "OFFER") == 1
+        assert service.cancel_actions(matcher, [(task_id, person)], "OFFER") == 1
     if worker_does == "claims":
         with harness.db.transaction() as conn:
             record(conn, [retrying(harness, claimed[0], Try(None, DOWN))], FOLLOWERS)

@@ -56,7 +56,7 @@ def test_only_the_asked_student_can_accept_when_many_try_at_once(town: Neighbour
     assert len(views) == attempts
     assert {view.status for view in views} == {"ASSIGNED"}
     assert refused(outcomes) == ["TaskNotFound"] * (attempts - 1)
-    assert town.states(task_id) == [(ali.id, "ACCEPTED", None)]
+    assert town.states(task_id) == [(ali.id, "ACCEPTED", "ASSIGNED_BY_HAND")]
     assert len(town.told(elder)) == 1
     assert town.keys(task_id).asked is None
 
@@ -284,6 +284,26 @@ def test_two_coordinators_want_the_same_student(town: Neighbourhood) -> None:
 
     for outcomes in race(town, size(suite=6, deep=15), calls):
         assert refused(outcomes) == ["StudentUnavailable"] * 3
+
+
+def test_assign_takes_back_the_offers_of_two_tasks_without_a_deadlock(town: Neighbourhood) -> None:
+    """A recorder wakes the actions of both offers, the older one first."""
+    ali = town.student(10)
+    older = town.press(town.elder("Ayşe", town.spot_at(5)))
+    beren = town.student(20)
+    newer = town.press(town.elder("Hatice", town.spot_at(15)))
+    assert (town.asked(older), town.asked(newer)) == (ali.id, beren.id)
+    hold = text("SELECT FROM actions WHERE task_id = :id AND data ->> 'type' = 'OFFER' FOR NO KEY UPDATE")
+    coordinator = town.coordinator()
+    assigning = threading.Thread(target=lambda: town.matching.assign(coordinator, newer, ali.id))
+    with town.db.transaction() as recorder:
+        recorder.execute(hold, {"id": older})
+        assigning.start()
+        eventually(lambda: waiting_for_locks(town) == 1, "the assignment waits for the recorder")
+        recorder.execute(hold, {"id": newer})
+    assigning.join()
+    assert town.status(newer) == "ASSIGNED"
+    assert town.states(newer) == [(beren.id, "WITHDRAWN", "ASSIGNED_BY_HAND"), (ali.id, "ACCEPTED", "ASSIGNED_BY_HAND")]
 
 
 def test_assign_beside_accept_of_another_task(town: Neighbourhood) -> None:
