@@ -81,7 +81,8 @@ def settle(
     store: Store, task_ids: Sequence[UUID], lists: Lists, rules: MatchingRules, *, skip_locked: bool = False
 ) -> FollowUp:
     locked = store.lock_tasks(task_ids, skip_locked=skip_locked)
-    unknown = store.unknown_tasks(set(task_ids) - {task.id for task in locked})
+    not_locked = set(task_ids) - {task.id for task in locked}
+    unknown = store.unknown_tasks(not_locked) if not_locked else set[UUID]()
     expired, live = store.expire_offers([task.id for task in locked]) if locked else ([], {})
     searching = [task for task in locked if task.status is TaskStatus.PENDING and task.id not in live]
     others = [task for task in locked if task.status is not TaskStatus.PENDING or task.id in live]

@@ -4,7 +4,6 @@
 settings.
 """
 
-import ast
 import re
 import sys
 from enum import StrEnum
@@ -190,19 +189,3 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
 if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
     text = SETTINGS.read_text()
     SETTINGS.write_text(re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: table(), text, flags=re.DOTALL))
-
-
-def functions_in(path: Path) -> set[str]:
-    return {
-        node.name
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-
-
-def test_every_function_of_the_main_ways_exists_in_its_file() -> None:
-    ways = (ROOT / "docs/architecture.md").read_text().split("\n## The five main ways\n")[1].split("\n## ")[0]
-    named_there = re.findall(r"`([\w/]+\.py)` `(\w+)`", ways)
-    assert len(named_there) > 40
-    for path, function in named_there:
-        assert function in functions_in(ROOT / "app" / path), f"{path} has no {function}"

@@ -89,8 +89,6 @@ class TaskStatements(Connected):
 
     def unknown_tasks(self, ids: set[UUID]) -> set[UUID]:
         """The ids of tasks that do not exist. The other tasks are locked by another transaction."""
-        if not ids:
-            return ids
         rows = self.conn.execute(text("SELECT id FROM tasks WHERE id = ANY(:ids)"), {"ids": list(ids)})
         return ids - {row.id for row in rows}
 
