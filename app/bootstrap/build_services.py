@@ -4,7 +4,7 @@ from app.api.services import Services
 from app.db.database import Database
 from app.foundation.clock import DatabaseClock
 from app.foundation.logs import configure_logs
-from app.matching.rules.limits import MatchingRules
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.service import Matching
 from app.matching.store.stores import Stores
 from app.redis_store.breakers import RedisBreakers

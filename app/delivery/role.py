@@ -11,7 +11,7 @@ from app.delivery.actions.conductor import Conductor
 from app.delivery.actions.intake import Intake
 from app.delivery.actions.wake_actions import WAKE_ACTIONS
 from app.delivery.alarm import Alarm
-from app.delivery.directory.follow_up import FOLLOW_CHANNELS
+from app.delivery.directory.follow_channels import FOLLOW_CHANNELS
 from app.delivery.messages.values import ACTION_TOPIC, Follower
 from app.delivery.sending.dispatcher import Dispatcher
 from app.redis_store.breakers import Breakers

@@ -13,7 +13,7 @@ from app.matching import deeds
 from app.matching.follow_up import FollowUp, combined
 from app.matching.rules.eligibility import Obstacle
 from app.matching.rules.errors import Overtaken
-from app.matching.rules.limits import MatchingRules
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OPEN
 from app.matching.store.records import Task
 from app.matching.store.stores import Store

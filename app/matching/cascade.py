@@ -17,7 +17,7 @@ from app.matching import notices
 from app.matching.choice import NOBODY, Candidates, Search, by_age, walk, walk_new_list
 from app.matching.follow_up import Figures, FollowUp, combined, no_offer_keys
 from app.matching.rules.eligibility import CandidateVerdict
-from app.matching.rules.limits import MatchingRules
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import TaskStatus
 from app.matching.store.records import Expired, Offer, Pick, Progress, Task
 from app.matching.store.stores import Store

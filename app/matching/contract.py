@@ -14,7 +14,7 @@ from app.matching.rules.errors import (
     TaskNotFound,
 )
 from app.matching.rules.states import IllegalTaskTransition, OfferState, TaskStatus
-from app.matching.rules.views import CurrentOffer, MyOffer, OfferView, Person, TaskView
+from app.matching.rules.visibility import CurrentOffer, MyOffer, OfferView, Person, TaskView
 from app.users.models import LatLon
 
 __all__ = [

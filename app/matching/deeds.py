@@ -19,7 +19,7 @@ from app.matching.contract import NewTask
 from app.matching.follow_up import FollowUp, combined, no_offer_keys
 from app.matching.notices import NoticeKind
 from app.matching.rules.errors import NotAssigned, Overtaken, StudentUnavailable, TaskNotFound, too_late
-from app.matching.rules.limits import MatchingRules
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OfferState, TaskStatus
 from app.matching.store.records import NOW, FromNow, Moved, Offer, Task, Transition
 from app.matching.store.stores import Store

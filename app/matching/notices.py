@@ -10,8 +10,8 @@ from uuid import UUID
 
 from app.delivery import service as delivery
 from app.delivery.contract import NewAction, Priority
-from app.matching.rules.limits import MatchingRules
-from app.matching.rules.views import first_name
+from app.matching.rules.matching_rules import MatchingRules
+from app.matching.rules.visibility import first_name
 from app.matching.store.records import NamedPerson, Offer, Task
 from app.matching.store.stores import Store
 

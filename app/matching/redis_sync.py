@@ -10,7 +10,7 @@ import structlog
 
 from app.foundation.clock import Clock
 from app.foundation.failpoints import failpoint
-from app.matching.rules.limits import MatchingRules
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import TaskStatus
 from app.matching.store.records import Standing, Task
 from app.matching.store.stores import Store, Stores

@@ -14,7 +14,7 @@ from app.foundation.clock import Clock
 from app.foundation.failpoints import failpoint
 from app.matching.cascade import Lists, settle
 from app.matching.follow_up import FollowUp, combined
-from app.matching.rules.limits import MatchingRules
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork, RedisUnavailable
 

@@ -15,7 +15,7 @@ from app.matching import availability, deeds
 from app.matching.contract import MyOffer, NewTask, OfferView, Pressed, TaskView
 from app.matching.follow_up import FollowUp
 from app.matching.rules.errors import Overtaken
-from app.matching.rules.limits import MatchingRules
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import TaskStatus
 from app.matching.runner import CascadeRunner
 from app.matching.store.records import Overdue

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from app.foundation.ids import uuid7
-from app.matching.rules.limits import MatchingRules
 from app.matching.rules.map_distance import SearchCircle
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.store.records import Ranking
 from app.matching.store.stores import Store
 from app.users.models import LatLon

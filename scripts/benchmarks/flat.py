@@ -13,7 +13,7 @@ from app.delivery.messages.values import NotificationType
 from app.delivery.role import FOLLOWERS
 from app.foundation.ids import uuid7
 from app.matching import cascade
-from app.matching.rules.limits import MatchingRules
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.store.stores import Store
 from app.users.models import LatLon
 from benchmarks import city, history

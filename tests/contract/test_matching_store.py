@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.foundation.ids import uuid7
 from app.matching.rules.errors import Overtaken, TaskNotFound
-from app.matching.rules.limits import MatchingRules
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OfferState, TaskStatus
 from app.matching.store.records import NOW, FromNow, Offer, Pick, Progress, Skip
 from app.matching.store.stores import Store

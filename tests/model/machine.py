@@ -14,7 +14,7 @@ from app.matching import availability, deeds
 from app.matching.cascade import Lists, settle
 from app.matching.contract import NewTask
 from app.matching.follow_up import FollowUp
-from app.matching.rules.limits import MatchingRules
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.store.stores import Store
 from app.redis_store.contract import RedisUnavailable
 from app.users.models import Caller

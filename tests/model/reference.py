@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from uuid import UUID
 
-from app.matching.rules.limits import MatchingRules
+from app.matching.rules.matching_rules import MatchingRules
 
 OPEN, HELD = {"PENDING", "ASSIGNED", "STARTED"}, {"ASSIGNED", "STARTED"}
 CandidateList = list[int] | None

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from app.api.services import Services
-from app.matching.rules.limits import MatchingRules
+from app.matching.rules.matching_rules import MatchingRules
 from tests.model.machine import MatchingMachine
 from tests.model.worlds import World
 

@@ -18,7 +18,7 @@ from app.db.database import Database
 from app.foundation.clock import Clock
 from app.matching.follow_up import FollowUp
 from app.matching.redis_sync import CHECK_AFTER, RedisSync
-from app.matching.rules.limits import MatchingRules
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.service import Matching
 from app.matching.store.records import Progress
 from app.matching.store.stores import Store, Stores

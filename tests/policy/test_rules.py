@@ -38,6 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 HEIGHTS = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 FEATURES = {"users", "delivery", "matching", "jobs", "roster", "realtime"}
 FRONT_DOOR = {"service", "contract", "models"}
+VOCABULARY = FRONT_DOOR | {"__init__", "errors", "metrics", "role", "states", "views"}
 OPENERS = {
     "app.db.wake.Announcer",
     "app.db.database.Database",
@@ -192,6 +193,16 @@ def test_no_exception_is_swallowed() -> None:
 
 def test_a_class_has_a_name_of_its_own() -> None:
     names = [node.name for module in MODULES for node in module.tree.body if isinstance(node, ast.ClassDef)]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
+def test_a_file_has_a_name_of_its_own() -> None:
+    """Apart from the names that every feature uses, and views, which are named for what they show."""
+    names = [
+        module.path.name
+        for module in MODULES
+        if module.path.stem not in VOCABULARY and not module.name.startswith("app.api.views.")
+    ]
     assert sorted({name for name in names if names.count(name) > 1}) == []
 
 

@@ -20,8 +20,8 @@ from app.matching.rules.eligibility import (
     near,
     seen_by_one_task,
 )
-from app.matching.rules.limits import MatchingRules
 from app.matching.rules.map_distance import SearchCircle
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.store.connected import Connected
 from app.matching.store.records import Ranking
 from app.users.models import LatLon

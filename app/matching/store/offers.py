@@ -17,8 +17,8 @@ from app.matching.rules.eligibility import (
     seen_before,
 )
 from app.matching.rules.errors import Overtaken
-from app.matching.rules.limits import MatchingRules
 from app.matching.rules.liveness import answerable, live, overdue, past_deadline
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OfferState, check_offer_transition, may_become_offer, new_offer
 from app.matching.store.connected import Connected
 from app.matching.store.records import Expired, Offer, Pick, Skip

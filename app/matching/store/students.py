@@ -16,8 +16,8 @@ from app.matching.rules.eligibility import (
     seen_before,
     strayed,
 )
-from app.matching.rules.limits import MatchingRules
 from app.matching.rules.liveness import live
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import is_searching
 from app.matching.store.connected import Connected
 from app.users.models import LatLon

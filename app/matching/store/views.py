@@ -1,4 +1,4 @@
-"""Statements that read tasks and offers for views. `rules/views.py` decides which parts each user sees."""
+"""Statements that read tasks and offers for views. `rules/visibility.py` decides which parts each user sees."""
 
 from uuid import UUID
 
@@ -8,7 +8,7 @@ from app.foundation.pages import Page, page_of, parse_uuid
 from app.matching.rules.errors import TaskNotFound
 from app.matching.rules.liveness import answerable
 from app.matching.rules.states import OfferState, TaskStatus, is_held, is_open
-from app.matching.rules.views import MyOffer, OfferView, TaskView, first_name, seen_by
+from app.matching.rules.visibility import MyOffer, OfferView, TaskView, first_name, seen_by
 from app.matching.store.connected import Connected
 from app.users.models import Caller, Role
 

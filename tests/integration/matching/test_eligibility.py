@@ -17,8 +17,8 @@ from app.matching.rules.eligibility import (
     first_obstacle,
     none_of,
 )
-from app.matching.rules.limits import MatchingRules
 from app.matching.rules.liveness import answerable, live, overdue
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.store.records import Pick, Skip
 from app.matching.store.stores import Store
 from app.users.models import Caller

@@ -21,7 +21,7 @@ from app.delivery.actions.run import Decision
 from app.delivery.actions.states import ACTION_TRANSITIONS, STEP_TRANSITIONS, UNENDED, ActionStatus, StepState
 from app.delivery.actions.steps import Run, StepRun
 from app.delivery.actions.transitions import ActionTransition
-from app.delivery.directory import follow_up, verification
+from app.delivery.directory import follow_channels, verification
 from app.delivery.directory.models import recipient_channels
 from app.delivery.directory.states import VERIFY_TRANSITIONS, VerifyStatus, initial_status, status_at_new_address
 from app.delivery.messages import dead_letters
@@ -111,7 +111,7 @@ def test_statement_closes_dead_letters_as_the_table_allows(name: str) -> None:
 def test_a_challenge_settles_a_verification_as_the_table_allows() -> None:
     for target in (VerifyStatus.VERIFIED, VerifyStatus.FAILED):
         allowed = ", ".join(f"'{state}'" for state in sources(VERIFY_TRANSITIONS, target))
-        assert f"c.verify_status IN ({allowed})" in str(follow_up._SETTLE)
+        assert f"c.verify_status IN ({allowed})" in str(follow_channels._SETTLE)
 
 
 def test_a_transition_of_an_action_starts_where_the_table_allows() -> None:
@@ -147,7 +147,7 @@ WRITERS = {
     "actions.transitions._INSERT",
     "actions.transitions._UPDATE",
     "actions.transitions._WITHDRAW",
-    "directory.follow_up._SETTLE",
+    "directory.follow_channels._SETTLE",
     "directory.verification._SET_STATUS",
     "messages.claims.CLAIM",
     "messages.claims._PUT_BACK",

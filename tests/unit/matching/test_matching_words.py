@@ -6,7 +6,7 @@ from app.delivery.plans.shipped_plans import PLANS
 from app.delivery.words.rendering import Words, render
 from app.delivery.words.shipped_templates import TEMPLATES
 from app.matching.notices import NoticeKind
-from app.matching.rules.views import first_name
+from app.matching.rules.visibility import first_name
 
 
 def text_of(message: NoticeKind, locale: str = "tr", **variables: object) -> str:
