@@ -1,39 +1,24 @@
-"""The Flask application: it registers the routes of the catalogue and adds the common headers to every response."""
+"""The Flask application: it serves the routes, and adds the common headers to every response."""
 
 import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Sequence
 
 import structlog
 from flask import Flask, g, request
-from prometheus_client.registry import Collector
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Response
 
-from app.api.auth import Doorkeeper, TokenVerifier, find_in
-from app.api.catalogue import ROUTES
 from app.api.dispatch import handler
-from app.api.docs import render
 from app.api.errors import problem, problem_of_fault, problem_of_http_error
 from app.api.load import admit, leave
-from app.api.openapi import describe, to_bytes
 from app.api.routing import Route
-from app.api.services import Services
 from app.api.site import Site
-from app.api.tokens import LocalTokens
-from app.api.views.service import DOCUMENT, RENDERED
-from app.delivery.service import watch_backlog
 from app.foundation.errors import AppError
-from app.ops.breaker_gauges import BreakerGauges
-from app.ops.dead_letter_gauges import DeadLetterGauges
-from app.ops.health import Readiness
 from app.ops.metrics import HttpMetrics
-from app.ops.overdue_gauges import OverdueGauges
-from app.ops.service_level_gauges import ServiceLevelGauges
-from app.settings.settings import AuthMode, Settings
+from app.settings.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -50,25 +35,11 @@ QUIET_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
 """Machines call these every few seconds. The calls are counted but not logged."""
 
 
-def create_app(
-    services: Services,
-    *,
-    doorkeeper: Doorkeeper | None = None,
-    routes: Sequence[Route] = ROUTES,
-    metrics_directory: str | None = None,
-) -> Flask:
-    settings = services.settings
-    site = Site(
-        services=services,
-        doorkeeper=doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db)),
-        backlog=watch_backlog(services.db, settings.notification_backlog_limit),
-        readiness=Readiness(services.db, services.clockwork, services.matching, settings.late_after_s),
-        metrics=HttpMetrics(metrics_directory, _read_on_scrape(services)),
-        pages=_catalogue_pages() if routes is ROUTES else _pages(routes),
-    )
+def flask_app(site: Site, routes: Sequence[Route], url_map: Map) -> Flask:
+    settings = site.services.settings
     app = Flask("yaninda", static_folder=None, template_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
-    app.url_map = _catalogue_map() if routes is ROUTES else _url_map(routes)
+    app.url_map = url_map
     app.view_functions |= {route.name: handler(route, site) for route in routes}
     _observe(app, site.metrics)
     app.before_request(lambda: _admit(settings))
@@ -80,47 +51,9 @@ def create_app(
     return app
 
 
-# Described and compiled once in a process: the routes are the same for every application that it makes.
-@cache
-def _catalogue_pages() -> Mapping[str, bytes]:
-    return _pages(ROUTES)
-
-
-@cache
-def _catalogue_map() -> Map:
-    return _url_map(ROUTES)
-
-
-def _url_map(routes: Sequence[Route]) -> Map:
+def compile_map(routes: Sequence[Route]) -> Map:
     # A path with doubled slashes is answered with 404, not with a redirect.
     return Map([Rule(route.rule, methods=[route.method], endpoint=route.name) for route in routes], merge_slashes=False)
-
-
-def _pages(routes: Sequence[Route]) -> Mapping[str, bytes]:
-    document = describe(routes)
-    return {DOCUMENT: to_bytes(document), RENDERED: render(document)}
-
-
-def _read_on_scrape(services: Services) -> list[Collector]:
-    db = services.db
-    return [
-        OverdueGauges(services.matching),
-        DeadLetterGauges(db),
-        ServiceLevelGauges(db),
-        BreakerGauges(services.breakers),
-    ]
-
-
-def token_verifier(settings: Settings) -> TokenVerifier:
-    if settings.auth_mode is AuthMode.FIREBASE:
-        assert settings.firebase_project_id is not None, "the settings require it"
-        # Imported here because the library is large and most copies do not need it.
-        from app.api.firebase import FirebaseTokens
-
-        emulator = settings.firebase_auth_emulator_host is not None
-        return FirebaseTokens(settings.firebase_project_id, emulator=emulator)
-    assert settings.auth_secret is not None, "the settings require it"
-    return LocalTokens(settings.auth_secret)
 
 
 def _admit(settings: Settings) -> None:

@@ -23,7 +23,7 @@ def main(settings: Settings, argv: Sequence[str] = ()) -> int:
 def _build_app(settings: Settings, metrics_directory: str) -> Flask:
     """Runs in each worker after the fork, because processes must not share connections. The imports are in here,
     because the metrics library reads the folder of shared metrics from the environment when it is imported."""
-    from app.api.app import create_app
+    from app.bootstrap.api import create_app
     from app.bootstrap.build_services import build_services
 
     return create_app(build_services(settings, role="api"), metrics_directory=metrics_directory)

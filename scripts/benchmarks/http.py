@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.api.app import create_app
 from app.api.tokens import LocalTokens
+from app.bootstrap.api import create_app
 from benchmarks import city, roles
 from benchmarks.bench import SECRET, Bench, fetch, say
 from benchmarks.capture import SentStatement, captured

@@ -19,8 +19,8 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from app.api.app import create_app
 from app.api.services import Services
+from app.bootstrap.api import create_app
 from tests.support.depth import size
 from tests.support.world import authorization, settle_world
 

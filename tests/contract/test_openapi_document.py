@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.api.catalogue import ROUTES
 from app.api.docs import render
 from app.api.openapi import describe, errors_of, to_bytes
 from app.api.routing import Route
+from app.api.views.catalogue import ROUTES
 
 DOCUMENT: dict[str, Any] = json.loads(to_bytes(describe(ROUTES)))
 PAGE = render(DOCUMENT).decode()

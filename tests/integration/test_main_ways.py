@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.api.app import create_app
 from app.api.services import Services
+from app.bootstrap.api import create_app
 from app.bootstrap.delivery import build_channels, build_delivery
 from app.bootstrap.matcher import build_matcher
 from app.delivery.actions.conductor import Conductor

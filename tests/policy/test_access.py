@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from app.api.access import Open
-from app.api.app import create_app
-from app.api.catalogue import ROUTES
 from app.api.errors import TITLES, status_of
 from app.api.openapi import errors_of
 from app.api.routing import Route
 from app.api.services import Services
+from app.api.views.catalogue import ROUTES
+from app.bootstrap.api import create_app
 from app.users.models import Role
 from tests.support.world import World, authorization, empty_stores, settle_world
 

@@ -31,6 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ops",),
     ("all_tables",),
     ("api", "console"),
+    ("api.views",),
     ("bootstrap",),
     ("cli",),
     ("__main__",),
@@ -91,6 +92,12 @@ def test_no_modules_import_each_other_in_circles() -> None:
         for name in leaves:
             del imported[name]
     assert imported == {}
+
+
+def test_no_packages_import_each_other() -> None:
+    package = {module.name: module.name.rpartition(".")[0] for module in MODULES}
+    pairs = {(package[module.name], package[name]) for module in MODULES for name in module.imports}
+    assert sorted(pair for pair in pairs if pair[0] < pair[1] and pair[::-1] in pairs) == []
 
 
 def test_imports_are_written_so_that_these_rules_see_them() -> None:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from app.api.app import create_app
 from app.api.auth import Doorkeeper, Identity, TokenInvalid, UserId
+from app.bootstrap.api import create_app
 from app.db.database import DatabaseUnavailable
 from app.foundation.clock import FakeClock
 from app.foundation.errors import AppError

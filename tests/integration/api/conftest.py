@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.api.app import create_app
 from app.api.services import Services
+from app.bootstrap.api import create_app
 from tests.support.world import World, authorization, settle_world
 
 

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import text
 
 from app.__main__ import COMMANDS
-from app.api.app import create_app
 from app.api.services import Services
+from app.bootstrap.api import create_app
 from app.cli import manage_dead_letters
 from app.delivery.messages import dead_letters
 from app.delivery.messages.dead_letters import NewDeadLetter

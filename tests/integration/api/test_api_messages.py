@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.api.app import create_app
 from app.api.services import Services
+from app.bootstrap.api import create_app
 from app.delivery.channels import audit_trail
 from app.delivery.channels.in_app import InAppChannel
 from app.delivery.messages.values import NotificationType

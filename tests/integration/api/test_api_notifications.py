@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.api.app import create_app
 from app.api.services import Services
+from app.bootstrap.api import create_app
 from tests.support.delivery import row, statuses
 from tests.support.world import World, authorization, settle_world
 

@@ -20,10 +20,10 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 from sqlalchemy import text
 
-from app.api.app import create_app
 from app.api.auth import UserId
 from app.api.services import Services
 from app.api.tokens import LocalTokens
+from app.bootstrap.api import create_app
 from app.cli import demo, manage_users, token
 from app.db.database import Database
 from app.db.watchdog import answer_by

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.api.app import create_app
 from app.api.services import Services
+from app.bootstrap.api import create_app
 from app.db.database import Database
 from app.foundation.logs import configure_logs
 from app.redis_store.limits import PerUserLimit

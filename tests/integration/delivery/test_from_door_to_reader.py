@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from app.api.app import create_app
 from app.api.services import Services
+from app.bootstrap.api import create_app
 from app.bootstrap.delivery import build_channels
 from app.db.wake import Announcer
 from app.delivery.channels import audit_trail

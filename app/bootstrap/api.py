@@ -1,0 +1,80 @@
+"""The parts of the role `api`."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from flask import Flask
+from prometheus_client.registry import Collector
+from werkzeug.routing import Map
+
+from app.api.app import compile_map, flask_app
+from app.api.auth import Doorkeeper, TokenVerifier, find_in
+from app.api.docs import render
+from app.api.openapi import describe, to_bytes
+from app.api.routing import Route
+from app.api.services import Services
+from app.api.site import Site
+from app.api.tokens import LocalTokens
+from app.api.views.catalogue import ROUTES
+from app.api.views.service import DOCUMENT, RENDERED
+from app.delivery.service import watch_backlog
+from app.ops.breaker_gauges import BreakerGauges
+from app.ops.dead_letter_gauges import DeadLetterGauges
+from app.ops.health import Readiness
+from app.ops.metrics import HttpMetrics
+from app.ops.overdue_gauges import OverdueGauges
+from app.ops.service_level_gauges import ServiceLevelGauges
+from app.settings.settings import AuthMode, Settings
+
+
+def create_app(
+    services: Services,
+    *,
+    doorkeeper: Doorkeeper | None = None,
+    routes: Sequence[Route] = ROUTES,
+    metrics_directory: str | None = None,
+) -> Flask:
+    settings = services.settings
+    pages, url_map = _catalogue() if routes is ROUTES else _served(routes)
+    site = Site(
+        services=services,
+        doorkeeper=doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db)),
+        backlog=watch_backlog(services.db, settings.notification_backlog_limit),
+        readiness=Readiness(services.db, services.clockwork, services.matching, settings.late_after_s),
+        metrics=HttpMetrics(metrics_directory, _read_on_scrape(services)),
+        pages=pages,
+    )
+    return flask_app(site, routes, url_map)
+
+
+@cache
+def _catalogue() -> tuple[Mapping[str, bytes], Map]:
+    """Described and compiled once in a process: the routes are the same for every application that it makes."""
+    return _served(ROUTES)
+
+
+def _served(routes: Sequence[Route]) -> tuple[Mapping[str, bytes], Map]:
+    document = describe(routes)
+    return {DOCUMENT: to_bytes(document), RENDERED: render(document)}, compile_map(routes)
+
+
+def _read_on_scrape(services: Services) -> list[Collector]:
+    db = services.db
+    return [
+        OverdueGauges(services.matching),
+        DeadLetterGauges(db),
+        ServiceLevelGauges(db),
+        BreakerGauges(services.breakers),
+    ]
+
+
+def token_verifier(settings: Settings) -> TokenVerifier:
+    if settings.auth_mode is AuthMode.FIREBASE:
+        assert settings.firebase_project_id is not None, "the settings require it"
+        # Imported here because the library is large and most copies do not need it.
+        from app.api.firebase import FirebaseTokens
+
+        emulator = settings.firebase_auth_emulator_host is not None
+        return FirebaseTokens(settings.firebase_project_id, emulator=emulator)
+    assert settings.auth_secret is not None, "the settings require it"
+    return LocalTokens(settings.auth_secret)
