@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from app.matching.rules.eligibility import Candidate, CandidateVerdict
+from app.matching.rules.eligibility import Candidate, CandidateVerdict, Obstacle
 from app.matching.store.records import Pick, Ranking, Skip, Task
 from app.redis_store.contract import ListChange, TaskKeys
 
 Candidates = Mapping[tuple[UUID, int], Candidate]
 """By task and student."""
-UNKNOWN = Candidate(0, seen_before=True)
 
 
 @dataclass(frozen=True)
@@ -73,20 +72,25 @@ def walk(
     this batch have picked; they count as busy until `taken_until`."""
     if before.pick is not None:
         return before
+    read = (candidates.get((task.id, id_)) or Candidate(id_, seen_before=True) for id_ in listed)
+    return _walk_along(task, read, taken, taken_until, before)
+
+
+def _walk_along(
+    task: Task, candidates: Iterable[Candidate], taken: AbstractSet[int], taken_until: datetime, before: Walked
+) -> Walked:
     skips, gone, wait_until = [*before.skips], [*before.gone], before.wait_until
-    for student_id in listed:
-        candidate = candidates.get((task.id, student_id), UNKNOWN)
-        if student_id in taken and candidate.busy_until is None:
-            candidate = candidate._replace(busy_until=taken_until)
+    for candidate in candidates:
         verdict = candidate.verdict
+        if verdict is CandidateVerdict.WAIT or (verdict is CandidateVerdict.ASK and candidate.student_id in taken):
+            free_at = candidate.busy_until or taken_until
+            wait_until = free_at if wait_until is None or free_at < wait_until else wait_until
+            continue
         if verdict is CandidateVerdict.ASK:
             return Walked(_pick(task, candidate, len(skips)), skips, gone, wait_until)
-        if verdict is CandidateVerdict.WAIT:
-            wait_until = min(filter(None, (wait_until, candidate.busy_until)))
-            continue
-        gone.append(student_id)
+        gone.append(candidate.student_id)
         if candidate.obstacle is not None and verdict is CandidateVerdict.SKIP:
-            skips.append(Skip(task.id, student_id, candidate.obstacle, candidate.completed, candidate.distance_m))
+            skips.append(_skip(task, candidate, candidate.obstacle))
     return Walked(None, skips, gone, wait_until)
 
 
@@ -96,14 +100,17 @@ def _pick(task: Task, candidate: Candidate, skipped: int) -> Pick:
     return Pick(task.id, student_id, rank, completed, distance_m or 0.0, candidate.version)
 
 
+def _skip(task: Task, candidate: Candidate, reason: Obstacle) -> Skip:
+    return Skip(task.id, candidate.student_id, reason, candidate.completed, candidate.distance_m)
+
+
 def walk_new_list(search: Search, ranking: Ranking, taken: AbstractSet[int], taken_until: datetime, cap: int) -> Search:
     """Walks along candidates whom PostgreSQL has just ranked. Only the first `cap` of them go on the new list."""
     task, old = search.task, search.walked
-    by_id = {(task.id, item.student_id): item for item in ranking.candidates}
-    ids = [item.student_id for item in ranking.candidates]
+    listed = [candidate.student_id for candidate in ranking.candidates[:cap]]
     eligible = task.asked + task.skipped + len(old.skips) + ranking.eligible
-    walked = walk(task, ids, by_id, taken, taken_until, Walked(None, old.skips, old.gone))
-    return Search(task, ids[:cap], True, eligible, walked)
+    walked = _walk_along(task, ranking.candidates, taken, taken_until, Walked(None, old.skips, old.gone))
+    return Search(task, listed, True, eligible, walked)
 
 
 def by_age(tasks: Iterable[Task]) -> list[Task]:
