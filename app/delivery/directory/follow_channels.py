@@ -9,11 +9,14 @@ from app.db.schema import one_of
 from app.delivery.directory.states import FAILABLE, VERIFIABLE
 from app.delivery.messages.values import CHALLENGE, Follower, NotificationChange
 
-# Also locks the channels whose challenge has ended, so that all channels are locked in the order of their ids.
+# Also locks the channels whose challenge has ended, so that all channels are locked in the order of their ids. They are
+# read from the notifications, because a change does not name a channel that was disabled before the claim.
 _SWITCH_OFF = text(
     """
     WITH held AS MATERIALIZED (
-        SELECT id FROM recipient_channels WHERE id = ANY(:all_ids) ORDER BY id FOR NO KEY UPDATE
+        SELECT id FROM recipient_channels
+         WHERE id = ANY(:ids) OR id IN (SELECT n.channel_id FROM notifications n WHERE n.id = ANY(:challenges))
+         ORDER BY id FOR NO KEY UPDATE
     )
     UPDATE recipient_channels c SET enabled = false, updated_at = clock_timestamp()
       FROM held WHERE c.id = held.id AND c.id = ANY(:ids) AND c.enabled
@@ -46,10 +49,9 @@ _SETTLE = text(
 
 def follow_channels(conn: Connection, changes: Sequence[NotificationChange]) -> None:
     refused = [change.channel_id for change in changes if change.is_refused and change.channel_id is not None]
-    if refused:
-        all_ids = [change.channel_id for change in changes if change.channel_id is not None]
-        conn.execute(_SWITCH_OFF, {"ids": refused, "all_ids": all_ids})
     challenges = [change.id for change in changes if _ends_challenge(change)]
+    if refused:
+        conn.execute(_SWITCH_OFF, {"ids": refused, "challenges": challenges})
     if challenges:
         conn.execute(_SETTLE, {"ids": challenges})
 

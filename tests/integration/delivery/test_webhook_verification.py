@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, event, text
 
 from app.db.database import Database
 from app.delivery.channels.webhook import WebhookChannel
@@ -301,3 +301,43 @@ def test_a_refusal_and_the_end_of_a_challenge_do_not_deadlock(db: Database, dire
         conn.commit()
         refusals[0].result(10)
     assert directory.state(channel_id)[:2] == ("verified", False)
+
+
+def test_refusals_do_not_deadlock_with_a_challenge_to_a_disabled_channel(
+    db: Database, directory: Directory, target: str
+) -> None:
+    """A channel that was disabled before the claim is locked in the order of ids as well."""
+    harness = ActionHarness(db)
+    first, second = directory.add(target), directory.add(target)
+    with db.transaction() as conn:
+        for channel_id in (first, second, second):
+            submit(conn, NewSubmission(NotificationType.WEBHOOK, target, "", channel_id=channel_id))
+    dead = Verdict(NotificationStatus.DEAD, error_code="HTTP_410", failed=True)
+    gone = Try(None, Result(Outcome.PERMANENT, "HTTP_410", disables=True))
+    to_first, to_second, again_to_second = (
+        Report(one, dead, [gone]) for one in sorted(harness.claim("webhook"), key=lambda claimed: claimed.id)
+    )
+    directory.change(first, "enabled = false")
+    directory.challenge(first, target)
+    [challenge] = harness.claim("webhook")
+    assert challenge.is_retired
+    ended = Report(challenge, Verdict(NotificationStatus.DEAD, error_code="RECIPIENT_RETIRED"))
+
+    def record_refusals() -> None:
+        with db.transaction() as conn:
+            record(conn, [to_first, again_to_second], FOLLOWERS)
+
+    with ThreadPoolExecutor(1) as pool, db.transaction() as conn:
+        refusals: list[Future[None]] = []
+
+        def let_the_other_wait(*arguments: Any) -> None:
+            if "DELETE FROM channel_verifications" in arguments[2]:
+                refusals.append(pool.submit(record_refusals))
+                eventually(lambda: harness.sql(SOMEBODY_WAITS), "the refusals wait for a channel")
+
+        event.listen(conn, "before_cursor_execute", let_the_other_wait)
+        record(conn, [to_second, ended], FOLLOWERS)
+        conn.commit()
+        refusals[0].result(10)
+    assert [directory.state(id_)[1] for id_ in (first, second)] == [False, False]
+    assert directory.state(first)[0] == "failed"
