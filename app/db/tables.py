@@ -111,6 +111,9 @@ class EditableTable(Generic[Rules]):
 
 
 def retire_all(conn: Connection, table: Table, **where: Any) -> None:
+    """Locks the rows in the order of their ids, as all transactions do that lock several."""
     now = func.clock_timestamp()
     conditions = [table.c[name] == value for name, value in where.items()]
-    conn.execute(update(table).where(table.c.retired_at.is_(None), *conditions).values(retired_at=now, updated_at=now))
+    in_use = select(table.c.id).where(table.c.retired_at.is_(None), *conditions)
+    held = in_use.order_by(table.c.id).with_for_update(key_share=True).cte("held")
+    conn.execute(update(table).where(table.c.id == held.c.id).values(retired_at=now, updated_at=now))

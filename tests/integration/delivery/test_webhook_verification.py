@@ -11,6 +11,7 @@ from sqlalchemy import Connection, event, text
 
 from app.db.database import Database
 from app.delivery.channels.webhook import WebhookChannel
+from app.delivery.directory.service import PROFILES
 from app.delivery.messages.claims import claim
 from app.delivery.messages.outcomes import Report, Try, Verdict, record
 from app.delivery.messages.retry import Result
@@ -341,3 +342,41 @@ def test_refusals_do_not_deadlock_with_a_challenge_to_a_disabled_channel(
         refusals[0].result(10)
     assert [directory.state(id_)[1] for id_ in (first, second)] == [False, False]
     assert directory.state(first)[0] == "failed"
+
+
+def test_refusals_do_not_deadlock_with_a_retirement(db: Database, directory: Directory, target: str) -> None:
+    """Retiring a profile locks its channels in the order of ids, whatever their places in the table."""
+    harness = ActionHarness(db)
+    profile_id = harness.profile(("webhook", target), ("webhook", target))
+    first, second = (row.id for row in harness.sql("SELECT id FROM recipient_channels ORDER BY id"))
+    with db.transaction() as conn:
+        for channel_id in (first, second):
+            submit(conn, NewSubmission(NotificationType.WEBHOOK, target, "", channel_id=channel_id))
+    dead = Verdict(NotificationStatus.DEAD, error_code="HTTP_410", failed=True)
+    gone = Try(None, Result(Outcome.PERMANENT, "HTTP_410", disables=True))
+    refusals = [Report(one, dead, [gone]) for one in harness.claim("webhook")]
+    for owner_id in (harness.profile(), profile_id):
+        # Gives the row a new entry in the index, behind that of the other, as an update on a full page does.
+        directory.change(first, f"profile_id = {owner_id}")
+
+    def record_refusals() -> None:
+        with db.transaction() as conn:
+            record(conn, refusals, FOLLOWERS)
+
+    def retire() -> None:
+        with db.transaction() as conn:
+            PROFILES.retire(conn, profile_id)
+
+    hold = text("SELECT FROM recipient_channels WHERE id = :id FOR NO KEY UPDATE")
+    with ThreadPoolExecutor(2) as pool, db.transaction() as holds_second:
+        holds_second.execute(hold, {"id": second})
+        with db.transaction() as holds_first:
+            holds_first.execute(hold, {"id": first})
+            ends = [pool.submit(work) for work in (record_refusals, retire)]
+            eventually(lambda: len(harness.sql(SOMEBODY_WAITS)) == 2, "both wait for a channel")
+        eventually(lambda: len(harness.sql(SOMEBODY_WAITS)) == 2, "both wait again")
+        holds_second.commit()
+        for end in ends:
+            end.result(10)
+    rows = harness.sql("SELECT enabled, retired_at IS NOT NULL AS retired FROM recipient_channels")
+    assert [(row.enabled, row.retired) for row in rows] == [(False, True)] * 2
