@@ -56,7 +56,7 @@ def test_only_the_asked_student_can_accept_when_many_try_at_once(town: Neighbour
     assert len(views) == attempts
     assert {view.status for view in views} == {"ASSIGNED"}
     assert refused(outcomes) == ["TaskNotFound"] * (attempts - 1)
-    assert town.states(task_id) == [(ali.id, "ACCEPTED", "ASSIGNED_BY_HAND")]
+    assert town.states(task_id) == [(ali.id, "ACCEPTED", None)]
     assert len(town.told(elder)) == 1
     assert town.keys(task_id).asked is None
 
