@@ -281,9 +281,9 @@ def test_the_facts_about_a_candidate(world: World, store: Store) -> None:
     world.hide(lost.id)
     assert store.take_student(holder.id, other)
     people = (fine, busy, off, gone, far, lost, holder, seen)
-    facts = store.candidates([(task_id, item.id) for item in people] + [(uuid7(), fine.id)], RULES)
-    assert len(facts) == len(people), "of a task nobody knows there are none"
-    found = [facts[task_id, item.id] for item in people]
+    read = store.candidates([(task_id, item.id) for item in people] + [(uuid7(), fine.id)], RULES)
+    assert len(read) == len(people), "of a task nobody knows there are none"
+    found = [read[task_id, item.id] for item in people]
     assert [item.obstacle for item in found] == [
         None,
         None,

@@ -1,4 +1,4 @@
-"""Who is asked next, as a table of facts."""
+"""Who is asked next, as a table of candidates."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
