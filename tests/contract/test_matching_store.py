@@ -174,6 +174,15 @@ def test_versions_grow_with_every_change(world: World, store: Store) -> None:
     assert store.changed_tasks(versions[-1], versions[-1] + HOUR, 5) == {}
 
 
+def test_search_that_is_set_due_is_due_now(world: World, store: Store) -> None:
+    task = store.lock_task(task_of(world, store))
+    assert task is not None
+    store.move_task(task.staying(), next_step_at=FromNow(HOUR))
+    assert store.due_tasks(10) == []
+    store.set_due(task.id)
+    assert store.due_tasks(10) == [task.id]
+
+
 def test_a_search_ends_once_with_the_counts_of_its_offers(world: World, store: Store) -> None:
     task_id = task_of(world, store)
     asked, passed = world.student(1), world.student(2)
@@ -469,4 +478,5 @@ def test_lists_of_tasks_newest_first_page_by_page(world: World, store: Store) ->
     assert [item.id for item in page.items] == [ids[2], ids[1]]
     rest = store.task_views(boss, None, page.next_cursor, 2)
     assert ([item.id for item in rest.items], rest.next_cursor) == ([ids[0]], None)
+    assert store.task_views(boss, None, None, 3).next_cursor is None, "the last page is full, so no page follows"
     assert [item.id for item in store.task_views(boss, T.TIMED_OUT, None, 5).items] == [ids[0]]

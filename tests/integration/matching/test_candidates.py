@@ -129,6 +129,15 @@ def test_candidates_are_capped_but_all_eligible_students_are_counted(town: Neigh
     assert found.eligible == 7
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_cap_keeps_the_students_with_the_fewest_tasks(town: Neighbourhood, exact: bool) -> None:
+    town.student(10, completed=2)
+    town.student(20, completed=1)
+    far, near = town.student(900), town.student(800)
+    assert ids(ranked(town, cap=1, exact=exact)) == [near.id]
+    assert ids(ranked(town, cap=2, exact=exact)) == [near.id, far.id]
+
+
 @pytest.mark.parametrize("environ", [{"candidate_cap": 2}])
 def test_candidates_beyond_the_cap_are_asked_later(town: Neighbourhood) -> None:
     everybody = town.students(*range(10, 80, 10))
@@ -140,6 +149,13 @@ def test_candidates_beyond_the_cap_are_asked_later(town: Neighbourhood) -> None:
         assert len(town.keys(task_id).candidates) <= 2
         town.matching.reject(student, task_id)
     assert town.status(task_id) == "TIMED_OUT"
+
+
+@pytest.mark.parametrize("environ", [{"candidate_cap": 2}])
+def test_candidate_beyond_the_cap_is_asked_if_all_within_it_are_busy(town: Neighbourhood) -> None:
+    students = town.students(10, 20, 30)
+    tasks = [town.press(elder) for elder in town.elders(3)]
+    assert [town.asked(task_id) for task_id in tasks] == [student.id for student in students]
 
 
 def test_student_who_was_asked_is_not_ranked_again(town: Neighbourhood) -> None:

@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import text
@@ -10,7 +12,7 @@ from sqlalchemy import text
 from app.matching.due import DueTasks
 from app.matching.follow_up import FollowUp
 from app.matching.metrics import MatcherMetrics
-from tests.support.matching import Neighbourhood
+from tests.support.matching import Neighbourhood, eventually
 
 
 @contextmanager
@@ -48,6 +50,27 @@ def test_locked_student_does_not_delay_other_tasks(town: Neighbourhood) -> None:
     assert {later.id, *(student.id for student in free)} & asked
 
 
+def test_task_whose_student_is_locked_is_due_again_soon(town: Neighbourhood) -> None:
+    town.student(10)
+    task_id, later = town.press(), town.student(20)
+    town.make_overdue(task_id)
+    with locked(town, later.id):
+        town.matching.runner.advance([task_id], skip_locked=True)
+    soon = "SELECT next_step_at < clock_timestamp() + interval '5 seconds' AS soon FROM tasks WHERE id = :id"
+    assert (town.asked(task_id), town.one(soon, id=task_id).soon) == (None, True)
+
+
+def test_locked_task_does_not_delay_other_tasks(town: Neighbourhood) -> None:
+    town.students(10, 20)
+    held, free = [town.press(elder) for elder in town.elders(2)]
+    later = town.student(400)
+    town.make_overdue(held, free)
+    with town.db.engine.begin() as conn:
+        conn.execute(text("SELECT FROM tasks WHERE id = :id FOR UPDATE"), {"id": held})
+        town.matching.runner.advance([held, free], skip_locked=True)
+        assert town.asked(free) == later.id
+
+
 def test_task_that_cannot_be_settled_does_not_stop_the_others(town: Neighbourhood, due: DueTasks) -> None:
     """A trigger raises an error here, as a violated constraint would."""
     elders = town.elders(6)
@@ -76,6 +99,26 @@ def test_task_that_cannot_be_settled_does_not_stop_the_others(town: Neighbourhoo
     town.advance(*tasks)
 
 
+def end_without_follow_up(town: Neighbourhood, *tasks: UUID) -> None:
+    """Cancels the tasks and closes their offers, as a transaction whose follow-up has not run yet."""
+    for task_id in tasks:
+        town.run("UPDATE offers SET state = 'REJECTED', closed_at = now() WHERE task_id = :id", id=task_id)
+        town.run(
+            "UPDATE tasks SET status = 'CANCELLED', next_step_at = NULL, ended_at = now() WHERE id = :id", id=task_id
+        )
+
+
+def test_task_that_began_to_wait_finds_a_student_freed_meanwhile(town: Neighbourhood) -> None:
+    """The follow-up of the freed student did not see the task waiting."""
+    first, second = town.elders(2)
+    ali = town.student(10)
+    busy, waiting = town.press(first), town.press(second)
+    assert town.asked(waiting) is None
+    end_without_follow_up(town, busy)
+    town.matching.runner.follow_up(FollowUp(began_to_wait=frozenset({waiting})))
+    assert town.asked(waiting) == ali.id
+
+
 def test_two_students_freed_together_get_two_waiting_tasks(town: Neighbourhood) -> None:
     """A single query for the oldest waiting task would find the same task for both."""
     first, second, third, fourth = town.elders(4)
@@ -83,15 +126,7 @@ def test_two_students_freed_together_get_two_waiting_tasks(town: Neighbourhood) 
     busy = [town.press(first), town.press(second)]
     waiting = [town.press(third), town.press(fourth)]
     assert [town.asked(task) for task in waiting] == [None, None]
-    with town.db.transaction() as conn:
-        for task in busy:
-            conn.execute(
-                text("UPDATE offers SET state = 'REJECTED', closed_at = now() WHERE task_id = :t"), {"t": task}
-            )
-            conn.execute(
-                text("UPDATE tasks SET status = 'CANCELLED', next_step_at = NULL, ended_at = now() WHERE id = :t"),
-                {"t": task},
-            )
+    end_without_follow_up(town, *busy)
     town.matching.runner.follow_up(FollowUp(freed=frozenset({ali.id, banu.id})))
     assert {town.asked(task) for task in waiting} == {ali.id, banu.id}
 
@@ -104,3 +139,29 @@ def test_press_succeeds_while_the_first_student_is_locked(town: Neighbourhood) -
         assert town.status(task_id) == "PENDING"
     town.advance(task_id)
     assert town.asked(task_id) == ali.id
+
+
+@pytest.mark.parametrize("table", ["tasks", "students"])
+def test_rows_are_locked_in_the_order_of_their_ids(town: Neighbourhood, table: str) -> None:
+    """Otherwise two transactions that lock the same rows could deadlock."""
+    ids: list[Any] = [student.id for student in town.students(10, 20)]
+    if table == "tasks":
+        ids = sorted(town.press(elder) for elder in town.elders(2))
+    first, second = ids
+    # Moves the first row behind the second one, so that a scan of the table finds it last.
+    town.run(f"UPDATE {table} SET id = id WHERE id = :id", id=first)
+
+    def lock() -> None:
+        with town.matching.stores.transaction() as store:
+            for statement in ("SET LOCAL enable_indexscan = off", "SET LOCAL enable_bitmapscan = off", "DISCARD PLANS"):
+                store.conn.execute(text(statement))
+            _ = store.lock_tasks(ids) if table == "tasks" else store.lock_students(ids)
+
+    locking = threading.Thread(target=lock)
+    with town.db.engine.begin() as conn:
+        conn.execute(text(f"SELECT FROM {table} WHERE id = :id FOR NO KEY UPDATE"), {"id": first})
+        locking.start()
+        waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        eventually(lambda: town.all(waits), "the call waits for the first row", within_s=3)
+        town.run(f"SELECT FROM {table} WHERE id = :id FOR NO KEY UPDATE NOWAIT", id=second)
+    locking.join()

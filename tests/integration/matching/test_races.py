@@ -306,6 +306,23 @@ def test_assign_takes_back_the_offers_of_two_tasks_without_a_deadlock(town: Neig
     assert town.states(newer) == [(beren.id, "WITHDRAWN", "ASSIGNED_BY_HAND"), (ali.id, "ACCEPTED", "ASSIGNED_BY_HAND")]
 
 
+def test_assign_takes_back_an_offer_made_while_it_waited(town: Neighbourhood) -> None:
+    town.student(20)
+    task_id, ali = town.press(), town.student(10)
+    coordinator = town.coordinator()
+    assigning = threading.Thread(target=lambda: town.matching.assign(coordinator, task_id, ali.id))
+    with town.db.transaction() as other:
+        other.execute(text("SELECT FROM tasks WHERE id = :id FOR NO KEY UPDATE"), {"id": task_id})
+        assigning.start()
+        eventually(lambda: waiting_for_locks(town) == 1, "the assignment waits for its task")
+        elsewhere = town.press(town.elder("Hatice"))
+        assert town.asked(elsewhere) == ali.id
+    assigning.join()
+    assert town.status(task_id) == "ASSIGNED"
+    assert town.states(elsewhere)[0] == (ali.id, "WITHDRAWN", "ASSIGNED_BY_HAND")
+    assert_promises(town)
+
+
 def test_assign_beside_accept_of_another_task(town: Neighbourhood) -> None:
     coordinator = town.coordinator()
     one, two = town.elders(2)

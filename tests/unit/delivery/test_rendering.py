@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from app.delivery.words.rendering import LONGEST, MOST_KEPT, RenderFailed, TemplateInvalid, Words, check, render
+from app.delivery.words.rendering import (
+    DEEPEST,
+    LONGEST,
+    MOST_KEPT,
+    RenderFailed,
+    TemplateInvalid,
+    Words,
+    check,
+    render,
+)
 
 
 def fill(source: str, **variables: Any) -> str:
@@ -62,7 +71,8 @@ def test_missing_variable_is_named():
 
 
 @pytest.mark.parametrize(
-    "source", ["{{ phones[name] }}", "{{ name + 1 }}", "{{ name.surname }}", "{{ 1 / (name == '') }}"]
+    "source",
+    ["{{ phones[name] }}", "{{ name + 1 }}", "{{ name.surname }}", "{{ 1 / (name == '') }}", "{{ 1 | round(name) }}"],
 )
 def test_values_are_not_in_errors(source: str):
     with pytest.raises(RenderFailed) as caught:
@@ -177,6 +187,7 @@ def test_loop_over_a_long_list_is_within_the_budget():
         (Words("a", "{{ b() }}"), "body", "uses Call in line 1"),
         (Words("a", "{% endfor %}"), "body", "endfor"),
         (Words(r"{{ a or '\x00' }}", "b"), "subject", "in line 1 that nobody can store"),
+        (Words("a", "{% if b %}" * DEEPEST + "{{ b() }}" + "{% endif %}" * DEEPEST), "body", "deeper than 40 levels"),
     ],
 )
 def test_error_in_a_template_names_field_and_line(words: Words, field: str, part: str):
