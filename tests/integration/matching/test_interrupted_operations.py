@@ -15,6 +15,7 @@ from sqlalchemy import text
 
 from app.foundation.clock import Clock
 from app.foundation.errors import AppError
+from app.matching import deeds
 from app.matching.redis_sync import CHECK_AFTER, RedisSync
 from app.users.models import Caller
 from tests.support import mishaps
@@ -135,6 +136,15 @@ def test_killed_operation_loses_nothing_and_repeats_nothing(town: Neighbourhood,
             assert passage > 1, f"{operation} never passes {place}"
             return
     raise AssertionError(f"{MOST} passages did not reach the end of the operation")
+
+
+def test_search_that_begins_again_is_due_without_its_hint(town: Neighbourhood) -> None:
+    ali, task_id = town.student(10), town.press()
+    town.matching.accept(ali, task_id)
+    with town.matching.stores.transaction() as store:
+        deeds.withdraw(store, ali, task_id, town.matching.rules)
+    with town.matching.stores.reading() as store:
+        assert store.due_tasks(10) == [task_id]
 
 
 @pytest.mark.parametrize("place", PLACES)
