@@ -301,6 +301,22 @@ def test_every_call_fails_while_redis_is_down(breakable: tuple[Any, Clockwork], 
             call()
 
 
+def test_redis_that_missed_a_write_is_incomplete_for_every_process(now: datetime):
+    server = fakeredis.FakeServer()
+    clockwork, other = (
+        RedisClockwork(fakeredis.FakeRedis(server=server, decode_responses=True), down_pause_s=0) for _ in range(2)
+    )
+    clockwork.finish_rebuild(clockwork.begin_rebuild())
+    assert other.is_complete()
+    server.connected = False
+    with pytest.raises(RedisUnavailable):
+        clockwork.apply([offer_keys(3, now, ids=[1])], now)
+    server.connected = True
+    assert not clockwork.is_complete()
+    clockwork.apply([offer_keys(3, now, ids=[1])], now)
+    assert not other.is_complete(), "the next write says that one is missing"
+
+
 def test_closed_port_counts_as_redis_down(now: datetime):
     clockwork = connect("redis://127.0.0.1:1/0")
     with pytest.raises(RedisUnavailable):
