@@ -70,6 +70,7 @@ def check_order(calls: Sequence[Call], functions: Sequence[Call]) -> None:
 
 def check(way: str, calls: Sequence[Call], part: int = 0) -> None:
     functions = listed(way, part)
+    assert len(set(functions)) == len(functions), "no function is on a way twice"
     check_order(calls, functions)
     assert set(shown(calls)) <= {file for file, _ in functions}, "the page lists every file"
     assert statements(calls) <= set(functions), "the page lists every statement"
