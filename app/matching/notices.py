@@ -10,6 +10,7 @@ from uuid import UUID
 
 from app.delivery import service as delivery
 from app.delivery.contract import NewAction, Priority
+from app.foundation.clock import rfc3339
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.visibility import first_name
 from app.matching.store.records import NamedPerson, Offer, Task
@@ -55,7 +56,7 @@ def _notice(
 def _data(kind: NoticeKind, task_id: UUID, deadline: datetime | None = None) -> dict[str, str]:
     data = {"type": kind.value, "taskId": str(task_id)}
     if deadline is not None:
-        data["deadline"] = deadline.isoformat().replace("+00:00", "Z")
+        data["deadline"] = rfc3339(deadline)
     return data
 
 

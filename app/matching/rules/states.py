@@ -27,7 +27,7 @@ class OfferState(StrEnum):
     SKIPPED = "SKIPPED"
 
 
-T, O = TaskStatus, OfferState  # noqa: E741
+T, S = TaskStatus, OfferState
 
 TASK_TRANSITIONS: TransitionTable[TaskStatus] = {
     None: frozenset({T.PENDING}),
@@ -44,14 +44,14 @@ HELD = tuple(status for status in OPEN if status is not T.PENDING)
 # A coordinator who has talked to a student may assign the task to them whatever the state of an earlier offer, or
 # without one. So a row can begin as ACCEPTED, and an offer in any other state can still become ACCEPTED.
 OFFER_TRANSITIONS: TransitionTable[OfferState] = {
-    None: frozenset({O.PENDING, O.SKIPPED, O.ACCEPTED}),
-    O.PENDING: frozenset({O.ACCEPTED, O.REJECTED, O.EXPIRED, O.WITHDRAWN}),
-    O.ACCEPTED: frozenset({O.RELEASED}),
-    O.REJECTED: frozenset({O.ACCEPTED}),
-    O.EXPIRED: frozenset({O.ACCEPTED}),
-    O.WITHDRAWN: frozenset({O.ACCEPTED}),
-    O.RELEASED: frozenset({O.ACCEPTED}),
-    O.SKIPPED: frozenset({O.ACCEPTED}),
+    None: frozenset({S.PENDING, S.SKIPPED, S.ACCEPTED}),
+    S.PENDING: frozenset({S.ACCEPTED, S.REJECTED, S.EXPIRED, S.WITHDRAWN}),
+    S.ACCEPTED: frozenset({S.RELEASED}),
+    S.REJECTED: frozenset({S.ACCEPTED}),
+    S.EXPIRED: frozenset({S.ACCEPTED}),
+    S.WITHDRAWN: frozenset({S.ACCEPTED}),
+    S.RELEASED: frozenset({S.ACCEPTED}),
+    S.SKIPPED: frozenset({S.ACCEPTED}),
 }
 
 
