@@ -1,6 +1,5 @@
 """Starts roles of the service, as an operator would, and modules of the benchmarks."""
 
-import http.client
 import os
 import re
 import subprocess
@@ -72,19 +71,8 @@ def api(bench: Bench, database: str, **settings: str) -> Iterator[tuple[int, int
     """Runs the api role; yields its pid and port when it is ready."""
     port = processes.free_port()
     with role(bench, "api", database, PORT=str(port), API_WORKERS="2", **settings) as pid:
-        eventually(lambda: _is_ready(port))
+        eventually(lambda: processes.is_ready(port))
         yield pid, port
-
-
-def _is_ready(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
 
 
 def eventually(condition: Callable[[], object], patience_s: float = PATIENCE_S, poll_s: float = 0.05) -> None:

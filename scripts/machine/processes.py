@@ -1,6 +1,7 @@
 """Child processes in their own sessions, and processes that an earlier, killed start left behind."""
 
 import contextlib
+import http.client
 import os
 import signal
 import socket
@@ -105,3 +106,15 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def is_ready(port: int, host: str = "127.0.0.1") -> bool:
+    """True if the API at this address says that it is ready."""
+    connection = http.client.HTTPConnection(host, port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

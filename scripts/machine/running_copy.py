@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import http.client
 import os
 import secrets
 import shlex
@@ -203,14 +202,7 @@ class RunningCopy:
 
     def _is_ready(self) -> bool:
         host, port = self._address()
-        connection = http.client.HTTPConnection(host, port, timeout=5)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
+        return processes.is_ready(port, host)
 
     def _address(self) -> tuple[str, int]:
         host = self.env.get("HOST", "").strip() or "127.0.0.1"

@@ -30,7 +30,7 @@ from app.settings.settings import Settings
 from app.users.models import Caller
 from tests.conftest import SECRET
 from tests.support.matching import Neighbourhood, broken_promises
-from tests.support.serving import eventually, free_port, is_ready
+from tests.support.serving import eventually, free_port
 from tests.support.world import empty_stores
 from tests.torture.stores import Stores, stores
 
@@ -128,7 +128,7 @@ def running() -> Iterator[Service]:
 def _api(settings: Settings) -> Iterator[int]:
     port = free_port()
     with _role("api", settings, PORT=str(port), API_WORKERS="1", API_THREADS=str(THREADS)):
-        eventually(lambda: is_ready(port), patience_s=60)
+        eventually(lambda: processes.is_ready(port), patience_s=60)
         yield port
 
 

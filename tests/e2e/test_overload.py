@@ -10,11 +10,12 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+from machine import processes
 from sqlalchemy import text
 
 from app.api.services import Services
 from app.api.tokens import LocalTokens
-from tests.support.serving import eventually, free_port, is_ready
+from tests.support.serving import eventually, free_port
 from tests.support.world import settle_world
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,7 +56,7 @@ def test_requests_that_waited_too_long_get_503_and_the_others_are_served(service
                 retry_after.add(answer.getheader("Retry-After"))
 
     try:
-        eventually(lambda: is_ready(port), patience_s=60)
+        eventually(lambda: processes.is_ready(port), patience_s=60)
         threads = [threading.Thread(target=cancel_the_task) for _ in range(12)]
         # Both threads of the server wait for this row, so all other requests wait in the queue.
         with services.db.transaction() as conn:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from machine import processes
+
 from app.settings.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,17 +89,8 @@ def serving(settings: Settings, **more: str) -> Iterator[int]:
     }
     server = subprocess.Popen([sys.executable, "-m", "app", "serve"], cwd=ROOT, env=environ, start_new_session=True)
     try:
-        eventually(lambda: is_ready(port), patience_s=60)
+        eventually(lambda: processes.is_ready(port), patience_s=60)
         yield port
     finally:
         server.send_signal(signal.SIGTERM)
         assert server.wait(timeout=60) == 0
-
-
-def is_ready(port: int) -> bool:
-    try:
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
-        return False

@@ -1,7 +1,6 @@
 """Several real processes of each role, and a supervisor that restarts those that died."""
 
 import contextlib
-import http.client
 import os
 import random
 import re
@@ -220,14 +219,3 @@ def _lines(path: Path) -> Iterator[str]:
     if path.exists():
         with path.open(errors="replace") as file:
             yield from file
-
-
-def is_ready(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()

@@ -24,7 +24,7 @@ from tests.torture.people import SECRET, People, PeopleCreator
 from tests.torture.proxy import Proxy
 from tests.torture.redis_loss import RedisLoss
 from tests.torture.report import Report
-from tests.torture.roles import Instance, Roles, is_ready
+from tests.torture.roles import Instance, Roles
 from tests.torture.stores import MARK, SkewedClock, Stores
 
 RADIUS_M = 1000.0
@@ -136,7 +136,7 @@ class Run:
         restarting = threading.Thread(target=self.roles.run, daemon=True)
         self.roles.armed = False
         self.roles.all_up()
-        self._until(lambda: all(is_ready(port) for port in self.ports), 60)
+        self._until(lambda: all(processes.is_ready(port) for port in self.ports), 60)
         self.roles.armed = True
         restarting.start()
         down = None
