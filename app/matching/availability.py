@@ -15,7 +15,7 @@ from app.matching.rules.eligibility import Obstacle
 from app.matching.rules.errors import Overtaken
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OPEN
-from app.matching.store.records import Task
+from app.matching.store.records import HelpTask
 from app.matching.store.stores import Store
 from app.users.models import LatLon, Role
 
@@ -61,7 +61,7 @@ def set_active(store: Store, user_id: int, active: bool, rules: MatchingRules) -
     return combined(*[_leave_task(store, user_id, task, rules) for task in locked.values()])
 
 
-def _leave_task(store: Store, user_id: int, task: Task, rules: MatchingRules) -> FollowUp:
+def _leave_task(store: Store, user_id: int, task: HelpTask, rules: MatchingRules) -> FollowUp:
     if task.elder_id == user_id and task.status in OPEN:
         return deeds.end_by_cancel(store, task, tell_elder=False)
     if task.student_id == user_id and task.is_held:
@@ -69,12 +69,12 @@ def _leave_task(store: Store, user_id: int, task: Task, rules: MatchingRules) ->
     return _stop_asking(store, user_id, task, Obstacle.INACTIVE)
 
 
-def _lock_asking_task(store: Store, student_id: int) -> Task | None:
+def _lock_asking_task(store: Store, student_id: int) -> HelpTask | None:
     task_id = store.live_task_of_students([student_id]).get(student_id)
     return None if task_id is None else store.lock_task(task_id)
 
 
-def _stop_asking(store: Store, student_id: int, task: Task | None, reason: Obstacle) -> FollowUp:
+def _stop_asking(store: Store, student_id: int, task: HelpTask | None, reason: Obstacle) -> FollowUp:
     asked_for = store.live_task_of_students([student_id]).get(student_id)
     if asked_for is None:
         return FollowUp()

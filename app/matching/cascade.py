@@ -19,7 +19,7 @@ from app.matching.follow_up import Figures, FollowUp, combined, no_offer_keys
 from app.matching.rules.eligibility import CandidateVerdict
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import TaskStatus
-from app.matching.store.records import Expired, Offer, Pick, Progress, Task
+from app.matching.store.records import Expired, HelpTask, Offer, Pick, Progress
 from app.matching.store.stores import Store
 from app.redis_store.contract import ListChange, TaskKeys
 
@@ -100,7 +100,7 @@ def _expiry_follow_up(expired: Sequence[Expired]) -> FollowUp:
 
 
 def _settle_without_search(
-    store: Store, task: Task, live: Sequence[Offer], lists: Lists, rules: MatchingRules
+    store: Store, task: HelpTask, live: Sequence[Offer], lists: Lists, rules: MatchingRules
 ) -> FollowUp:
     if task.is_held:
         return _report_overdue(store, task, rules)
@@ -109,7 +109,7 @@ def _settle_without_search(
     return FollowUp(no_offer_keys(task.id, task.updated_at))
 
 
-def _asking_keys(store: Store, task: Task, live: Sequence[Offer], lists: Lists) -> TaskKeys:
+def _asking_keys(store: Store, task: HelpTask, live: Sequence[Offer], lists: Lists) -> TaskKeys:
     """The keys of a task with live offers. Redis holds one student for each task, the one with the first deadline."""
     first, version = live[0], task.updated_at
     if task.next_step_at != first.deadline:
@@ -122,7 +122,7 @@ def _asking_keys(store: Store, task: Task, live: Sequence[Offer], lists: Lists) 
     return TaskKeys(task.id, first.student_id, first.deadline, first.deadline, change, ids, version)
 
 
-def _report_overdue(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
+def _report_overdue(store: Store, task: HelpTask, rules: MatchingRules) -> FollowUp:
     """Notifies the coordinators once if the task was not started in time, and once if it was not completed in time."""
     next_step_at, version = task.next_step_at, task.updated_at
     if next_step_at is not None and next_step_at <= task.read_at:
@@ -136,7 +136,7 @@ def _report_overdue(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
 
 
 def _search_next(
-    store: Store, searching: Sequence[Task], lists: Lists, rules: MatchingRules, skip_locked: bool
+    store: Store, searching: Sequence[HelpTask], lists: Lists, rules: MatchingRules, skip_locked: bool
 ) -> FollowUp:
     searches = _choose(store, [task for task in searching if task.goes_on_searching], lists, rules)
     picks = [search.pick for search in searches if search.pick is not None]
@@ -164,7 +164,7 @@ def _continue(search: Search, offered: Offered) -> ContinuedSearch:
     return ContinuedSearch(search, deadline, deadline)
 
 
-def _choose(store: Store, tasks: Sequence[Task], lists: Lists, rules: MatchingRules) -> list[Search]:
+def _choose(store: Store, tasks: Sequence[HelpTask], lists: Lists, rules: MatchingRules) -> list[Search]:
     """Chooses a student for each task, the oldest task first.
 
     The heads of all lists are read in one statement, and nearly always each head holds a candidate who can be asked.
@@ -249,7 +249,7 @@ def _offer(store: Store, picks: Sequence[Pick], rules: MatchingRules, skip_locke
     return Offered(deadlines, wanted - locked.keys())
 
 
-def _end_searches(store: Store, ending: Sequence[Task]) -> FollowUp:
+def _end_searches(store: Store, ending: Sequence[HelpTask]) -> FollowUp:
     if not ending:
         return FollowUp()
     versions = store.end_searches([task.id for task in ending])

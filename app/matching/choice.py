@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from app.matching.rules.eligibility import Candidate, CandidateVerdict, Obstacle
-from app.matching.store.records import Pick, Ranking, Skip, Task
+from app.matching.store.records import HelpTask, Pick, Ranking, Skip
 from app.redis_store.contract import ListChange, TaskKeys
 
 Candidates = Mapping[tuple[UUID, int], Candidate]
@@ -33,7 +33,7 @@ NOBODY = Walked()
 class Search:
     """The search of one task through its candidates, in one transaction."""
 
-    task: Task
+    task: HelpTask
     listed: Sequence[int]
     is_new: bool
     """Redis does not hold this list yet."""
@@ -61,7 +61,7 @@ class Search:
 
 
 def walk(
-    task: Task,
+    task: HelpTask,
     listed: Iterable[int],
     candidates: Candidates,
     taken: AbstractSet[int],
@@ -77,7 +77,7 @@ def walk(
 
 
 def _walk_along(
-    task: Task, candidates: Iterable[Candidate], taken: AbstractSet[int], taken_until: datetime, before: Walked
+    task: HelpTask, candidates: Iterable[Candidate], taken: AbstractSet[int], taken_until: datetime, before: Walked
 ) -> Walked:
     skips, gone, wait_until = [*before.skips], [*before.gone], before.wait_until
     for candidate in candidates:
@@ -94,13 +94,13 @@ def _walk_along(
     return Walked(None, skips, gone, wait_until)
 
 
-def _pick(task: Task, candidate: Candidate, skipped: int) -> Pick:
+def _pick(task: HelpTask, candidate: Candidate, skipped: int) -> Pick:
     rank = task.asked + task.skipped + skipped + 1
     student_id, completed, distance_m = candidate[:3]
     return Pick(task.id, student_id, rank, completed, distance_m or 0.0, candidate.version)
 
 
-def _skip(task: Task, candidate: Candidate, reason: Obstacle) -> Skip:
+def _skip(task: HelpTask, candidate: Candidate, reason: Obstacle) -> Skip:
     return Skip(task.id, candidate.student_id, reason, candidate.completed, candidate.distance_m)
 
 
@@ -113,6 +113,6 @@ def walk_new_list(search: Search, ranking: Ranking, taken: AbstractSet[int], tak
     return Search(task, listed, True, eligible, walked)
 
 
-def by_age(tasks: Iterable[Task]) -> list[Task]:
+def by_age(tasks: Iterable[HelpTask]) -> list[HelpTask]:
     """The oldest task first."""
     return sorted(tasks, key=lambda task: (task.created_at, task.id))

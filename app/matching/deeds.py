@@ -21,7 +21,7 @@ from app.matching.notices import NoticeKind
 from app.matching.rules.errors import NotAssigned, Overtaken, StudentUnavailable, TaskNotFound, too_late
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OfferState, TaskStatus
-from app.matching.store.records import NOW, FromNow, Moved, Offer, Task, Transition
+from app.matching.store.records import NOW, FromNow, HelpTask, Moved, Offer, Transition
 from app.matching.store.stores import Store
 from app.users.models import Caller, LatLon, Role
 
@@ -55,7 +55,7 @@ def _home_of_elder(store: Store, elder_id: int) -> LatLon | None:
     return elder.home
 
 
-def _pressed_before(store: Store, new: NewTask, idempotency_key: str | None) -> Task | None:
+def _pressed_before(store: Store, new: NewTask, idempotency_key: str | None) -> HelpTask | None:
     if idempotency_key is not None:
         known = store.find_task_by_key(new.elder_id, idempotency_key)
         if known is not None:
@@ -164,7 +164,7 @@ def cancel(store: Store, caller: Caller, task_id: UUID) -> FollowUp:
     return end_by_cancel(store, task, tell_elder=caller.id != task.elder_id)
 
 
-def end_by_cancel(store: Store, task: Task, *, tell_elder: bool) -> FollowUp:
+def end_by_cancel(store: Store, task: HelpTask, *, tell_elder: bool) -> FollowUp:
     cancelled = task.becoming(TaskStatus.CANCELLED)
     freed = take_back_live_offers(store, task, "CANCELLED")
     moved = store.move_task(cancelled, ended_at=NOW, next_step_at=None)
@@ -216,7 +216,7 @@ def assign(store: Store, task_id: UUID, student_id: int, rules: MatchingRules) -
 
 
 def _clear_the_way(
-    store: Store, task: Task, student_id: int, locked: Mapping[UUID, Task]
+    store: Store, task: HelpTask, student_id: int, locked: Mapping[UUID, HelpTask]
 ) -> tuple[frozenset[int], frozenset[UUID]]:
     """Takes back the offers of the task to others, and the offer of another task to the student. Returns the students
     who are free again, and the task that has to go on."""
@@ -231,7 +231,7 @@ def _clear_the_way(
     return freed, frozenset({elsewhere.id})
 
 
-def _task_asking(store: Store, student_id: int, task: Task, locked: Mapping[UUID, Task]) -> Task | None:
+def _task_asking(store: Store, student_id: int, task: HelpTask, locked: Mapping[UUID, HelpTask]) -> HelpTask | None:
     """Reads again under the student's lock, because another task may have made an offer meanwhile. If that task is not
     locked, the transaction has to be tried again."""
     elsewhere = store.live_task_of_students([student_id]).get(student_id)
@@ -245,14 +245,14 @@ def _task_asking(store: Store, student_id: int, task: Task, locked: Mapping[UUID
 # ---- shared by several deeds ----
 
 
-def _lock_task(store: Store, task_id: UUID) -> Task:
+def _lock_task(store: Store, task_id: UUID) -> HelpTask:
     task = store.lock_task(task_id)
     if task is None:
         raise TaskNotFound
     return task
 
 
-def _offered(store: Store, caller: Caller, task_id: UUID) -> tuple[Task, Offer, Sequence[Offer]]:
+def _offered(store: Store, caller: Caller, task_id: UUID) -> tuple[HelpTask, Offer, Sequence[Offer]]:
     """The task, the caller's offer for it, and its live offers to others. For a student who was never asked, the task
     does not exist."""
     task = _lock_task(store, task_id)
@@ -262,7 +262,7 @@ def _offered(store: Store, caller: Caller, task_id: UUID) -> tuple[Task, Offer, 
     return task, offer, others
 
 
-def _accepted_task(store: Store, caller: Caller, task_id: UUID) -> Task:
+def _accepted_task(store: Store, caller: Caller, task_id: UUID) -> HelpTask:
     task, offer, _ = _offered(store, caller, task_id)
     if task.student_id != caller.id:
         if offer.state is OfferState.PENDING:
@@ -271,12 +271,12 @@ def _accepted_task(store: Store, caller: Caller, task_id: UUID) -> Task:
     return task
 
 
-def _student_of(task: Task) -> int:
+def _student_of(task: HelpTask) -> int:
     assert task.student_id is not None, "a held task has a student"
     return task.student_id
 
 
-def _assign(store: Store, task: Task, assigned: Transition, student_id: int, rules: MatchingRules) -> FollowUp:
+def _assign(store: Store, task: HelpTask, assigned: Transition, student_id: int, rules: MatchingRules) -> FollowUp:
     if not store.take_student(student_id, task.id):
         raise StudentUnavailable("This student has another task, or is not active.")
     moved = store.move_task(
@@ -291,7 +291,7 @@ def _assign(store: Store, task: Task, assigned: Transition, student_id: int, rul
     return FollowUp(keys, unavailable=frozenset({student_id}))
 
 
-def _start(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
+def _start(store: Store, task: HelpTask, rules: MatchingRules) -> FollowUp:
     started = task.becoming(TaskStatus.STARTED)
     assert task.assigned_at is not None, "a held task was assigned"
     # If nothing is due any more, the task was reported as not completed before it was started. Report it only once.
@@ -301,7 +301,7 @@ def _start(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
     return FollowUp(no_offer_keys(task.id, moved.updated_at, moved.next_step_at))
 
 
-def give_back(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
+def give_back(store: Store, task: HelpTask, rules: MatchingRules) -> FollowUp:
     """ASSIGNED or STARTED to PENDING: the search begins again and leaves out the student who had the task."""
     searching, student_id = task.becoming(TaskStatus.PENDING), _student_of(task)
     store.lock_students([student_id])
@@ -321,16 +321,18 @@ def give_back(store: Store, task: Task, rules: MatchingRules) -> FollowUp:
     return FollowUp(again=frozenset({task.id}), freed=frozenset({student_id}))
 
 
-def take_back_live_offers(store: Store, task: Task, reason: str) -> frozenset[int]:
+def take_back_live_offers(store: Store, task: HelpTask, reason: str) -> frozenset[int]:
     """Returns the students whose offers were taken back."""
     return _take_back(store, _live_offers(store, task), reason)
 
 
-def take_back_offer_to(store: Store, task: Task, student_id: int, reason: str) -> None:
+def take_back_offer_to(store: Store, task: HelpTask, student_id: int, reason: str) -> None:
     _take_back(store, _live_offers(store, task, to=student_id), reason)
 
 
-def _live_offers(store: Store, task: Task, *, to: int | None = None, to_others_than: int | None = None) -> list[Offer]:
+def _live_offers(
+    store: Store, task: HelpTask, *, to: int | None = None, to_others_than: int | None = None
+) -> list[Offer]:
     live = store.live_offers([task.id]).get(task.id, [])
     return [offer for offer in live if to in (None, offer.student_id) and offer.student_id != to_others_than]
 
@@ -343,5 +345,5 @@ def _take_back(store: Store, offers: Sequence[Offer], reason: str) -> frozenset[
     return frozenset(offer.student_id for offer in offers)
 
 
-def _ended_follow_up(task: Task, moved: Moved, freed: frozenset[int]) -> FollowUp:
+def _ended_follow_up(task: HelpTask, moved: Moved, freed: frozenset[int]) -> FollowUp:
     return FollowUp(no_offer_keys(task.id, moved.updated_at), freed=freed)

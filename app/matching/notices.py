@@ -13,7 +13,7 @@ from app.delivery.contract import NewAction, Priority
 from app.foundation.clock import rfc3339
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.visibility import first_name
-from app.matching.store.records import NamedPerson, Offer, Task
+from app.matching.store.records import HelpTask, NamedPerson, Offer
 from app.matching.store.stores import Store
 
 
@@ -89,12 +89,12 @@ def offers_taken_back(store: Store, offers: Sequence[Offer]) -> None:
     delivery.request_actions(store.conn, withdrawn)
 
 
-def to_elder(store: Store, task: Task, kind: NoticeKind, student_id: int | None = None) -> None:
+def to_elder(store: Store, task: HelpTask, kind: NoticeKind, student_id: int | None = None) -> None:
     about: dict[str, Any] = {} if student_id is None else {"student": _first_name_of(store, student_id)}
     delivery.request_actions(store.conn, [_notice(task.elder_id, kind, task.id, **about)])
 
 
-def to_student(store: Store, task: Task, kind: NoticeKind, student_id: int) -> None:
+def to_student(store: Store, task: HelpTask, kind: NoticeKind, student_id: int) -> None:
     elder = _first_name_of(store, task.elder_id)
     delivery.request_actions(store.conn, [_notice(student_id, kind, task.id, elder=elder)])
 
@@ -103,7 +103,7 @@ def _first_name_of(store: Store, person_id: int) -> str:
     return first_name(store.people([person_id])[person_id].name)
 
 
-def nobody_found(store: Store, tasks: Sequence[Task]) -> None:
+def nobody_found(store: Store, tasks: Sequence[HelpTask]) -> None:
     """Notifies the elder and the coordinators. The elder's plan also has a step for the coordinator on call, who needs
     the elder's name and phone."""
     elders = store.people([task.elder_id for task in tasks]) if tasks else {}
@@ -115,7 +115,7 @@ def nobody_found(store: Store, tasks: Sequence[Task]) -> None:
     delivery.request_actions(store.conn, new)
 
 
-def overdue(store: Store, task: Task, *, not_started: bool) -> None:
+def overdue(store: Store, task: HelpTask, *, not_started: bool) -> None:
     assert task.student_id is not None, "only a held task is overdue"
     people = store.people([task.elder_id, task.student_id])
     kind = NoticeKind.NOT_STARTED if not_started else NoticeKind.NOT_COMPLETED
@@ -125,7 +125,7 @@ def overdue(store: Store, task: Task, *, not_started: bool) -> None:
 
 
 def _to_coordinators(
-    store: Store, task: Task, kind: NoticeKind, elder: NamedPerson, **variables: Any
+    store: Store, task: HelpTask, kind: NoticeKind, elder: NamedPerson, **variables: Any
 ) -> list[NewAction]:
     return [
         _notice(coordinator_id, kind, task.id, Priority.URGENT, **_name_and_phone(elder), **variables)

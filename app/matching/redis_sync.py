@@ -12,7 +12,7 @@ from app.foundation.clock import Clock
 from app.foundation.failpoints import failpoint
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import TaskStatus
-from app.matching.store.records import Standing, Task
+from app.matching.store.records import HelpTask, Standing
 from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork, ListChange, TaskKeys
 
@@ -98,7 +98,7 @@ class RedisSync:
         with self._stores.reading() as store:
             return store.standings(task_ids)
 
-    def _fill(self, store: Store, task: Task) -> None:
+    def _fill(self, store: Store, task: HelpTask) -> None:
         ids = [item.student_id for item in store.rank(task.id, task.spot, self._rules).candidates]
         if ids and task.status is TaskStatus.PENDING:
             self._clockwork.fill_list(task.id, ids, task.updated_at)

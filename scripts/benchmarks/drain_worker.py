@@ -17,7 +17,7 @@ from app.db.wake import Announcer
 from app.delivery.channels.base import OutgoingMessage, SingleProvider
 from app.delivery.channels.registry import Channels
 from app.delivery.channels.sms_gateway import POLICY
-from app.delivery.messages.retry import Result
+from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import NotificationType, Outcome
 from app.delivery.role import FOLLOWERS
 from app.delivery.sending.channel_worker import ChannelWorkerOptions
@@ -27,7 +27,7 @@ from app.foundation.logs import configure_logs
 from app.redis_store.breakers import RedisBreakers
 from app.redis_store.client import open_client
 
-SENT = Result(Outcome.SENT)
+SENT = SendResult(Outcome.SENT)
 
 
 class NoOp(SingleProvider):
@@ -35,7 +35,7 @@ class NoOp(SingleProvider):
         super().__init__("no_op", (NotificationType.SMS,), POLICY)
         self.handed: list[str] = []
 
-    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult]:
         self.handed.extend(str(message.id) for message in messages)
         return [SENT] * len(messages)
 

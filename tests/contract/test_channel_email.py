@@ -20,7 +20,7 @@ from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.email import EmailChannel, open_channel
 from app.delivery.channels.email_message import compose
 from app.delivery.channels.smtp import Connection, ConversationFailed, Stage
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import NotificationType, Outcome
 from app.settings.mail_server import MailSender, MailServer, Tls, parse_sender
 from app.settings.settings import load_settings
@@ -96,7 +96,7 @@ def mail_for(**changes: Any) -> OutgoingMessage:
     return outgoing(None, **(values | changes))
 
 
-def send(channel: EmailChannel, **changes: Any) -> Result:
+def send(channel: EmailChannel, **changes: Any) -> SendResult:
     [result] = channel.handle([mail_for(**changes)])
     return result
 
@@ -138,7 +138,7 @@ def test_mail_is_encrypted_and_has_our_sender(channel: EmailChannel, server: Smt
 
 
 def test_queue_id_of_the_server_is_returned(channel: EmailChannel) -> None:
-    assert send(channel) == Result(SENT, provider_message_id="4Wq1xKz9")
+    assert send(channel) == SendResult(SENT, provider_message_id="4Wq1xKz9")
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_international_local_part_is_sent_to_a_server_with_smtputf8(
 
 
 def test_international_local_part_is_refused_without_smtputf8(channel: EmailChannel, server: SmtpServer) -> None:
-    assert send(channel, recipient="ayşe@ornek.org") == Result(PERMANENT, "INVALID_ADDRESS")
+    assert send(channel, recipient="ayşe@ornek.org") == SendResult(PERMANENT, "INVALID_ADDRESS")
     assert "MAIL" not in server.commands
     assert send(channel).outcome is SENT
     assert server.connections == 1
@@ -228,7 +228,7 @@ def test_international_local_part_is_refused_without_smtputf8(channel: EmailChan
 def test_subject_with_a_control_character_is_refused_without_a_connection(
     channel: EmailChannel, server: SmtpServer, bad: str
 ) -> None:
-    assert send(channel, subject=bad) == Result(PERMANENT, "INVALID_SUBJECT")
+    assert send(channel, subject=bad) == SendResult(PERMANENT, "INVALID_SUBJECT")
     assert server.connections == 0
 
 
@@ -236,7 +236,7 @@ def test_subject_with_a_control_character_is_refused_without_a_connection(
     "bad", ["", " ", "ayse", "ayse@ornek.org\r\nDATA", "a@b.org, c@d.org", "<a@b.org>", "a b@c.org"]
 )
 def test_malformed_address_is_refused_without_a_connection(channel: EmailChannel, server: SmtpServer, bad: str) -> None:
-    assert send(channel, recipient=bad) == Result(PERMANENT, "INVALID_ADDRESS")
+    assert send(channel, recipient=bad) == SendResult(PERMANENT, "INVALID_ADDRESS")
     assert server.connections == 0
 
 
@@ -274,7 +274,7 @@ def test_smtps_is_encrypted_from_the_first_byte(host_context: ssl.SSLContext, au
 def test_nothing_is_sent_to_a_server_without_starttls(authority: Authority) -> None:
     with SmtpServer().running() as server:
         channel = open_to(server.port, authority)
-        assert send(channel) == Result(TRANSIENT, "UNREACHABLE")
+        assert send(channel) == SendResult(TRANSIENT, "UNREACHABLE")
         assert server.commands == ["EHLO"]
 
 
@@ -288,7 +288,7 @@ def test_nothing_is_sent_to_a_server_with_a_wrong_certificate(
     context = theirs.serve_as("mail.elsewhere.org" if wrong == "name" else HOST)
     with SmtpServer(**{"starttls" if tls is Tls.STARTTLS else "implicit": context}).running() as server:
         with structlog.testing.capture_logs() as logs:
-            assert send(open_to(server.port, authority, tls=tls)) == Result(TRANSIENT, "UNREACHABLE")
+            assert send(open_to(server.port, authority, tls=tls)) == SendResult(TRANSIENT, "UNREACHABLE")
         assert [one["event"] for one in logs] == ["smtp_without_tls"]
         assert "MAIL" not in server.commands and "AUTH" not in server.commands
 
@@ -306,7 +306,7 @@ def test_replies_injected_before_tls_are_ignored(host_context: ssl.SSLContext, a
             encrypted.recv(100)
 
     with rude_server(inject_replies) as port:
-        assert send(open_to(port, authority)) == Result(TRANSIENT, "SMTP_554")
+        assert send(open_to(port, authority)) == SendResult(TRANSIENT, "SMTP_554")
 
 
 def test_mail_is_unencrypted_only_if_configured(authority: Authority) -> None:
@@ -328,7 +328,7 @@ def test_wrong_password_is_tried_once_and_not_logged(server: SmtpServer, authori
     channel = open_to(server.port, authority, password="yanlış parola")
     with structlog.testing.capture_logs() as logs:
         result = send(channel)
-    assert result == Result(PERMANENT, "AUTH_REJECTED")
+    assert result == SendResult(PERMANENT, "AUTH_REJECTED")
     assert server.commands.count("AUTH") == 1
     assert [one["event"] for one in logs] == ["smtp_refuses_us"]
     assert "parola" not in str(logs) and "ayse" not in str(logs)
@@ -336,11 +336,11 @@ def test_wrong_password_is_tried_once_and_not_logged(server: SmtpServer, authori
 
 def test_temporary_login_failure_is_retried(channel: EmailChannel, server: SmtpServer) -> None:
     server.replies["AUTH"].append("454 4.7.0 Temporary authentication failure")
-    assert send(channel) == Result(TRANSIENT, "SMTP_454")
+    assert send(channel) == SendResult(TRANSIENT, "SMTP_454")
 
 
 def test_missing_login_is_reported_as_rejected(server: SmtpServer, authority: Authority) -> None:
-    assert send(open_to(server.port, authority, user=None)) == Result(PERMANENT, "AUTH_REJECTED")
+    assert send(open_to(server.port, authority, user=None)) == SendResult(PERMANENT, "AUTH_REJECTED")
 
 
 def test_password_is_in_no_repr(channel: EmailChannel) -> None:
@@ -355,36 +355,36 @@ def test_password_is_in_no_repr(channel: EmailChannel) -> None:
 @pytest.mark.parametrize(
     ("command", "reply", "expected"),
     [
-        ("EHLO", "421 4.3.2 Shutting down", Result(TRANSIENT, "SMTP_421", overloaded=True)),
-        ("EHLO", "554 5.7.1 Your address is on a list", Result(TRANSIENT, "SMTP_554")),
-        ("MAIL", "451 4.3.0 Later", Result(TRANSIENT, "SMTP_451")),
-        ("MAIL", "421 4.7.0 Too many connections", Result(TRANSIENT, "SMTP_421", overloaded=True)),
-        ("MAIL", "530 5.7.0 Authentication required", Result(PERMANENT, "AUTH_REJECTED")),
-        ("MAIL", "550 5.1.8 Sender's domain not found", Result(PERMANENT, "SMTP_550")),
-        ("MAIL", "550 5.1.1 You?", Result(PERMANENT, "SMTP_550")),
-        ("MAIL", "552 5.3.4 Too big", Result(PERMANENT, "SMTP_552")),
-        ("RCPT", "450 4.2.0 Greylisted", Result(TRANSIENT, "SMTP_450", at_fault=False)),
-        ("RCPT", "451 4.7.1 Greylisted", Result(TRANSIENT, "SMTP_451", at_fault=False)),
-        ("RCPT", "452 4.2.2 Mailbox full", Result(TRANSIENT, "SMTP_452", at_fault=False)),
-        ("RCPT", "421 4.3.2 Shutting down", Result(TRANSIENT, "SMTP_421", overloaded=True)),
-        ("RCPT", "550 5.1.1 <ayse@ornek.org> unknown", Result(GONE, "SMTP_550", at_fault=False)),
-        ("RCPT", "551 5.1.6 Moved", Result(GONE, "SMTP_551", at_fault=False)),
-        ("RCPT", "553 5.1.3 No such address", Result(GONE, "SMTP_553", at_fault=False)),
-        ("RCPT", "556 5.1.10 Takes no mail", Result(GONE, "SMTP_556", at_fault=False)),
-        ("RCPT", "550 5.1.8 Sender's domain not found", Result(PERMANENT, "SMTP_550")),
-        ("RCPT", "550 5.7.1 Refused by policy", Result(PERMANENT, "SMTP_550")),
-        ("RCPT", "550 No", Result(PERMANENT, "SMTP_550")),
-        ("RCPT", "554 5.7.1 Relay access denied", Result(PERMANENT, "SMTP_554")),
-        ("DATA", "451 4.3.0 Later", Result(TRANSIENT, "SMTP_451")),
-        ("DATA", "452 4.3.1 Disk full", Result(TRANSIENT, "SMTP_452")),
-        ("DATA", "421 4.3.2 Shutting down", Result(TRANSIENT, "SMTP_421", overloaded=True)),
-        ("DATA", "554 5.6.0 Spam", Result(PERMANENT, "SMTP_554")),
-        ("DATA", "550 5.1.1 No such user after all", Result(GONE, "SMTP_550", at_fault=False)),
-        ("DATA", "999 What?", Result(UNKNOWN, "CONNECTION_LOST")),
+        ("EHLO", "421 4.3.2 Shutting down", SendResult(TRANSIENT, "SMTP_421", overloaded=True)),
+        ("EHLO", "554 5.7.1 Your address is on a list", SendResult(TRANSIENT, "SMTP_554")),
+        ("MAIL", "451 4.3.0 Later", SendResult(TRANSIENT, "SMTP_451")),
+        ("MAIL", "421 4.7.0 Too many connections", SendResult(TRANSIENT, "SMTP_421", overloaded=True)),
+        ("MAIL", "530 5.7.0 Authentication required", SendResult(PERMANENT, "AUTH_REJECTED")),
+        ("MAIL", "550 5.1.8 Sender's domain not found", SendResult(PERMANENT, "SMTP_550")),
+        ("MAIL", "550 5.1.1 You?", SendResult(PERMANENT, "SMTP_550")),
+        ("MAIL", "552 5.3.4 Too big", SendResult(PERMANENT, "SMTP_552")),
+        ("RCPT", "450 4.2.0 Greylisted", SendResult(TRANSIENT, "SMTP_450", at_fault=False)),
+        ("RCPT", "451 4.7.1 Greylisted", SendResult(TRANSIENT, "SMTP_451", at_fault=False)),
+        ("RCPT", "452 4.2.2 Mailbox full", SendResult(TRANSIENT, "SMTP_452", at_fault=False)),
+        ("RCPT", "421 4.3.2 Shutting down", SendResult(TRANSIENT, "SMTP_421", overloaded=True)),
+        ("RCPT", "550 5.1.1 <ayse@ornek.org> unknown", SendResult(GONE, "SMTP_550", at_fault=False)),
+        ("RCPT", "551 5.1.6 Moved", SendResult(GONE, "SMTP_551", at_fault=False)),
+        ("RCPT", "553 5.1.3 No such address", SendResult(GONE, "SMTP_553", at_fault=False)),
+        ("RCPT", "556 5.1.10 Takes no mail", SendResult(GONE, "SMTP_556", at_fault=False)),
+        ("RCPT", "550 5.1.8 Sender's domain not found", SendResult(PERMANENT, "SMTP_550")),
+        ("RCPT", "550 5.7.1 Refused by policy", SendResult(PERMANENT, "SMTP_550")),
+        ("RCPT", "550 No", SendResult(PERMANENT, "SMTP_550")),
+        ("RCPT", "554 5.7.1 Relay access denied", SendResult(PERMANENT, "SMTP_554")),
+        ("DATA", "451 4.3.0 Later", SendResult(TRANSIENT, "SMTP_451")),
+        ("DATA", "452 4.3.1 Disk full", SendResult(TRANSIENT, "SMTP_452")),
+        ("DATA", "421 4.3.2 Shutting down", SendResult(TRANSIENT, "SMTP_421", overloaded=True)),
+        ("DATA", "554 5.6.0 Spam", SendResult(PERMANENT, "SMTP_554")),
+        ("DATA", "550 5.1.1 No such user after all", SendResult(GONE, "SMTP_550", at_fault=False)),
+        ("DATA", "999 What?", SendResult(UNKNOWN, "CONNECTION_LOST")),
     ],
 )
 def test_each_refusal_has_its_result(
-    channel: EmailChannel, server: SmtpServer, command: str, reply: str, expected: Result
+    channel: EmailChannel, server: SmtpServer, command: str, reply: str, expected: SendResult
 ) -> None:
     server.replies[command].append(reply)
     with structlog.testing.capture_logs() as logs:
@@ -403,15 +403,15 @@ def test_connection_is_reused_after_a_refusal(channel: EmailChannel, server: Smt
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("EHLO", Result(TRANSIENT, "UNREACHABLE")),
-        ("AUTH", Result(TRANSIENT, "UNREACHABLE")),
-        ("MAIL", Result(TRANSIENT, "UNREACHABLE")),
-        ("RCPT", Result(TRANSIENT, "UNREACHABLE")),
-        ("DATA", Result(UNKNOWN, "CONNECTION_LOST")),
+        ("EHLO", SendResult(TRANSIENT, "UNREACHABLE")),
+        ("AUTH", SendResult(TRANSIENT, "UNREACHABLE")),
+        ("MAIL", SendResult(TRANSIENT, "UNREACHABLE")),
+        ("RCPT", SendResult(TRANSIENT, "UNREACHABLE")),
+        ("DATA", SendResult(UNKNOWN, "CONNECTION_LOST")),
     ],
 )
 def test_broken_connection_is_replaced_for_the_next_mail(
-    channel: EmailChannel, server: SmtpServer, command: str, expected: Result
+    channel: EmailChannel, server: SmtpServer, command: str, expected: SendResult
 ) -> None:
     server.replies[command].append(Reset())
     assert send(channel) == expected
@@ -421,7 +421,7 @@ def test_broken_connection_is_replaced_for_the_next_mail(
 def test_silence_ends_at_the_time_limit(host_context: ssl.SSLContext, authority: Authority) -> None:
     """All commands at the same time, because each case lasts as long as the time limit."""
 
-    def send_twice(command: str) -> tuple[Result, float, Outcome]:
+    def send_twice(command: str) -> tuple[SendResult, float, Outcome]:
         with SmtpServer(starttls=host_context, accounts=ACCOUNTS).running() as server:
             channel = open_to(server.port, authority)
             server.replies[command].append(Hang())
@@ -430,11 +430,11 @@ def test_silence_ends_at_the_time_limit(host_context: ssl.SSLContext, authority:
             return first, time.monotonic() - began, send(channel).outcome
 
     expected = {
-        "EHLO": Result(TRANSIENT, "SMTP_TIMEOUT"),
-        "AUTH": Result(TRANSIENT, "SMTP_TIMEOUT"),
-        "MAIL": Result(TRANSIENT, "SMTP_TIMEOUT"),
-        "RCPT": Result(TRANSIENT, "SMTP_TIMEOUT"),
-        "DATA": Result(UNKNOWN, "SMTP_TIMEOUT"),
+        "EHLO": SendResult(TRANSIENT, "SMTP_TIMEOUT"),
+        "AUTH": SendResult(TRANSIENT, "SMTP_TIMEOUT"),
+        "MAIL": SendResult(TRANSIENT, "SMTP_TIMEOUT"),
+        "RCPT": SendResult(TRANSIENT, "SMTP_TIMEOUT"),
+        "DATA": SendResult(UNKNOWN, "SMTP_TIMEOUT"),
     }
     with ThreadPoolExecutor(len(expected)) as pool:
         answered = dict(zip(expected, pool.map(send_twice, expected), strict=True))
@@ -514,15 +514,15 @@ def greet_without_end(conn: socket.socket) -> None:
 @pytest.mark.parametrize(
     ("behave", "expected"),
     [
-        (answer_in_http, Result(TRANSIENT, "UNREACHABLE")),
-        (send_one_endless_line, Result(TRANSIENT, "UNREACHABLE")),
-        (refuse_connection, Result(TRANSIENT, "SMTP_554")),
-        (reset_at_once, Result(TRANSIENT, "UNREACHABLE")),
-        (break_the_handshake, Result(TRANSIENT, "UNREACHABLE")),
+        (answer_in_http, SendResult(TRANSIENT, "UNREACHABLE")),
+        (send_one_endless_line, SendResult(TRANSIENT, "UNREACHABLE")),
+        (refuse_connection, SendResult(TRANSIENT, "SMTP_554")),
+        (reset_at_once, SendResult(TRANSIENT, "UNREACHABLE")),
+        (break_the_handshake, SendResult(TRANSIENT, "UNREACHABLE")),
     ],
 )
 def test_server_that_breaks_the_protocol_fails_at_once(
-    behave: Callable[[socket.socket], None], expected: Result, authority: Authority
+    behave: Callable[[socket.socket], None], expected: SendResult, authority: Authority
 ) -> None:
     result, took_s = send_to_rude_server(behave, authority)
     assert result == expected
@@ -535,12 +535,12 @@ def test_server_that_breaks_the_protocol_slowly_fails_at_the_time_limit(authorit
     with ThreadPoolExecutor(len(behaviours)) as pool:
         answered = list(pool.map(lambda behave: send_to_rude_server(behave, authority), behaviours))
     assert {behave.__name__: result for behave, (result, _) in zip(behaviours, answered, strict=True)} == dict.fromkeys(
-        (behave.__name__ for behave in behaviours), Result(TRANSIENT, "SMTP_TIMEOUT")
+        (behave.__name__ for behave in behaviours), SendResult(TRANSIENT, "SMTP_TIMEOUT")
     )
     assert max(took_s for _, took_s in answered) < QUICK.timeout_s + 0.5
 
 
-def send_to_rude_server(behave: Callable[[socket.socket], None], authority: Authority) -> tuple[Result, float]:
+def send_to_rude_server(behave: Callable[[socket.socket], None], authority: Authority) -> tuple[SendResult, float]:
     """The result, and the seconds that it took."""
     with rude_server(behave) as port:
         channel = open_to(port, authority)
@@ -564,13 +564,13 @@ LONG_BODY = "uzun metin\n" * 100_000
 def test_connection_that_breaks_within_the_text_is_retried() -> None:
     with rude_server(lambda conn: up_to_the_dot(conn, lambda conn, _: reset_at_once(conn)), small_buffers=True) as port:
         channel = open_to(port, tls=Tls.NONE, user=None)
-        assert send(channel, body=LONG_BODY) == Result(TRANSIENT, "UNREACHABLE")
+        assert send(channel, body=LONG_BODY) == SendResult(TRANSIENT, "UNREACHABLE")
 
 
 def test_server_that_stops_reading_within_the_text_is_retried() -> None:
     with rude_server(lambda conn: up_to_the_dot(conn, lambda conn, _: time.sleep(5)), small_buffers=True) as port:
         channel = open_to(port, tls=Tls.NONE, user=None)
-        assert send(channel, body=LONG_BODY) == Result(TRANSIENT, "SMTP_TIMEOUT")
+        assert send(channel, body=LONG_BODY) == SendResult(TRANSIENT, "SMTP_TIMEOUT")
 
 
 def test_server_that_reads_slowly_does_not_extend_the_time_limit(
@@ -602,12 +602,12 @@ def test_server_that_reads_slowly_does_not_extend_the_time_limit(
 def test_port_without_a_server_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
-    assert send(open_to(port)) == Result(TRANSIENT, "UNREACHABLE")
+    assert send(open_to(port)) == SendResult(TRANSIENT, "UNREACHABLE")
 
 
 def test_unknown_host_name_is_unreachable() -> None:
     at = MailServer("mail.invalid", 587, Tls.STARTTLS)
-    assert send(EmailChannel(at, SENDER, policy=QUICK)) == Result(TRANSIENT, "UNREACHABLE")
+    assert send(EmailChannel(at, SENDER, policy=QUICK)) == SendResult(TRANSIENT, "UNREACHABLE")
 
 
 # Reuse of connections.

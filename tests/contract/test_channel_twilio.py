@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.delivery.channels.twilio import Account, TwilioChannel
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import FakeClock
 from tests.support.delivery import outgoing
@@ -18,7 +18,7 @@ NUMBER, SERVICE = "+15005550006", "MG0123456789abcdef0123456789abcdef"
 SENT, TRANSIENT, PERMANENT, UNKNOWN = Outcome.SENT, Outcome.TRANSIENT, Outcome.PERMANENT, Outcome.UNKNOWN
 GONE = Outcome.RECIPIENT_GONE
 
-Send = Callable[..., Result]
+Send = Callable[..., SendResult]
 
 
 @pytest.fixture
@@ -31,7 +31,9 @@ def server() -> Iterator[TwilioServer]:
 def send(server: TwilioServer) -> Iterator[Send]:
     opened: list[TwilioChannel] = []
 
-    def sent(answer: Answer | None = None, *, sender: str = NUMBER, sid: str = ACCOUNT_SID, **changes: Any) -> Result:
+    def sent(
+        answer: Answer | None = None, *, sender: str = NUMBER, sid: str = ACCOUNT_SID, **changes: Any
+    ) -> SendResult:
         if answer is not None:
             server.answers.append(answer)
         channel = TwilioChannel(Account(sid, AUTH_TOKEN, sender, f"{server.base_url}/"), FakeClock(), policy=QUICK)
@@ -46,7 +48,7 @@ def send(server: TwilioServer) -> Iterator[Send]:
 
 
 def test_message_has_our_number_as_sender(send: Send, server: TwilioServer) -> None:
-    assert send() == Result(SENT, provider_message_id="SM00000000000000000000000000000001")
+    assert send() == SendResult(SENT, provider_message_id="SM00000000000000000000000000000001")
     [request] = server.requests
     assert request.headers["Content-Type"] == "application/x-www-form-urlencoded"
     assert request.form() == {"To": "+905551234567", "From": NUMBER, "Body": "Yakınında yeni bir talep var!"}
@@ -67,42 +69,42 @@ def accepted(**changes: Any) -> Answer:
     ("answer", "expected"),
     [
         # The recipient: not a number, not a mobile phone, a landline, a person who answered STOP.
-        (twilio_error(400, 21211, "Invalid 'To' Phone Number"), Result(GONE, "TWILIO_21211", at_fault=False)),
-        (twilio_error(400, 21614), Result(GONE, "TWILIO_21614", at_fault=False)),
-        (twilio_error(400, 21635), Result(GONE, "TWILIO_21635", at_fault=False)),
-        (twilio_error(400, 21610), Result(GONE, "TWILIO_21610", at_fault=False, disables=True)),
+        (twilio_error(400, 21211, "Invalid 'To' Phone Number"), SendResult(GONE, "TWILIO_21211", at_fault=False)),
+        (twilio_error(400, 21614), SendResult(GONE, "TWILIO_21614", at_fault=False)),
+        (twilio_error(400, 21635), SendResult(GONE, "TWILIO_21635", at_fault=False)),
+        (twilio_error(400, 21610), SendResult(GONE, "TWILIO_21610", at_fault=False, disables=True)),
         # Our own account or settings.
-        (twilio_error(401, 20003), Result(PERMANENT, "AUTH_REJECTED")),
-        (twilio_error(403, 20003), Result(PERMANENT, "AUTH_REJECTED")),
-        (twilio_error(401, 20005), Result(PERMANENT, "ACCOUNT_BLOCKED")),
-        (twilio_error(404, 20404), Result(PERMANENT, "TWILIO_20404")),
-        (twilio_error(400, 21408), Result(PERMANENT, "TWILIO_21408")),
-        (twilio_error(400, 21606), Result(PERMANENT, "TWILIO_21606")),
-        (twilio_error(400, 21608), Result(PERMANENT, "TWILIO_21608")),
-        (twilio_error(400, 21612), Result(PERMANENT, "TWILIO_21612")),
-        (twilio_error(400, 21617), Result(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)),
+        (twilio_error(401, 20003), SendResult(PERMANENT, "AUTH_REJECTED")),
+        (twilio_error(403, 20003), SendResult(PERMANENT, "AUTH_REJECTED")),
+        (twilio_error(401, 20005), SendResult(PERMANENT, "ACCOUNT_BLOCKED")),
+        (twilio_error(404, 20404), SendResult(PERMANENT, "TWILIO_20404")),
+        (twilio_error(400, 21408), SendResult(PERMANENT, "TWILIO_21408")),
+        (twilio_error(400, 21606), SendResult(PERMANENT, "TWILIO_21606")),
+        (twilio_error(400, 21608), SendResult(PERMANENT, "TWILIO_21608")),
+        (twilio_error(400, 21612), SendResult(PERMANENT, "TWILIO_21612")),
+        (twilio_error(400, 21617), SendResult(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)),
         # Rate limits, and failures at Twilio.
-        (twilio_error(429, 21611), Result(TRANSIENT, "TWILIO_21611", at_fault=False)),
-        (twilio_error(400, 30001), Result(TRANSIENT, "TWILIO_30001", at_fault=False)),
-        (twilio_error(500, 20500), Result(TRANSIENT, "TWILIO_20500", overloaded=True)),
-        (twilio_error(503, 20503), Result(TRANSIENT, "TWILIO_20503", overloaded=True)),
+        (twilio_error(429, 21611), SendResult(TRANSIENT, "TWILIO_21611", at_fault=False)),
+        (twilio_error(400, 30001), SendResult(TRANSIENT, "TWILIO_30001", at_fault=False)),
+        (twilio_error(500, 20500), SendResult(TRANSIENT, "TWILIO_20500", overloaded=True)),
+        (twilio_error(503, 20503), SendResult(TRANSIENT, "TWILIO_20503", overloaded=True)),
         # Accepted, and failed at once.
-        (accepted(status="failed", error_code=30003), Result(PERMANENT, "TWILIO_30003", at_fault=False)),
-        (accepted(status="failed", error_code=30004), Result(PERMANENT, "TWILIO_30004", at_fault=False)),
-        (accepted(status="undelivered", error_code=30005), Result(GONE, "TWILIO_30005", at_fault=False)),
-        (accepted(status="undelivered", error_code=30006), Result(GONE, "TWILIO_30006", at_fault=False)),
-        (accepted(status="undelivered", error_code=30007), Result(PERMANENT, "TWILIO_30007")),
-        (accepted(status="failed", error_code=30002), Result(PERMANENT, "ACCOUNT_BLOCKED")),
-        (accepted(status="failed"), Result(PERMANENT, "NOT_DELIVERED")),
+        (accepted(status="failed", error_code=30003), SendResult(PERMANENT, "TWILIO_30003", at_fault=False)),
+        (accepted(status="failed", error_code=30004), SendResult(PERMANENT, "TWILIO_30004", at_fault=False)),
+        (accepted(status="undelivered", error_code=30005), SendResult(GONE, "TWILIO_30005", at_fault=False)),
+        (accepted(status="undelivered", error_code=30006), SendResult(GONE, "TWILIO_30006", at_fault=False)),
+        (accepted(status="undelivered", error_code=30007), SendResult(PERMANENT, "TWILIO_30007")),
+        (accepted(status="failed", error_code=30002), SendResult(PERMANENT, "ACCOUNT_BLOCKED")),
+        (accepted(status="failed"), SendResult(PERMANENT, "NOT_DELIVERED")),
         # Perhaps accepted.
-        (accepted(sid=None), Result(UNKNOWN, "INVALID_ANSWER")),
-        (accepted(sid=7), Result(UNKNOWN, "INVALID_ANSWER")),
-        (Answer(201, "<html>"), Result(UNKNOWN, "INVALID_ANSWER")),
-        (Answer(201, []), Result(UNKNOWN, "INVALID_ANSWER")),
+        (accepted(sid=None), SendResult(UNKNOWN, "INVALID_ANSWER")),
+        (accepted(sid=7), SendResult(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(201, "<html>"), SendResult(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(201, []), SendResult(UNKNOWN, "INVALID_ANSWER")),
     ],
 )
 def test_each_answer_has_its_result_after_one_request(
-    send: Send, server: TwilioServer, answer: Answer, expected: Result
+    send: Send, server: TwilioServer, answer: Answer, expected: SendResult
 ) -> None:
     assert send(answer) == expected
     assert len(server.requests) == 1
@@ -116,12 +118,12 @@ def test_every_status_of_an_accepted_message_counts_as_sent(send: Send, status: 
 @pytest.mark.parametrize(("headers", "expected"), **retry_afters(FakeClock().now()))
 def test_retry_after_of_twilio_is_used(send: Send, headers: dict[str, str], expected: float | None) -> None:
     answer = twilio_error(429, 20429, "Too Many Requests", **headers)
-    assert send(answer) == Result(TRANSIENT, "TWILIO_20429", retry_after_s=expected, at_fault=False)
+    assert send(answer) == SendResult(TRANSIENT, "TWILIO_20429", retry_after_s=expected, at_fault=False)
 
 
 def test_text_has_at_most_1600_characters(send: Send, server: TwilioServer) -> None:
     assert send(body="ş" * 1600).outcome is SENT
-    assert send(body="ş" * 1601) == Result(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
+    assert send(body="ş" * 1601) == SendResult(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
     assert len(server.requests) == 1
 
 

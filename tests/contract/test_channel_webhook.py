@@ -16,7 +16,7 @@ import pytest
 
 from app.delivery.channels.public_addresses import Resolver
 from app.delivery.channels.webhook import POLICY, WebhookChannel
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import NotificationType, Outcome, RecipientChannel
 from app.foundation.clock import FakeClock
 from app.settings import signing_secrets
@@ -38,7 +38,7 @@ from tests.support.provider_server import (
 QUICK = RetryPolicy(timeout_s=0.9, retries=3)
 SECRET, OLD_SECRET = signing_secrets.create(), signing_secrets.create()
 ENTRY = RecipientChannel(7, secrets=(SECRET, OLD_SECRET))
-SENT = Result(Outcome.SENT)
+SENT = SendResult(Outcome.SENT)
 CLOCK = FakeClock()
 
 
@@ -59,7 +59,7 @@ def channel() -> Iterator[WebhookChannel]:
     made.close()
 
 
-def send(channel: WebhookChannel, url: str, **options: Any) -> Result:
+def send(channel: WebhookChannel, url: str, **options: Any) -> SendResult:
     [result] = channel.handle([webhook(url, **options)])
     return result
 
@@ -110,8 +110,8 @@ def test_every_attempt_has_the_same_id_and_body_and_its_own_time(server: Provide
 
 def test_without_a_secret_nothing_is_sent(server: ProviderServer) -> None:
     channel = opened(secret=None)
-    assert send(channel, server.base_url) == Result(Outcome.PERMANENT, "NO_SECRET")
-    assert send(channel, server.base_url, recipient_channel=RecipientChannel(7)) == Result(
+    assert send(channel, server.base_url) == SendResult(Outcome.PERMANENT, "NO_SECRET")
+    assert send(channel, server.base_url, recipient_channel=RecipientChannel(7)) == SendResult(
         Outcome.PERMANENT, "NO_SECRET"
     )
     assert server.requests == []
@@ -137,7 +137,7 @@ def test_directory_can_add_headers_but_not_replace_ours(channel: WebhookChannel,
     "url", ["", "ftp://127.0.0.1/", "http://", "http://user:pass@127.0.0.1/", "http://127.0.0.1:99999/", "http://a b/"]
 )
 def test_invalid_url_is_refused(channel: WebhookChannel, url: str) -> None:
-    assert send(channel, url) == Result(Outcome.PERMANENT, "INVALID_ADDRESS")
+    assert send(channel, url) == SendResult(Outcome.PERMANENT, "INVALID_ADDRESS")
 
 
 PERMANENT, TRANSIENT, UNKNOWN = Outcome.PERMANENT, Outcome.TRANSIENT, Outcome.UNKNOWN
@@ -149,28 +149,28 @@ PERMANENT, TRANSIENT, UNKNOWN = Outcome.PERMANENT, Outcome.TRANSIENT, Outcome.UN
         (Answer(200, "anything"), SENT),
         (Answer(202, {}), SENT),
         (Answer(204, ""), SENT),
-        (Answer(301, "", {"Location": "/elsewhere"}), Result(PERMANENT, "REDIRECT_REFUSED")),
-        (Answer(307, "", {"Location": "http://169.254.169.254/"}), Result(PERMANENT, "REDIRECT_REFUSED")),
-        (Answer(304, ""), Result(PERMANENT, "REDIRECT_REFUSED")),
-        (Answer(400, {}), Result(PERMANENT, "HTTP_400", at_fault=False)),
-        (Answer(401, {}), Result(PERMANENT, "HTTP_401", at_fault=False)),
-        (Answer(404, {}), Result(PERMANENT, "HTTP_404", at_fault=False)),
-        (Answer(408, ""), Result(TRANSIENT, "HTTP_408", at_fault=False)),
-        (Answer(410, ""), Result(Outcome.RECIPIENT_GONE, "HTTP_410", at_fault=False, disables=True)),
-        (Answer(413, ""), Result(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)),
-        (Answer(429, ""), Result(TRANSIENT, "HTTP_429", at_fault=False)),
-        (Answer(500, ""), Result(TRANSIENT, "HTTP_500", overloaded=True)),
+        (Answer(301, "", {"Location": "/elsewhere"}), SendResult(PERMANENT, "REDIRECT_REFUSED")),
+        (Answer(307, "", {"Location": "http://169.254.169.254/"}), SendResult(PERMANENT, "REDIRECT_REFUSED")),
+        (Answer(304, ""), SendResult(PERMANENT, "REDIRECT_REFUSED")),
+        (Answer(400, {}), SendResult(PERMANENT, "HTTP_400", at_fault=False)),
+        (Answer(401, {}), SendResult(PERMANENT, "HTTP_401", at_fault=False)),
+        (Answer(404, {}), SendResult(PERMANENT, "HTTP_404", at_fault=False)),
+        (Answer(408, ""), SendResult(TRANSIENT, "HTTP_408", at_fault=False)),
+        (Answer(410, ""), SendResult(Outcome.RECIPIENT_GONE, "HTTP_410", at_fault=False, disables=True)),
+        (Answer(413, ""), SendResult(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)),
+        (Answer(429, ""), SendResult(TRANSIENT, "HTTP_429", at_fault=False)),
+        (Answer(500, ""), SendResult(TRANSIENT, "HTTP_500", overloaded=True)),
         (
             Answer(503, "", {"Retry-After": "120"}),
-            Result(TRANSIENT, "HTTP_503", retry_after_s=120.0, overloaded=True),
+            SendResult(TRANSIENT, "HTTP_503", retry_after_s=120.0, overloaded=True),
         ),
-        (Reset(), Result(UNKNOWN, "CONNECTION_LOST")),
-        (ResetAtOnce(), Result(UNKNOWN, "CONNECTION_LOST")),
+        (Reset(), SendResult(UNKNOWN, "CONNECTION_LOST")),
+        (ResetAtOnce(), SendResult(UNKNOWN, "CONNECTION_LOST")),
         (Slow(0.3, Answer(200, "")), SENT),
     ],
 )
 def test_each_answer_has_its_result_after_one_request(
-    channel: WebhookChannel, server: ProviderServer, answer: Scripted, expected: Result
+    channel: WebhookChannel, server: ProviderServer, answer: Scripted, expected: SendResult
 ) -> None:
     server.answers.append(answer)
     assert send(channel, server.base_url) == expected
@@ -187,7 +187,7 @@ def check_timeouts(channel: WebhookChannel, server: ProviderServer, answers: lis
     began = time.monotonic()
     with ThreadPoolExecutor(len(answers)) as pool:
         results = list(pool.map(lambda _: send(channel, server.base_url), answers))
-    assert results == [Result(UNKNOWN, "TIMEOUT")] * len(answers)
+    assert results == [SendResult(UNKNOWN, "TIMEOUT")] * len(answers)
     assert time.monotonic() - began < QUICK.timeout_s + 0.4
     assert len(server.requests) == len(answers)
 
@@ -235,7 +235,7 @@ def test_proxies_of_the_environment_are_not_used(
 def test_private_addresses_are_refused_in_every_notation(server: ProviderServer) -> None:
     channel = opened(allow_private=False)
     for host in ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"):
-        assert send(channel, f"http://{host}:{server.port}/") == Result(PERMANENT, "PRIVATE_ADDRESS"), host
+        assert send(channel, f"http://{host}:{server.port}/") == SendResult(PERMANENT, "PRIVATE_ADDRESS"), host
     for host in ("2130706433", "0x7f000001", "0x7f.1", "017700000001", "127.1"):
         assert send(channel, f"http://{host}:{server.port}/").outcome is PERMANENT, host
     assert server.requests == []
@@ -244,7 +244,7 @@ def test_private_addresses_are_refused_in_every_notation(server: ProviderServer)
 
 def test_host_with_one_private_address_is_refused(server: ProviderServer) -> None:
     channel = opened(allow_private=False, resolver=Resolver(lambda host: ["8.8.8.8", "127.0.0.1"]))
-    assert send(channel, f"http://mixed.example:{server.port}/") == Result(PERMANENT, "PRIVATE_ADDRESS")
+    assert send(channel, f"http://mixed.example:{server.port}/") == SendResult(PERMANENT, "PRIVATE_ADDRESS")
 
 
 def test_connection_uses_the_address_that_was_checked(server: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,9 +259,9 @@ def test_connection_uses_the_address_that_was_checked(server: ProviderServer, mo
     channel = opened(allow_private=False, resolver=Resolver(lambda host: next(looked_up)))
     # A test has no network.
     monkeypatch.setattr(socket.socket, "connect", connect)
-    assert send(channel, f"http://rebinding.example:{server.port}/") == Result(TRANSIENT, "UNREACHABLE")
+    assert send(channel, f"http://rebinding.example:{server.port}/") == SendResult(TRANSIENT, "UNREACHABLE")
     assert connected == [("203.0.114.1", server.port)]
-    assert send(channel, f"http://rebinding.example:{server.port}/") == Result(PERMANENT, "PRIVATE_ADDRESS")
+    assert send(channel, f"http://rebinding.example:{server.port}/") == SendResult(PERMANENT, "PRIVATE_ADDRESS")
     assert server.requests == []
 
 
@@ -282,7 +282,7 @@ def test_unknown_host_name_is_retried() -> None:
     def unknown(_host: str) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    assert send(opened(resolver=Resolver(unknown)), "http://nowhere.example/") == Result(TRANSIENT, "UNREACHABLE")
+    assert send(opened(resolver=Resolver(unknown)), "http://nowhere.example/") == SendResult(TRANSIENT, "UNREACHABLE")
 
 
 def test_silent_name_server_ends_in_time() -> None:
@@ -293,7 +293,7 @@ def test_silent_name_server_ends_in_time() -> None:
         return []
 
     began = time.monotonic()
-    assert send(opened(resolver=Resolver(hang)), "http://slow.example/") == Result(TRANSIENT, "UNREACHABLE")
+    assert send(opened(resolver=Resolver(hang)), "http://slow.example/") == SendResult(TRANSIENT, "UNREACHABLE")
     assert time.monotonic() - began < QUICK.timeout_s
     closing.set()
 
@@ -301,7 +301,7 @@ def test_silent_name_server_ends_in_time() -> None:
 def test_closed_port_is_retried(channel: WebhookChannel) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    assert send(channel, f"http://127.0.0.1:{port}/") == Result(TRANSIENT, "UNREACHABLE")
+    assert send(channel, f"http://127.0.0.1:{port}/") == SendResult(TRANSIENT, "UNREACHABLE")
 
 
 # TLS
@@ -322,25 +322,25 @@ def test_certificate_is_verified_for_the_host_name(
     server, trusted = tls_server
     channel = opened(resolver=Resolver(lambda host: ["127.0.0.1"]), ca_file=trusted)
     assert send(channel, f"https://localhost:{server.port}/") == SENT
-    assert send(channel, f"https://hooks.example:{server.port}/") == Result(TRANSIENT, "UNREACHABLE")
+    assert send(channel, f"https://hooks.example:{server.port}/") == SendResult(TRANSIENT, "UNREACHABLE")
     assert len(server.requests) == 1
     channel.close()
 
 
 def test_untrusted_certificate_is_refused(channel: WebhookChannel, tls_server: tuple[ProviderServer, str]) -> None:
     server, _ = tls_server
-    assert send(channel, server.base_url) == Result(TRANSIENT, "UNREACHABLE")
+    assert send(channel, server.base_url) == SendResult(TRANSIENT, "UNREACHABLE")
     assert server.requests == []
 
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (Reset(), Result(UNKNOWN, "CONNECTION_LOST")),
+        (Reset(), SendResult(UNKNOWN, "CONNECTION_LOST")),
         (Trickle(0.05), SENT),
     ],
 )
-def test_answers_inside_tls(tls_server: tuple[ProviderServer, str], answer: Scripted, expected: Result) -> None:
+def test_answers_inside_tls(tls_server: tuple[ProviderServer, str], answer: Scripted, expected: SendResult) -> None:
     server, trusted = tls_server
     server.answers.append(answer)
     with closing(opened(ca_file=trusted)) as channel:
@@ -359,7 +359,7 @@ def test_handshake_without_an_answer_is_unreachable(channel: WebhookChannel) -> 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()
         url = f"https://127.0.0.1:{silent.getsockname()[1]}/"
-        assert send(channel, url) == Result(TRANSIENT, "UNREACHABLE")
+        assert send(channel, url) == SendResult(TRANSIENT, "UNREACHABLE")
         assert time.monotonic() - began < QUICK.timeout_s
 
 
@@ -373,7 +373,7 @@ def test_broken_handshake_is_unreachable(channel: WebhookChannel) -> None:
 
         threading.Thread(target=hang_up, daemon=True).start()
         url = f"https://127.0.0.1:{rude.getsockname()[1]}/"
-        assert send(channel, url) == Result(TRANSIENT, "UNREACHABLE")
+        assert send(channel, url) == SendResult(TRANSIENT, "UNREACHABLE")
 
 
 # Verification
@@ -387,17 +387,17 @@ def challenged(url: str, **options: Any) -> Any:
     ("answer", "expected"),
     [
         (Answer(200, {"challenge": "c-1"}), SENT),
-        (Answer(200, {"challenge": "c-2"}), Result(PERMANENT, "CHALLENGE_FAILED", at_fault=False)),
-        (Answer(200, {}), Result(PERMANENT, "CHALLENGE_FAILED", at_fault=False)),
-        (Answer(200, "c-1"), Result(PERMANENT, "CHALLENGE_FAILED", at_fault=False)),
-        (Answer(204, ""), Result(PERMANENT, "CHALLENGE_FAILED", at_fault=False)),
-        (Answer(404, {"challenge": "c-1"}), Result(PERMANENT, "HTTP_404", at_fault=False)),
-        (Answer(500, {"challenge": "c-1"}), Result(TRANSIENT, "HTTP_500", overloaded=True)),
-        (Trickle(0.05), Result(UNKNOWN, "TIMEOUT")),
+        (Answer(200, {"challenge": "c-2"}), SendResult(PERMANENT, "CHALLENGE_FAILED", at_fault=False)),
+        (Answer(200, {}), SendResult(PERMANENT, "CHALLENGE_FAILED", at_fault=False)),
+        (Answer(200, "c-1"), SendResult(PERMANENT, "CHALLENGE_FAILED", at_fault=False)),
+        (Answer(204, ""), SendResult(PERMANENT, "CHALLENGE_FAILED", at_fault=False)),
+        (Answer(404, {"challenge": "c-1"}), SendResult(PERMANENT, "HTTP_404", at_fault=False)),
+        (Answer(500, {"challenge": "c-1"}), SendResult(TRANSIENT, "HTTP_500", overloaded=True)),
+        (Trickle(0.05), SendResult(UNKNOWN, "TIMEOUT")),
     ],
 )
 def test_challenge_has_to_be_returned(
-    channel: WebhookChannel, server: ProviderServer, answer: Scripted, expected: Result
+    channel: WebhookChannel, server: ProviderServer, answer: Scripted, expected: SendResult
 ) -> None:
     server.answers.append(answer)
     assert channel.handle([challenged(server.base_url)]) == [expected]

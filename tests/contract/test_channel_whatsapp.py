@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.delivery.channels.whatsapp import WhatsAppChannel, WhatsAppNumber
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import FakeClock
 from tests.support.delivery import outgoing
@@ -18,7 +18,7 @@ SENT, TRANSIENT, PERMANENT, UNKNOWN = Outcome.SENT, Outcome.TRANSIENT, Outcome.P
 GONE = Outcome.RECIPIENT_GONE
 TEMPLATE = {"name": "yeni_talep", "language": "tr", "parameters": ["Ayşe", 10]}
 
-Send = Callable[..., Result]
+Send = Callable[..., SendResult]
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def send(server: CloudApiServer) -> Iterator[Send]:
         WhatsAppNumber(NUMBER_ID, ACCESS_TOKEN, f"{server.base_url}/v21.0/"), FakeClock(), policy=QUICK
     )
 
-    def sent(answer: Answer | None = None, **changes: Any) -> Result:
+    def sent(answer: Answer | None = None, **changes: Any) -> SendResult:
         if answer is not None:
             server.answers.append(answer)
         values: dict[str, Any] = {"notification_type": NotificationType.WHATSAPP, "recipient": "+905551234567"}
@@ -45,7 +45,7 @@ def send(server: CloudApiServer) -> Iterator[Send]:
 
 
 def test_body_is_sent_as_text_without_a_preview(send: Send, server: CloudApiServer) -> None:
-    assert send() == Result(SENT, provider_message_id="wamid.HBgMOTA1")
+    assert send() == SendResult(SENT, provider_message_id="wamid.HBgMOTA1")
     [request] = server.requests
     assert request.json() == {
         "messaging_product": "whatsapp",
@@ -83,7 +83,7 @@ def test_parameters_can_be_named_or_missing(send: Send, server: CloudApiServer) 
      {"name": "a", "parameters": [None]}, {"name": "a", "parameters": [["a"]]}, {"name": "a", "parameters": {"b": {}}}],
 )  # fmt: skip
 def test_invalid_template_is_refused_without_a_request(send: Send, server: CloudApiServer, template: Any) -> None:
-    assert send(metadata={"whatsappTemplate": template}) == Result(PERMANENT, "INVALID_TEMPLATE", at_fault=False)
+    assert send(metadata={"whatsappTemplate": template}) == SendResult(PERMANENT, "INVALID_TEMPLATE", at_fault=False)
     assert server.requests == []
 
 
@@ -95,51 +95,51 @@ def code(number: int, status: int = 400, **changes: Any) -> Answer:
     ("answer", "expected"),
     [
         # The recipient: not on WhatsApp; not allowed for a test account; needs a template; opted out.
-        (code(131026), Result(GONE, "WHATSAPP_131026", at_fault=False)),
-        (code(131030), Result(GONE, "WHATSAPP_131030", at_fault=False)),
-        (code(131047), Result(PERMANENT, "WHATSAPP_131047", at_fault=False)),
-        (code(131049), Result(PERMANENT, "WHATSAPP_131049", at_fault=False)),
-        (code(131050), Result(PERMANENT, "WHATSAPP_131050", at_fault=False)),
+        (code(131026), SendResult(GONE, "WHATSAPP_131026", at_fault=False)),
+        (code(131030), SendResult(GONE, "WHATSAPP_131030", at_fault=False)),
+        (code(131047), SendResult(PERMANENT, "WHATSAPP_131047", at_fault=False)),
+        (code(131049), SendResult(PERMANENT, "WHATSAPP_131049", at_fault=False)),
+        (code(131050), SendResult(PERMANENT, "WHATSAPP_131050", at_fault=False)),
         # Our own account or settings. The status alone does not show it.
-        (code(190, 401, error_subcode=463), Result(PERMANENT, "AUTH_REJECTED")),
-        (code(0, 401), Result(PERMANENT, "AUTH_REJECTED")),
-        (code(3, 500), Result(PERMANENT, "AUTH_REJECTED")),
-        (code(10, 403), Result(PERMANENT, "AUTH_REJECTED")),
-        (code(200, 403), Result(PERMANENT, "AUTH_REJECTED")),
-        (code(131005, 403), Result(PERMANENT, "AUTH_REJECTED")),
-        (code(368, 403), Result(PERMANENT, "ACCOUNT_BLOCKED")),
-        (code(131031, 403), Result(PERMANENT, "ACCOUNT_BLOCKED")),
-        (code(100), Result(PERMANENT, "WHATSAPP_100")),
-        (code(131008), Result(PERMANENT, "WHATSAPP_131008")),
-        (code(132000), Result(PERMANENT, "WHATSAPP_132000")),
-        (code(132001, 404), Result(PERMANENT, "WHATSAPP_132001")),
+        (code(190, 401, error_subcode=463), SendResult(PERMANENT, "AUTH_REJECTED")),
+        (code(0, 401), SendResult(PERMANENT, "AUTH_REJECTED")),
+        (code(3, 500), SendResult(PERMANENT, "AUTH_REJECTED")),
+        (code(10, 403), SendResult(PERMANENT, "AUTH_REJECTED")),
+        (code(200, 403), SendResult(PERMANENT, "AUTH_REJECTED")),
+        (code(131005, 403), SendResult(PERMANENT, "AUTH_REJECTED")),
+        (code(368, 403), SendResult(PERMANENT, "ACCOUNT_BLOCKED")),
+        (code(131031, 403), SendResult(PERMANENT, "ACCOUNT_BLOCKED")),
+        (code(100), SendResult(PERMANENT, "WHATSAPP_100")),
+        (code(131008), SendResult(PERMANENT, "WHATSAPP_131008")),
+        (code(132000), SendResult(PERMANENT, "WHATSAPP_132000")),
+        (code(132001, 404), SendResult(PERMANENT, "WHATSAPP_132001")),
         # Rate limits.
-        (code(4, 400), Result(TRANSIENT, "WHATSAPP_4", at_fault=False)),
-        (code(80007, 400), Result(TRANSIENT, "WHATSAPP_80007", at_fault=False)),
-        (code(131048, 400), Result(TRANSIENT, "WHATSAPP_131048", at_fault=False)),
-        (code(131056, 400), Result(TRANSIENT, "WHATSAPP_131056", retry_after_s=6, at_fault=False)),
+        (code(4, 400), SendResult(TRANSIENT, "WHATSAPP_4", at_fault=False)),
+        (code(80007, 400), SendResult(TRANSIENT, "WHATSAPP_80007", at_fault=False)),
+        (code(131048, 400), SendResult(TRANSIENT, "WHATSAPP_131048", at_fault=False)),
+        (code(131056, 400), SendResult(TRANSIENT, "WHATSAPP_131056", retry_after_s=6, at_fault=False)),
         # Failures at Meta.
-        (code(1, 400), Result(TRANSIENT, "WHATSAPP_1", overloaded=True)),
-        (code(2, 503), Result(TRANSIENT, "WHATSAPP_2", overloaded=True)),
-        (code(131000, 500), Result(TRANSIENT, "WHATSAPP_131000", overloaded=True)),
+        (code(1, 400), SendResult(TRANSIENT, "WHATSAPP_1", overloaded=True)),
+        (code(2, 503), SendResult(TRANSIENT, "WHATSAPP_2", overloaded=True)),
+        (code(131000, 500), SendResult(TRANSIENT, "WHATSAPP_131000", overloaded=True)),
         (
             code(131016, 503, headers={"Retry-After": "30"}),
-            Result(TRANSIENT, "WHATSAPP_131016", retry_after_s=30, overloaded=True),
+            SendResult(TRANSIENT, "WHATSAPP_131016", retry_after_s=30, overloaded=True),
         ),
-        (code(999, 500), Result(TRANSIENT, "WHATSAPP_999", overloaded=True)),
+        (code(999, 500), SendResult(TRANSIENT, "WHATSAPP_999", overloaded=True)),
         # An error with status 200.
-        (code(131026, 200), Result(GONE, "WHATSAPP_131026", at_fault=False)),
-        (code(999, 200), Result(PERMANENT, "WHATSAPP_999")),
+        (code(131026, 200), SendResult(GONE, "WHATSAPP_131026", at_fault=False)),
+        (code(999, 200), SendResult(PERMANENT, "WHATSAPP_999")),
         # Perhaps accepted.
-        (Answer(200, {"messages": []}), Result(UNKNOWN, "INVALID_ANSWER")),
-        (Answer(200, {"messages": [{"id": 7}]}), Result(UNKNOWN, "INVALID_ANSWER")),
-        (Answer(200, {"messages": ["a"]}), Result(UNKNOWN, "INVALID_ANSWER")),
-        (Answer(200, {"messages": {"id": "a"}}), Result(UNKNOWN, "INVALID_ANSWER")),
-        (Answer(200, "<html>"), Result(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(200, {"messages": []}), SendResult(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(200, {"messages": [{"id": 7}]}), SendResult(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(200, {"messages": ["a"]}), SendResult(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(200, {"messages": {"id": "a"}}), SendResult(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(200, "<html>"), SendResult(UNKNOWN, "INVALID_ANSWER")),
     ],
 )
 def test_each_answer_has_its_result_after_one_request(
-    send: Send, server: CloudApiServer, answer: Answer, expected: Result
+    send: Send, server: CloudApiServer, answer: Answer, expected: SendResult
 ) -> None:
     assert send(answer) == expected
     assert len(server.requests) == 1
@@ -149,10 +149,10 @@ def test_each_answer_has_its_result_after_one_request(
 @pytest.mark.parametrize(("headers", "expected"), **retry_afters(FakeClock().now()))
 def test_retry_after_of_meta_is_used(send: Send, number: int, headers: dict[str, str], expected: float | None) -> None:
     answer = cloud_error(429, number, headers)
-    assert send(answer) == Result(TRANSIENT, f"WHATSAPP_{number}", retry_after_s=expected, at_fault=False)
+    assert send(answer) == SendResult(TRANSIENT, f"WHATSAPP_{number}", retry_after_s=expected, at_fault=False)
 
 
 def test_text_has_at_most_4096_characters(send: Send, server: CloudApiServer) -> None:
     assert send(body="ş" * 4096).outcome is SENT
-    assert send(body="ş" * 4097) == Result(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
+    assert send(body="ş" * 4097) == SendResult(PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
     assert len(server.requests) == 1

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from app.delivery.channels.base import OutgoingMessage
 from app.delivery.channels.fcm import FcmChannel
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import Device, Outcome
 from app.foundation.clock import FakeClock
 from app.users.models import AddressKind
@@ -47,14 +47,14 @@ def channel(server: FcmServer, clock: FakeClock, tmp_path: Path) -> Iterator[Fcm
     made.close()
 
 
-def send(channel: FcmChannel) -> Result:
+def send(channel: FcmChannel) -> SendResult:
     [result] = channel.handle([outgoing()])
     assert result is not None
     return result
 
 
 def test_id_of_the_provider_is_returned(channel: FcmChannel, server: FcmServer) -> None:
-    assert send(channel) == Result(Outcome.SENT, provider_message_id=f"projects/{fcm_server.PROJECT}/messages/1")
+    assert send(channel) == SendResult(Outcome.SENT, provider_message_id=f"projects/{fcm_server.PROJECT}/messages/1")
 
 
 def test_each_kind_of_address_has_its_field(channel: FcmChannel, server: FcmServer) -> None:
@@ -114,7 +114,7 @@ def test_4096_bytes_are_sent(channel: FcmChannel, server: FcmServer) -> None:
 
 def test_4097_bytes_are_refused_without_a_request(channel: FcmChannel, server: FcmServer) -> None:
     [result] = channel.handle([outgoing(subject="T", body=body_of_payload(4097))])
-    assert result == Result(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE")
+    assert result == SendResult(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE")
     assert server.messages == []
 
 
@@ -124,37 +124,40 @@ PERMANENT, TRANSIENT, GONE, UNKNOWN = Outcome.PERMANENT, Outcome.TRANSIENT, Outc
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (fcm_server.UNREGISTERED, Result(GONE, "UNREGISTERED")),
-        (fcm_server.NOT_FOUND, Result(PERMANENT, "NOT_FOUND")),
-        (fcm_server.BAD_TOKEN, Result(GONE, "INVALID_TOKEN")),
-        (fcm_server.BAD_ARGUMENT, Result(PERMANENT, "INVALID_ARGUMENT")),
-        (bad_field("message.token"), Result(GONE, "INVALID_TOKEN")),
-        (bad_field("message.fid"), Result(GONE, "INVALID_TOKEN")),
-        (bad_field("message.data[0].value"), Result(PERMANENT, "INVALID_ARGUMENT")),
-        (bad_field("message.android.ttl"), Result(PERMANENT, "INVALID_ARGUMENT")),
-        (fcm_server.UNAUTHENTICATED, Result(PERMANENT, "UNAUTHENTICATED")),
-        (fcm_server.THIRD_PARTY_AUTH, Result(PERMANENT, "THIRD_PARTY_AUTH_ERROR")),
-        (fcm_server.SENDER_MISMATCH, Result(PERMANENT, "SENDER_ID_MISMATCH")),
-        (Answer(403, "<html>"), Result(PERMANENT, "HTTP_403")),
-        (Answer(302, "", {"Location": "/elsewhere"}), Result(PERMANENT, "HTTP_302")),
-        (Answer(400, []), Result(PERMANENT, "HTTP_400")),
-        (Answer(400, {"error": {"details": [1, {"@type": fcm_server.BAD_REQUEST}]}}), Result(PERMANENT, "HTTP_400")),
-        (Answer(408, ""), Result(TRANSIENT, "HTTP_408")),
-        (fcm_server.INTERNAL, Result(TRANSIENT, "INTERNAL", overloaded=True)),
-        (fcm_server.UNAVAILABLE, Result(TRANSIENT, "UNAVAILABLE", overloaded=True)),
+        (fcm_server.UNREGISTERED, SendResult(GONE, "UNREGISTERED")),
+        (fcm_server.NOT_FOUND, SendResult(PERMANENT, "NOT_FOUND")),
+        (fcm_server.BAD_TOKEN, SendResult(GONE, "INVALID_TOKEN")),
+        (fcm_server.BAD_ARGUMENT, SendResult(PERMANENT, "INVALID_ARGUMENT")),
+        (bad_field("message.token"), SendResult(GONE, "INVALID_TOKEN")),
+        (bad_field("message.fid"), SendResult(GONE, "INVALID_TOKEN")),
+        (bad_field("message.data[0].value"), SendResult(PERMANENT, "INVALID_ARGUMENT")),
+        (bad_field("message.android.ttl"), SendResult(PERMANENT, "INVALID_ARGUMENT")),
+        (fcm_server.UNAUTHENTICATED, SendResult(PERMANENT, "UNAUTHENTICATED")),
+        (fcm_server.THIRD_PARTY_AUTH, SendResult(PERMANENT, "THIRD_PARTY_AUTH_ERROR")),
+        (fcm_server.SENDER_MISMATCH, SendResult(PERMANENT, "SENDER_ID_MISMATCH")),
+        (Answer(403, "<html>"), SendResult(PERMANENT, "HTTP_403")),
+        (Answer(302, "", {"Location": "/elsewhere"}), SendResult(PERMANENT, "HTTP_302")),
+        (Answer(400, []), SendResult(PERMANENT, "HTTP_400")),
+        (
+            Answer(400, {"error": {"details": [1, {"@type": fcm_server.BAD_REQUEST}]}}),
+            SendResult(PERMANENT, "HTTP_400"),
+        ),
+        (Answer(408, ""), SendResult(TRANSIENT, "HTTP_408")),
+        (fcm_server.INTERNAL, SendResult(TRANSIENT, "INTERNAL", overloaded=True)),
+        (fcm_server.UNAVAILABLE, SendResult(TRANSIENT, "UNAVAILABLE", overloaded=True)),
         (
             fcm_error(503, "UNAVAILABLE", "UNAVAILABLE", headers={"Retry-After": "30"}),
-            Result(TRANSIENT, "UNAVAILABLE", retry_after_s=30, overloaded=True),
+            SendResult(TRANSIENT, "UNAVAILABLE", retry_after_s=30, overloaded=True),
         ),
-        (Answer(502, "<html>Bad Gateway"), Result(TRANSIENT, "HTTP_502", overloaded=True)),
-        (fcm_server.GARBAGE, Result(UNKNOWN, "INVALID_ANSWER")),
-        (Answer(200, {"name": 5}), Result(UNKNOWN, "INVALID_ANSWER")),
-        (Hang(), Result(UNKNOWN, "TIMEOUT")),
-        (Reset(), Result(UNKNOWN, "CONNECTION_LOST")),
+        (Answer(502, "<html>Bad Gateway"), SendResult(TRANSIENT, "HTTP_502", overloaded=True)),
+        (fcm_server.GARBAGE, SendResult(UNKNOWN, "INVALID_ANSWER")),
+        (Answer(200, {"name": 5}), SendResult(UNKNOWN, "INVALID_ANSWER")),
+        (Hang(), SendResult(UNKNOWN, "TIMEOUT")),
+        (Reset(), SendResult(UNKNOWN, "CONNECTION_LOST")),
     ],
 )
 def test_each_answer_has_its_result_after_one_request(
-    channel: FcmChannel, server: FcmServer, answer: Scripted, expected: Result
+    channel: FcmChannel, server: FcmServer, answer: Scripted, expected: SendResult
 ) -> None:
     server.answers.append(answer)
     assert send(channel) == expected
@@ -166,7 +169,7 @@ def test_retry_after_of_firebase_is_used(
     channel: FcmChannel, server: FcmServer, headers: dict[str, str], expected: float | None
 ) -> None:
     server.answers.append(quota_exceeded(headers))
-    assert send(channel) == Result(
+    assert send(channel) == SendResult(
         TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=60 if expected is None else expected, at_fault=False
     )
 
@@ -176,7 +179,7 @@ def test_port_without_a_server_is_unreachable(server: FcmServer, clock: FakeCloc
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         channel = FcmChannel(str(server.write_credentials(tmp_path / "a.json")), clock, base_url=url, policy=QUICK)
-        assert send(channel) == Result(TRANSIENT, "UNREACHABLE")
+        assert send(channel) == SendResult(TRANSIENT, "UNREACHABLE")
 
 
 def test_threads_share_one_access_token(channel: FcmChannel, server: FcmServer) -> None:
@@ -221,7 +224,7 @@ def slow_phones(server: FcmServer, size: int) -> list[OutgoingMessage]:
 
 def test_batch_uses_a_limited_number_of_connections(eight_connections: FcmChannel, server: FcmServer) -> None:
     results = eight_connections.handle(slow_phones(server, 100))
-    assert results == [Result(Outcome.SENT, provider_message_id=f"message-{number}") for number in range(100)]
+    assert results == [SendResult(Outcome.SENT, provider_message_id=f"message-{number}") for number in range(100)]
     assert len(server.messages) == 100
     assert 2 <= server.most_at_once <= 8
     assert server.token_requests == 1
@@ -239,23 +242,23 @@ def test_failure_of_one_phone_does_not_affect_the_rest_of_its_batch(
     eight_connections: FcmChannel, server: FcmServer
 ) -> None:
     messages = slow_phones(server, 40)
-    failing: dict[int, tuple[Scripted, Result]] = {
-        3: (fcm_server.UNREGISTERED, Result(GONE, "UNREGISTERED")),
-        7: (fcm_server.UNAVAILABLE, Result(TRANSIENT, "UNAVAILABLE", overloaded=True)),
-        11: (Reset(), Result(UNKNOWN, "CONNECTION_LOST")),
-        12: (Hang(), Result(UNKNOWN, "TIMEOUT")),
+    failing: dict[int, tuple[Scripted, SendResult]] = {
+        3: (fcm_server.UNREGISTERED, SendResult(GONE, "UNREGISTERED")),
+        7: (fcm_server.UNAVAILABLE, SendResult(TRANSIENT, "UNAVAILABLE", overloaded=True)),
+        11: (Reset(), SendResult(UNKNOWN, "CONNECTION_LOST")),
+        12: (Hang(), SendResult(UNKNOWN, "TIMEOUT")),
     }
     for number, (answer, _) in failing.items():
         server.by_address[f"token-{number}"] = answer
     messages[20] = outgoing(Device("20", "token-20", AddressKind.TOKEN), body="a" * 5000)
     messages[21] = outgoing(Device("21", "token-21", AddressKind.TOKEN), body="half of a pair: \ud83d")
     expected = {number: result for number, (_, result) in failing.items()} | {
-        20: Result(PERMANENT, "PAYLOAD_TOO_LARGE"),
-        21: Result(UNKNOWN, "CHANNEL_ERROR"),
+        20: SendResult(PERMANENT, "PAYLOAD_TOO_LARGE"),
+        21: SendResult(UNKNOWN, "CHANNEL_ERROR"),
     }
     with structlog.testing.capture_logs() as logs:
         results = eight_connections.handle(messages)
-    sent = {number: Result(Outcome.SENT, provider_message_id=f"message-{number}") for number in range(40)}
+    sent = {number: SendResult(Outcome.SENT, provider_message_id=f"message-{number}") for number in range(40)}
     assert dict(enumerate(results)) == sent | expected
     assert [one["event"] for one in logs] == ["channel_failed"]
 
@@ -270,7 +273,7 @@ def test_batch_without_answers_ends_in_time(eight_connections: FcmChannel, serve
     assert took_s < eight_connections.longest_s
     begun = 500 - results.count(None)
     assert 8 <= len(server.messages) <= begun < 100
-    assert results == [Result(UNKNOWN, "TIMEOUT")] * begun + [None] * (500 - begun)
+    assert results == [SendResult(UNKNOWN, "TIMEOUT")] * begun + [None] * (500 - begun)
 
 
 @pytest.mark.parametrize(("begin_within_s", "timeout_s"), [(0.5, 1.0)])
@@ -279,7 +282,7 @@ def test_batch_without_an_access_token_ends_in_time(eight_connections: FcmChanne
     began = time.monotonic()
     results = eight_connections.handle(slow_phones(server, 500))
     assert time.monotonic() - began < eight_connections.longest_s
-    assert set(results) == {Result(TRANSIENT, "AUTH_UNAVAILABLE"), None}
+    assert set(results) == {SendResult(TRANSIENT, "AUTH_UNAVAILABLE"), None}
     assert server.messages == []
 
 
@@ -294,7 +297,7 @@ def test_failure_of_the_token_server_is_transient_and_not_retried(
     channel: FcmChannel, server: FcmServer, answer: Scripted
 ) -> None:
     server.token_answers.append(answer)
-    assert send(channel) == Result(TRANSIENT, "AUTH_UNAVAILABLE")
+    assert send(channel) == SendResult(TRANSIENT, "AUTH_UNAVAILABLE")
     assert server.token_requests == 1
     assert server.messages == []
     assert send(channel).outcome is Outcome.SENT
@@ -304,13 +307,13 @@ def test_threads_that_wait_for_a_token_share_its_failure(channel: FcmChannel, se
     server.token_answers.extend([Hang()] * 8)
     together = threading.Barrier(8)
 
-    def send_together(_: int) -> Result:
+    def send_together(_: int) -> SendResult:
         together.wait()
         return send(channel)
 
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(send_together, range(8)))
-    assert results == [Result(TRANSIENT, "AUTH_UNAVAILABLE")] * 8
+    assert results == [SendResult(TRANSIENT, "AUTH_UNAVAILABLE")] * 8
     assert server.token_requests < 4
 
 
@@ -319,7 +322,7 @@ def test_refused_credentials_are_logged_as_critical(server: FcmServer, clock: Fa
     credentials = server.write_credentials(tmp_path / "account.json", stranger)
     channel = FcmChannel(str(credentials), clock, base_url=server.base_url, policy=QUICK)
     with structlog.testing.capture_logs() as logs:
-        assert send(channel) == Result(PERMANENT, "AUTH_REJECTED")
+        assert send(channel) == SendResult(PERMANENT, "AUTH_REJECTED")
     assert [(one["event"], one["log_level"]) for one in logs] == [("fcm_credentials_rejected", "critical")]
 
 

@@ -18,7 +18,7 @@ from app.delivery.channels.twilio import POLICY as TWILIO_POLICY
 from app.delivery.channels.twilio import Account, TwilioChannel
 from app.delivery.channels.whatsapp import POLICY as WHATSAPP_POLICY
 from app.delivery.channels.whatsapp import WhatsAppChannel, WhatsAppNumber
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import FakeClock
 from tests.support.delivery import outgoing
@@ -48,7 +48,7 @@ GATEWAY_TOKEN = "token-of-the-gateway"
 PHONE = "+905551234567"
 # Shorter than in production, because tests wait for it.
 QUICK = RetryPolicy(timeout_s=0.6, retries=2, repeatable=False)
-TIMEOUT, LOST = Result(Outcome.UNKNOWN, "TIMEOUT"), Result(Outcome.UNKNOWN, "CONNECTION_LOST")
+TIMEOUT, LOST = SendResult(Outcome.UNKNOWN, "TIMEOUT"), SendResult(Outcome.UNKNOWN, "CONNECTION_LOST")
 
 
 @dataclass
@@ -117,7 +117,7 @@ def message(harness: Harness, **changes: object) -> OutgoingMessage:
     return outgoing(None, **({"notification_type": harness.type, "recipient": PHONE} | changes))
 
 
-def send(channel: HttpChannel, harness: Harness, **changes: object) -> Result:
+def send(channel: HttpChannel, harness: Harness, **changes: object) -> SendResult:
     [result] = channel.handle([message(harness, **changes)])
     return result
 
@@ -159,7 +159,7 @@ def test_number_with_spaces_is_normalised(channel: HttpChannel, harness: Harness
 def test_invalid_message_is_refused_without_a_request(
     channel: HttpChannel, harness: Harness, changes: dict[str, object], code: str
 ) -> None:
-    assert send(channel, harness, **changes) == Result(Outcome.PERMANENT, code, at_fault=False)
+    assert send(channel, harness, **changes) == SendResult(Outcome.PERMANENT, code, at_fault=False)
     assert harness.server.requests == []
 
 
@@ -168,28 +168,28 @@ def test_retry_after_of_the_provider_is_used(
     channel: HttpChannel, harness: Harness, headers: dict[str, str], expected: float | None
 ) -> None:
     harness.server.answers.append(Answer(429, "<html>slow down", headers))
-    assert send(channel, harness) == Result(Outcome.TRANSIENT, "HTTP_429", retry_after_s=expected, at_fault=False)
+    assert send(channel, harness) == SendResult(Outcome.TRANSIENT, "HTTP_429", retry_after_s=expected, at_fault=False)
 
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (Answer(500, "<html>"), Result(Outcome.TRANSIENT, "HTTP_500", overloaded=True)),
-        (Answer(502, "<html>"), Result(Outcome.TRANSIENT, "HTTP_502", overloaded=True)),
+        (Answer(500, "<html>"), SendResult(Outcome.TRANSIENT, "HTTP_500", overloaded=True)),
+        (Answer(502, "<html>"), SendResult(Outcome.TRANSIENT, "HTTP_502", overloaded=True)),
         (
             Answer(503, "", {"Retry-After": "30"}),
-            Result(Outcome.TRANSIENT, "HTTP_503", retry_after_s=30, overloaded=True),
+            SendResult(Outcome.TRANSIENT, "HTTP_503", retry_after_s=30, overloaded=True),
         ),
-        (Answer(504, "<html>"), Result(Outcome.UNKNOWN, "HTTP_504", overloaded=True)),
-        (Answer(400, "no json"), Result(Outcome.PERMANENT, "HTTP_400")),
-        (Answer(400, [1, {"code": "x"}]), Result(Outcome.PERMANENT, "HTTP_400")),
-        (Answer(302, "", {"Location": "/elsewhere"}), Result(Outcome.PERMANENT, "HTTP_302")),
+        (Answer(504, "<html>"), SendResult(Outcome.UNKNOWN, "HTTP_504", overloaded=True)),
+        (Answer(400, "no json"), SendResult(Outcome.PERMANENT, "HTTP_400")),
+        (Answer(400, [1, {"code": "x"}]), SendResult(Outcome.PERMANENT, "HTTP_400")),
+        (Answer(302, "", {"Location": "/elsewhere"}), SendResult(Outcome.PERMANENT, "HTTP_302")),
         (Reset(), LOST),
         (ResetAtOnce(), LOST),
     ],
 )
 def test_each_failure_has_its_result_after_one_request(
-    channel: HttpChannel, harness: Harness, answer: Scripted, expected: Result
+    channel: HttpChannel, harness: Harness, answer: Scripted, expected: SendResult
 ) -> None:
     harness.server.answers.append(answer)
     assert send(channel, harness) == expected
@@ -219,20 +219,20 @@ def test_answer_that_does_not_end_in_time_is_a_timeout(channel: HttpChannel, har
 )
 def test_only_error_codes_are_kept_from_answers(channel: HttpChannel, harness: Harness, body: object) -> None:
     harness.server.answers.append(Answer(400, body))
-    assert send(channel, harness) == Result(Outcome.PERMANENT, "HTTP_400")
+    assert send(channel, harness) == SendResult(Outcome.PERMANENT, "HTTP_400")
 
 
 def test_port_without_a_server_is_unreachable(harness: Harness) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         channel = harness.open(f"http://127.0.0.1:{taken.getsockname()[1]}", harness.credential)
-        assert send(channel, harness) == Result(Outcome.TRANSIENT, "UNREACHABLE")
+        assert send(channel, harness) == SendResult(Outcome.TRANSIENT, "UNREACHABLE")
 
 
 def test_nothing_is_sent_to_a_server_with_an_untrusted_certificate(opened: Opened) -> None:
     with opened(True) as harness:
         channel = harness.open(harness.server.base_url, harness.credential)
-        assert send(channel, harness) == Result(Outcome.TRANSIENT, "UNREACHABLE")
+        assert send(channel, harness) == SendResult(Outcome.TRANSIENT, "UNREACHABLE")
         assert harness.server.requests == []
 
 
@@ -251,7 +251,7 @@ def test_refused_credentials_are_logged_but_not_shown(harness: Harness, channel:
         results = [send(channel, harness) for _ in range(3)]
         failing = harness.open("http://nobody.invalid", harness.credential)
         results.append(send(failing, harness))
-    assert results[0] == Result(Outcome.PERMANENT, "AUTH_REJECTED")
+    assert results[0] == SendResult(Outcome.PERMANENT, "AUTH_REJECTED")
     assert [(one["event"], one["log_level"], one["channel"]) for one in logs] == [
         ("provider_refuses_us", "error", channel.name)
     ]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from app.delivery.channels.http import Answer, HttpClient, as_code, judge_status, parse_retry_after
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import Outcome
 from tests.support import provider_server
 from tests.support.provider_server import Hang, ProviderServer, Reset, ResetAtOnce, Scripted, Slow, Trickle
@@ -22,8 +22,8 @@ from tests.support.provider_server import Hang, ProviderServer, Reset, ResetAtOn
 NOW = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)
 QUICK = RetryPolicy(timeout_s=0.6, retries=0)
 PATIENT = RetryPolicy(timeout_s=10, retries=0)
-LOST, TIMEOUT = Result(Outcome.UNKNOWN, "CONNECTION_LOST"), Result(Outcome.UNKNOWN, "TIMEOUT")
-UNREACHABLE = Result(Outcome.TRANSIENT, "UNREACHABLE")
+LOST, TIMEOUT = SendResult(Outcome.UNKNOWN, "CONNECTION_LOST"), SendResult(Outcome.UNKNOWN, "TIMEOUT")
+UNREACHABLE = SendResult(Outcome.TRANSIENT, "UNREACHABLE")
 
 
 @pytest.fixture
@@ -142,22 +142,22 @@ def test_port_without_a_server_is_unreachable(client: HttpClient) -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "expected"),
     [
-        (200, {}, Result(Outcome.SENT)),
-        (204, {}, Result(Outcome.SENT)),
-        (302, {}, Result(Outcome.PERMANENT, "HTTP_302")),
-        (400, {}, Result(Outcome.PERMANENT, "HTTP_400")),
-        (401, {}, Result(Outcome.PERMANENT, "AUTH_REJECTED")),
-        (408, {}, Result(Outcome.TRANSIENT, "HTTP_408")),
-        (413, {}, Result(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE")),
-        (425, {}, Result(Outcome.TRANSIENT, "HTTP_425")),
-        (429, {}, Result(Outcome.TRANSIENT, "HTTP_429", at_fault=False)),
-        (429, {"Retry-After": "7"}, Result(Outcome.TRANSIENT, "HTTP_429", retry_after_s=7, at_fault=False)),
-        (500, {}, Result(Outcome.TRANSIENT, "HTTP_500", overloaded=True)),
-        (503, {"Retry-After": "7"}, Result(Outcome.TRANSIENT, "HTTP_503", retry_after_s=7, overloaded=True)),
-        (504, {}, Result(Outcome.UNKNOWN, "HTTP_504", overloaded=True)),
+        (200, {}, SendResult(Outcome.SENT)),
+        (204, {}, SendResult(Outcome.SENT)),
+        (302, {}, SendResult(Outcome.PERMANENT, "HTTP_302")),
+        (400, {}, SendResult(Outcome.PERMANENT, "HTTP_400")),
+        (401, {}, SendResult(Outcome.PERMANENT, "AUTH_REJECTED")),
+        (408, {}, SendResult(Outcome.TRANSIENT, "HTTP_408")),
+        (413, {}, SendResult(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE")),
+        (425, {}, SendResult(Outcome.TRANSIENT, "HTTP_425")),
+        (429, {}, SendResult(Outcome.TRANSIENT, "HTTP_429", at_fault=False)),
+        (429, {"Retry-After": "7"}, SendResult(Outcome.TRANSIENT, "HTTP_429", retry_after_s=7, at_fault=False)),
+        (500, {}, SendResult(Outcome.TRANSIENT, "HTTP_500", overloaded=True)),
+        (503, {"Retry-After": "7"}, SendResult(Outcome.TRANSIENT, "HTTP_503", retry_after_s=7, overloaded=True)),
+        (504, {}, SendResult(Outcome.UNKNOWN, "HTTP_504", overloaded=True)),
     ],
 )
-def test_each_status_has_its_result(status: int, headers: dict[str, str], expected: Result) -> None:
+def test_each_status_has_its_result(status: int, headers: dict[str, str], expected: SendResult) -> None:
     assert judge_status(Answer(status, headers, b""), NOW) == expected
 
 

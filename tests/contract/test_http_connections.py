@@ -15,7 +15,7 @@ import pytest
 from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.http import Answer, HttpClient, bearer
 from app.delivery.channels.public_addresses import Resolver
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import Outcome
 from tests.support import provider_server
 from tests.support.certificates import Authority
@@ -26,9 +26,9 @@ QUICK = RetryPolicy(timeout_s=1.5, retries=0)
 PATIENT = RetryPolicy(timeout_s=10, retries=0)
 # For requests without TLS that end at the time limit.
 HURRIED = RetryPolicy(timeout_s=0.6, retries=0)
-LOST, TIMEOUT = Result(Outcome.UNKNOWN, "CONNECTION_LOST"), Result(Outcome.UNKNOWN, "TIMEOUT")
-UNREACHABLE = Result(Outcome.TRANSIENT, "UNREACHABLE")
-INVALID = Result(Outcome.PERMANENT, "INVALID_ADDRESS")
+LOST, TIMEOUT = SendResult(Outcome.UNKNOWN, "CONNECTION_LOST"), SendResult(Outcome.UNKNOWN, "TIMEOUT")
+UNREACHABLE = SendResult(Outcome.TRANSIENT, "UNREACHABLE")
+INVALID = SendResult(Outcome.PERMANENT, "INVALID_ADDRESS")
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 
@@ -60,7 +60,7 @@ def read_request(conn: socket.socket) -> bytes:
     return head
 
 
-def post(client: HttpClient, port: int, body: bytes = b"") -> Answer | Result:
+def post(client: HttpClient, port: int, body: bytes = b"") -> Answer | SendResult:
     return client.post(f"http://127.0.0.1:{port}/", body, {})
 
 
@@ -108,7 +108,7 @@ def test_request_after_a_failure_has_a_new_connection(server: ProviderServer) ->
     server.answers.extend([ok, Reset(), ok, Hang(), ok])
     with closing(HttpClient(HURRIED, connections=2)) as client:
         answers = [client.post(server.base_url, b"{}", {}) for _ in range(5)]
-    assert [one if isinstance(one, Result) else one.status for one in answers] == [200, LOST, 200, TIMEOUT, 200]
+    assert [one if isinstance(one, SendResult) else one.status for one in answers] == [200, LOST, 200, TIMEOUT, 200]
     assert server.connections == 3
 
 
@@ -368,7 +368,7 @@ def test_failure_inside_a_tunnel_has_an_unknown_outcome(
     client: HttpClient,
     tls_server: ProviderServer,
     answer: provider_server.Scripted,
-    expected: Result,
+    expected: SendResult,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tls_server.answers.append(answer)

@@ -14,7 +14,7 @@ from app.delivery.actions.conductor import Conductor
 from app.delivery.actions.requests import NewAction
 from app.delivery.messages.claims import Claimed, claim
 from app.delivery.messages.outcomes import Report, Try, Verdict, record
-from app.delivery.messages.retry import Result
+from app.delivery.messages.retry import SendResult
 from app.delivery.messages.rules import DeliveryRules
 from app.delivery.messages.values import NotificationStatus, NotificationType, Outcome
 from app.delivery.role import FOLLOWERS
@@ -130,7 +130,7 @@ class ActionHarness:
     def record(
         self, claimed: Sequence[Claimed], status: NotificationStatus, outcome: Outcome, code: str | None
     ) -> None:
-        result = Result(outcome, code, "provider:1" if outcome is Outcome.SENT else None)
+        result = SendResult(outcome, code, "provider:1" if outcome is Outcome.SENT else None)
         verdict = Verdict(status, error_code=code, failed=code is not None, retryable=code is not None)
         with self.db.transaction() as conn:
             record(conn, [Report(one, verdict, [Try(None, result)]) for one in claimed], FOLLOWERS)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from app.db.database import Database, limit_statements
 from app.delivery.channels import audit_trail
 from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import NotificationType, Outcome
 
 TYPES = (NotificationType.AUDIT,)
@@ -29,11 +29,11 @@ class AuditChannel(SingleProvider):
     def longest_s(self) -> float:
         return _STATEMENTS * self.policy.timeout_s
 
-    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult]:
         with self._db.transaction() as conn:
             limit_statements(conn, self.policy.timeout_s)
             audit_trail.append(conn, [message.notification for message in messages])
-        return [Result(Outcome.SENT, provider_message_id=f"audit:{message.id}") for message in messages]
+        return [SendResult(Outcome.SENT, provider_message_id=f"audit:{message.id}") for message in messages]
 
 
 def open_channel(wiring: Wiring) -> AuditChannel:

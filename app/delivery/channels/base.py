@@ -6,7 +6,7 @@ from typing import Protocol
 from uuid import UUID
 
 from app.db.database import Database
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import Device, Notification, RecipientChannel
 from app.foundation.clock import Clock
 from app.redis_store.hints import Hints
@@ -73,7 +73,7 @@ class Channel(Protocol):
         """The name of the breaker for this message: messages that fail together share a breaker."""
         ...
 
-    def handle(self, messages: Sequence[OutgoingMessage]) -> Sequence[Result | None]:
+    def handle(self, messages: Sequence[OutgoingMessage]) -> Sequence[SendResult | None]:
         """One result for each message, in the same order; None if no time was left to begin the message."""
         ...
 

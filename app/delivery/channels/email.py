@@ -12,7 +12,7 @@ from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.email_message import InvalidSubject, Mail, compose
 from app.delivery.channels.smtp import Connection, ConversationFailed, SmtpReply, Stage
 from app.delivery.messages.addresses import InvalidAddress, check_address
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import NotificationType, Outcome
 from app.settings.mail_server import MailSender, MailServer
 
@@ -60,17 +60,17 @@ class EmailChannel(SingleProvider):
         self._is_closed = False
         self._lock = threading.Lock()
 
-    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult]:
         return [self._send(message) for message in messages]
 
-    def _send(self, message: OutgoingMessage) -> Result:
+    def _send(self, message: OutgoingMessage) -> SendResult:
         try:
             recipient = check_address(NotificationType.EMAIL, message.notification.recipient, "")
             mail = compose(message.notification, self._sender, recipient)
         except InvalidAddress:
-            return Result(Outcome.PERMANENT, "INVALID_ADDRESS")
+            return SendResult(Outcome.PERMANENT, "INVALID_ADDRESS")
         except InvalidSubject:
-            return Result(Outcome.PERMANENT, "INVALID_SUBJECT")
+            return SendResult(Outcome.PERMANENT, "INVALID_SUBJECT")
         try:
             return self._deliver(mail, time.monotonic() + self.policy.timeout_s)
         except ConversationFailed as failed:
@@ -78,7 +78,7 @@ class EmailChannel(SingleProvider):
             _log_operator_fault(failed, result, message)
             return result
 
-    def _deliver(self, mail: Mail, until: float) -> Result:
+    def _deliver(self, mail: Mail, until: float) -> SendResult:
         """Uses an idle connection if there is one. If it turns out to be broken before the server can have taken the
         mail, a new connection is tried within the same time."""
         kept = self._take()
@@ -91,17 +91,17 @@ class EmailChannel(SingleProvider):
         fresh = Connection(self._server, self._context, self._network, until)
         return self._send_over(fresh, mail, until, until)
 
-    def _send_over(self, connection: Connection, mail: Mail, until: float, first_answer_until: float) -> Result:
+    def _send_over(self, connection: Connection, mail: Mail, until: float, first_answer_until: float) -> SendResult:
         if mail.needs_smtputf8 and not connection.takes_utf8:
             self._keep(connection)
-            return Result(Outcome.PERMANENT, "INVALID_ADDRESS")
+            return SendResult(Outcome.PERMANENT, "INVALID_ADDRESS")
         try:
             reply = connection.deliver(mail, until, first_answer_until)
         except ConversationFailed as failed:
             self._recover(connection, failed, until)
             raise
         self._keep(connection)
-        return Result(Outcome.SENT, provider_message_id=reply.queue_id or mail.message_id)
+        return SendResult(Outcome.SENT, provider_message_id=reply.queue_id or mail.message_id)
 
     def _recover(self, connection: Connection, failed: ConversationFailed, until: float) -> None:
         """Keeps the connection after a refusal, because the server may take the next mail."""
@@ -148,37 +148,37 @@ def _was_stale(failed: ConversationFailed) -> bool:
     return not failed.is_late or failed.stage is Stage.MAIL
 
 
-def judge(failed: ConversationFailed) -> Result:
+def judge(failed: ConversationFailed) -> SendResult:
     if failed.reply is None:
         return _judge_silence(failed)
     return _judge_reply(failed.stage, failed.reply)
 
 
-def _judge_silence(failed: ConversationFailed) -> Result:
+def _judge_silence(failed: ConversationFailed) -> SendResult:
     if failed.stage is Stage.HANDED_OVER:
-        return Result(Outcome.UNKNOWN, "SMTP_TIMEOUT" if failed.is_late else "CONNECTION_LOST")
+        return SendResult(Outcome.UNKNOWN, "SMTP_TIMEOUT" if failed.is_late else "CONNECTION_LOST")
     in_conversation = failed.is_late and failed.stage > Stage.CONNECT
-    return Result(Outcome.TRANSIENT, "SMTP_TIMEOUT" if in_conversation else "UNREACHABLE")
+    return SendResult(Outcome.TRANSIENT, "SMTP_TIMEOUT" if in_conversation else "UNREACHABLE")
 
 
-def _judge_reply(stage: Stage, reply: SmtpReply) -> Result:
+def _judge_reply(stage: Stage, reply: SmtpReply) -> SendResult:
     code = f"SMTP_{reply.code}"
     if reply.code == _CLOSING:
-        return Result(Outcome.TRANSIENT, code, overloaded=True)
+        return SendResult(Outcome.TRANSIENT, code, overloaded=True)
     if reply.code < 500:
         # Greylisting and full mailboxes concern only this recipient.
-        return Result(Outcome.TRANSIENT, code, at_fault=stage is not Stage.RCPT)
+        return SendResult(Outcome.TRANSIENT, code, at_fault=stage is not Stage.RCPT)
     if stage is Stage.AUTH or reply.code == _AUTH_REQUIRED:
-        return Result(Outcome.PERMANENT, "AUTH_REJECTED")
+        return SendResult(Outcome.PERMANENT, "AUTH_REJECTED")
     if stage < Stage.AUTH:
         # The server refused before it saw the mail, so another attempt may succeed.
-        return Result(Outcome.TRANSIENT, code)
+        return SendResult(Outcome.TRANSIENT, code)
     if reply.code in _MAILBOX_CODES and reply.status in _NO_SUCH_RECIPIENT and stage > Stage.MAIL:
-        return Result(Outcome.RECIPIENT_GONE, code, at_fault=False)
-    return Result(Outcome.PERMANENT, code)
+        return SendResult(Outcome.RECIPIENT_GONE, code, at_fault=False)
+    return SendResult(Outcome.PERMANENT, code)
 
 
-def _log_operator_fault(failed: ConversationFailed, result: Result, message: OutgoingMessage) -> None:
+def _log_operator_fault(failed: ConversationFailed, result: SendResult, message: OutgoingMessage) -> None:
     """Logs failures that only an operator can repair."""
     if result.error_code == "AUTH_REJECTED":
         log.error("smtp_refuses_us", reply=failed.reply and failed.reply.code, notification_id=str(message.id))

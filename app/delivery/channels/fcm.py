@@ -16,7 +16,7 @@ from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
 from app.delivery.channels.fcm_auth import AccessTokens, CredentialsRejected, TokenUnavailable
 from app.delivery.channels.fcm_wire import PayloadTooLarge, encode_message, read_answer
 from app.delivery.channels.http import Answer, HttpClient, bearer
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import Clock
 from app.foundation.logs import describe_error
@@ -66,38 +66,38 @@ class FcmChannel(SingleProvider):
         # Fetching an access token and sending may take one timeout each.
         return self._begin_within_s + 2 * self.policy.timeout_s
 
-    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result | None]:
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult | None]:
         until = time.monotonic() + self._begin_within_s
         if len(messages) == 1:
             return [self._send(messages[0], until)]
         return list(self._pool.map(self._send_apart, messages, repeat(until)))
 
-    def _send_apart(self, message: OutgoingMessage, until: float) -> Result | None:
+    def _send_apart(self, message: OutgoingMessage, until: float) -> SendResult | None:
         """An unexpected error of one message must not lose the results of the others in its batch."""
         try:
             return self._send(message, until)
         except Exception as error:
             log.error("channel_failed", channel=self.name, notification_id=str(message.id), **describe_error(error))
-            return Result(Outcome.UNKNOWN, "CHANNEL_ERROR")
+            return SendResult(Outcome.UNKNOWN, "CHANNEL_ERROR")
 
-    def _send(self, message: OutgoingMessage, until: float) -> Result | None:
+    def _send(self, message: OutgoingMessage, until: float) -> SendResult | None:
         if time.monotonic() > until:
             return None
         try:
             content = encode_message(message, self._clock.now())
             token = self._tokens.get()
         except PayloadTooLarge:
-            return Result(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE")
+            return SendResult(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE")
         except TokenUnavailable:
-            return Result(Outcome.TRANSIENT, "AUTH_UNAVAILABLE")
+            return SendResult(Outcome.TRANSIENT, "AUTH_UNAVAILABLE")
         except CredentialsRejected:
-            return Result(Outcome.PERMANENT, "AUTH_REJECTED")
+            return SendResult(Outcome.PERMANENT, "AUTH_REJECTED")
         answer = self._http.post(
             self._url, content, {"Content-Type": "application/json; charset=UTF-8"}, auth=bearer(token)
         )
         return self._read(answer, token, message) if isinstance(answer, Answer) else answer
 
-    def _read(self, answer: Answer, token: str, message: OutgoingMessage) -> Result:
+    def _read(self, answer: Answer, token: str, message: OutgoingMessage) -> SendResult:
         if answer.status == 401:
             self._tokens.forget(token)
         result = read_answer(answer, self._clock.now())

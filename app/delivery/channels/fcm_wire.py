@@ -6,7 +6,7 @@ from typing import Any
 
 from app.delivery.channels.base import OutgoingMessage
 from app.delivery.channels.http import Answer, as_code, as_list, as_object, judge_status
-from app.delivery.messages.retry import Result
+from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import Outcome
 from app.users.models import AddressKind
 
@@ -69,22 +69,22 @@ def _dump(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def read_answer(answer: Answer, now: datetime) -> Result:
+def read_answer(answer: Answer, now: datetime) -> SendResult:
     content = answer.json()
     if answer.status == 200:
         name = content.get("name")
         if isinstance(name, str):
-            return Result(Outcome.SENT, provider_message_id=name[:200])
-        return Result(Outcome.UNKNOWN, "INVALID_ANSWER")
+            return SendResult(Outcome.SENT, provider_message_id=name[:200])
+        return SendResult(Outcome.UNKNOWN, "INVALID_ANSWER")
     error = as_object(content.get("error"))
     details = [as_object(detail) for detail in as_list(error.get("details"))]
     code = _error_code(error, details)
     if code == "UNREGISTERED":
-        return Result(Outcome.RECIPIENT_GONE, code)
+        return SendResult(Outcome.RECIPIENT_GONE, code)
     if answer.status == 400 and _token_is_at_fault(error, details):
-        return Result(Outcome.RECIPIENT_GONE, "INVALID_TOKEN")
+        return SendResult(Outcome.RECIPIENT_GONE, "INVALID_TOKEN")
     if answer.status < 300:
-        return Result(Outcome.UNKNOWN, "INVALID_ANSWER")
+        return SendResult(Outcome.UNKNOWN, "INVALID_ANSWER")
     return judge_status(answer, now, code, throttled_s=DEFAULT_RETRY_AFTER_S)
 
 

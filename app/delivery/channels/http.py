@@ -17,7 +17,7 @@ import httpcore
 from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.http_pools import HttpPools
 from app.delivery.channels.http_url import credentials_of, parse_url
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import Outcome
 
 LONGEST_ANSWER_BYTES = 64 * 1024
@@ -109,7 +109,7 @@ class HttpClient:
         method: str = "POST",
         auth: str | None = None,
         needs_body: bool = True,
-    ) -> Answer | Result:
+    ) -> Answer | SendResult:
         """Returns the answer, or if none arrives within the policy's timeout, the result of that failure. `auth` is the
         Authorization header. Without `needs_body`, an answer counts even if its body never arrives."""
         try:
@@ -141,13 +141,13 @@ class HttpClient:
 
 
 # The URL or a header is invalid.
-_INVALID_REQUEST = Result(Outcome.PERMANENT, "INVALID_ADDRESS")
+_INVALID_REQUEST = SendResult(Outcome.PERMANENT, "INVALID_ADDRESS")
 # No connection was made, so nothing was sent. After a connection has broken, the provider may have taken the message.
-_UNREACHABLE = Result(Outcome.TRANSIENT, "UNREACHABLE")
+_UNREACHABLE = SendResult(Outcome.TRANSIENT, "UNREACHABLE")
 
 
-def _unknown(error: Exception) -> Result:
-    return Result(Outcome.UNKNOWN, "TIMEOUT" if isinstance(error, httpcore.TimeoutException) else "CONNECTION_LOST")
+def _unknown(error: Exception) -> SendResult:
+    return SendResult(Outcome.UNKNOWN, "TIMEOUT" if isinstance(error, httpcore.TimeoutException) else "CONNECTION_LOST")
 
 
 def _header_fields(headers: Mapping[str, str], auth: str | None) -> list[tuple[bytes, bytes]]:
@@ -210,35 +210,35 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
 
 def judge_status(
     answer: Answer, now: datetime, error_code: str | None = None, *, throttled_s: float | None = None
-) -> Result:
+) -> SendResult:
     """The default result for a status. `throttled_s` is the wait after a 429 without Retry-After."""
     code = error_code or f"HTTP_{answer.status}"
     wait_s = parse_retry_after(answer.headers.get("Retry-After"), now)
     match answer.status:
         case status if 200 <= status < 300:
-            return Result(Outcome.SENT)
+            return SendResult(Outcome.SENT)
         case 401:
-            return Result(Outcome.PERMANENT, error_code or "AUTH_REJECTED")
+            return SendResult(Outcome.PERMANENT, error_code or "AUTH_REJECTED")
         case 408 | 425:
-            return Result(Outcome.TRANSIENT, code, retry_after_s=wait_s)
+            return SendResult(Outcome.TRANSIENT, code, retry_after_s=wait_s)
         case 413:
-            return Result(Outcome.PERMANENT, error_code or "PAYLOAD_TOO_LARGE")
+            return SendResult(Outcome.PERMANENT, error_code or "PAYLOAD_TOO_LARGE")
         case 429:
             return throttled(answer, now, code, throttled_s)
         case 504:
             # A gateway in front of the provider timed out; the provider itself may have taken the message.
-            return Result(Outcome.UNKNOWN, code, retry_after_s=wait_s, overloaded=True)
+            return SendResult(Outcome.UNKNOWN, code, retry_after_s=wait_s, overloaded=True)
         case status if status >= 500:
-            return Result(Outcome.TRANSIENT, code, retry_after_s=wait_s, overloaded=True)
+            return SendResult(Outcome.TRANSIENT, code, retry_after_s=wait_s, overloaded=True)
         case _:
-            return Result(Outcome.PERMANENT, code)
+            return SendResult(Outcome.PERMANENT, code)
 
 
-def throttled(answer: Answer, now: datetime, error_code: str, default_s: float | None = None) -> Result:
+def throttled(answer: Answer, now: datetime, error_code: str, default_s: float | None = None) -> SendResult:
     """The provider asks us to send more slowly. The breaker does not count this as a failure."""
     wait_s = parse_retry_after(answer.headers.get("Retry-After"), now)
     wait_s = default_s if wait_s is None else wait_s
-    return Result(Outcome.TRANSIENT, error_code, retry_after_s=wait_s, at_fault=False)
+    return SendResult(Outcome.TRANSIENT, error_code, retry_after_s=wait_s, at_fault=False)
 
 
 def as_code(value: Any) -> str | None:

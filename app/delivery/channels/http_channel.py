@@ -9,7 +9,7 @@ import structlog
 from app.delivery.channels.base import OutgoingMessage, SingleProvider
 from app.delivery.channels.http import Answer, HttpClient
 from app.delivery.messages.addresses import InvalidAddress, check_address
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import Notification, Outcome
 from app.foundation.clock import Clock
 
@@ -49,16 +49,16 @@ class HttpChannel(SingleProvider, ABC):
         """May raise `MessageRefused`."""
 
     @abstractmethod
-    def read(self, answer: Answer) -> Result: ...
+    def read(self, answer: Answer) -> SendResult: ...
 
-    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult]:
         return [self._send(message) for message in messages]
 
-    def _send(self, message: OutgoingMessage) -> Result:
+    def _send(self, message: OutgoingMessage) -> SendResult:
         try:
             request = self.encode(message)
         except MessageRefused as refused:
-            return Result(Outcome.PERMANENT, refused.error_code, at_fault=False)
+            return SendResult(Outcome.PERMANENT, refused.error_code, at_fault=False)
         answer = self._http.post(request.url, request.body, request.headers, auth=request.auth)
         if not isinstance(answer, Answer):
             return answer

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from app.db.database import Database, limit_statements
 from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
 from app.delivery.messages.addresses import InvalidAddress, check_address
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.submit import user_in
 from app.delivery.messages.values import Notification, NotificationType, Outcome
 from app.redis_store import keys
@@ -51,11 +51,11 @@ class InAppChannel(SingleProvider):
         self._db = db
         self._hints = hints
 
-    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult]:
         readers = {message.id: reader for message in messages if (reader := _reader(message.notification)) is not None}
         rows = [_row(message.notification, readers[message.id]) for message in messages if message.id in readers]
         if not rows:
-            return [Result(Outcome.PERMANENT, "INVALID_ADDRESS", at_fault=False) for _ in messages]
+            return [SendResult(Outcome.PERMANENT, "INVALID_ADDRESS", at_fault=False) for _ in messages]
         with self._db.transaction() as conn:
             limit_statements(conn, self.policy.timeout_s)
             written = set(conn.execute(_WRITE, {"rows": json.dumps(rows, ensure_ascii=False)}).scalars())
@@ -93,10 +93,10 @@ def _row(notification: Notification, reader: int) -> dict[str, Any]:
     }
 
 
-def _result(message: OutgoingMessage, written: set[Any], is_address: bool) -> Result:
+def _result(message: OutgoingMessage, written: set[Any], is_address: bool) -> SendResult:
     if message.id in written:
-        return Result(Outcome.SENT, provider_message_id=f"in_app:{message.id}")
-    return Result(Outcome.PERMANENT, "PERSON_NOT_FOUND" if is_address else "INVALID_ADDRESS", at_fault=False)
+        return SendResult(Outcome.SENT, provider_message_id=f"in_app:{message.id}")
+    return SendResult(Outcome.PERMANENT, "PERSON_NOT_FOUND" if is_address else "INVALID_ADDRESS", at_fault=False)
 
 
 def open_channel(wiring: Wiring) -> InAppChannel:

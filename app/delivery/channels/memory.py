@@ -4,17 +4,17 @@ import threading
 from collections.abc import Callable, Sequence
 
 from app.delivery.channels.base import OutgoingMessage, SingleProvider
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import NotificationType, Outcome
 
 POLICY = RetryPolicy(timeout_s=3.0, retries=2)
-SENT = Result(Outcome.SENT)
+SENT = SendResult(Outcome.SENT)
 
 
 class MemoryChannel(SingleProvider):
     def __init__(
         self,
-        answer: Callable[[OutgoingMessage], Result] = lambda message: SENT,
+        answer: Callable[[OutgoingMessage], SendResult] = lambda message: SENT,
         *,
         type_: NotificationType = NotificationType.PUSH,
         policy: RetryPolicy = POLICY,
@@ -28,7 +28,7 @@ class MemoryChannel(SingleProvider):
         self._answer = answer
         self._lock = threading.Lock()
 
-    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult]:
         with self._lock:
             self.sent.extend(messages)
         return [self._answer(message) for message in messages]

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from app.db.database import Database
 from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import NotificationType, Outcome
 
 TYPES = (NotificationType.PUSH, NotificationType.EMAIL, NotificationType.SMS, NotificationType.WHATSAPP)
@@ -48,11 +48,11 @@ class RecordingChannel(SingleProvider):
         super().__init__("recording", types, policy)
         self._db = db
 
-    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult]:
         rows = json.dumps([_row(message) for message in messages], ensure_ascii=False)
         with self._db.transaction() as conn:
             conn.execute(_RECORD, {"rows": rows})
-        return [Result(Outcome.SENT, provider_message_id=f"recorded:{message.id}") for message in messages]
+        return [SendResult(Outcome.SENT, provider_message_id=f"recorded:{message.id}") for message in messages]
 
 
 def _row(message: OutgoingMessage) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from app.delivery.channels.base import OutgoingMessage, Wiring
 from app.delivery.channels.http import Answer, as_code, bearer, judge_status
 from app.delivery.channels.http_channel import HttpChannel, MessageRefused, ProviderRequest, phone_of, words_of
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import Clock
 from app.settings.gateway_templates import GatewayRenderFailed, answer_template, render, request_template
@@ -68,7 +68,7 @@ class SmsGatewayChannel(HttpChannel):
         headers = {"Content-Type": gateway.content_type, "Idempotency-Key": str(notification.id)}
         return ProviderRequest(gateway.url, body, headers, bearer(gateway.token) if gateway.token else None)
 
-    def read(self, answer: Answer) -> Result:
+    def read(self, answer: Answer) -> SendResult:
         usual = _by_status(judge_status(answer, self._clock.now()), answer)
         if self._answer is None:
             return usual
@@ -87,9 +87,9 @@ class SmsGatewayChannel(HttpChannel):
         return _by_verdict(verdict, rest.strip(), usual, answer.status)
 
 
-def _by_status(result: Result, answer: Answer) -> Result:
+def _by_status(result: SendResult, answer: Answer) -> SendResult:
     if answer.status == 403:
-        return Result(Outcome.PERMANENT, "AUTH_REJECTED")
+        return SendResult(Outcome.PERMANENT, "AUTH_REJECTED")
     if result.outcome is not Outcome.SENT:
         return result
     content = answer.json()
@@ -98,28 +98,30 @@ def _by_status(result: Result, answer: Answer) -> Result:
     )
 
 
-def _by_verdict(verdict: str, rest: str, usual: Result, status: int) -> Result:
+def _by_verdict(verdict: str, rest: str, usual: SendResult, status: int) -> SendResult:
     """The template decides the outcome. For outcomes that are retried, the pause that the provider asked for and the
     fault are still those of the HTTP status."""
     if verdict == Outcome.SENT:
-        return Result(Outcome.SENT, provider_message_id=_id(rest))
+        return SendResult(Outcome.SENT, provider_message_id=_id(rest))
     code = as_code(rest.upper()) or f"HTTP_{status}"
     wait_s, overloaded = usual.retry_after_s, usual.overloaded
     match verdict:
         case Outcome.TRANSIENT | Outcome.UNKNOWN:
-            return Result(Outcome(verdict), code, retry_after_s=wait_s, overloaded=overloaded, at_fault=usual.at_fault)
+            return SendResult(
+                Outcome(verdict), code, retry_after_s=wait_s, overloaded=overloaded, at_fault=usual.at_fault
+            )
         case Outcome.PERMANENT:
-            return Result(Outcome.PERMANENT, code)
+            return SendResult(Outcome.PERMANENT, code)
         case Outcome.RECIPIENT_GONE:
-            return Result(Outcome.RECIPIENT_GONE, code, at_fault=False)
+            return SendResult(Outcome.RECIPIENT_GONE, code, at_fault=False)
         case _:
             return _result_of_unreadable(usual)
 
 
-def _result_of_unreadable(usual: Result) -> Result:
+def _result_of_unreadable(usual: SendResult) -> SendResult:
     """The result if the template cannot read the answer. A status of failure counts. After a status of success the
     outcome is unknown."""
-    return Result(Outcome.UNKNOWN, "INVALID_ANSWER") if usual.outcome is Outcome.SENT else usual
+    return SendResult(Outcome.UNKNOWN, "INVALID_ANSWER") if usual.outcome is Outcome.SENT else usual
 
 
 def _json(answer: Answer) -> Any:

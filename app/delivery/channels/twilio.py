@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 from app.delivery.channels.base import OutgoingMessage, Wiring
 from app.delivery.channels.http import Answer, basic, judge_status, throttled
 from app.delivery.channels.http_channel import HttpChannel, ProviderRequest, phone_of, words_of
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import Clock
 
@@ -68,7 +68,7 @@ class TwilioChannel(HttpChannel):
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         return ProviderRequest(self._url, urlencode(form).encode(), headers, basic(account.sid, account.auth_token))
 
-    def read(self, answer: Answer) -> Result:
+    def read(self, answer: Answer) -> SendResult:
         content = answer.json()
         now = self._clock.now()
         if answer.status >= 300:
@@ -76,27 +76,27 @@ class TwilioChannel(HttpChannel):
             return _by_code(code, answer, now) or judge_status(answer, now, _name(code))
         if content.get("status") in _NOT_SENT_STATUSES:
             code = _number(content.get("error_code"))
-            return _by_code(code, answer, now) or Result(Outcome.PERMANENT, _name(code) or "NOT_DELIVERED")
+            return _by_code(code, answer, now) or SendResult(Outcome.PERMANENT, _name(code) or "NOT_DELIVERED")
         sid = content.get("sid")
         if isinstance(sid, str) and sid:
-            return Result(Outcome.SENT, provider_message_id=sid[:200])
-        return Result(Outcome.UNKNOWN, "INVALID_ANSWER")
+            return SendResult(Outcome.SENT, provider_message_id=sid[:200])
+        return SendResult(Outcome.UNKNOWN, "INVALID_ANSWER")
 
 
-def _by_code(code: int | None, answer: Answer, now: datetime) -> Result | None:
+def _by_code(code: int | None, answer: Answer, now: datetime) -> SendResult | None:
     name = _name(code)
     if code == _OPTED_OUT:
-        return Result(Outcome.RECIPIENT_GONE, name, at_fault=False, disables=True)
+        return SendResult(Outcome.RECIPIENT_GONE, name, at_fault=False, disables=True)
     if code in _NO_SUCH_PHONE:
-        return Result(Outcome.RECIPIENT_GONE, name, at_fault=False)
+        return SendResult(Outcome.RECIPIENT_GONE, name, at_fault=False)
     if code in _PHONE_REFUSES:
-        return Result(Outcome.PERMANENT, name, at_fault=False)
+        return SendResult(Outcome.PERMANENT, name, at_fault=False)
     if code in _TOO_LONG:
-        return Result(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
+        return SendResult(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE", at_fault=False)
     if code in _NOT_ALLOWED:
-        return Result(Outcome.PERMANENT, "AUTH_REJECTED")
+        return SendResult(Outcome.PERMANENT, "AUTH_REJECTED")
     if code in _BLOCKED:
-        return Result(Outcome.PERMANENT, "ACCOUNT_BLOCKED")
+        return SendResult(Outcome.PERMANENT, "ACCOUNT_BLOCKED")
     if code in _THROTTLED:
         return throttled(answer, now, f"TWILIO_{code}")
     if code in _OVERLOADED:

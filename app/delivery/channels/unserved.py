@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from app.delivery.channels.base import OutgoingMessage, SingleProvider
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import NotificationType, Outcome
 
-NO_CHANNEL = Result(Outcome.PERMANENT, "NO_CHANNEL", at_fault=False)
+NO_CHANNEL = SendResult(Outcome.PERMANENT, "NO_CHANNEL", at_fault=False)
 
 
 class UnservedChannel(SingleProvider):
@@ -15,5 +15,5 @@ class UnservedChannel(SingleProvider):
     def __init__(self, type_: NotificationType) -> None:
         super().__init__("none", (type_,), RetryPolicy(timeout_s=1.0, retries=0))
 
-    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult]:
         return [NO_CHANNEL] * len(messages)

@@ -12,7 +12,7 @@ from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.http import Answer, HttpClient, judge_status
 from app.delivery.channels.public_addresses import PrivateAddress, Resolver, require_public
 from app.delivery.messages.addresses import InvalidAddress, check_address
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import CHALLENGE, NotificationType, Outcome
 from app.foundation.clock import Clock
 
@@ -58,17 +58,17 @@ class WebhookChannel(SingleProvider):
             return self.name
         return f"{parts.hostname}:{port}" if parts.hostname and port else self.name
 
-    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult]:
         return [self._send(message) for message in messages]
 
-    def _send(self, message: OutgoingMessage) -> Result:
+    def _send(self, message: OutgoingMessage) -> SendResult:
         secrets = message.recipient_channel.secrets if message.recipient_channel else self._secrets
         if not secrets:
-            return Result(Outcome.PERMANENT, "NO_SECRET")
+            return SendResult(Outcome.PERMANENT, "NO_SECRET")
         try:
             url = check_address(NotificationType.WEBHOOK, message.notification.recipient, "")
         except InvalidAddress:
-            return Result(Outcome.PERMANENT, "INVALID_ADDRESS")
+            return SendResult(Outcome.PERMANENT, "INVALID_ADDRESS")
         challenge = challenge_of(message)
         body = webhook_wire.encode(message.notification, challenge)
         extra = webhook_wire.extra_headers(message.recipient_channel.meta) if message.recipient_channel else {}
@@ -76,17 +76,17 @@ class WebhookChannel(SingleProvider):
         try:
             answer = self._http.post(url, body, headers, needs_body=challenge is not None)
         except PrivateAddress:
-            return Result(Outcome.PERMANENT, "PRIVATE_ADDRESS")
+            return SendResult(Outcome.PERMANENT, "PRIVATE_ADDRESS")
         return self._judge(answer, challenge) if isinstance(answer, Answer) else answer
 
-    def _judge(self, answer: Answer, challenge: str | None) -> Result:
+    def _judge(self, answer: Answer, challenge: str | None) -> SendResult:
         if 300 <= answer.status < 400:
-            return Result(Outcome.PERMANENT, "REDIRECT_REFUSED")
+            return SendResult(Outcome.PERMANENT, "REDIRECT_REFUSED")
         if answer.status == 410:
-            return Result(Outcome.RECIPIENT_GONE, "HTTP_410", disables=True, at_fault=False)
+            return SendResult(Outcome.RECIPIENT_GONE, "HTTP_410", disables=True, at_fault=False)
         if answer.status == 401:
             # At other providers a 401 means that our account is refused; here it concerns only this receiver.
-            return Result(Outcome.PERMANENT, "HTTP_401", at_fault=False)
+            return SendResult(Outcome.PERMANENT, "HTTP_401", at_fault=False)
         result = judge_status(answer, self._clock.now())
         if result.outcome is Outcome.SENT and challenge is not None:
             return result if webhook_wire.is_echoed(challenge, answer.json()) else _CHALLENGE_FAILED
@@ -96,7 +96,7 @@ class WebhookChannel(SingleProvider):
         self._http.close()
 
 
-_CHALLENGE_FAILED = Result(Outcome.PERMANENT, "CHALLENGE_FAILED", at_fault=False)
+_CHALLENGE_FAILED = SendResult(Outcome.PERMANENT, "CHALLENGE_FAILED", at_fault=False)
 
 
 def challenge_of(message: OutgoingMessage) -> str | None:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from app.delivery.channels.base import OutgoingMessage, Wiring
 from app.delivery.channels.http import Answer, as_list, as_object, bearer, judge_status, throttled
 from app.delivery.channels.http_channel import HttpChannel, MessageRefused, ProviderRequest, phone_of, words_of
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import Notification, NotificationType, Outcome
 from app.foundation.clock import Clock
 
@@ -73,7 +73,7 @@ class WhatsAppChannel(HttpChannel):
             self._url, body, {"Content-Type": "application/json; charset=utf-8"}, bearer(self._sender.access_token)
         )
 
-    def read(self, answer: Answer) -> Result:
+    def read(self, answer: Answer) -> SendResult:
         content = answer.json()
         now = self._clock.now()
         error = as_object(content.get("error"))
@@ -83,8 +83,8 @@ class WhatsAppChannel(HttpChannel):
         for message in as_list(content.get("messages"))[:1]:
             id_ = as_object(message).get("id")
             if isinstance(id_, str) and id_:
-                return Result(Outcome.SENT, provider_message_id=id_[:200])
-        return Result(Outcome.UNKNOWN, "INVALID_ANSWER")
+                return SendResult(Outcome.SENT, provider_message_id=id_[:200])
+        return SendResult(Outcome.UNKNOWN, "INVALID_ANSWER")
 
 
 def _content(notification: Notification) -> dict[str, Any]:
@@ -116,12 +116,12 @@ def _parameters(given: Any) -> list[dict[str, Any]]:
     return [{**parameter, "text": str(parameter["text"])} for parameter in filled]
 
 
-def _by_code(code: int | None, answer: Answer, now: datetime) -> Result | None:
+def _by_code(code: int | None, answer: Answer, now: datetime) -> SendResult | None:
     name = f"WHATSAPP_{code}"
     if code in _NOT_ALLOWED:
-        return Result(Outcome.PERMANENT, "AUTH_REJECTED")
+        return SendResult(Outcome.PERMANENT, "AUTH_REJECTED")
     if code in _BLOCKED:
-        return Result(Outcome.PERMANENT, "ACCOUNT_BLOCKED")
+        return SendResult(Outcome.PERMANENT, "ACCOUNT_BLOCKED")
     if code in _THROTTLED:
         return throttled(answer, now, name)
     if code == _THROTTLED_FOR_RECIPIENT:
@@ -129,16 +129,16 @@ def _by_code(code: int | None, answer: Answer, now: datetime) -> Result | None:
     if code in _OVERLOADED:
         return replace(throttled(answer, now, name), overloaded=True, at_fault=True)
     if code in _NOT_REACHABLE:
-        return Result(Outcome.RECIPIENT_GONE, name, at_fault=False)
+        return SendResult(Outcome.RECIPIENT_GONE, name, at_fault=False)
     if code in _REFUSED_FOR_RECIPIENT:
-        return Result(Outcome.PERMANENT, name, at_fault=False)
+        return SendResult(Outcome.PERMANENT, name, at_fault=False)
     return None
 
 
-def _by_status(answer: Answer, now: datetime, code: int | None) -> Result:
+def _by_status(answer: Answer, now: datetime, code: int | None) -> SendResult:
     name = None if code is None else f"WHATSAPP_{code}"
     if answer.status < 300:
-        return Result(Outcome.PERMANENT, name or "INVALID_ANSWER")
+        return SendResult(Outcome.PERMANENT, name or "INVALID_ANSWER")
     return judge_status(answer, now, name)
 
 

@@ -12,7 +12,7 @@ from app.db.schema import one_of
 from app.delivery.messages import dead_letters
 from app.delivery.messages.claims import Claimed
 from app.delivery.messages.dead_letters import NewDeadLetter
-from app.delivery.messages.retry import Result
+from app.delivery.messages.retry import SendResult
 from app.delivery.messages.states import NOTIFICATION_TRANSITIONS, RECORDED_FROM
 from app.delivery.messages.values import (
     Device,
@@ -33,7 +33,7 @@ class Try:
     """The result for one address in an attempt. A push has one for each device of the person."""
 
     device: Device | None
-    result: Result
+    result: SendResult
 
 
 @dataclass(frozen=True)

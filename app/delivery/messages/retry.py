@@ -30,7 +30,7 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True)
-class Result:
+class SendResult:
     """The result of a channel for one message."""
 
     outcome: Outcome
@@ -71,7 +71,7 @@ RetryDecision = RetryAt | DeadLetter | TooLate
 
 
 def decide_retry(
-    policy: RetryPolicy, result: Result, attempt: int, now: datetime, rng: Rng, expires_at: datetime | None = None
+    policy: RetryPolicy, result: SendResult, attempt: int, now: datetime, rng: Rng, expires_at: datetime | None = None
 ) -> RetryDecision:
     """`attempt` is the number of failed attempts, including this one."""
     code = result.error_code or result.outcome.value
@@ -82,7 +82,7 @@ def decide_retry(
     return TooLate(code) if expires_at is not None and at >= expires_at else RetryAt(at)
 
 
-def _wait_s(policy: RetryPolicy, result: Result, attempt: int, rng: Rng) -> float:
+def _wait_s(policy: RetryPolicy, result: SendResult, attempt: int, rng: Rng) -> float:
     if result.retry_after_s is not None:
         # The jitter is added, so that no attempt comes earlier than the provider asked for.
         return min(result.retry_after_s, LONGEST_WAIT_S) + rng()

@@ -11,7 +11,16 @@ from app.delivery.actions.error_codes import RECIPIENT_RETIRED
 from app.delivery.channels.base import Channel, OutgoingMessage
 from app.delivery.messages.claims import Claimed
 from app.delivery.messages.outcomes import Report, Try, Verdict
-from app.delivery.messages.retry import RETRYABLE, DeadLetter, Result, RetryAt, RetryPolicy, Rng, TooLate, decide_retry
+from app.delivery.messages.retry import (
+    RETRYABLE,
+    DeadLetter,
+    RetryAt,
+    RetryPolicy,
+    Rng,
+    SendResult,
+    TooLate,
+    decide_retry,
+)
 from app.delivery.messages.values import Device, NotificationStatus, Outcome
 from app.delivery.sending.breaker_gate import BreakerGate
 from app.foundation.clock import Clock
@@ -45,7 +54,7 @@ class _Sending:
 
     attempt: _Attempt
     message: OutgoingMessage
-    result: Result | None = None
+    result: SendResult | None = None
     """None until the message has been tried."""
 
 
@@ -118,7 +127,7 @@ class Sender:
             if result is not None:
                 sending.attempt.tries.append(Try(sending.message.device, result))
 
-    def _results(self, messages: list[OutgoingMessage]) -> Sequence[Result | None]:
+    def _results(self, messages: list[OutgoingMessage]) -> Sequence[SendResult | None]:
         try:
             results = self._channel.handle(messages)
             failpoint("delivery.sent")
@@ -127,7 +136,7 @@ class Sender:
             return [None] * len(messages)
         except Exception as error:
             log.error("channel_failed", channel=self._channel.name, **describe_error(error))
-            return [Result(Outcome.UNKNOWN, "CHANNEL_ERROR")] * len(messages)
+            return [SendResult(Outcome.UNKNOWN, "CHANNEL_ERROR")] * len(messages)
 
     def _verdict(self, attempt: _Attempt) -> Verdict:
         now, claimed = self._clock.now(), attempt.claimed
@@ -170,7 +179,7 @@ def judge(policy: RetryPolicy, claimed: Claimed, tries: Sequence[Try], wanted: i
 
 
 def _after_failure(
-    policy: RetryPolicy, claimed: Claimed, failed: list[Result], arrived: bool, now: datetime, rng: Rng
+    policy: RetryPolicy, claimed: Claimed, failed: list[SendResult], arrived: bool, now: datetime, rng: Rng
 ) -> Verdict:
     attempt, expires_at = claimed.failures + 1, claimed.notification.expires_at
     decisions = [decide_retry(policy, result, attempt, now, rng, expires_at) for result in failed]

@@ -12,7 +12,7 @@ from app.users.models import LatLon, Role
 
 @dataclass(frozen=True)
 class Transition:
-    """Comes from `Task.becoming`, which has checked it, or from `Task.staying`."""
+    """Comes from `HelpTask.becoming`, which has checked it, or from `HelpTask.staying`."""
 
     task_id: UUID
     current: TaskStatus
@@ -20,7 +20,7 @@ class Transition:
 
 
 @dataclass(frozen=True)
-class Task:
+class HelpTask:
     id: UUID
     status: TaskStatus
     elder_id: int

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from app.matching.rules.errors import Overtaken
 from app.matching.rules.states import TaskStatus, is_open, is_searching, may_become_task, new_task
 from app.matching.store.connected import Connected
-from app.matching.store.records import NOW, FromNow, Moved, Progress, Task, Transition
+from app.matching.store.records import NOW, FromNow, HelpTask, Moved, Progress, Transition
 from app.users.models import LatLon
 
 TASK_COLUMNS = """
@@ -23,8 +23,8 @@ clock_timestamp() AS read_at
 SET_VERSION = "updated_at = greatest(clock_timestamp(), tasks.updated_at + interval '1 microsecond')"
 
 
-def _task(row: Any) -> Task:
-    return Task(
+def _task(row: Any) -> HelpTask:
+    return HelpTask(
         id=row.id,
         status=TaskStatus(row.status),
         elder_id=row.elder_id,
@@ -76,14 +76,14 @@ FIND_OPEN = text(f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.elder_id = :elder_
 
 
 class TaskStatements(Connected):
-    def lock_tasks(self, ids: Iterable[UUID], *, skip_locked: bool = False) -> list[Task]:
+    def lock_tasks(self, ids: Iterable[UUID], *, skip_locked: bool = False) -> list[HelpTask]:
         statement = text(LOCK_TASKS + (" SKIP LOCKED" if skip_locked else ""))
         return [_task(row) for row in self.conn.execute(statement, {"ids": sorted(ids)})]
 
-    def lock_task(self, task_id: UUID) -> Task | None:
+    def lock_task(self, task_id: UUID) -> HelpTask | None:
         return next(iter(self.lock_tasks([task_id])), None)
 
-    def read_tasks(self, ids: Iterable[UUID]) -> list[Task]:
+    def read_tasks(self, ids: Iterable[UUID]) -> list[HelpTask]:
         statement = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.id = ANY(:ids) ORDER BY t.id"
         return [_task(row) for row in self.conn.execute(text(statement), {"ids": list(ids)})]
 
@@ -119,11 +119,11 @@ class TaskStatements(Connected):
         ).one_or_none()
         return row is not None
 
-    def find_open_task(self, elder_id: int) -> Task | None:
+    def find_open_task(self, elder_id: int) -> HelpTask | None:
         row = self.conn.execute(FIND_OPEN, {"elder_id": elder_id}).one_or_none()
         return None if row is None else _task(row)
 
-    def find_task_by_key(self, elder_id: int, key: str) -> Task | None:
+    def find_task_by_key(self, elder_id: int, key: str) -> HelpTask | None:
         statement = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.elder_id = :elder_id AND t.idempotency_key = :key"
         row = self.conn.execute(text(statement), {"elder_id": elder_id, "key": key}).one_or_none()
         return None if row is None else _task(row)

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from app.db.database import Database
 from app.delivery.messages.claims import CLAIM, Claim, Claimed, claim, put_back
 from app.delivery.messages.outcomes import Report, Try, Verdict, record
-from app.delivery.messages.retry import Result
+from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import Device, NotificationChange, NotificationType, Outcome, Priority
 from app.delivery.messages.values import NotificationStatus as S
 from app.delivery.role import FOLLOWERS
@@ -114,7 +114,7 @@ def test_device_reached_by_a_late_worker_gets_no_second_push(db: Database) -> No
     [late] = take(db).taken
     make_due(db, id_)
     take(db)
-    tell(db, Report(late, SENT, [Try(late.devices[0], Result(Outcome.SENT))]))
+    tell(db, Report(late, SENT, [Try(late.devices[0], SendResult(Outcome.SENT))]))
     make_due(db, id_)
     [next_one] = take(db).taken
     assert next_one.settled == {"phone": Outcome.SENT}
@@ -134,7 +134,7 @@ def test_next_attempt_omits_only_finished_devices(db: Database, outcome: Outcome
     [id_] = post(db, [add_user(db, "phone")])
     [one] = take(db).taken
     device = replace(one.devices[0], token="another by now")
-    tell(db, Report(one, retry(60), [Try(device, Result(outcome, "X"))]))
+    tell(db, Report(one, retry(60), [Try(device, SendResult(outcome, "X"))]))
     make_due(db, id_)
     [again] = take(db).taken
     assert ("phone" in again.settled) is settled
@@ -145,9 +145,9 @@ def test_record_ends_or_postpones_a_notification(db: Database) -> None:
     user_id = add_user(db, "phone")
     sent, dead, waiting = post(db, [user_id] * 3)
     one, two, three = take(db).taken
-    code = Try(two.devices[0], Result(Outcome.PERMANENT, "SENDER_ID_MISMATCH"))
+    code = Try(two.devices[0], SendResult(Outcome.PERMANENT, "SENDER_ID_MISMATCH"))
     reports = [
-        Report(one, SENT, [Try(one.devices[0], Result(Outcome.SENT, provider_message_id="m/1"))]),
+        Report(one, SENT, [Try(one.devices[0], SendResult(Outcome.SENT, provider_message_id="m/1"))]),
         Report(two, Verdict(S.DEAD, error_code="SENDER_ID_MISMATCH", failed=True), [code]),
         Report(three, retry(60)),
     ]
@@ -167,7 +167,7 @@ def test_notification_that_expires_while_claimed_is_not_retried(db: Database) ->
 
 
 def gone(one: Claimed, device: Device) -> Report:
-    result = Result(Outcome.RECIPIENT_GONE, "UNREGISTERED")
+    result = SendResult(Outcome.RECIPIENT_GONE, "UNREGISTERED")
     return Report(one, Verdict(S.DEAD, error_code="UNREGISTERED", failed=True), [Try(device, result)])
 
 

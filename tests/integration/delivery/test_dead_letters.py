@@ -30,7 +30,7 @@ from app.delivery.messages.dead_letters import (
     discard_dead_letters,
 )
 from app.delivery.messages.outcomes import Report, Try, Verdict, record
-from app.delivery.messages.retry import Result
+from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import NotificationStatus, NotificationType, Outcome
 from app.delivery.role import FOLLOWERS
 from app.foundation.errors import AppError, NotFound
@@ -51,7 +51,7 @@ def give_up(db: Database, number: int = 1, **changes: Any) -> list[UUID]:
 def fail_again(db: Database) -> None:
     with db.transaction() as conn:
         taken = claim(conn, NotificationType.PUSH, 1000, 30, chance=lambda: 0.0, followers=FOLLOWERS).taken
-        refused = Result(Outcome.PERMANENT, "UNREACHABLE")
+        refused = SendResult(Outcome.PERMANENT, "UNREACHABLE")
         record(conn, [Report(one, DEAD, [Try(one.devices[0], refused)]) for one in taken], FOLLOWERS)
 
 

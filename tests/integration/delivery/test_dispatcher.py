@@ -27,7 +27,7 @@ from app.delivery.channels.recording import RecordingChannel
 from app.delivery.channels.registry import Channels
 from app.delivery.messages.claims import claim
 from app.delivery.messages.outcomes import Report, Try, Verdict
-from app.delivery.messages.retry import Result
+from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import NotificationStatus as S
 from app.delivery.messages.values import NotificationType, Outcome
 from app.delivery.role import FOLLOWERS
@@ -42,8 +42,8 @@ from tests.support.breakers import MemoryBreakers
 from tests.support.delivery import add_user, attempts, everything_stored, make_due, post, row, shown, statuses
 from tests.support.depth import size
 
-SENT = Result(Outcome.SENT)
-DOWN = Result(Outcome.TRANSIENT, "UNREACHABLE")
+SENT = SendResult(Outcome.SENT)
+DOWN = SendResult(Outcome.TRANSIENT, "UNREACHABLE")
 MakeDispatcher = Callable[..., Dispatcher]
 
 
@@ -187,7 +187,7 @@ def test_notification_that_expires_after_the_claim_is_not_sent(db: Database, dis
     expires_at = datetime.now(UTC) + timedelta(seconds=0.5)
     first, second = post(db, [user_id, user_id], expires_at=expires_at)
 
-    def slow(message: OutgoingMessage) -> Result:
+    def slow(message: OutgoingMessage) -> SendResult:
         wait_until(lambda: db.now() > expires_at)
         return SENT
 
@@ -200,7 +200,7 @@ def test_notification_that_expires_after_the_claim_is_not_sent(db: Database, dis
 def test_stored_rows_hold_no_token(db: Database, dispatcher: MakeDispatcher) -> None:
     post(db, [add_user(db, "phone")])
 
-    def fail(message: OutgoingMessage) -> Result:
+    def fail(message: OutgoingMessage) -> SendResult:
         raise RuntimeError(f"could not reach {message.device.token if message.device else None}")
 
     dispatcher(MemoryChannel(fail)).run_once()
@@ -254,7 +254,7 @@ def test_four_dispatchers_send_each_of_many_notifications_once(db: Database, set
     class Counting(RecordingChannel):
         batch_size = 10
 
-        def handle(self, messages: Any) -> list[Result]:
+        def handle(self, messages: Any) -> list[SendResult]:
             with lock:
                 handled.extend(message.id for message in messages)
             return super().handle(messages)
@@ -291,7 +291,7 @@ def test_hanging_send_does_not_delay_other_notifications(db: Database, dispatche
     hanging, user_id = add_user(db, "slow"), add_user(db, "phone")
     release = threading.Event()
 
-    def answer(message: OutgoingMessage) -> Result:
+    def answer(message: OutgoingMessage) -> SendResult:
         if message.notification.recipient_user_id == hanging:
             release.wait(10)
         return SENT
@@ -308,7 +308,7 @@ def test_hanging_channel_does_not_delay_other_channels(db: Database, settings: S
     """All threads of one worker hang and its queue is full. The worker of the other channel goes on."""
     release, user_id = threading.Event(), add_user(db, "phone")
 
-    def hang(message: OutgoingMessage) -> Result:
+    def hang(message: OutgoingMessage) -> SendResult:
         release.wait(30)
         return SENT
 
@@ -354,7 +354,7 @@ def test_hanging_channel_delays_the_stop_only_for_its_limit(db: Database, settin
     """Its running send is left to its lease, its queued one is returned, and sends of other channels are recorded."""
     release, stop, user_id = threading.Event(), threading.Event(), add_user(db)
 
-    def hang(message: OutgoingMessage) -> Result:
+    def hang(message: OutgoingMessage) -> SendResult:
         release.wait(30)
         return SENT
 
@@ -389,7 +389,7 @@ def test_slow_batch_is_left_unfinished_at_the_stop(db: Database, settings: Setti
     begun, release, stop = threading.Event(), threading.Event(), threading.Event()
     phones = [f"phone-{number}" for number in range(3)]
 
-    def slow(message: OutgoingMessage) -> Result:
+    def slow(message: OutgoingMessage) -> SendResult:
         begun.set()
         release.wait(10)
         return SENT
@@ -424,7 +424,7 @@ def test_drain_finishes_running_sends_and_returns_the_rest(db: Database, dispatc
     post(db, [user_id] * 20)
     begun, release, stop = threading.Semaphore(0), threading.Event(), threading.Event()
 
-    def slow(message: OutgoingMessage) -> Result:
+    def slow(message: OutgoingMessage) -> SendResult:
         begun.release()
         release.wait(10)
         return SENT
@@ -471,7 +471,7 @@ def test_record_waits_for_a_database_that_is_away(db: Database, dispatcher: Make
     user_id = add_user(db, "phone")
     sending, release = threading.Event(), threading.Event()
 
-    def answer(message: OutgoingMessage) -> Result:
+    def answer(message: OutgoingMessage) -> SendResult:
         sending.set()
         release.wait(10)
         return SENT
@@ -502,7 +502,7 @@ def test_record_that_cannot_be_written_does_not_stop_the_others(db: Database) ->
     with db.transaction() as conn:
         first, second = claim(conn, NotificationType.PUSH, 10, 30, followers=FOLLOWERS).taken
     # A foreign key refuses an attempt for a notification that does not exist.
-    gone = Try(first.devices[0], Result(Outcome.RECIPIENT_GONE, "UNREGISTERED"))
+    gone = Try(first.devices[0], SendResult(Outcome.RECIPIENT_GONE, "UNREGISTERED"))
     impossible = Report(replace(first, notification=replace(first.notification, id=uuid7())), Verdict(S.SENT), [gone])
     freed: list[int] = []
     recorder = Recorder(db, DeliveryMetrics(), FOLLOWERS)

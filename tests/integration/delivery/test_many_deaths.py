@@ -20,7 +20,7 @@ from app.db.wake import Announcer
 from app.delivery.channels.base import OutgoingMessage
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.registry import Channels
-from app.delivery.messages.retry import Result, RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, SendResult
 from app.delivery.messages.values import NotificationType, Outcome
 from app.delivery.role import FOLLOWERS
 from app.delivery.sending.channel_worker import ChannelWorkerOptions
@@ -47,10 +47,10 @@ class RecordingProvider(MemoryChannel):
         super().__init__(type_=NotificationType.WEBHOOK, policy=policy, needs_device=False, batch_size=3)
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
-    def handle(self, messages: Sequence[OutgoingMessage]) -> list[Result]:
+    def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult]:
         for message in messages:
             os.write(self._file, f"{os.getpid()} {message.id} {message.notification.data['notificationId']}\n".encode())
-        return [Result(Outcome.SENT)] * len(messages)
+        return [SendResult(Outcome.SENT)] * len(messages)
 
 
 def work(settings: Settings, provider_log: Path, fault: str, done: Connection) -> None:

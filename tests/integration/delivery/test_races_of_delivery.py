@@ -18,7 +18,7 @@ from app.delivery.messages.claims import Claimed, claim, put_back
 from app.delivery.messages.dead_letter_views import EVERY
 from app.delivery.messages.dead_letters import discard_dead_letters
 from app.delivery.messages.outcomes import Report, Try, Verdict, record
-from app.delivery.messages.retry import Result
+from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import Device, NotificationType, Outcome
 from app.delivery.role import FOLLOWERS
 from app.delivery.sending.channel_worker import ChannelWorker, ChannelWorkerOptions
@@ -36,8 +36,8 @@ from tests.support.delivery import add_user, change, post, statuses
 PUSH = {"channel_type": "push"}
 PUSH_THEN_SMS = {"channel_type": "push", "fallback": ["sms"], "within_s": 60}
 PHONE, TABLET = Device("phone", "token-phone", AddressKind.TOKEN), Device("tablet", "token-tablet", AddressKind.TOKEN)
-SENT = Result(Outcome.SENT, provider_message_id="provider:1")
-DOWN = Result(Outcome.TRANSIENT, "UNREACHABLE")
+SENT = SendResult(Outcome.SENT, provider_message_id="provider:1")
+DOWN = SendResult(Outcome.TRANSIENT, "UNREACHABLE")
 
 
 @pytest.fixture
@@ -125,7 +125,8 @@ def test_unstorable_provider_id_does_not_cause_a_second_send(db: Database, provi
     [claimed] = sent(db, 1)
     recorder = Recorder(db, DeliveryMetrics(), FOLLOWERS)
     recorder.put(
-        [Report(claimed, Verdict(S.SENT), [Try(PHONE, Result(Outcome.SENT, provider_message_id=provider_id))])], print
+        [Report(claimed, Verdict(S.SENT), [Try(PHONE, SendResult(Outcome.SENT, provider_message_id=provider_id))])],
+        print,
     )
     recorder.start()
     assert recorder.close(5)

@@ -14,7 +14,7 @@ from app.delivery.channels.webhook import WebhookChannel
 from app.delivery.directory.service import PROFILES
 from app.delivery.messages.claims import claim
 from app.delivery.messages.outcomes import Report, Try, Verdict, record
-from app.delivery.messages.retry import Result
+from app.delivery.messages.retry import SendResult
 from app.delivery.messages.submit import NewSubmission, submit
 from app.delivery.messages.values import Follower, NotificationChange, NotificationStatus, NotificationType, Outcome
 from app.delivery.role import FOLLOWERS
@@ -283,7 +283,7 @@ def test_a_refusal_and_the_end_of_a_challenge_do_not_deadlock(db: Database, dire
     harness.sql("UPDATE notifications SET action_id = :action_id WHERE id = :id", action_id=action_id, id=submitted.id)
     [challenge, refused] = sorted(harness.claim("webhook"), key=lambda claimed: claimed.action_id is not None)
     verdict = Verdict(NotificationStatus.SENT)
-    gone = Report(refused, verdict, [Try(None, Result(Outcome.PERMANENT, "HTTP_410", disables=True))])
+    gone = Report(refused, verdict, [Try(None, SendResult(Outcome.PERMANENT, "HTTP_410", disables=True))])
     arrived = [Report(one, verdict) for one in (challenge, *harness.claim("push"))]
 
     def record_refusal() -> None:
@@ -314,7 +314,7 @@ def test_refusals_do_not_deadlock_with_a_challenge_to_a_disabled_channel(
         for channel_id in (first, second, second):
             submit(conn, NewSubmission(NotificationType.WEBHOOK, target, "", channel_id=channel_id))
     dead = Verdict(NotificationStatus.DEAD, error_code="HTTP_410", failed=True)
-    gone = Try(None, Result(Outcome.PERMANENT, "HTTP_410", disables=True))
+    gone = Try(None, SendResult(Outcome.PERMANENT, "HTTP_410", disables=True))
     to_first, to_second, again_to_second = (
         Report(one, dead, [gone]) for one in sorted(harness.claim("webhook"), key=lambda claimed: claimed.id)
     )
@@ -353,7 +353,7 @@ def test_refusals_do_not_deadlock_with_a_retirement(db: Database, directory: Dir
         for channel_id in (first, second):
             submit(conn, NewSubmission(NotificationType.WEBHOOK, target, "", channel_id=channel_id))
     dead = Verdict(NotificationStatus.DEAD, error_code="HTTP_410", failed=True)
-    gone = Try(None, Result(Outcome.PERMANENT, "HTTP_410", disables=True))
+    gone = Try(None, SendResult(Outcome.PERMANENT, "HTTP_410", disables=True))
     refusals = [Report(one, dead, [gone]) for one in harness.claim("webhook")]
     for owner_id in (harness.profile(), profile_id):
         # Gives the row a new entry in the index, behind that of the other, as an update on a full page does.

@@ -14,7 +14,7 @@ MODULES = sorted([*(DELIVERY / "channels").glob("*.py"), DELIVERY / "sending" / 
 CODE = re.compile(r"[A-Z]+(?:_[A-Z0-9]+)+")
 # The answers of providers are explained by their code: HTTP_503, SMTP_550.
 PROVIDERS_OWN = re.compile(r"HTTP_\d+|SMTP_\d+")
-RESULTS = {"Result", "MessageRefused", "Verdict", "_after_pause"}
+RESULTS = {"SendResult", "MessageRefused", "Verdict", "_after_pause"}
 
 
 def codes_in(path: Path) -> Iterator[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from app.delivery.messages.claims import Claimed
 from app.delivery.messages.outcomes import Report, Try, Verdict, fits_one_statement
-from app.delivery.messages.retry import Result
+from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import CHALLENGE, Notification, NotificationStatus, Outcome, Priority
 from app.delivery.role import FOLLOWERS
 
@@ -21,7 +21,7 @@ def claimed(**metadata: Any) -> Claimed:
     return Claimed(notification, attempt=1, failures=0, lease_until=NOW)
 
 
-SENT = Report(claimed(), Verdict(NotificationStatus.SENT), [Try(None, Result(Outcome.SENT))])
+SENT = Report(claimed(), Verdict(NotificationStatus.SENT), [Try(None, SendResult(Outcome.SENT))])
 
 
 @pytest.mark.parametrize(
@@ -43,10 +43,10 @@ def test_what_nobody_else_waits_for_is_one_statement(report: Report) -> None:
         pytest.param(replace(SENT, claimed=claimed(**{CHALLENGE: "word"})), id="challenge"),
         pytest.param(replace(SENT, verdict=Verdict(NotificationStatus.DEAD)), id="dead letter"),
         pytest.param(
-            replace(SENT, tries=[*SENT.tries, Try(None, Result(Outcome.RECIPIENT_GONE))]), id="phone is forgotten"
+            replace(SENT, tries=[*SENT.tries, Try(None, SendResult(Outcome.RECIPIENT_GONE))]), id="phone is forgotten"
         ),
         pytest.param(
-            replace(SENT, tries=[Try(None, Result(Outcome.PERMANENT, disables=True))]), id="channel is switched off"
+            replace(SENT, tries=[Try(None, SendResult(Outcome.PERMANENT, disables=True))]), id="channel is switched off"
         ),
     ],
 )

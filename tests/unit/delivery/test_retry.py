@@ -3,14 +3,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.delivery.channels.fcm import POLICY as PUSH_POLICY
-from app.delivery.messages.retry import LONGEST_WAIT_S, DeadLetter, Result, RetryAt, TooLate, decide_retry
+from app.delivery.messages.retry import LONGEST_WAIT_S, DeadLetter, RetryAt, SendResult, TooLate, decide_retry
 from app.delivery.messages.values import Outcome
 
 NOW = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)
-TIMEOUT = Result(Outcome.UNKNOWN, "TIMEOUT")
-BROKEN = Result(Outcome.TRANSIENT, "UNREACHABLE")
-OVERLOADED = Result(Outcome.TRANSIENT, "UNAVAILABLE", overloaded=True)
-QUOTA = Result(Outcome.TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=60)
+TIMEOUT = SendResult(Outcome.UNKNOWN, "TIMEOUT")
+BROKEN = SendResult(Outcome.TRANSIENT, "UNREACHABLE")
+OVERLOADED = SendResult(Outcome.TRANSIENT, "UNAVAILABLE", overloaded=True)
+QUOTA = SendResult(Outcome.TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=60)
 
 
 def after(seconds: float) -> RetryAt:
@@ -34,14 +34,16 @@ def after(seconds: float) -> RetryAt:
         (QUOTA, 1, 0.0, after(60)),
         (QUOTA, 1, 1.0, after(61)),
         (QUOTA, 3, 0.0, DeadLetter("QUOTA_EXCEEDED")),
-        (Result(Outcome.TRANSIENT, "X", retry_after_s=0), 1, 0.25, after(0.25)),
-        (Result(Outcome.TRANSIENT, "X", retry_after_s=10**9), 1, 0.0, after(LONGEST_WAIT_S)),
-        (Result(Outcome.PERMANENT, "SENDER_ID_MISMATCH"), 1, 0.0, DeadLetter("SENDER_ID_MISMATCH")),
-        (Result(Outcome.PERMANENT), 1, 0.0, DeadLetter("PERMANENT")),
-        (Result(Outcome.RECIPIENT_GONE, "UNREGISTERED"), 1, 0.0, DeadLetter("UNREGISTERED")),
+        (SendResult(Outcome.TRANSIENT, "X", retry_after_s=0), 1, 0.25, after(0.25)),
+        (SendResult(Outcome.TRANSIENT, "X", retry_after_s=10**9), 1, 0.0, after(LONGEST_WAIT_S)),
+        (SendResult(Outcome.PERMANENT, "SENDER_ID_MISMATCH"), 1, 0.0, DeadLetter("SENDER_ID_MISMATCH")),
+        (SendResult(Outcome.PERMANENT), 1, 0.0, DeadLetter("PERMANENT")),
+        (SendResult(Outcome.RECIPIENT_GONE, "UNREGISTERED"), 1, 0.0, DeadLetter("UNREGISTERED")),
     ],
 )
-def test_each_failure_is_retried_or_a_dead_letter(result: Result, attempt: int, luck: float, expected: object) -> None:
+def test_each_failure_is_retried_or_a_dead_letter(
+    result: SendResult, attempt: int, luck: float, expected: object
+) -> None:
     assert decide_retry(PUSH_POLICY, result, attempt, NOW, lambda: luck) == expected
 
 

@@ -6,7 +6,7 @@ import pytest
 from app.delivery.channels.base import OutgoingMessage
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.messages.outcomes import Verdict
-from app.delivery.messages.retry import Result
+from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import NotificationStatus as S
 from app.delivery.messages.values import Outcome
 from app.delivery.sending.breaker_gate import BreakerGate
@@ -17,13 +17,13 @@ from app.redis_store.breakers import BreakerRules, Permit
 from tests.support.breakers import MemoryBreakers, new_gate
 from tests.support.delivery import PHONE, TABLET, claimed
 
-SENT = Result(Outcome.SENT)
-DOWN = Result(Outcome.TRANSIENT, "UNREACHABLE")
-BUSY = Result(Outcome.TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=60)
-GONE = Result(Outcome.RECIPIENT_GONE, "UNREGISTERED")
-BUSY_MAILBOX = Result(Outcome.TRANSIENT, "SMTP_450", at_fault=False)
-SLOW_DOWN = Result(Outcome.TRANSIENT, "HTTP_429", retry_after_s=5, at_fault=False)
-REFUSED = Result(Outcome.PERMANENT, "SENDER_ID_MISMATCH")
+SENT = SendResult(Outcome.SENT)
+DOWN = SendResult(Outcome.TRANSIENT, "UNREACHABLE")
+BUSY = SendResult(Outcome.TRANSIENT, "QUOTA_EXCEEDED", retry_after_s=60)
+GONE = SendResult(Outcome.RECIPIENT_GONE, "UNREGISTERED")
+BUSY_MAILBOX = SendResult(Outcome.TRANSIENT, "SMTP_450", at_fault=False)
+SLOW_DOWN = SendResult(Outcome.TRANSIENT, "HTTP_429", retry_after_s=5, at_fault=False)
+REFUSED = SendResult(Outcome.PERMANENT, "SENDER_ID_MISMATCH")
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-def answering(**by_device: Result) -> MemoryChannel:
+def answering(**by_device: SendResult) -> MemoryChannel:
     return MemoryChannel(lambda message: by_device[message.device.device_id if message.device else "none"])
 
 
@@ -79,7 +79,7 @@ def test_device_reached_at_an_earlier_attempt_counts(clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("result", [GONE, REFUSED])
-def test_permanent_failure_is_a_dead_letter_at_once(clock: FakeClock, result: Result) -> None:
+def test_permanent_failure_is_a_dead_letter_at_once(clock: FakeClock, result: SendResult) -> None:
     assert verdict(answering(phone=result), clock) == Verdict(S.DEAD, None, result.error_code, failed=True)
 
 
@@ -111,7 +111,7 @@ def test_nothing_is_sent_at_or_after_the_expiry(clock: FakeClock) -> None:
 
 
 def test_later_device_gets_nothing_after_the_expiry(clock: FakeClock) -> None:
-    def slow(message: OutgoingMessage) -> Result:
+    def slow(message: OutgoingMessage) -> SendResult:
         clock.advance(5)
         return SENT
 
@@ -133,8 +133,8 @@ def test_sending_does_not_begin_if_the_lease_is_too_short(clock: FakeClock) -> N
     assert result == Verdict(S.ACCEPTED, in_s(clock, 1))
 
 
-def failing(error: Exception) -> Callable[[OutgoingMessage], Result]:
-    def fail(message: OutgoingMessage) -> Result:
+def failing(error: Exception) -> Callable[[OutgoingMessage], SendResult]:
+    def fail(message: OutgoingMessage) -> SendResult:
         raise error
 
     return fail
@@ -147,7 +147,7 @@ def test_unavailable_store_costs_no_retry(clock: FakeClock) -> None:
 
 def test_error_in_a_channel_has_an_unknown_outcome(clock: FakeClock) -> None:
     [report] = Sender(MemoryChannel(failing(KeyError("x"))), clock, new_gate(), rng=lambda: 0.0).send([claimed(clock)])
-    assert report.tries[0].result == Result(Outcome.UNKNOWN, "CHANNEL_ERROR")
+    assert report.tries[0].result == SendResult(Outcome.UNKNOWN, "CHANNEL_ERROR")
     assert report.verdict.status is S.RETRYING
 
 
@@ -208,7 +208,7 @@ def test_notification_is_sent_if_one_device_has_it_and_the_breaker_holds_the_oth
 
 @pytest.mark.parametrize("result", [GONE, REFUSED, BUSY_MAILBOX, SLOW_DOWN])
 def test_probe_without_evidence_about_the_provider_closes_no_breaker(
-    clock: FakeClock, gate: BreakerGate, seconds: Seconds, result: Result
+    clock: FakeClock, gate: BreakerGate, seconds: Seconds, result: SendResult
 ) -> None:
     deliver(answering(phone=DOWN), clock, gate, 3)
     seconds.now += 15
@@ -232,7 +232,7 @@ def test_success_before_the_breaker_opened_is_no_successful_probe(clock: FakeClo
 
 @pytest.mark.parametrize("result", [GONE, REFUSED, BUSY_MAILBOX, SLOW_DOWN])
 def test_failures_that_are_not_the_providers_fault_open_no_breaker(
-    clock: FakeClock, gate: BreakerGate, result: Result
+    clock: FakeClock, gate: BreakerGate, result: SendResult
 ) -> None:
     deliver(answering(phone=result), clock, gate, 50)
     assert [one.status for one in deliver(answering(phone=SENT), clock, gate)] == [S.SENT]

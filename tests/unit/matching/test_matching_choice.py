@@ -8,7 +8,7 @@ import pytest
 from app.matching.choice import Search, Walked, by_age, walk, walk_new_list
 from app.matching.rules.eligibility import Candidate, Obstacle
 from app.matching.rules.states import TaskStatus
-from app.matching.store.records import Ranking, Task
+from app.matching.store.records import HelpTask, Ranking
 from app.redis_store.contract import ListChange, TaskKeys
 from app.users.models import LatLon
 
@@ -18,8 +18,8 @@ SOON, LATER = NOON + timedelta(minutes=2), NOON + timedelta(minutes=5)
 ID = UUID(int=1)
 
 
-def task(number: int = 1, *, asked: int = 0, skipped: int = 0, created_at: datetime = NOON) -> Task:
-    return Task(
+def task(number: int = 1, *, asked: int = 0, skipped: int = 0, created_at: datetime = NOON) -> HelpTask:
+    return HelpTask(
         id=UUID(int=number),
         status=TaskStatus.PENDING,
         elder_id=1,
@@ -107,7 +107,7 @@ def candidate(student_id: int, busy_until: datetime | None = None) -> Candidate:
     return Candidate(student_id, 0, student_id * 10.0, busy_until)
 
 
-def search(*listed: int, walked: Walked, is_new: bool = False, of: Task | None = None) -> Search:
+def search(*listed: int, walked: Walked, is_new: bool = False, of: HelpTask | None = None) -> Search:
     return Search(of or task(), listed, is_new, 9, walked)
 
 
