@@ -26,6 +26,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("matching.rules",),
     ("matching.store",),
     ("matching",),
+    ("jobs.engine",),
+    ("jobs.scripts",),
     ("jobs", "roster"),
     ("realtime",),
     ("ops",),
