@@ -58,8 +58,7 @@ class ExecutionContext:
             raise ValueError(f"{name!r} is no name for an artifact: letters, digits, '.', '_' and '-', at most 100")
         if self.folder is None:
             self.folder = Path(mkdtemp(prefix="yaninda-job-"))
-        path = self.artifacts.setdefault(name, self.folder / name)
-        return path
+        return self.artifacts.setdefault(name, self.folder / name)
 
     @property
     def db(self) -> "Database":
