@@ -3,14 +3,11 @@
 The policy of each channel is in the module of the channel.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from app.delivery.messages.values import Outcome
-
-Rng = Callable[[], float]
-"""Returns a number from 0 to 1, like `random.random`."""
+from app.foundation.backoff import BACKOFF_S, Rng, backoff_pause_s
 
 RETRYABLE = frozenset({Outcome.TRANSIENT, Outcome.UNKNOWN})
 # The provider's Retry-After replaces our own backoff, up to this limit.
@@ -21,7 +18,7 @@ LONGEST_WAIT_S = 3600.0
 class RetryPolicy:
     timeout_s: float
     retries: int
-    backoff_s: tuple[float, ...] = (1.0, 5.0, 15.0)
+    backoff_s: tuple[float, ...] = BACKOFF_S
     overloaded_backoff_s: tuple[float, ...] | None = None
     """The pauses after the provider answered that it is overloaded or broken (5xx); None for those of `backoff_s`."""
     repeatable: bool = True
@@ -88,5 +85,4 @@ def _wait_s(policy: RetryPolicy, result: SendResult, attempt: int, rng: Rng) -> 
         return min(result.retry_after_s, LONGEST_WAIT_S) + rng()
     overloaded = result.overloaded and policy.overloaded_backoff_s is not None
     pauses_s = (policy.overloaded_backoff_s if overloaded else None) or policy.backoff_s
-    base = pauses_s[min(attempt, len(pauses_s)) - 1]
-    return base * (1.0 + rng() / 2.0)
+    return backoff_pause_s(pauses_s, attempt, rng)

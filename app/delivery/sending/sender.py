@@ -16,13 +16,13 @@ from app.delivery.messages.retry import (
     DeadLetter,
     RetryAt,
     RetryPolicy,
-    Rng,
     SendResult,
     TooLate,
     decide_retry,
 )
 from app.delivery.messages.values import Device, NotificationStatus, Outcome
 from app.delivery.sending.breaker_gate import BreakerGate
+from app.foundation.backoff import Rng
 from app.foundation.clock import Clock
 from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint

@@ -1,0 +1,117 @@
+"""Runs a script in this process and turns whatever happens into a result."""
+
+import json
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from pydantic import ValidationError
+
+from app.jobs.engine.context import ExecutionContext
+from app.jobs.engine.declaration import Run, params_model
+from app.jobs.engine.result import Result
+from app.jobs.engine.task import Task
+
+LARGEST_RESULT_BYTES = 1024 * 1024
+
+
+class ScriptRefused(Exception):
+    """The task fails, and would fail in the same way at every other try."""
+
+
+@dataclass(frozen=True)
+class Executed:
+    result: Result
+    may_retry: bool = True
+
+
+class PythonExecutor:
+    def execute(self, task: Task, context: ExecutionContext) -> Executed:
+        started_at = datetime.now(UTC)
+        try:
+            data = _run(task, context)
+        except ScriptRefused as refused:
+            return Executed(Result.failed(task.id, str(refused), started_at, datetime.now(UTC)), may_retry=False)
+        except BaseException as error:
+            # Also SystemExit and what a script invents: the thread and its neighbours go on.
+            traceback.print_exc(file=sys.stderr)
+            return Executed(Result.failed(task.id, explain_error(error), started_at, datetime.now(UTC)))
+        if context.cancelled:
+            return Executed(Result.cancelled(task.id, started_at, datetime.now(UTC)))
+        return Executed(Result.success(task.id, data, started_at, datetime.now(UTC)))
+
+
+def explain_error(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}" if str(error) else f"{type(error).__name__}{place}"
+
+
+def _run(task: Task, context: ExecutionContext) -> Any:
+    name = f"yaninda_script_{task.id}"
+    module = _load(name, Path(task.script_path))
+    try:
+        run = _entry(module)
+        return _as_json(run(_params(run, task.params), context))
+    finally:
+        del sys.modules[name]
+
+
+def _load(name: str, path: Path) -> ModuleType:
+    """A new module each time, so that a script finds none of the state that its last run left in its globals."""
+    try:
+        state = path.stat()
+        code = _compiled(path, state.st_mtime_ns, state.st_size)
+    except OSError as error:
+        raise ScriptRefused(f"{path.name} cannot be read ({type(error).__name__})") from None
+    except (SyntaxError, ValueError) as error:
+        raise ScriptRefused(f"{path.name} is not Python: {error}") from None
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    # Dataclasses and pydantic look up the module of a class by its name.
+    sys.modules[name] = module
+    try:
+        exec(code, module.__dict__)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+@lru_cache(maxsize=256)
+def _compiled(path: Path, _mtime_ns: int, _size: int) -> CodeType:
+    return compile(path.read_bytes(), str(path), "exec")
+
+
+def _entry(module: ModuleType) -> Run:
+    run = getattr(module, "run", None)
+    if not callable(run):
+        raise ScriptRefused("the script has no function run(params, context)")
+    return run
+
+
+def _params(run: Run, params: Mapping[str, Any]) -> Any:
+    model = params_model(run)
+    if model is None:
+        return dict(params)
+    try:
+        return model.model_validate_json(json.dumps(dict(params)))
+    except ValidationError as error:
+        wrong = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_input=False)]
+        raise ScriptRefused(f"wrong parameters: {'; '.join(wrong)}") from None
+
+
+def _as_json(data: Any) -> Any:
+    try:
+        text = json.dumps(data, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ScriptRefused(f"returned what is not JSON: {error}") from None
+    if len(text) > LARGEST_RESULT_BYTES:
+        raise ScriptRefused(f"returned {len(text):,} bytes of JSON, more than 1 MB: leave it as an artifact")
+    return json.loads(text)
