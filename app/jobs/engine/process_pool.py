@@ -274,7 +274,7 @@ class ProcessPool:
         too_large = worker.memory_bytes() > self._options.worker_memory_bytes // 2
         if not worker.running and (worker.is_tainted or too_large):
             # The next task gets a clean worker, with all of its memory.
-            worker.kill()
+            worker.kill(Killed("it is replaced"))
             self._bury(worker)
 
     def _note(self, attempt: TaskTry, news: Mapping[str, Any]) -> None:
