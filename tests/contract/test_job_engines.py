@@ -132,7 +132,7 @@ def test_waiting_for_a_result_has_a_limit(engine: Engine) -> None:
     assert engine.get_result(task_id, WAIT_S).is_success
 
 
-BAD_ENDS = {
+BAD_ENDS: dict[str, tuple[dict[str, Any], str]] = {
     "exit_process": ({}, "exit code 3"),
     "segfault": ({}, "SIGSEGV"),
     "stuck_in_c": ({"timeout_s": 0.3}, "longer than 0.3 s"),

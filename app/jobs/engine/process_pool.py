@@ -11,7 +11,7 @@ task runs too long, uses too much memory or ignores its cancellation. If a worke
 import selectors
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from multiprocessing import get_context
@@ -129,7 +129,7 @@ class ProcessPool:
     def extend_lease(self, until: float) -> None:
         self._lease_until = until
         for worker in self.workers():
-            worker.send({"lease": until})
+            worker.extend_lease(until)
             self._watch(worker)
 
     def _run(self) -> None:
@@ -217,7 +217,7 @@ class ProcessPool:
         group[name] = worker
         self.started += 1
         if self._lease_until is not None:
-            worker.send({"lease": self._lease_until})
+            worker.extend_lease(self._lease_until)
         self._selector.register(worker.socket, selectors.EVENT_READ, partial(self._talk, worker))
         self._selector.register(worker.printed, selectors.EVENT_READ, partial(self._read_output, worker))
         log.info("worker_started", worker=name, pid=worker.pid)
@@ -334,20 +334,27 @@ class ProcessPool:
         self._source.lease_ended()
 
 
-def judge(worker: WorkerProcess, reason: str) -> Iterable[Ended]:
+def judge(worker: WorkerProcess, reason: str) -> list[Ended]:
     """What the death of a worker means for each of the tasks in it."""
     tries = list(worker.running.values())
+    if worker.lease_is_over and worker.killed is None:
+        # The kernel ended it. The lease is lost, or was extended too late for this worker.
+        return [Ended(attempt, None) for attempt in tries]
     culprit = worker.killed.culprit if worker.killed else None
-    for attempt in tries:
-        id_ = attempt.task.id
-        is_guilty = id_ == culprit or (culprit is None and len(tries) == 1 and worker.is_ready)
-        if attempt.cancelled_at is not None:
-            yield Ended(attempt, Result.cancelled(id_, attempt.sent_at, datetime.now(UTC)))
-        elif is_guilty:
-            attempt.output += worker.output.text()
-            yield Ended(attempt, Result.failed(id_, reason, attempt.sent_at, datetime.now(UTC)))
-        else:
-            yield Ended(attempt, None, is_suspect=culprit is None and worker.is_ready)
+    if culprit is None and worker.is_ready and len(tries) == 1:
+        culprit = tries[0].task.id
+    is_suspect = culprit is None and worker.is_ready
+    return [_end_of(attempt, worker, reason, attempt.task.id == culprit, is_suspect) for attempt in tries]
+
+
+def _end_of(attempt: TaskTry, worker: WorkerProcess, reason: str, is_culprit: bool, is_suspect: bool) -> Ended:
+    id_ = attempt.task.id
+    if attempt.cancelled_at is not None:
+        return Ended(attempt, Result.cancelled(id_, attempt.sent_at, datetime.now(UTC)))
+    if is_culprit:
+        attempt.output += worker.output.text()
+        return Ended(attempt, Result.failed(id_, reason, attempt.sent_at, datetime.now(UTC)))
+    return Ended(attempt, None, is_suspect=is_suspect)
 
 
 def _context(preload: tuple[str, ...]) -> ForkServerContext:

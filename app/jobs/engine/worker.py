@@ -124,6 +124,7 @@ class Worker:
         """Until the engine says so or is gone."""
         reader = FrameReader()
         while received := self._engine.recv(65_536):
+            lease_until: float | None = None
             for message, _ in reader.feed(received):
                 match message:
                     case {"run": values}:
@@ -131,10 +132,13 @@ class Worker:
                     case {"cancel": id_} if (run := self._runs.get(id_)) is not None:
                         run.context.cancel.set()
                     case {"lease": until}:
-                        _arm(until)
+                        # A worker that was slow to start may find an old one before the newest.
+                        lease_until = until
                     case _:
                         # The task of a cancellation has just ended.
                         continue
+            if lease_until is not None:
+                _arm(lease_until)
 
     def _take(self, task: Task) -> None:
         context = ExecutionContext(task.id, self._options.name)

@@ -44,6 +44,7 @@ class WorkerProcess:
         """A task failed in it. It is replaced as soon as nothing runs in it."""
         self.is_closed = False
         """Kept free for a suspect."""
+        self.lease_until: float | None = None
         self.killed: Killed | None = None
         self.output = Tail()
         self._reader = FrameReader()
@@ -72,6 +73,14 @@ class WorkerProcess:
         attempt.began = time.monotonic() if self.is_ready else None
         self.running[attempt.task.id] = attempt
         self.send({"run": attempt.task.to_dict()})
+
+    def extend_lease(self, until: float) -> None:
+        self.lease_until = until
+        self.send({"lease": until})
+
+    @property
+    def lease_is_over(self) -> bool:
+        return self.lease_until is not None and time.monotonic() >= self.lease_until
 
     def became_ready(self) -> None:
         self.is_ready = True

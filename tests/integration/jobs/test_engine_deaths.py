@@ -1,0 +1,162 @@
+"""What runs when an engine is stopped, killed, or loses its lease."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.jobs.engine.embedded import EmbeddedEngine
+from app.jobs.engine.errors import UnknownTask
+from app.jobs.engine.options import EngineOptions
+from app.jobs.engine.task import Task, TaskType
+
+ROOT = Path(__file__).parents[3]
+DEEDS = str(ROOT / "tests" / "support" / "script_deeds.py")
+WAIT_S = 30
+
+
+def deed(name: str, **params: Any) -> Task:
+    return Task.create(DEEDS, {"deed": name, **params}, TaskType.IO_BOUND, max_retries=0)
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    give_up = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < give_up, "it never came true"
+        time.sleep(0.005)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Program:
+    """An engine in a process of its own."""
+
+    def __init__(self, lease_s: float) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.engine_program", str(lease_s)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.read()
+
+    def submit(self, task: Task) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(task.to_dict()) + "\n")
+        self.process.stdin.flush()
+
+    def read(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+
+@pytest.fixture
+def program(request: pytest.FixtureRequest) -> Iterator[Program]:
+    program = Program(getattr(request, "param", 0))
+    yield program
+    program.process.send_signal(signal.SIGCONT)
+    program.process.kill()
+    program.process.communicate()
+
+
+def begun(path: Path) -> int:
+    """The pid of the worker in which the script waits."""
+    wait_until(lambda: path.exists() and path.read_text().endswith("\n"))
+    return int(path.read_text().splitlines()[-1])
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+def test_workers_end_with_an_engine_that_is_killed(program: Program, tmp_path: Path, deaf: bool) -> None:
+    began = tmp_path / "began"
+    program.submit(deed("wait_for_file", began=str(began), go_on=str(tmp_path / "never")))
+    worker = begun(began)
+    if deaf:
+        program.submit(deed("stuck_in_c"))
+        assert is_alive(worker)
+    program.process.kill()
+    wait_until(lambda: not is_alive(worker))
+
+
+@pytest.mark.parametrize("program", [1.0], indirect=True)
+@pytest.mark.parametrize("name", ["wait_for_file", "stuck_in_c"])
+def test_the_scripts_of_a_stopped_engine_end_with_its_lease(program: Program, tmp_path: Path, name: str) -> None:
+    """Another engine may run them from then on. The stopped one cannot do anything, so the kernel does it."""
+    began = tmp_path / "began"
+    program.submit(deed("wait_for_file", began=str(began), go_on=str(tmp_path / "never")))
+    worker = begun(began)
+    if name == "stuck_in_c":
+        program.submit(deed(name))
+    program.process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: not is_alive(worker))
+
+
+@pytest.mark.parametrize("program", [1.0], indirect=True)
+def test_an_engine_that_was_stopped_for_longer_than_its_lease_blames_no_task(program: Program, tmp_path: Path) -> None:
+    """It drops the task, or runs it again if the lease was extended before it noticed."""
+    began, again = tmp_path / "began", tmp_path / "again"
+    program.submit(deed("wait_for_file", began=str(began), go_on=str(tmp_path / "never")))
+    worker = begun(began)
+    program.process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: not is_alive(worker))
+    program.process.send_signal(signal.SIGCONT)
+    next_task = deed("wait_for_file", began=str(again), go_on=str(again))
+    program.submit(next_task)
+    # The first line that it prints is the result of the next task.
+    assert program.read()["task_id"] == next_task.id
+
+
+def test_a_lease_that_nobody_extends_ends_every_task(tmp_path: Path) -> None:
+    with EmbeddedEngine(EngineOptions(io_workers=1, io_threads=1)) as engine:
+        began = tmp_path / "began"
+        running = engine.submit_task(deed("wait_for_file", began=str(began), go_on=str(tmp_path / "never")))
+        waiting = engine.submit_task(deed("answer"))
+        worker = begun(began)
+        engine.extend_lease(time.monotonic() + 0.3)
+        for id_ in (running, waiting):
+            with pytest.raises(UnknownTask):
+                engine.get_result(id_, WAIT_S)
+        assert not is_alive(worker)
+        assert engine.pending_tasks() == {}
+        engine.extend_lease(time.monotonic() + 60)
+        assert engine.get_result(engine.submit_task(deed("answer")), WAIT_S).is_success
+
+
+def test_a_worker_that_is_killed_from_outside_loses_no_task(tmp_path: Path) -> None:
+    """With several tasks in the worker none is to blame, so no try is counted."""
+    go_on = tmp_path / "go_on"
+    with EmbeddedEngine(EngineOptions(io_workers=1, io_threads=4)) as engine:
+        began = [tmp_path / str(n) for n in range(4)]
+        ids = engine.submit_batch(
+            [deed("wait_for_file", began=str(path), go_on=str(go_on), value=n) for n, path in enumerate(began)]
+        )
+        wait_until(lambda: all(path.exists() for path in began))
+        os.kill(begun(began[0]), signal.SIGKILL)
+        wait_until(lambda: any(len(path.read_text().splitlines()) > 1 for path in began))
+        go_on.touch()
+        assert [engine.get_result(id_, WAIT_S).data["value"] for id_ in ids] == [0, 1, 2, 3]
+
+
+def test_the_death_of_the_fork_server_ends_no_task(tmp_path: Path) -> None:
+    go_on = tmp_path / "go_on"
+    with EmbeddedEngine(EngineOptions(io_workers=2, io_threads=2)) as engine:
+        began = [tmp_path / str(n) for n in range(4)]
+        ids = engine.submit_batch([deed("wait_for_file", began=str(path), go_on=str(go_on)) for path in began])
+        wait_until(lambda: all(path.exists() for path in began))
+        server = int(Path(f"/proc/{begun(began[0])}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        os.kill(server, signal.SIGKILL)
+        wait_until(lambda: any(len(path.read_text().splitlines()) > 1 for path in began))
+        go_on.touch()
+        assert all(engine.get_result(id_, WAIT_S).is_success for id_ in ids)
