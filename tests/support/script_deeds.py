@@ -48,8 +48,10 @@ def segfault(_params: P, _context: ExecutionContext) -> Any:
     ctypes.string_at(0)
 
 
-def stuck_in_c(_params: P, _context: ExecutionContext) -> Any:
+def stuck_in_c(params: P, _context: ExecutionContext) -> Any:
     """Keeps the interpreter: no other thread of the process runs."""
+    if "began" in params:
+        Path(params["began"]).touch()
     re.match(r"(a+)+$", "a" * 64 + "b")
 
 

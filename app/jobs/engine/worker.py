@@ -4,6 +4,7 @@ Whatever a script does to this process, the engine is told or notices, so nothin
 a closed socket or an ended lease end the process, and everything that its scripts have started with it.
 """
 
+import contextlib
 import ctypes
 import faulthandler
 import os
@@ -80,10 +81,20 @@ def run_worker(engine: socket.socket, output: Connection, options: WorkerOptions
     _leave_the_engines_group()
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
+    _close_all_but({0, 1, 2, engine.fileno()})
     faulthandler.enable(file=2)
     sys.stdout = sys.stderr = thread_output()
     sys.addaudithook(_refuse_fork)
     Worker(engine, options).run()
+
+
+def _close_all_but(kept: set[int]) -> None:
+    """Among them is a pipe that keeps the fork server alive. When the engine dies the server has to end, because the
+    kernel then ends its children: also those that are too busy to notice anything."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in kept:
+            with contextlib.suppress(OSError):  # The one that listed the folder is closed already.
+                os.close(int(name))
 
 
 def _leave_the_engines_group() -> None:

@@ -75,8 +75,10 @@ class WorkerProcess:
         self.send({"run": attempt.task.to_dict()})
 
     def extend_lease(self, until: float) -> None:
-        self.lease_until = until
-        self.send({"lease": until})
+        # A worker that the kernel has ended stays ended, also if the engine has not heard of it yet.
+        if not self.lease_is_over:
+            self.lease_until = until
+            self.send({"lease": until})
 
     @property
     def lease_is_over(self) -> bool:

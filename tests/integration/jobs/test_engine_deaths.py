@@ -90,8 +90,8 @@ def test_workers_end_with_an_engine_that_is_killed(program: Program, tmp_path: P
     program.submit(deed("wait_for_file", began=str(began), go_on=str(tmp_path / "never")))
     worker = begun(began)
     if deaf:
-        program.submit(deed("stuck_in_c"))
-        assert is_alive(worker)
+        program.submit(deed("stuck_in_c", began=str(tmp_path / "stuck")))
+        wait_until((tmp_path / "stuck").exists)
     program.process.kill()
     wait_until(lambda: not is_alive(worker))
 
@@ -104,7 +104,8 @@ def test_the_scripts_of_a_stopped_engine_end_with_its_lease(program: Program, tm
     program.submit(deed("wait_for_file", began=str(began), go_on=str(tmp_path / "never")))
     worker = begun(began)
     if name == "stuck_in_c":
-        program.submit(deed(name))
+        program.submit(deed(name, began=str(tmp_path / "stuck")))
+        wait_until((tmp_path / "stuck").exists)
     program.process.send_signal(signal.SIGSTOP)
     wait_until(lambda: not is_alive(worker))
 
