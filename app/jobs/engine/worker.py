@@ -91,10 +91,10 @@ def run_worker(engine: socket.socket, output: Connection, options: WorkerOptions
 def _close_all_but(kept: set[int]) -> None:
     """Among them is a pipe that keeps the fork server alive. When the engine dies the server has to end, because the
     kernel then ends its children: also those that are too busy to notice anything."""
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) not in kept:
+    for file in Path("/proc/self/fd").iterdir():
+        if int(file.name) not in kept:
             with contextlib.suppress(OSError):  # The one that listed the folder is closed already.
-                os.close(int(name))
+                os.close(int(file.name))
 
 
 def _leave_the_engines_group() -> None:
