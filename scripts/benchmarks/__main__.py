@@ -21,6 +21,7 @@ from benchmarks import (
     delivery_latency,
     flat,
     http,
+    job_engine,
     memory,
     overload,
     recovery,
@@ -42,6 +43,7 @@ MEASURE: dict[str, Measure] = {
     "delivery-failures": delivery_failures.measure,
     "delivery-api": delivery_api.measure,
     "delivery-batches": delivery_batches.measure,
+    "job-engine": job_engine.measure,
 }
 
 

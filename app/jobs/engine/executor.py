@@ -1,6 +1,7 @@
 """Runs a script in this process and turns whatever happens into a result."""
 
 import json
+import os
 import sys
 import traceback
 from collections.abc import Mapping
@@ -55,25 +56,25 @@ def explain_error(error: BaseException) -> str:
 
 def _run(task: Task, context: ExecutionContext) -> Any:
     name = f"yaninda_script_{task.id}"
-    module = _load(name, Path(task.script_path))
+    module = _load(name, task.script_path)
     try:
         run = _entry(module)
-        return _as_json(run(_params(run, task.params), context))
+        return _checked(run(_params(run, task.params), context))
     finally:
         del sys.modules[name]
 
 
-def _load(name: str, path: Path) -> ModuleType:
+def _load(name: str, path: str) -> ModuleType:
     """A new module each time, so that a script finds none of the state that its last run left in its globals."""
     try:
-        state = path.stat()
+        state = os.stat(path)  # noqa: PTH116 - a Path costs more than the call
         code = _compiled(path, state.st_mtime_ns, state.st_size)
     except OSError as error:
-        raise ScriptRefused(f"{path.name} cannot be read ({type(error).__name__})") from None
+        raise ScriptRefused(f"{Path(path).name} cannot be read ({type(error).__name__})") from None
     except (SyntaxError, ValueError) as error:
-        raise ScriptRefused(f"{path.name} is not Python: {error}") from None
+        raise ScriptRefused(f"{Path(path).name} is not Python: {error}") from None
     module = ModuleType(name)
-    module.__file__ = str(path)
+    module.__file__ = path
     # Dataclasses and pydantic look up the module of a class by its name.
     sys.modules[name] = module
     try:
@@ -85,8 +86,8 @@ def _load(name: str, path: Path) -> ModuleType:
 
 
 @lru_cache(maxsize=256)
-def _compiled(path: Path, _mtime_ns: int, _size: int) -> CodeType:
-    return compile(path.read_bytes(), str(path), "exec")
+def _compiled(path: str, _mtime_ns: int, _size: int) -> CodeType:
+    return compile(Path(path).read_bytes(), path, "exec")
 
 
 def _entry(module: ModuleType) -> Run:
@@ -107,11 +108,11 @@ def _params(run: Run, params: Mapping[str, Any]) -> Any:
         raise ScriptRefused(f"wrong parameters: {'; '.join(wrong)}") from None
 
 
-def _as_json(data: Any) -> Any:
+def _checked(data: Any) -> Any:
     try:
         text = json.dumps(data, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise ScriptRefused(f"returned what is not JSON: {error}") from None
     if len(text) > LARGEST_RESULT_BYTES:
         raise ScriptRefused(f"returned {len(text):,} bytes of JSON, more than 1 MB: leave it as an artifact")
-    return json.loads(text)
+    return data

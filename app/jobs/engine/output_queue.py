@@ -43,7 +43,7 @@ class OutputQueue:
             self.total_put += 1
             self._results[result.task_id] = result
             self._drop_oldest()
-            if self._wanted:
+            if result.task_id in self._wanted:
                 self._changed.notify_all()
 
     def get(self, task_id: str, timeout: float | None) -> Result:

@@ -67,8 +67,8 @@ class ProcessPool:
         self._selector = selectors.DefaultSelector()
         self._bell, self._ring = socket.socketpair()
         self._bell.setblocking(False)
-        self._ring.setblocking(False)
         self._selector.register(self._bell, selectors.EVENT_READ, self._answer_bell)
+        self._is_rung = False
         self._requests: list[Callable[[], None]] = []
         self._start_again = DoublingPause()
         self._no_start_before = 0.0
@@ -84,11 +84,9 @@ class ProcessPool:
         self._thread.start()
 
     def wake(self) -> None:
-        try:
+        if not self._is_rung:
+            self._is_rung = True
             self._ring.send(b"!")
-        except BlockingIOError:
-            # It has rung often enough to be heard.
-            return
 
     def call(self, request: Callable[[], None]) -> None:
         """Runs the request in the thread of the pool."""
@@ -143,7 +141,9 @@ class ProcessPool:
 
     def _turn(self) -> None:
         for key, events in self._selector.select(self._rest_s()):
-            key.data(events)
+            # One event may end the worker of the next.
+            if key.fd in self._selector.get_map():
+                key.data(events)
         requests, self._requests = self._requests, []
         for request in requests:
             request()
@@ -167,7 +167,9 @@ class ProcessPool:
         return not self._paused and any(self._source.peek(type_) for type_ in TaskType)
 
     def _answer_bell(self, _events: int) -> None:
-        self._bell.recv(4096)
+        self._bell.recv(16)
+        # Before the requests and the queue are looked at, so that whoever comes later rings again.
+        self._is_rung = False
 
     def _dispatch(self, now: float) -> None:
         for type_ in TaskType:
@@ -176,7 +178,8 @@ class ProcessPool:
                 if worker is None:
                     break
                 worker.assign(self._source.take(type_))
-                self._watch(worker)
+                if worker.is_behind:
+                    self._watch(worker)
 
     def _least_loaded(self, task_type: TaskType, now: float) -> WorkerProcess | None:
         group = self._groups[task_type]
@@ -271,11 +274,13 @@ class ProcessPool:
         worker.is_closed = worker.is_closed and not attempt.is_suspect
         worker.is_tainted = worker.is_tainted or not result.is_success
         self._source.ended(Ended(attempt, result, may_retry))
-        too_large = worker.memory_bytes() > self._options.worker_memory_bytes // 2
-        if not worker.running and (worker.is_tainted or too_large):
-            # The next task gets a clean worker, with all of its memory.
-            worker.kill(Killed("it is replaced"))
-            self._bury(worker)
+        if not worker.running and worker.is_tainted:
+            self._replace(worker)
+
+    def _replace(self, worker: WorkerProcess) -> None:
+        """The next task gets a clean worker, with all of its memory."""
+        worker.kill(Killed("it is replaced"))
+        self._bury(worker)
 
     def _note(self, attempt: TaskTry, news: Mapping[str, Any]) -> None:
         if "output" in news:
@@ -291,7 +296,9 @@ class ProcessPool:
     def _look_at_limits(self, now: float) -> None:
         for worker in self.workers():
             why = self._over_a_limit(worker, now)
-            if why is not None:
+            if not worker.running and worker.memory_bytes() > self._options.worker_memory_bytes // 2:
+                self._replace(worker)
+            elif why is not None:
                 log.warning("worker_killed", worker=worker.name, pid=worker.pid, task_id=why.culprit)
                 self.killed += 1
                 worker.kill(why)

@@ -109,6 +109,10 @@ class WorkerProcess:
                 self._to_send.appendleft(rest)
         return True
 
+    @property
+    def is_behind(self) -> bool:
+        return bool(self._to_send)
+
     def receive(self) -> Iterator[tuple[dict[str, Any], bytes]]:
         """Raises `EOFError` when the process is gone, and `BrokenFrame`."""
         try:
