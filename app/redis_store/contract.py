@@ -5,7 +5,7 @@ continue, and the reconciler writes the missing keys again.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -42,6 +42,15 @@ class TaskKeys:
 
 
 @dataclass(frozen=True)
+class HeldKeys:
+    """The content that Redis has for one task."""
+
+    student_id: int | None = None
+    due_ms: int | None = None
+    candidates: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
 class Due:
     task_ids: list[UUID]
     next_at: datetime | None
@@ -58,6 +67,14 @@ class Clockwork(Protocol):
 
     def versions(self, task_ids: Sequence[UUID]) -> dict[UUID, datetime]: ...
     def fill_list(self, task_id: UUID, ids: Sequence[int], version: datetime) -> None: ...
+    def held(self, task_ids: Sequence[UUID]) -> dict[UUID, HeldKeys]:
+        """For checks: all keys of these tasks."""
+        ...
+
+    def task_ids(self) -> Iterator[set[UUID]]:
+        """For checks: the tasks that have any key, in portions. A task may come more than once."""
+        ...
+
     def is_complete(self) -> bool: ...
     def begin_rebuild(self) -> str: ...
     def finish_rebuild(self, token: str) -> None: ...

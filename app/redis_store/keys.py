@@ -23,6 +23,7 @@ VERSION_TTL_S = 900
 DEADLINES = "offer_deadlines"
 SENTINEL = "clockwork_complete"
 PENDING_PREFIX = "pending_assignment:"
+CANDIDATES_PREFIX = "task_candidates:"
 
 
 BREAKER_PREFIX = "breaker:"
@@ -38,7 +39,7 @@ def in_app(user_id: int) -> str:
 
 
 def candidates(task_id: UUID) -> str:
-    return f"task_candidates:{task_id}"
+    return f"{CANDIDATES_PREFIX}{task_id}"
 
 
 def pending(task_id: UUID) -> str:

@@ -1,20 +1,22 @@
 """The implementation of `Clockwork` on Redis."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 from uuid import UUID, uuid4
 
 from app.foundation.failpoints import failpoint
 from app.redis_store import keys, scripts
 from app.redis_store.client import DOWN_PAUSE_S, Reach, open_client
-from app.redis_store.contract import Due, RedisUnavailable, TaskKeys, from_ms, to_ms
+from app.redis_store.contract import Due, HeldKeys, RedisUnavailable, TaskKeys, from_ms, to_ms
 
 CLAIM_MS = 1000
 SOON_MS = 2 * CLAIM_MS
 """Longer than one claim, because another process may have claimed a task after the caller of `scheduled` read the
 clock."""
+SCANNED_AT_ONCE = 500
 
 
 def connect(redis_url: str, timeout_s: float = 0.5, pool_size: int = 16) -> "RedisClockwork":
@@ -109,6 +111,30 @@ class RedisClockwork:
                 args=[keys.CANDIDATES_TTL_S, _version(version), *ids],
             )
 
+    def held(self, task_ids: Sequence[UUID]) -> dict[UUID, HeldKeys]:
+        with self._reach:
+            pipe = self._client.pipeline(transaction=False)
+            for task_id in task_ids:
+                pipe.get(keys.pending(task_id))
+                pipe.zscore(keys.DEADLINES, str(task_id))
+                pipe.lrange(keys.candidates(task_id), 0, -1)
+            answers: list[Any] = pipe.execute() if task_ids else []
+        return {
+            task_id: HeldKeys(
+                int(asked) if asked else None, int(score) if score is not None else None, [int(item) for item in listed]
+            )
+            for task_id, asked, score, listed in zip(task_ids, answers[::3], answers[1::3], answers[2::3], strict=True)
+        }
+
+    def task_ids(self) -> Iterator[set[UUID]]:
+        """SCAN and ZSCAN, because no other client has to wait for them."""
+        with self._reach:
+            for prefix in (keys.PENDING_PREFIX, keys.CANDIDATES_PREFIX):
+                names: Iterator[str] = self._client.scan_iter(f"{prefix}*", count=SCANNED_AT_ONCE)
+                yield from _portions(name.removeprefix(prefix) for name in names)
+            members = self._client.zscan_iter(keys.DEADLINES, count=SCANNED_AT_ONCE)
+            yield from _portions(member for member, _ in members)
+
     def is_complete(self) -> bool:
         with self._reach:
             return self._client.get(keys.SENTINEL) == "1" and not self._missed
@@ -136,6 +162,11 @@ class RedisClockwork:
         with self._counting:
             if self._missed == missed:
                 self._missed = 0
+
+
+def _portions(names: Iterator[str]) -> Iterator[set[UUID]]:
+    while batch := list(islice(names, SCANNED_AT_ONCE)):
+        yield {task_id for name in batch if (task_id := keys.parse_task_id(name)) is not None}
 
 
 def _keys(task_id: UUID) -> list[str]:

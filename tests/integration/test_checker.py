@@ -29,11 +29,12 @@ from app.delivery.messages.rules import DeliveryRules
 from app.delivery.role import FOLLOWERS
 from app.delivery.sending.dispatcher import Dispatcher
 from app.foundation.logs import configure_logs
+from app.jobs.checks.questions_of_lateness import OVERDUE
 from app.settings.settings import Settings
 from app.users.models import LatLon
 from tests.conftest import SECRET
 from tests.support.breakers import MemoryBreakers
-from tests.support.matching import BROKEN_PROMISES, Neighbourhood
+from tests.support.matching import ANY_MOMENT, Neighbourhood
 from tests.torture import checker, downtime, history_triggers, order, redis_loss
 from tests.torture.answers import AnswerLog
 from tests.torture.fault_windows import AFTERMATH_S, Window, broken_s
@@ -165,6 +166,11 @@ KIND = "metadata -> 'data' ->> 'type'"
 FORGET = "DELETE FROM notifications WHERE " + KIND + " = '{kind}'"
 BOTH_OF_OVER = "task_id = %(over)s AND offered_at IS NOT NULL"
 
+TOLD_TWICE = """
+INSERT INTO actions (id, action_plan_id, status, origin, person_id, task_id, data, steps, finished_at)
+SELECT gen_random_uuid(), action_plan_id, status, origin, person_id, task_id, data, steps, finished_at
+FROM actions WHERE data ->> 'type' = '{kind}'"""
+
 PLANTS = {
     # at any moment
     "two live offers for one student": f"{LIVE} WHERE student_id = %(ali)s",
@@ -187,6 +193,16 @@ PLANTS = {
     "an offer without a notification to its student": FORGET.format(kind="OFFER"),
     "an offer with two notifications": COPY.format(also="", kind="OFFER"),
     "a search that timed out without exactly one notice to the elder": COPY.format(also="", kind="NOBODY_FOUND"),
+    "an offer of which its student was not told": "DELETE FROM actions WHERE data ->> 'type' = 'OFFER'",
+    "a person who was told the same twice": TOLD_TWICE.format(kind="NOBODY_FOUND_FOR"),
+    "an elder without exactly one notice that nobody was found": """
+        DELETE FROM actions WHERE data ->> 'type' = 'NOBODY_FOUND'""",
+    # in the history
+    "a notification that was given up without a dead letter": "UPDATE notifications SET status = 'DEAD'",
+    "an elder without exactly one notice that the task is completed": TOLD_TWICE.format(kind="COMPLETED"),
+    "a search that timed out, and no coordinator was told": """
+        DELETE FROM actions WHERE data ->> 'type' = 'NOBODY_FOUND_FOR'""",
+    "a student whose two rows disagree about being active": "UPDATE users SET active = false WHERE id = %(ali)s",
     # at rest
     "a task that has not ended": "UPDATE tasks SET status = 'STARTED' WHERE id = %(done)s",
     "an offer that is still live": f"{LIVE} WHERE task_id = %(over)s AND student_id = %(ali)s",
@@ -216,12 +232,12 @@ PLANTS = {
     "a notification recorded twice for one device": """
         INSERT INTO recorded_pushes (notification_id, user_id, device_id, data)
         SELECT notification_id, user_id, device_id, data FROM recorded_pushes""",
-    "a push sent twice to one device within a lease": """
+    "a message sent twice to one address within a lease": """
         INSERT INTO notification_attempts (notification_id, attempt, device_id, outcome)
         SELECT notification_id, attempt + 1, device_id, outcome FROM notification_attempts""",
-    "an elder without exactly one notice that nobody was found": FORGET.format(kind="NOBODY_FOUND"),
-    "a coordinator without exactly one notice that nobody was found": COPY.format(also="", kind="NOBODY_FOUND_FOR"),
-    "an elder without exactly one notice that the task is completed": COPY.format(also="", kind="COMPLETED"),
+    "an elder without exactly one message that nobody was found": FORGET.format(kind="NOBODY_FOUND"),
+    "a coordinator without exactly one message that nobody was found": COPY.format(also="", kind="NOBODY_FOUND_FOR"),
+    "an elder without exactly one message that the task is completed": COPY.format(also="", kind="COMPLETED"),
     "a student whose count of completed tasks is wrong": "UPDATE students SET completed = completed + 1",
 }
 
@@ -234,7 +250,39 @@ def test_a_planted_violation_is_caught(conn: Conn, client: Any, town: Town, prom
 
 
 def test_every_question_has_been_seen_to_find_something() -> None:
-    assert set(PLANTS) == set(BROKEN_PROMISES) | set(AT_REST)
+    assert set(PLANTS) == set(ANY_MOMENT) | set(checker.HISTORY) | set(AT_REST)
+
+
+# ---- what is overdue on a live copy ----
+
+AN_HOUR_AGO = "clock_timestamp() - interval '1 h'"
+LATE_PLANTS = {
+    "an offer live long after its deadline": f"UPDATE offers SET state = 'PENDING', deadline = {AN_HOUR_AGO}",
+    "a task whose next step is long overdue": f"UPDATE tasks SET status = 'STARTED', next_step_at = {AN_HOUR_AGO}",
+    "a search that goes on long after its limit": f"UPDATE tasks SET status = 'PENDING', search_until = {AN_HOUR_AGO}",
+    "an offer that was closed long after its deadline": "UPDATE offers SET closed_at = deadline + interval '40 s'"
+    " WHERE state = 'EXPIRED'",
+    "a notification that waits too long": f"UPDATE notifications SET status = 'RETRYING', due_at = {AN_HOUR_AGO}",
+    "an action that waits too long": f"UPDATE actions SET status = 'RUNNING', due_at = {AN_HOUR_AGO}",
+    "an action that waits for nothing": f"UPDATE actions SET status = 'RUNNING', created_at = {AN_HOUR_AGO}",
+}
+LATENESS = {question.name: question.sql for question in OVERDUE}
+
+
+@pytest.mark.parametrize("promise", LATENESS)
+def test_what_is_long_overdue_is_caught_and_what_is_due_a_moment_is_not(conn: Conn, town: Town, promise: str) -> None:
+    assert checker.ask(conn, LATENESS) == []
+    conn.execute(LATE_PLANTS[promise], town.ids)
+    assert promise in {violation.promise for violation in checker.ask(conn, LATENESS)}
+    conn.rollback()
+    conn.execute(LATE_PLANTS[promise].replace("interval '1 h'", "interval '2 s'").replace("40 s", "2 s"), town.ids)
+    assert promise not in {violation.promise for violation in checker.ask(conn, LATENESS)}
+
+
+def test_an_action_whose_notification_will_wake_it_does_not_wait_for_nothing(conn: Conn) -> None:
+    conn.execute(LATE_PLANTS["an action that waits for nothing"])
+    conn.execute("UPDATE notifications SET status = 'RETRYING'")
+    assert "an action that waits for nothing" not in {violation.promise for violation in checker.ask(conn, LATENESS)}
 
 
 # ---- words ----

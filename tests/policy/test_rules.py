@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("matching.store",),
     ("matching",),
     ("jobs.engine",),
+    ("jobs.checks",),
     ("jobs.scripts",),
     ("jobs", "roster"),
     ("realtime",),

@@ -4,13 +4,16 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID
 
 import psycopg
+from sqlalchemy import text
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
+from app.jobs.checks.questions_of_history import OF_HISTORY
+from app.jobs.checks.redis_agreement import UNCHANGED, OpenTask, disagreements
 from app.redis_store import keys
-from app.redis_store.contract import to_ms
-from tests.support.matching import BROKEN_PROMISES
+from app.redis_store.store import RedisClockwork
+from tests.support.matching import ANY_MOMENT, WHOLE_HISTORY
 from tests.torture.answers import AnswerLog
 from tests.torture.fault_windows import Window, broken_s
 from tests.torture.rules import AT_REST
@@ -22,6 +25,8 @@ LATE_S = 8.0
 and a role that died takes seconds to start on a busy machine."""
 AGREED_AFTER_S = 6.0
 """Every change older than this has reached Redis: `RedisSync` compares rows older than 2 s, every second."""
+
+HISTORY = {question.name: question.sql for question in OF_HISTORY}
 
 Conn = psycopg.Connection[Any]
 
@@ -42,12 +47,12 @@ class Evidence:
 
 def check_always(conn: Conn) -> list[Violation]:
     """Promises that hold at any moment. The connection must read one snapshot."""
-    return _ask(conn, BROKEN_PROMISES)
+    return ask(conn, ANY_MOMENT)
 
 
 def check_ended(conn: Conn, client: Any) -> list[Violation]:
     """Promises that hold when every task has ended."""
-    return [*check_always(conn), *_ask(conn, AT_REST), *check_redis_is_empty(client)]
+    return [*check_always(conn), *ask(conn, HISTORY), *ask(conn, AT_REST), *check_redis_is_empty(client)]
 
 
 def check_at_rest(conn: Conn, client: Any, evidence: Evidence) -> list[Violation]:
@@ -59,11 +64,17 @@ def check_at_rest(conn: Conn, client: Any, evidence: Evidence) -> list[Violation
     ]
 
 
-def _ask(conn: Conn, questions: Mapping[str, str]) -> list[Violation]:
+def ask(conn: Conn, questions: Mapping[str, str]) -> list[Violation]:
     found: list[Violation] = []
     for promise, question in questions.items():
-        found += some(promise, [str(row) for row in conn.execute(question.encode()).fetchall()])
+        found += some(promise, [str(row) for row in _rows(conn, question, WHOLE_HISTORY.values)])
     return found
+
+
+def _rows(conn: Conn, question: str, values: Mapping[str, Any]) -> list[Any]:
+    """The product names its parameters as SQLAlchemy does."""
+    statement = str(text(question).compile(dialect=PGDialect_psycopg()))
+    return conn.execute(statement.encode(), values).fetchall()
 
 
 def some(promise: str, details: Sequence[str]) -> list[Violation]:
@@ -221,27 +232,20 @@ def check_redis_agrees(conn: Conn, client: Any, patience_s: float = 20.0) -> lis
         time.sleep(0.5)
 
 
-UNCHANGED = """
-SELECT t.id, t.updated_at, t.next_step_at, o.student_id FROM tasks t
-LEFT JOIN offers o ON o.task_id = t.id AND o.state = 'PENDING'
-WHERE t.status IN ('PENDING', 'ASSIGNED', 'STARTED') AND t.updated_at < clock_timestamp() - make_interval(secs => %s)
-"""
-
-
 def _disagreements(conn: Conn, client: Any) -> list[Violation]:
-    before = conn.execute(UNCHANGED, [AGREED_AFTER_S]).fetchall()
-    held = {row[0]: _in_redis(client, row[0]) for row in before}
-    after = set(conn.execute(UNCHANGED, [AGREED_AFTER_S]).fetchall())
+    clockwork = RedisClockwork(client)
+    before = _open_tasks(conn)
+    held = clockwork.held([task.id for task in before])
+    after = {(task.id, task.updated_at) for task in _open_tasks(conn)}
+    still = {task.id: task for task in before if (task.id, task.updated_at) in after}
     details = [
-        f"{row[0]}: Redis has {held[row[0]]}, PostgreSQL {wanted}"
-        for row in before
-        if row in after and held[row[0]] != (wanted := (row[3], to_ms(row[2]) if row[2] else None))
+        f"{task_id}: Redis has {held[task_id]}, PostgreSQL {still[task_id]}"
+        for task_id in disagreements(list(still.values()), held)
     ]
-    if client.get(keys.SENTINEL) != "1":
+    if not clockwork.is_complete():
         details.append("Redis is not complete")
     return some("Redis and PostgreSQL disagree about an open task", details)
 
 
-def _in_redis(client: Any, task_id: UUID) -> tuple[int | None, int | None]:
-    asked, score = client.get(keys.pending(task_id)), client.zscore(keys.DEADLINES, str(task_id))
-    return int(asked) if asked else None, int(score) if score is not None else None
+def _open_tasks(conn: Conn) -> list[OpenTask]:
+    return [OpenTask(*row) for row in _rows(conn, UNCHANGED, {"settle_s": AGREED_AFTER_S})]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     # A worker whose scripts need no database does not load SQLAlchemy.
     from app.db.database import Database
+    from app.redis_store.contract import Clockwork
     from app.settings.settings import Settings
 
 ARTIFACT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -26,6 +27,7 @@ def _report_nowhere(_done: int, _total: int | None, _note: str) -> None:
 class JobResources:
     settings: "Settings"
     db: "Database"
+    clockwork: "Clockwork | None" = None
 
 
 def _no_resources() -> JobResources:
@@ -67,3 +69,8 @@ class ExecutionContext:
     @property
     def settings(self) -> "Settings":
         return self.resources().settings
+
+    @property
+    def clockwork(self) -> "Clockwork | None":
+        """None if the engine was started without Redis."""
+        return self.resources().clockwork
