@@ -15,6 +15,7 @@ from app.matching.rules.errors import (
 )
 from app.matching.rules.states import IllegalTaskTransition, OfferState, TaskStatus
 from app.matching.rules.visibility import CurrentOffer, MyOffer, OfferView, Person, TaskView
+from app.matching.store.records import StudentDrift, TaskDrift
 from app.users.models import LatLon
 
 __all__ = [
@@ -33,7 +34,9 @@ __all__ = [
     "Overtaken",
     "Person",
     "Pressed",
+    "StudentDrift",
     "StudentUnavailable",
+    "TaskDrift",
     "TaskNotFound",
     "TaskStatus",
     "TaskView",

@@ -14,6 +14,14 @@ from app.foundation.pages import Page
 from app.matching import availability, deeds
 from app.matching.contract import MyOffer, NewTask, OfferView, Pressed, TaskView
 from app.matching.follow_up import FollowUp
+from app.matching.recount import (
+    drifting_students,
+    drifting_tasks,
+    end_of_portion,
+    repair_students,
+    repair_tasks,
+    wake_searches,
+)
 from app.matching.rules.errors import Overtaken
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import TaskStatus
@@ -22,6 +30,16 @@ from app.matching.store.records import Overdue
 from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork
 from app.users.models import Caller, LatLon
+
+__all__ = [
+    "Matching",
+    "drifting_students",
+    "drifting_tasks",
+    "end_of_portion",
+    "repair_students",
+    "repair_tasks",
+    "wake_searches",
+]
 
 TRIES = 5
 Deed = Callable[[Store], FollowUp]

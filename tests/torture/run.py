@@ -230,7 +230,7 @@ class Run:
         compared, found = redis_loss.run(1 if self.options.quick else 2)
         self.violations += found
         with self.stores.connect() as conn, closing(self.stores.redis_client()) as client:
-            self._until(lambda: _unfinished_notifications(conn) == 0, LEASE_S + 10)
+            self._until(lambda: _unfinished_messages(conn) == 0, LEASE_S + 10)
             self._until(lambda: not checker.check_redis_is_empty(client), 10)
             silent = [*self.roles.death_windows, *self.roles.pauses()]
             evidence = checker.Evidence(self.answer_log, self.fault_injector.fault_log.windows, silent)
@@ -243,7 +243,7 @@ class Run:
         places = creator.separate_places(self.options.overdue, 2)
         with self.stores.connect() as conn:
             down = downtime.take_down(conn, self.roles, places, self.ports, self.answer_log, self.options.batch)
-            self._until(lambda: _unfinished_notifications(conn) == 0, LEASE_S + 30)
+            self._until(lambda: _unfinished_messages(conn) == 0, LEASE_S + 30)
             self.violations += down.violations
             with closing(self.stores.redis_client()) as client:
                 self._until(lambda: not checker.check_redis_is_empty(client), 10)
@@ -290,8 +290,13 @@ def _open_tasks(conn: checker.Conn) -> int:
     return _number(conn, "SELECT count(*) FROM tasks WHERE status IN ('PENDING', 'ASSIGNED', 'STARTED')")
 
 
-def _unfinished_notifications(conn: checker.Conn) -> int:
-    return _number(conn, "SELECT count(*) FROM notifications WHERE status IN ('ACCEPTED', 'SENDING', 'RETRYING')")
+def _unfinished_messages(conn: checker.Conn) -> int:
+    """Notifications, and the actions that end a moment after their last notification."""
+    return _number(
+        conn,
+        "SELECT (SELECT count(*) FROM notifications WHERE status IN ('ACCEPTED', 'SENDING', 'RETRYING'))"
+        " + (SELECT count(*) FROM actions WHERE status = 'RUNNING')",
+    )
 
 
 def _number(conn: checker.Conn, question: LiteralString) -> int:

@@ -24,7 +24,7 @@ Example = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Answer:
+class PromiseAnswer:
     name: str
     promise: Promise
     violations: int | None
@@ -42,7 +42,7 @@ class Answer:
         return {"ok": self.ok, **asdict(self)}
 
 
-def ask(db: Database, question: Question, scope: Scope, *, examples: int, timeout_s: float) -> Answer:
+def ask(db: Database, question: Question, scope: Scope, *, examples: int, timeout_s: float) -> PromiseAnswer:
     """Each question reads one snapshot of its own, which is given up at once: a long transaction would keep vacuum from
     removing dead rows."""
     try:
@@ -56,8 +56,10 @@ def ask(db: Database, question: Question, scope: Scope, *, examples: int, timeou
     return _answer(question, count, shown)
 
 
-def _answer(question: Question, count: int | None, shown: Sequence[Example], unanswered: str | None = None) -> Answer:
-    return Answer(question.name, question.promise, count, shown, question.means, question.advice, unanswered)
+def _answer(
+    question: Question, count: int | None, shown: Sequence[Example], unanswered: str | None = None
+) -> PromiseAnswer:
+    return PromiseAnswer(question.name, question.promise, count, shown, question.means, question.advice, unanswered)
 
 
 def violations(conn: Connection, question: Question, values: Mapping[str, Any], most: int) -> tuple[int, list[Example]]:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from app.jobs.checks.ask import Answer, Example
+from app.jobs.checks.ask import Example, PromiseAnswer
 
 
-def promise_report(answers: Sequence[Answer], period: str) -> str:
+def promise_report(answers: Sequence[PromiseAnswer], period: str) -> str:
     return "\n".join(_lines(answers, period)) + "\n"
 
 
-def _lines(answers: Sequence[Answer], period: str) -> Iterator[str]:
+def _lines(answers: Sequence[PromiseAnswer], period: str) -> Iterator[str]:
     broken = [answer for answer in answers if answer.violations]
     unanswered = [answer for answer in answers if answer.unanswered]
     good = [answer for answer in answers if answer.ok]

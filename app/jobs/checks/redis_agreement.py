@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.db.database import Database
-from app.jobs.checks.ask import Answer, Example
+from app.jobs.checks.ask import Example, PromiseAnswer
 from app.jobs.checks.promises import Promise
 from app.redis_store.contract import Clockwork, HeldKeys, RedisUnavailable, to_ms
 
@@ -79,14 +79,14 @@ Found = dict[RedisQuestion, dict[str, Example]]
 
 def ask_redis(
     db: Database, clockwork: Clockwork, cancel: Event, *, settle_s: float, patience_s: float, examples: int
-) -> list[Answer]:
+) -> list[PromiseAnswer]:
     """Compares until nothing differs, or until `patience_s` is over. What differed each time is a violation."""
     try:
         lasting = _lasting(_comparisons(db, clockwork, settle_s), cancel, patience_s)
     except RedisUnavailable as error:
         return redis_not_asked(str(error))
     return [
-        Answer(
+        PromiseAnswer(
             question.name,
             Promise.DEADLINE,
             len(lasting[question]),
@@ -98,9 +98,9 @@ def ask_redis(
     ]
 
 
-def redis_not_asked(why: str) -> list[Answer]:
+def redis_not_asked(why: str) -> list[PromiseAnswer]:
     return [
-        Answer(
+        PromiseAnswer(
             question.name, Promise.DEADLINE, None, [], question.means, question.advice, f"{why} Nothing was compared."
         )
         for question in REDIS_QUESTIONS

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.jobs.checks.ask import QUESTIONS, Answer, ask, noticed_since, period
+from app.jobs.checks.ask import QUESTIONS, PromiseAnswer, ask, noticed_since, period
 from app.jobs.checks.promise_report import promise_report
 from app.jobs.checks.promises import Scope
 from app.jobs.checks.redis_agreement import ask_redis, redis_not_asked
@@ -56,7 +56,7 @@ def run(params: CheckPromisesParams, context: ExecutionContext) -> dict[str, Any
         context.settings.offer_ttl_s,
         context.settings.time_zone,
     )
-    answers: list[Answer] = []
+    answers: list[PromiseAnswer] = []
     for question in QUESTIONS:
         if context.cancelled:
             return _result(answers, begins, complete=False)
@@ -78,7 +78,7 @@ def _begins(since: Since, now: datetime, time_zone: str) -> datetime | None:
     return since if since.tzinfo else since.replace(tzinfo=ZoneInfo(time_zone))
 
 
-def _ask_redis(params: CheckPromisesParams, context: ExecutionContext) -> list[Answer]:
+def _ask_redis(params: CheckPromisesParams, context: ExecutionContext) -> list[PromiseAnswer]:
     if not params.redis:
         return []
     clockwork = context.clockwork
@@ -94,7 +94,7 @@ def _ask_redis(params: CheckPromisesParams, context: ExecutionContext) -> list[A
     )
 
 
-def _result(answers: list[Answer], begins: datetime | None, *, complete: bool) -> dict[str, Any]:
+def _result(answers: list[PromiseAnswer], begins: datetime | None, *, complete: bool) -> dict[str, Any]:
     return {
         "ok": complete and all(answer.ok for answer in answers),
         "complete": complete,

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from app.matching.rules.eligibility import Candidate, Obstacle
@@ -172,3 +173,26 @@ class Elder:
     role: Role
     active: bool
     home: LatLon | None
+
+
+class StudentDrift(NamedTuple):
+    """The kept values of a student, with the prefix `kept_`, and the right ones."""
+
+    student_id: int
+    version: int
+    """The version of the student's row that the values are of."""
+    month: date
+    kept_completed: int
+    completed: int
+    kept_open_task_id: UUID | None
+    open_task_id: UUID | None
+    kept_active: bool
+    active: bool
+
+
+class TaskDrift(NamedTuple):
+    task_id: UUID
+    kept_asked: int
+    kept_skipped: int
+    asked: int
+    skipped: int

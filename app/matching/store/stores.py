@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from app.db.database import Database
 from app.matching.store.candidates import CandidateStatements
+from app.matching.store.kept_values import KeptValueStatements
 from app.matching.store.offers import OfferStatements
 from app.matching.store.people import PeopleStatements
 from app.matching.store.students import StudentStatements
@@ -28,6 +29,7 @@ class Store(
     PeopleStatements,
     SweepStatements,
     ViewStatements,
+    KeptValueStatements,
 ):
     """All statements, on the connection of one transaction."""
 

@@ -65,8 +65,10 @@ class StudentStatements(Connected):
         self.conn.execute(text("UPDATE students SET open_task_id = NULL WHERE id = :id"), {"id": student_id})
 
     def count_completed(self, student_id: int, time_zone: str) -> None:
-        """Counts a completed task and frees the student. The count begins at 1 in each month."""
-        this_month = month(":time_zone")
+        """Counts the task that the student has, which was completed, and frees the student. The count begins at 1 in
+        each month. The month is that in which the task ended, so that a recount from the tasks gives the same."""
+        ended_at = "(SELECT ended_at FROM tasks WHERE tasks.id = open_task_id)"
+        this_month = month(":time_zone", f"coalesce({ended_at}, clock_timestamp())")
         statement = f"""
         UPDATE students SET completed = CASE WHEN month = {this_month} THEN completed + 1 ELSE 1 END,
                             month = {this_month}, open_task_id = NULL
