@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from app.foundation.ids import uuid7
-from app.redis_store.contract import Clockwork, Due, ListChange, RedisUnavailable, TaskKeys, from_ms
+from app.redis_store.contract import Clockwork, Due, HeldKeys, ListChange, RedisUnavailable, TaskKeys, from_ms, to_ms
 from app.redis_store.keys import DEADLINES
 from app.redis_store.store import RedisClockwork, connect
 
@@ -71,6 +71,30 @@ def test_offer_is_a_list_a_pending_key_and_a_deadline(client: Any, clockwork: Cl
     assert sorted(client.keys("*")) == sorted(
         [f"task_candidates:{keys.task_id}", f"pending_assignment:{keys.task_id}", "offer_deadlines"]
     )
+
+
+def test_a_check_sees_all_keys_of_a_task(clockwork: Clockwork, now: datetime):
+    full, bare, other = offer_keys(3, now, ids=[1, 5, 2]), TaskKeys(uuid7(), next_step_at=now), uuid7()
+    clockwork.apply([full, bare], now)
+    assert clockwork.held([full.task_id, bare.task_id, other]) == {
+        full.task_id: HeldKeys(3, to_ms(now + TTL), [1, 5, 2]),
+        bare.task_id: HeldKeys(None, to_ms(now), []),
+        other: HeldKeys(None, None, []),
+    }
+    assert clockwork.held([]) == {}
+
+
+def test_a_check_finds_the_tasks_that_have_any_key(client: Any, clockwork: Clockwork, now: datetime):
+    """Of members and keys that other programs added, none is a task."""
+    listed, asking, due = uuid7(), uuid7(), [uuid7() for _ in range(1200)]
+    assert list(clockwork.task_ids()) == []
+    client.rpush(f"task_candidates:{listed}", "1")
+    client.set(f"pending_assignment:{asking}", "1")
+    client.set("pending_assignment:somebody", "1")
+    client.zadd("offer_deadlines", {str(task_id): 1 for task_id in due} | {"nonsense": 1})
+    portions = list(clockwork.task_ids())
+    assert set().union(*portions) == {listed, asking, *due}
+    assert max(len(portion) for portion in portions) <= 500
 
 
 def test_pending_key_does_not_expire_before_the_offer(client: Any, clockwork: Clockwork, now: datetime):
