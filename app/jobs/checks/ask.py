@@ -17,7 +17,8 @@ from app.jobs.checks.questions_of_history import OF_HISTORY
 from app.jobs.checks.questions_of_lateness import OVERDUE
 
 QUESTIONS = (*AT_ANY_MOMENT, *OVERDUE, *OF_HISTORY)
-STATEMENT_TIMED_OUT = "57014"
+STATEMENT_TIMED_OUT, LOCK_TIMED_OUT = "57014", "55P03"
+"""SQLSTATEs. A question waits for a lock only while somebody changes the table itself."""
 WORK_MEM = "64MB"
 
 Example = dict[str, Any]
@@ -49,7 +50,10 @@ def ask(db: Database, question: Question, scope: Scope, *, examples: int, timeou
         with one_snapshot(db, timeout_s) as conn:
             count, shown = violations(conn, question, scope.values, examples)
     except DatabaseUnavailable as error:
-        if getattr(getattr(error.__cause__, "orig", None), "sqlstate", None) != STATEMENT_TIMED_OUT:
+        if getattr(getattr(error.__cause__, "orig", None), "sqlstate", None) not in (
+            STATEMENT_TIMED_OUT,
+            LOCK_TIMED_OUT,
+        ):
             raise
         unanswered = f"No answer within {timeout_s:g} s. Ask for a shorter period, or allow more time."
         return _answer(question, None, [], unanswered)

@@ -90,7 +90,7 @@ def ask_redis(
             question.name,
             Promise.DEADLINE,
             len(lasting[question]),
-            list(lasting[question].values())[:examples],
+            [example for example in lasting[question].values() if example][:examples],
             question.means,
             question.advice,
         )
