@@ -19,7 +19,8 @@ from app.jobs.checks.questions_of_lateness import OVERDUE
 QUESTIONS = (*AT_ANY_MOMENT, *OVERDUE, *OF_HISTORY)
 STATEMENT_TIMED_OUT, LOCK_TIMED_OUT = "57014", "55P03"
 """SQLSTATEs. A question waits for a lock only while somebody changes the table itself."""
-WORK_MEM = "64MB"
+WORK_MEM = "128MB"
+"""So that the offers of a week are sorted without a file. Only one question runs at a time."""
 
 Example = dict[str, Any]
 

@@ -84,12 +84,13 @@ OF_HISTORY = (
         "a message sent twice to one address within a lease",
         Promise.NOTHING_LOST,
         f"""
-        SELECT notification_id, device_id, at, before FROM (
-            SELECT notification_id, device_id, attempt, at,
-                   lag(at) OVER sends AS before, lag(attempt) OVER sends AS attempt_before
-            FROM notification_attempts WHERE outcome = 'SENT' AND notification_id >= :since
-            WINDOW sends AS (PARTITION BY notification_id, device_id ORDER BY id)) pairs
-        WHERE attempt <> attempt_before AND at - before < {SHORTEST_LEASE}""",
+        SELECT again.notification_id, again.device_id AS device, first.at, again.at AS again_at
+        FROM notification_attempts again
+        JOIN notification_attempts first ON first.notification_id = again.notification_id
+             AND first.device_id IS NOT DISTINCT FROM again.device_id AND first.attempt < again.attempt
+        WHERE again.attempt > 1 AND again.outcome = 'SENT' AND first.outcome = 'SENT'
+          AND again.notification_id >= :since AND first.notification_id >= :since
+          AND again.at - first.at BETWEEN -{SHORTEST_LEASE} AND {SHORTEST_LEASE}""",
         "Two workers sent one message at the same time. After a lease (30 s) a repetition is allowed, because a worker"
         " that died may or may not have sent it.",
         REPORT,
