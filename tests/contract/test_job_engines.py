@@ -169,6 +169,30 @@ def test_a_worker_in_which_a_task_failed_is_not_used_again(engine: Engine) -> No
     assert result_of(engine, deed("leave_state", CPU)).data == 1
 
 
+def test_a_worker_in_which_a_thread_was_left_is_not_used_again(engine: Engine) -> None:
+    assert result_of(engine, deed("leave_thread", CPU)).is_success
+    assert result_of(engine, deed("leave_thread", CPU)).is_success
+    assert result_of(engine, deed("leave_state", CPU)).data == 1
+
+
+@pytest.mark.parametrize("value", [{1}, float("nan"), b"x"])
+def test_parameters_that_are_not_json_fail_the_task_alone(engine: Engine, value: object) -> None:
+    assert "parameters are not JSON" in str(result_of(engine, deed("answer", value=value)).error)
+    assert result_of(engine, deed("answer")).is_success
+
+
+def test_a_listener_that_fails_loses_no_result() -> None:
+    class Failing:
+        def progressed(self, *_report: object) -> None:
+            raise LookupError
+
+        def finished(self, _finished: Finished) -> None:
+            raise LookupError
+
+    with EmbeddedEngine(EngineOptions(cpu_workers=1), Failing()) as engine:
+        assert result_of(engine, deed("report_progress", steps=3)).is_success
+
+
 @pytest.mark.parametrize("path", ["/nowhere/script.py", DEEDS.replace(".py", ".txt")])
 def test_a_script_that_is_not_there_fails(engine: Engine, path: str) -> None:
     assert "cannot be read" in str(result_of(engine, Task.create(path, {})).error)

@@ -175,6 +175,12 @@ def leave_state(_params: P, _context: ExecutionContext) -> Any:
     return threading.leftover  # type: ignore[attr-defined]
 
 
+def leave_thread(params: P, context: ExecutionContext) -> Any:
+    """It goes on when the script has returned."""
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    return leave_state(params, context)
+
+
 def leave_state_and_fail(params: P, context: ExecutionContext) -> Any:
     leave_state(params, context)
     raise ValueError("left something behind")

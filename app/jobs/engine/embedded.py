@@ -160,7 +160,10 @@ class EmbeddedEngine:
 
     def progressed(self, task_id: str, done: int, total: int | None, note: str) -> None:
         if self._listener is not None:
-            self._listener.progressed(task_id, done, total, note)
+            try:
+                self._listener.progressed(task_id, done, total, note)
+            except Exception as error:
+                log.error("listener_failed", task_id=task_id, **describe_error(error))
 
     def lease_ended(self) -> None:
         for ready in self._ready.values():

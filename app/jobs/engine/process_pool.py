@@ -177,9 +177,16 @@ class ProcessPool:
                 worker = self._alone(type_, now) if attempt.is_suspect else self._least_loaded(type_, now)
                 if worker is None:
                     break
-                worker.assign(self._source.take(type_))
-                if worker.is_behind:
-                    self._watch(worker)
+                self._assign(worker, self._source.take(type_))
+
+    def _assign(self, worker: WorkerProcess, attempt: TaskTry) -> None:
+        try:
+            worker.assign(attempt)
+        except (TypeError, ValueError, RecursionError) as error:
+            refused = Result.failed(attempt.task.id, f"its parameters are not JSON: {error}")
+            self._source.ended(Ended(attempt, refused, may_retry=False))
+        if worker.is_behind:
+            self._watch(worker)
 
     def _least_loaded(self, task_type: TaskType, now: float) -> WorkerProcess | None:
         group = self._groups[task_type]
@@ -242,8 +249,9 @@ class ProcessPool:
                 self._hear(worker, message, blob)
         except EOFError:
             self._bury(worker)
-        except (BrokenFrame, KeyError, TypeError, ValueError):
-            # A script wrote into the worker's socket.
+        except Exception as error:
+            # A script may write into the worker's socket. Whatever was in the rest of it, each task gets its end.
+            log.error("worker_not_understood", worker=worker.name, **describe_error(error))
             worker.kill(Killed("its worker sent what the engine does not understand"))
             self._bury(worker)
 
@@ -252,7 +260,8 @@ class ProcessPool:
             case {"event": "ready"}:
                 worker.became_ready()
                 self._start_again.reset()
-            case {"event": "end", "result": result, "may_retry": may_retry, **news}:
+            case {"event": "end", "result": result, "may_retry": may_retry, "is_clean": is_clean, **news}:
+                worker.is_tainted = worker.is_tainted or not is_clean
                 self._end(worker, Result.from_dict(result), bool(may_retry), news)
             case {"event": "news", "task_id": id_, **news} if id_ in worker.running:
                 self._note(worker.running[id_], news)

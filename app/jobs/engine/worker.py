@@ -32,6 +32,8 @@ from app.jobs.engine.task import Task
 
 REPORT_EVERY_S = 0.2
 """Progress and output reach the engine this often while a script runs."""
+_HOUSE_THREADS = {"database-watchdog"}
+"""Belong to the resources of the worker, and not to a script."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -121,12 +123,14 @@ class Worker:
         self._waiting: SimpleQueue[_Run] = SimpleQueue()
         self._runs: dict[str, _Run] = {}
         self._executor = PythonExecutor()
+        self._own_threads: set[threading.Thread] = set()
         self._resources = cache(options.resources) if options.resources else None
 
     def run(self) -> None:
         for number in range(self._options.threads):
             threading.Thread(target=self._serve, name=f"thread-{number}", daemon=True).start()
         threading.Thread(target=self._tell_news, name="news", daemon=True).start()
+        self._own_threads = {*threading.enumerate()}
         self._send({"event": "ready"})
         self._listen()
         os.killpg(0, signal.SIGKILL)
@@ -171,8 +175,17 @@ class Worker:
                 if run.context.folder is not None:
                     shutil.rmtree(run.context.folder, ignore_errors=True)
             del self._runs[run.task.id]
-            end = {"event": "end", "result": executed.result.to_dict(), "may_retry": executed.may_retry}
+            end = {
+                "event": "end",
+                "result": executed.result.to_dict(),
+                "may_retry": executed.may_retry,
+                "is_clean": not self._has_leftover_thread(),
+            }
             self._send(end | run.news())
+
+    def _has_leftover_thread(self) -> bool:
+        threads = set(threading.enumerate()) - self._own_threads
+        return any(thread.name not in _HOUSE_THREADS for thread in threads)
 
     def _leave_artifacts(self, run: _Run, executed: Executed) -> Executed:
         """A result whose files cannot be kept is a failure, because somebody would look for them."""

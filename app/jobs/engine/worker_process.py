@@ -69,10 +69,12 @@ class WorkerProcess:
         return len(self.running)
 
     def assign(self, attempt: TaskTry) -> None:
+        frame = pack({"run": attempt.task.to_dict()})
         attempt.sent_at = datetime.now(UTC)
         attempt.began = time.monotonic() if self.is_ready else None
         self.running[attempt.task.id] = attempt
-        self.send({"run": attempt.task.to_dict()})
+        self._to_send.append(frame)
+        self.flush()
 
     def extend_lease(self, until: float) -> None:
         # A worker that the kernel has ended stays ended, also if the engine has not heard of it yet.
