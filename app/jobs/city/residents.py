@@ -12,18 +12,19 @@ from random import Random
 from app.jobs.city.town_plan import QUARTERS, Quarter, is_on_land
 from app.users.models import LatLon, Role
 
-FIRST_NAMES = (
-    "Ahmet Ali Arda Ayşe Ayşegül Aslı Başak Berat Burak Büşra Can Ceren Çağla Çağrı Defne Deniz Derya Duygu Ebru Ece "
-    "Efe Elif Emine Emre Eylül Fatma Fırat Gizem Gökçe Gökhan Gül Gülşen Hasan Hatice Hüseyin Işıl İbrahim İlayda "
-    "İpek İrem Kaan Kerem Leyla Mehmet Melis Mert Meryem Mustafa Nazlı Nesrin Nur Oğuz Onur Ömer Özge Özlem Pınar "
-    "Selin Sevgi Sıla Şeyma Şule Tuğba Tuğçe Umut Ümit Yağmur Yiğit Yusuf Zehra Zeynep"
-).split()
-LAST_NAMES = (
+_FIRST_NAMES = (
+    "Ahmet Ali Arda Ayşe Ayşegül Aslı Başak Berat Burak Büşra Can Ceren Çağla Çağrı Defne Deniz Derya Duygu Ebru "
+    "Ece Efe Elif Emine Emre Eylül Fatma Fırat Gizem Gökçe Gökhan Gül Gülşen Hasan Hatice Hüseyin Işıl İbrahim "
+    "İlayda İpek İrem Kaan Kerem Leyla Mehmet Melis Mert Meryem Mustafa Nazlı Nesrin Nur Oğuz Onur Ömer Özge "
+    "Özlem Pınar Selin Sevgi Sıla Şeyma Şule Tuğba Tuğçe Umut Ümit Yağmur Yiğit Yusuf Zehra Zeynep"
+)
+_LAST_NAMES = (
     "Acar Akgün Aksoy Aktaş Akın Arslan Aslan Aydın Ateş Avcı Başaran Bayrak Bulut Can Coşkun Çakır Çelik Çetin "
     "Çiftçi Demir Demirel Doğan Duman Durmaz Eren Erdoğan Ergün Gök Güler Gümüş Güneş Güngör Işık İnan Kahraman "
-    "Kaplan Kara Karaca Kaya Keskin Kılıç Koç Korkmaz Köse Kurt Öz Özcan Özdemir Özer Özkan Öztürk Polat Sarı Şahin "
-    "Şen Şimşek Tekin Toprak Turan Tunç Uçar Ünal Ünlü Yalçın Yavuz Yıldırım Yıldız Yılmaz Yiğit Yüksel"
-).split()
+    "Kaplan Kara Karaca Kaya Keskin Kılıç Koç Korkmaz Köse Kurt Öz Özcan Özdemir Özer Özkan Öztürk Polat Sarı "
+    "Şahin Şen Şimşek Tekin Toprak Turan Tunç Uçar Ünal Ünlü Yalçın Yavuz Yıldırım Yıldız Yılmaz Yiğit Yüksel"
+)
+FIRST_NAMES, LAST_NAMES = _FIRST_NAMES.split(), _LAST_NAMES.split()
 
 METRES_PER_DEGREE = 111_320.0
 FICTITIOUS = "+90000"

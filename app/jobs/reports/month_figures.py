@@ -1,4 +1,4 @@
-"""Reads a month's figures from PostgreSQL: three passes over the tasks, one over the offers.
+"""Reads a month's figures from PostgreSQL, in few passes over the tasks and one over the offers.
 
 Everything is aggregated in the database. What has a row for each student or elder stays there in temporary tables, and
 students are read in order, a few at a time.
@@ -53,7 +53,7 @@ class Answers:
 # workers; a report is alone on its connection and may use them.
 BEGIN = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-    "SET LOCAL max_parallel_workers_per_gather = 4",
+    "SET LOCAL max_parallel_workers_per_gather = 2",
     "SET LOCAL work_mem = '64MB'",
     "SET LOCAL jit = off",
     "SET LOCAL idle_in_transaction_session_timeout = '60s'",
@@ -65,45 +65,51 @@ OF_INSTITUTION = "{elder} IN (SELECT id FROM users WHERE institution_id = :insti
 
 ANSWERS = """
 CREATE TEMPORARY TABLE report_answers ON COMMIT DROP AS
-SELECT o.student_id, o.state, CASE WHEN o.state = '{skipped}' THEN o.reason END AS reason, count(*) AS offers
-  FROM offers o WHERE {which} GROUP BY 1, 2, 3
+SELECT o.student_id, o.state, o.reason, count(*) AS offers FROM offers o WHERE {which} GROUP BY 1, 2, 3
 """
-ANSWERED = "SELECT state, reason, sum(offers)::bigint AS offers FROM report_answers GROUP BY 1, 2"
-
+ANSWERED = """
+SELECT state, CASE WHEN state = '{skipped}' THEN reason END AS reason, sum(offers)::bigint AS offers
+  FROM report_answers GROUP BY 1, 2
+"""
 COMPLETED = """
 CREATE TEMPORARY TABLE report_completed ON COMMIT DROP AS
 SELECT t.student_id, count(*) AS completed FROM tasks t
- WHERE {which} AND t.status = '{completed}' GROUP BY 1
+ WHERE {which} AND t.status = '{completed}' AND t.student_id IS NOT NULL GROUP BY 1
 """
+OUTCOMES = "SELECT t.status, count(*) AS tasks FROM tasks t WHERE {which} GROUP BY 1"
 
-PLACES = """
-CREATE TEMPORARY TABLE report_places ON COMMIT DROP AS
-SELECT t.elder_id, {column} AS "column", {row} AS "row", t.status, count(*) AS tasks
-  FROM tasks t WHERE {which} GROUP BY 1, 2, 3, 4
+# Only the columns of one index each, so that PostgreSQL need not read the table.
+ELDERS = """
+CREATE TEMPORARY TABLE report_elders ON COMMIT DROP AS
+SELECT t.elder_id, count(*) AS tasks FROM tasks t WHERE {which} GROUP BY 1
 """
-OUTCOMES = "SELECT status, sum(tasks)::bigint AS tasks FROM report_places GROUP BY 1"
-
-# Each elder is counted in the cell of most of their tasks.
+NOT_HELPED = """
+CREATE TEMPORARY TABLE report_not_helped ON COMMIT DROP AS
+SELECT t.elder_id, count(*) FILTER (WHERE t.status = '{unmet}') AS unmet,
+       count(*) FILTER (WHERE t.status = '{cancelled}') AS cancelled
+  FROM tasks t WHERE {which} AND t.status IN ('{unmet}', '{cancelled}') GROUP BY 1
+"""
+# Each elder is counted in one cell, that of the home. To compute the cell of every task would take longer than all the
+# rest, so the place of a task is read only if there is no home.
 CELLS = """
-SELECT "column", "row", count(*) AS elders, sum(tasks)::bigint AS tasks, sum(unmet)::bigint AS unmet,
-       sum(cancelled)::bigint AS cancelled
-  FROM (SELECT DISTINCT ON (elder_id) elder_id, "column", "row", sum(tasks) OVER elder AS tasks,
-               sum(unmet) OVER elder AS unmet, sum(cancelled) OVER elder AS cancelled
-          FROM (SELECT elder_id, "column", "row", sum(tasks) AS tasks,
-                       coalesce(sum(tasks) FILTER (WHERE status = '{unmet}'), 0) AS unmet,
-                       coalesce(sum(tasks) FILTER (WHERE status = '{cancelled}'), 0) AS cancelled
-                  FROM report_places GROUP BY 1, 2, 3) places
-        WINDOW elder AS (PARTITION BY elder_id)
-         ORDER BY elder_id, places.tasks DESC, "column", "row") elders
+SELECT {column} AS "column", {row} AS "row", count(*) AS elders, sum(tasks)::bigint AS tasks,
+       coalesce(sum(unmet), 0)::bigint AS unmet, coalesce(sum(cancelled), 0)::bigint AS cancelled
+  FROM (SELECT coalesce(u.home, (SELECT t.location FROM tasks t
+                                  WHERE t.elder_id = e.elder_id AND t.id >= :first AND t.id < :after
+                                  ORDER BY t.elder_id DESC, t.id DESC LIMIT 1)) AS place, tasks, unmet, cancelled
+          FROM report_elders e JOIN users u ON u.id = e.elder_id LEFT JOIN report_not_helped USING (elder_id)
+        OFFSET 0) placed
  GROUP BY 1, 2
 """
 
-# In one pass over the tasks. `date_part` and not `extract`, which computes with numeric and is slower.
-WAITING = """
-SELECT kind, date_part('epoch', at - created_at)::int AS seconds, count(*) AS tasks
-  FROM tasks t CROSS JOIN LATERAL (VALUES ('accept', assigned_at), ('arrive', started_at)) moments (kind, at)
- WHERE {which} AND at IS NOT NULL GROUP BY 1, 2
+# One column of a UNION, for which PostgreSQL expects few different values, so that its parallel workers count. For the
+# expression itself it expects one value for each task. `date_part` and not `extract`, which computes with numeric.
+MOMENTS = {"accept": "assigned_at", "arrive": "started_at"}
+WAITED = """
+SELECT '{kind}' AS kind, date_part('epoch', t.{moment} - t.created_at)::int AS seconds
+  FROM tasks t WHERE {which} AND t.{moment} IS NOT NULL
 """
+WAITING = "SELECT kind, seconds, count(*) AS tasks FROM ({waited}) moments GROUP BY 1, 2"
 
 # A student counts as available who was asked in the month, or is active and on duty now: past duty is not recorded.
 STUDENTS = """
@@ -149,23 +155,26 @@ class MonthFigures:
 
     # ---- tasks ----
 
-    def read_places(self, precision: int) -> None:
-        columns = {"column": column_sql("t.location", precision), "row": row_sql("t.location", precision)}
-        self._execute(PLACES.format(which=self._tasks(), **columns))
-
     def outcomes(self) -> dict[TaskStatus, int]:
-        found = {TaskStatus(row.status): row.tasks for row in self._execute(OUTCOMES)}
+        found = {TaskStatus(row.status): row.tasks for row in self._execute(OUTCOMES.format(which=self._tasks()))}
         return {status: found.get(status, 0) for status in TaskStatus}
 
+    def read_elders(self) -> None:
+        self._execute(ELDERS.format(which=self._tasks()))
+        states = {"unmet": TaskStatus.TIMED_OUT, "cancelled": TaskStatus.CANCELLED}
+        self._execute(NOT_HELPED.format(which=self._tasks(), **states))
+
     def cells(self, precision: int) -> Iterator[tuple[Cell, Need]]:
-        statement = CELLS.format(unmet=TaskStatus.TIMED_OUT, cancelled=TaskStatus.CANCELLED)
-        for row in self._execute(statement):
+        place = {"column": column_sql("place", precision), "row": row_sql("place", precision)}
+        for row in self._execute(CELLS.format(**place)):
             yield Cell(precision, row.column, row.row), Need(row.elders, row.tasks, row.unmet, row.cancelled)
 
     def waiting(self) -> dict[str, Counter[int]]:
         """The number of tasks by seconds from the press until a student accepted, and until the student arrived."""
-        found: dict[str, Counter[int]] = {"accept": Counter(), "arrive": Counter()}
-        for row in self._execute(WAITING.format(which=self._tasks())):
+        found: dict[str, Counter[int]] = {kind: Counter() for kind in MOMENTS}
+        which = self._tasks()
+        waited = [WAITED.format(kind=kind, moment=moment, which=which) for kind, moment in MOMENTS.items()]
+        for row in self._execute(WAITING.format(waited=" UNION ALL ".join(waited))):
             found[row.kind][row.seconds] = row.tasks
         return found
 
@@ -178,12 +187,12 @@ class MonthFigures:
         which = IN_MONTH.format(id="o.task_id")
         if self._institution is not None:
             which += f" AND o.task_id IN (SELECT t.id FROM tasks t WHERE {self._tasks()})"
-        self._execute(ANSWERS.format(which=which, skipped=OfferState.SKIPPED))
+        self._execute(ANSWERS.format(which=which))
 
     def answers(self) -> Answers:
-        offers = Counter[OfferState]({state: 0 for state in OfferState})
+        offers = Counter[OfferState](dict.fromkeys(OfferState, 0))
         skipped = Counter[str]()
-        for row in self._execute(ANSWERED):
+        for row in self._execute(ANSWERED.format(skipped=OfferState.SKIPPED)):
             offers[OfferState(row.state)] += row.offers
             if row.state == OfferState.SKIPPED:
                 skipped[row.reason or ""] += row.offers

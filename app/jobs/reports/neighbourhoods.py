@@ -77,5 +77,5 @@ def _split(cells: dict[Cell, Need], least: int, *, rest: bool) -> tuple[dict[Cel
 
 
 def by_unmet(groups: Sequence[Neighbourhood]) -> list[Neighbourhood]:
-    """The highest share of unmet need first, elsewhere last."""
-    return sorted(groups, key=lambda one: (one.cell is None, -one.need.unmet_share, -one.need.unmet, one.name or ""))
+    """Most unmet tasks first, because the share of a small group is mostly chance; elsewhere last."""
+    return sorted(groups, key=lambda one: (one.cell is None, -one.need.unmet, one.name or ""))

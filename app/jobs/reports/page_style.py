@@ -18,8 +18,8 @@ section > p { margin: 0 0 12px; color: var(--soft); font-size: 13.5px; }
 .tiles li { padding: 12px 14px; }
 .tiles b { display: block; font-size: 22px; line-height: 1.25; font-variant-numeric: tabular-nums; }
 .tiles span { color: var(--soft); font-size: 13px; }
-main { display: grid; gap: 14px; }
-section { padding: 16px 14px; }
+main { column-gap: 14px; }
+section { margin-bottom: 14px; padding: 16px 14px; break-inside: avoid; }
 figure { margin: 0 0 12px; }
 svg { display: block; width: 100%; max-width: 520px; height: auto; margin: 0 auto; overflow: visible; }
 svg text { fill: var(--soft); font-size: 11px; font-variant-numeric: tabular-nums; }
@@ -33,13 +33,13 @@ svg .strong { fill: var(--ink); font-weight: 600; }
 table { width: 100%; border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
 th, td { padding: 5px 6px; border-top: 1px solid var(--rule); text-align: right; white-space: nowrap; }
 thead th { border-top: 0; color: var(--soft); font-weight: 500; }
-tbody th { font-weight: 500; white-space: normal; overflow-wrap: anywhere; }
+tbody th { min-width: 84px; font-weight: 500; white-space: normal; overflow-wrap: anywhere; }
 th:first-child { padding-left: 0; text-align: left; } td:last-child, thead th:last-child { padding-right: 0; }
 summary { color: var(--soft); font-size: 13.5px; cursor: pointer; }
 .empty { margin: 0; padding: 22px; border: 1px dashed var(--rule); border-radius: 8px; text-align: center; }
 .notes { margin: 6px 0 0; padding-left: 18px; color: var(--soft); font-size: 13.5px; }
 @media (min-width: 640px) { .tiles { grid-template-columns: repeat(3, 1fr); } }
 @media (min-width: 900px) { body { padding: 36px 28px 64px; } .tiles { grid-template-columns: repeat(6, 1fr); }
-  main { grid-template-columns: 1fr 1fr; } section { padding: 20px; } .wide { grid-column: 1 / -1; } }
-@media print { body { background: none; } section, .tiles li { break-inside: avoid; } }
+  main { columns: 2; } section { padding: 20px; } }
+@media print { body { background: none; } }
 """

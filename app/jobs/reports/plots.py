@@ -67,7 +67,7 @@ def columns(title: str, data: Sequence[Column], below: str, number: Callable[[fl
             height = max(height, 1.0)
             drawn.append(
                 f'<rect x="{_at(x + width * 0.08)}" y="{_at(TOP + UP - height)}" width="{_at(width * 0.84)}"'
-                f' height="{_at(height)}" class="{colour}"><title>{escape(one.label)}: {number(one.value)}</title></rect>'
+                f' height="{_at(height)}" class="{colour}"/>'
             )
         if place % every == 0:
             drawn.append(f'<text x="{_at(x + width / 2)}" y="{TOP + UP + 15}" class="mid">{escape(one.label)}</text>')

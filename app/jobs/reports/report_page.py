@@ -11,6 +11,7 @@ from app.jobs.reports.neighbourhoods import Neighbourhood, by_unmet
 from app.jobs.reports.page_style import STYLE
 from app.jobs.reports.plots import Bar, Column, Line, bars, binned, columns, curves
 from app.jobs.reports.report_words import ReportWords
+from app.jobs.reports.waiting import PERCENTILES, Seconds
 from app.matching.contract import TaskStatus
 
 MOST_BARS = 15
@@ -175,15 +176,13 @@ class ReportPage:
             self._percent,
             max(longest_s, 1),
         )
-        rows = [
-            (
-                words[kind],
-                words.number(one.tasks),
-                *map(words.duration, (one.mean_s, one.p50_s, one.p90_s, one.p95_s, one.p99_s)),
-            )
-            for kind, one in found.items()
+        measures = {words["mean"]: "mean_s"} | {f"p{percent}": f"p{percent}_s" for percent in PERCENTILES}
+        rows = [(words["tasks"], *(words.number(one.tasks) for one in found.values()))]
+        rows += [
+            (name, *(words.duration(getattr(one, measure)) for one in found.values()))
+            for name, measure in measures.items()
         ]
-        titles = ("", words["tasks"], words["mean"], "p50", "p90", "p95", "p99")
+        titles = ("", *(words[kind] for kind in found))
         return self._section("waiting", plot, _table(titles, rows), len(rows))
 
     def _need(self) -> str:
@@ -196,7 +195,7 @@ class ReportPage:
             return self._section("need", None, about=about, empty=hidden if report.tasks else None)
         rows = [self._need_row(one) for one in groups]
         drawn = [
-            Bar(row[0], one.need.unmet_share, f"{row[5]} · {row[3]}/{row[2]}", "bad")
+            Bar(row[0], one.need.unmet, f"{row[3]}/{row[2]} · {row[5]}", "bad")
             for one, row in zip(groups, rows, strict=True)
         ]
         titles = tuple(words[key] for key in ("cell", "elders", "tasks", "unmet", "cancelled", "share"))
@@ -206,10 +205,9 @@ class ReportPage:
 
     def _need_row(self, one: Neighbourhood) -> tuple[str, ...]:
         words, need = self.words, one.need
-        if one.name is None:
-            name = words["elsewhere"]
-        else:
-            name = f"{one.name} ({words['rest']})" if one.rest else one.name
+        name = words["elsewhere"] if one.name is None else one.name
+        if one.rest and one.name is not None:
+            name += f" ({words['rest']})"
         counts = map(words.number, (need.elders, need.tasks, need.unmet, need.cancelled))
         return name, *counts, words.percent(need.unmet_share)
 
@@ -261,7 +259,7 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _cumulative(seconds: "Counter[int] | dict[int, int]", most: int) -> list[tuple[float, float]]:
+def _cumulative(seconds: Seconds, most: int) -> list[tuple[float, float]]:
     total = sum(seconds.values())
     ordered = sorted(second for second in seconds if second <= most)
     reached = accumulate(seconds[second] for second in ordered)

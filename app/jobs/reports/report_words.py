@@ -31,7 +31,7 @@ TURKISH: Mapping[str, str] = {
     "ASSIGNED": "Öğrenci yolda",
     "STARTED": "Öğrenci yanında",
     "answers": "Tekliflerin yanıtı",
-    "answers_about": "Sessiz: öğrenci süresi içinde yanıt vermedi. Atlandı: sırası gelen öğrenci uygun değildi, sorulmadı.",
+    "answers_about": "Sessiz: öğrenci süresinde yanıt vermedi. Atlandı: sırası gelen öğrenci uygun değildi, sorulmadı.",
     "accepted": "Kabul",
     "rejected": "Ret",
     "silent": "Sessiz",
@@ -73,8 +73,8 @@ TURKISH: Mapping[str, str] = {
     "mean": "Ortalama",
     "need": "Mahallelere göre karşılanmayan ihtiyaç",
     "need_about": (
-        "Kimse bulunamayan görevlerin payı. Hücreler geohash ile adlandırılır. {least} yaşlıdan az olan hücre gösterilmez,"
-        " komşularıyla ya da “diğer” ile birleştirilir."
+        "Kimse bulunamayan görevlerin payı. Hücreler geohash ile adlandırılır. {least} yaşlıdan az olan hücre"
+        " gösterilmez, komşularıyla ya da “diğer” ile birleştirilir."
     ),
     "need_hidden": "{least} yaşlıdan az olduğu için mahalle gösterilmiyor.",
     "cell": "Hücre",
@@ -100,7 +100,7 @@ TURKISH: Mapping[str, str] = {
     ),
     "note_waiting": "Süreler tam saniyedir. Bir görev yeniden atandıysa son kabul sayılır.",
     "note_need": (
-        "Her yaşlı, görevlerinin çoğunun açıldığı tek hücrede sayılır. “Kalanı”, ayrıca gösterilen parçaları dışında"
+        "Her yaşlı tek hücrede, evinin (kayıtlı değilse bu ayki son görevinin) hücresinde sayılır. “Kalanı”, ayrıca gösterilen parçaları dışında"
         " kalan hücredir. “Diğer” de {least} kişiden az kalacaksa en küçük hücre ona eklenir; böylece toplamdan çıkarma"
         " ile de küçük bir grup bulunamaz."
     ),
@@ -135,7 +135,7 @@ ENGLISH: Mapping[str, str] = {
     "STARTED": "Student arrived",
     "answers": "Answers to offers",
     "answers_about": (
-        "Silent: the student did not answer in time. Skipped: not eligible when their turn came, so they were not asked."
+        "Silent: the student did not answer in time. Skipped: not eligible when their turn came, so not asked."
     ),
     "accepted": "Accepted",
     "rejected": "Rejected",
@@ -153,11 +153,11 @@ ENGLISH: Mapping[str, str] = {
     "HAS_A_TASK": "Has another task",
     "TOO_FAR": "Moved away",
     "loads": "Load: completed tasks",
-    "loads_about": "How many students completed how many tasks. Of {available} available students {never} were never asked.",
+    "loads_about": "How many students completed how many tasks. Of {available} available, {never} were never asked.",
     "completed_tasks": "Completed tasks",
     "evenness": "How even the load is",
     "evenness_about": (
-        "The nearer the curve to the diagonal, the more even. Gini: 0 is even, 1 is all on one student. Jain: 1 is even."
+        "The nearer the curve to the diagonal, the more even. Gini: 0 even, 1 all on one student. Jain: 1 even."
     ),
     "measure_asked": "Asked",
     "measure_accepted": "Accepted",
@@ -171,15 +171,15 @@ ENGLISH: Mapping[str, str] = {
     "silence_about": "Which share of their offers students left without an answer.",
     "silence_axis": "share of offers left without an answer",
     "waiting": "Waiting",
-    "waiting_about": "From the press of the button. The curve is the share of the helped tasks that had help within this time.",
+    "waiting_about": "From the press of the button. The curve: which share of the helped tasks had help by then.",
     "accept": "Acceptance",
     "arrive": "Arrival",
     "minutes": "minutes",
     "mean": "Mean",
     "need": "Unmet need by neighbourhood",
     "need_about": (
-        "The share of tasks for which nobody was found. Cells are named by geohash. A cell of fewer than {least} elders is"
-        " not shown but joined with its neighbours or with “elsewhere”."
+        "The share of tasks for which nobody was found. Cells are named by geohash. A cell of fewer than {least} elders"
+        " is not shown but joined with its neighbours or with “elsewhere”."
     ),
     "need_hidden": "No neighbourhood is shown, because there are fewer than {least} elders.",
     "cell": "Cell",
@@ -200,21 +200,20 @@ ENGLISH: Mapping[str, str] = {
         " the report is made and had their account before the month ended. Past duty is not recorded."
     ),
     "note_silence": (
-        "Share of silence: silent offers among those accepted, rejected or silent. Withdrawn offers and those not answered"
-        " yet do not count."
+        "Share of silence: silent offers among those accepted, rejected or silent. Withdrawn offers and those not"
+        " answered yet do not count."
     ),
     "note_waiting": "Times are whole seconds. If a task was assigned again, the last acceptance counts.",
     "note_need": (
-        "Each elder is counted in one cell, where most of their tasks were created. “Rest” is a cell without the parts"
-        " that are shown by themselves. If “elsewhere” would have fewer than {least} people, the smallest cell is joined"
-        " with it, so that subtracting from the totals reveals no small group either."
+        "Each elder is counted in one cell: that of their home or, if none is kept, of their last task of the month. “Rest” is a cell without the parts"
+        " that are shown by themselves. If “elsewhere” would have fewer than {least} people, the smallest cell is"
+        " joined with it, so that subtracting from the totals reveals no small group either."
     ),
 }
 
-MONTHS = {
-    "tr": "Ocak Şubat Mart Nisan Mayıs Haziran Temmuz Ağustos Eylül Ekim Kasım Aralık".split(),
-    "en": "January February March April May June July August September October November December".split(),
-}
+_TURKISH_MONTHS = "Ocak Şubat Mart Nisan Mayıs Haziran Temmuz Ağustos Eylül Ekim Kasım Aralık"
+_ENGLISH_MONTHS = "January February March April May June July August September October November December"
+MONTHS = {"tr": _TURKISH_MONTHS.split(), "en": _ENGLISH_MONTHS.split()}
 MINUTES_AND_SECONDS = {"tr": ("sa", "dk", "sn"), "en": ("h", "min", "s")}
 NONE = "–"
 
