@@ -19,6 +19,7 @@ from benchmarks import (
     delivery_drain,
     delivery_failures,
     delivery_latency,
+    fairness,
     flat,
     http,
     job_engine,
@@ -44,6 +45,7 @@ MEASURE: dict[str, Measure] = {
     "delivery-api": delivery_api.measure,
     "delivery-batches": delivery_batches.measure,
     "job-engine": job_engine.measure,
+    "report": fairness.measure,
 }
 
 

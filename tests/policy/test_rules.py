@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("matching.store",),
     ("matching",),
     ("jobs.engine",),
-    ("jobs.checks",),
+    ("jobs.checks", "jobs.city", "jobs.reports"),
     ("jobs.scripts",),
     ("jobs", "roster"),
     ("realtime",),

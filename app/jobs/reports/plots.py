@@ -57,7 +57,7 @@ def _bar_width(share: float) -> str:
 
 def columns(title: str, data: Sequence[Column], below: str, number: Callable[[float], str], colour: str) -> str:
     """Vertical bars, with the axis of counts at the left."""
-    top = _nice_top(max((one.value for one in data), default=0))
+    top = nice_top(max((one.value for one in data), default=0))
     width = ACROSS / max(len(data), 1)
     every = math.ceil(len(data) * max((len(one.label) for one in data), default=1) * 7.5 / ACROSS) or 1
     drawn = _count_axis(top, number)
@@ -133,9 +133,10 @@ def _sizes() -> list[int]:
     return [step * 10**power for power in range(12) for step in (1, 2, 5)]
 
 
-def _nice_top(most: int) -> int:
-    """A round number of which a quarter is whole."""
-    return next(size * 4 for size in _sizes() if size * 4 >= most) if most > 0 else 4
+def nice_top(most: float) -> int:
+    """A round number, of which a quarter is whole, that is not below."""
+    quarters = (step * 10**power // 10 for power in range(13) for step in (10, 15, 20, 25, 30, 40, 50, 75))
+    return next(4 * quarter for quarter in quarters if 4 * quarter >= most)
 
 
 def _count_axis(top: int, number: Callable[[float], str]) -> list[str]:

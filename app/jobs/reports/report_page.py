@@ -9,7 +9,7 @@ from app.jobs.reports.evenness import lorenz
 from app.jobs.reports.fairness import MEASURES, Fairness
 from app.jobs.reports.neighbourhoods import Neighbourhood, by_unmet
 from app.jobs.reports.page_style import STYLE
-from app.jobs.reports.plots import Bar, Column, Line, bars, binned, columns, curves
+from app.jobs.reports.plots import Bar, Column, Line, bars, binned, columns, curves, nice_top
 from app.jobs.reports.report_words import ReportWords
 from app.jobs.reports.waiting import PERCENTILES, Seconds
 from app.matching.contract import TaskStatus
@@ -162,20 +162,17 @@ class ReportPage:
         found = report.waiting
         if not found["accept"].tasks:
             return self._section("waiting", None)
-        longest_s = max(one.p99_s or 0 for one in found.values())
+        longest_s = 60 * nice_top(max(one.p99_s or 0 for one in found.values()) / 60)
         lines = [
             Line(words[kind], _cumulative(report.seconds[kind], longest_s), colour)
             for kind, colour in (("accept", "good"), ("arrive", "other"))
             if found[kind].tasks
         ]
-        plot = curves(
-            words["waiting"],
-            lines,
-            words["minutes"],
-            lambda s: words.number(s / 60, 0 if longest_s > 600 else 1),
-            self._percent,
-            max(longest_s, 1),
-        )
+
+        def minutes(seconds: float) -> str:
+            return words.number(seconds / 60)
+
+        plot = curves(words["waiting"], lines, words["minutes"], minutes, self._percent, longest_s)
         measures = {words["mean"]: "mean_s"} | {f"p{percent}": f"p{percent}_s" for percent in PERCENTILES}
         rows = [(words["tasks"], *(words.number(one.tasks) for one in found.values()))]
         rows += [

@@ -48,7 +48,7 @@ TURKISH: Mapping[str, str] = {
     "HAS_A_TASK": "Başka görevi var",
     "TOO_FAR": "Uzaklaşmış",
     "loads": "Yük: tamamlanan görev",
-    "loads_about": "Kaç öğrenci kaç görev tamamladı. {available} uygun öğrenciden {never} öğrenciye hiç sorulmadı.",
+    "loads_about": "Kaç öğrenci kaç görev tamamladı. Uygun öğrenci: {available}, hiç sorulmayan: {never}.",
     "completed_tasks": "Tamamlanan görev",
     "evenness": "Yük ne kadar eşit",
     "evenness_about": (
@@ -100,7 +100,8 @@ TURKISH: Mapping[str, str] = {
     ),
     "note_waiting": "Süreler tam saniyedir. Bir görev yeniden atandıysa son kabul sayılır.",
     "note_need": (
-        "Her yaşlı tek hücrede, evinin (kayıtlı değilse bu ayki son görevinin) hücresinde sayılır. “Kalanı”, ayrıca gösterilen parçaları dışında"
+        "Her yaşlı tek hücrede, evinin (kayıtlı değilse bu ayki son görevinin) hücresinde sayılır."
+        " “Kalanı”, ayrıca gösterilen parçaları dışında"
         " kalan hücredir. “Diğer” de {least} kişiden az kalacaksa en küçük hücre ona eklenir; böylece toplamdan çıkarma"
         " ile de küçük bir grup bulunamaz."
     ),
@@ -153,7 +154,7 @@ ENGLISH: Mapping[str, str] = {
     "HAS_A_TASK": "Has another task",
     "TOO_FAR": "Moved away",
     "loads": "Load: completed tasks",
-    "loads_about": "How many students completed how many tasks. Of {available} available, {never} were never asked.",
+    "loads_about": "How many students completed how many tasks. Available students: {available}, never asked: {never}.",
     "completed_tasks": "Completed tasks",
     "evenness": "How even the load is",
     "evenness_about": (
@@ -205,7 +206,8 @@ ENGLISH: Mapping[str, str] = {
     ),
     "note_waiting": "Times are whole seconds. If a task was assigned again, the last acceptance counts.",
     "note_need": (
-        "Each elder is counted in one cell: that of their home or, if none is kept, of their last task of the month. “Rest” is a cell without the parts"
+        "Each elder is counted in one cell: that of their home or, if none is kept, of their last task of the month."
+        " “Rest” is a cell without the parts"
         " that are shown by themselves. If “elsewhere” would have fewer than {least} people, the smallest cell is"
         " joined with it, so that subtracting from the totals reveals no small group either."
     ),
