@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from app.db.database import driver
+from app.db.schema import one_of
 from app.jobs.reports.geohash import Cell, column_sql, row_sql
 from app.jobs.reports.months import Month
 from app.jobs.reports.neighbourhoods import Need
@@ -76,8 +77,6 @@ CREATE TEMPORARY TABLE report_completed ON COMMIT DROP AS
 SELECT t.student_id, count(*) AS completed FROM tasks t
  WHERE {which} AND t.status = '{completed}' AND t.student_id IS NOT NULL GROUP BY 1
 """
-OUTCOMES = "SELECT t.status, count(*) AS tasks FROM tasks t WHERE {which} GROUP BY 1"
-
 # Only the columns of one index each, so that PostgreSQL need not read the table.
 ELDERS = """
 CREATE TEMPORARY TABLE report_elders ON COMMIT DROP AS
@@ -89,6 +88,12 @@ SELECT t.elder_id, count(*) FILTER (WHERE t.status = '{unmet}') AS unmet,
        count(*) FILTER (WHERE t.status = '{cancelled}') AS cancelled
   FROM tasks t WHERE {which} AND t.status IN ('{unmet}', '{cancelled}') GROUP BY 1
 """
+# Almost all tasks are completed, so the others are counted, by their index, and subtracted.
+OUTCOMES = """
+SELECT t.status, count(*) AS tasks FROM tasks t WHERE {which} AND {not_completed} GROUP BY 1
+UNION ALL SELECT 'ALL', coalesce(sum(tasks), 0)::bigint FROM report_elders
+"""
+
 # Each elder is counted in one cell, that of the home. To compute the cell of every task would take longer than all the
 # rest, so the place of a task is read only if there is no home.
 CELLS = """
@@ -155,14 +160,18 @@ class MonthFigures:
 
     # ---- tasks ----
 
-    def outcomes(self) -> dict[TaskStatus, int]:
-        found = {TaskStatus(row.status): row.tasks for row in self._execute(OUTCOMES.format(which=self._tasks()))}
-        return {status: found.get(status, 0) for status in TaskStatus}
-
     def read_elders(self) -> None:
         self._execute(ELDERS.format(which=self._tasks()))
         states = {"unmet": TaskStatus.TIMED_OUT, "cancelled": TaskStatus.CANCELLED}
         self._execute(NOT_HELPED.format(which=self._tasks(), **states))
+
+    def outcomes(self) -> dict[TaskStatus, int]:
+        others = [status for status in TaskStatus if status is not TaskStatus.COMPLETED]
+        statement = OUTCOMES.format(which=self._tasks(), not_completed=one_of("t.status", others))
+        found = {row.status: row.tasks for row in self._execute(statement)}
+        outcomes = {status: found.get(status, 0) for status in TaskStatus}
+        outcomes[TaskStatus.COMPLETED] = found["ALL"] - sum(outcomes.values())
+        return outcomes
 
     def cells(self, precision: int) -> Iterator[tuple[Cell, Need]]:
         place = {"column": column_sql("place", precision), "row": row_sql("place", precision)}

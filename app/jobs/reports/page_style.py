@@ -22,7 +22,7 @@ main { column-gap: 14px; }
 section { margin-bottom: 14px; padding: 16px 14px; break-inside: avoid; }
 figure { margin: 0 0 12px; }
 svg { display: block; width: 100%; max-width: 520px; height: auto; margin: 0 auto; overflow: visible; }
-svg text { fill: var(--soft); font-size: 11px; font-variant-numeric: tabular-nums; }
+svg text { fill: var(--soft); font-size: 12px; font-variant-numeric: tabular-nums; }
 svg .strong { fill: var(--ink); font-weight: 600; }
 .end { text-anchor: end; } .mid { text-anchor: middle; }
 .track { fill: var(--track); } .rule { stroke: var(--rule); stroke-width: 1; }

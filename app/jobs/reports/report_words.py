@@ -73,7 +73,7 @@ TURKISH: Mapping[str, str] = {
     "mean": "Ortalama",
     "need": "Mahallelere göre karşılanmayan ihtiyaç",
     "need_about": (
-        "Kimse bulunamayan görevlerin payı. Hücreler geohash ile adlandırılır. {least} yaşlıdan az olan hücre"
+        "Kimse bulunamayan görevler ve oranı. Hücreler geohash ile adlandırılır. {least} yaşlıdan az olan hücre"
         " gösterilmez, komşularıyla ya da “diğer” ile birleştirilir."
     ),
     "need_hidden": "{least} yaşlıdan az olduğu için mahalle gösterilmiyor.",
@@ -179,8 +179,8 @@ ENGLISH: Mapping[str, str] = {
     "mean": "Mean",
     "need": "Unmet need by neighbourhood",
     "need_about": (
-        "The share of tasks for which nobody was found. Cells are named by geohash. A cell of fewer than {least} elders"
-        " is not shown but joined with its neighbours or with “elsewhere”."
+        "Tasks for which nobody was found, and their share. Cells are named by geohash. A cell of fewer than"
+        " {least} elders is not shown but joined with its neighbours or with “elsewhere”."
     ),
     "need_hidden": "No neighbourhood is shown, because there are fewer than {least} elders.",
     "cell": "Cell",
