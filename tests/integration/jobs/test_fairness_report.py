@@ -55,13 +55,14 @@ class World:
         self.students = range(elders + 1, elders + students + 1)
         self.institution = {elder: self.draws.choice([1, 2]) for elder in self.elders}
         self.homes = {e: (self.draws.uniform(40.9, 41.0), self.draws.uniform(29.0, 29.1)) for e in self.elders}
+        """Where they press. Every fourth has no home on record."""
         self.tasks: list[Told] = []
         with db.transaction() as conn:
             for elder, (lat, lon) in self.homes.items():
                 conn.execute(
                     text(
                         "INSERT INTO users (id, role, name, institution_id, home) VALUES (:id, 'ELDER', 'Ayşe', :of,"
-                        " ST_MakePoint(:lon, :lat)::geography)"
+                        " CASE WHEN :id % 4 > 0 THEN ST_MakePoint(:lon, :lat)::geography END)"
                     ),
                     {"id": elder, "of": self.institution[elder], "lat": lat, "lon": lon},
                 )
