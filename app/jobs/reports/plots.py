@@ -108,7 +108,7 @@ def curves(
     return _svg(title, HEIGHT, drawn)
 
 
-def thinned(points: Sequence[tuple[float, float]], most: int = 300) -> list[tuple[float, float]]:
+def thinned(points: Sequence[tuple[float, float]], most: int = 600) -> list[tuple[float, float]]:
     """At most about this many points, evenly chosen, with the first and the last."""
     every = max(math.ceil(len(points) / most), 1)
     return [*points[:-1:every], *points[-1:]]

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
-from itertools import accumulate
 
 from app.jobs.reports.evenness import lorenz
 from app.jobs.reports.fairness import MEASURES, Fairness
@@ -257,10 +256,14 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def _cumulative(seconds: Seconds, most: int) -> list[tuple[float, float]]:
+    """Steps, because a line between two tasks would claim help at times when nobody came."""
     total = sum(seconds.values())
-    ordered = sorted(second for second in seconds if second <= most)
-    reached = accumulate(seconds[second] for second in ordered)
-    return [(0.0, 0.0), *((float(s), count / total) for s, count in zip(ordered, reached, strict=True))]
+    points, reached = [(0.0, 0.0)], 0
+    for second in sorted(second for second in seconds if second <= most):
+        points.append((float(second), reached / total))
+        reached += seconds[second]
+        points.append((float(second), reached / total))
+    return [*points, (float(most), reached / total)]
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
