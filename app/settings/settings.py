@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from app.foundation import failpoints as places
 from app.settings import gateway_templates, signing_secrets
+from app.settings.job_schedule import ScheduleEntry, parse_schedule
 from app.settings.mail_server import MailSender, MailServer, Tls, parse_sender, parse_server
 
 DEFAULT_SECRETS = frozenset({"", "secret", "changeme", "change-me", "development", "test"})
@@ -139,6 +140,29 @@ class Settings(BaseModel):
     delivery_poll_s: PositiveFloat = Field(1.0, description="Longest wait for a notification whose hint was lost.")
     delivery_metrics_port: int = Field(0, ge=0, le=65535, description="Port of delivery's `/metrics`; 0 is off.")
 
+    jobs_engine: str = Field("embedded", description="Engine that runs jobs: `embedded`, worker processes of the role.")
+    jobs_dir: str | None = Field(None, description="Folder with scripts of your own, besides those that are shipped.")
+    jobs_schedule: str = Field("[]", description="JSON list of jobs that run by themselves; see docs/jobs.md.")
+    jobs_io_workers: PositiveInt = Field(1, description="Processes for scripts that mostly wait (`io_bound`).")
+    jobs_io_threads: PositiveInt = Field(8, description="Threads in each of these processes.")
+    jobs_cpu_workers: int = Field(
+        0, ge=0, le=1024, description="Processes for scripts that compute (`cpu_bound`); 0 is one for each core."
+    )
+    jobs_cpu_threads: PositiveInt = Field(1, description="Threads in each of these processes.")
+    jobs_worker_memory_mb: PositiveInt = Field(1024, description="Most memory of one of these processes.")
+    jobs_input_capacity: PositiveInt = Field(1000, description="Most tasks in the engine's input queue.")
+    jobs_lease_s: float = Field(60.0, ge=3, le=3600, description="A job whose process died runs again after this time.")
+    jobs_most_claims: int = Field(
+        5, ge=0, le=1000, description="A job whose process died more often than this has failed."
+    )
+    jobs_timeout_s: PositiveFloat = Field(3600.0, description="Longest time of one try, unless the script has its own.")
+    jobs_cancel_grace_s: PositiveFloat = Field(
+        10.0, description="A cancelled script that does not return in this time is killed."
+    )
+    jobs_artifact_bytes: PositiveInt = Field(10_000_000, description="Largest file that a job may leave.")
+    jobs_artifacts_bytes_per_job: PositiveInt = Field(50_000_000, description="Most bytes of all files of one job.")
+    jobs_metrics_port: int = Field(0, ge=0, le=65535, description="Port of the role's `/metrics`; 0 is off.")
+
     failpoints: str | None = Field(
         None, description="Places where a test kills or pauses a process; never in production."
     )
@@ -161,6 +185,26 @@ class Settings(BaseModel):
     @classmethod
     def _readable_failpoints(cls, value: str | None) -> str | None:
         places.parse(value or "")
+        return value
+
+    @field_validator("jobs_engine")
+    @classmethod
+    def _known_engine(cls, value: str) -> str:
+        if value != "embedded":
+            raise ValueError("must be embedded")
+        return value
+
+    @field_validator("jobs_dir")
+    @classmethod
+    def _folder_of_jobs(cls, value: str | None) -> str | None:
+        if value is not None and not (Path(value).is_absolute() and Path(value).is_dir()):
+            raise ValueError("must be the absolute path of a folder")
+        return value
+
+    @field_validator("jobs_schedule")
+    @classmethod
+    def _readable_schedule(cls, value: str) -> str:
+        parse_schedule(value)
         return value
 
     @field_validator("webhook_secret")
@@ -214,6 +258,10 @@ class Settings(BaseModel):
     @property
     def mail_sender(self) -> MailSender | None:
         return parse_sender(self.smtp_from) if self.smtp_from else None
+
+    @property
+    def job_schedule(self) -> tuple[ScheduleEntry, ...]:
+        return parse_schedule(self.jobs_schedule)
 
     @property
     def handover_types(self) -> frozenset[str]:
