@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from app.delivery.plans.models import Audience, OnFailure
-from app.delivery.words.shipped_templates import DEAD_LETTERS, TEMPLATES
+from app.delivery.words.shipped_templates import DEAD_LETTERS, JOB_FAILED, TEMPLATES
 
 ON_CALL = "coordinator.on_call"
 """The profile of the coordinators on call. It is switched off until an operator adds a channel and switches it on."""
@@ -99,6 +99,7 @@ PLANS = (
         _push_then_sms("matching.not_completed"),
     ),
     _plan(DEAD_LETTERS, "Ulaşmayan mesajlar", "Koordinatöre kaç mesajın kaldığı söylenir.", _push(DEAD_LETTERS)),
+    _plan(JOB_FAILED, "İş başarısız", "Yöneticiye hangi işin başarısız olduğu söylenir.", _push(JOB_FAILED)),
 )
 
 PROFILES = {ON_CALL: "Nöbetçi koordinatör"}

@@ -4,6 +4,7 @@ from app.delivery.words.rendering import Words
 
 VERIFICATION_CODE = "directory.verification_code"
 DEAD_LETTERS = "delivery.dead_letters"
+JOB_FAILED = "jobs.failed"
 
 # Variables: `student` and `elder` are names, `phone` may be null, and `minutes` is 0 if the time is given by `seconds`.
 TEMPLATES: dict[str, dict[str, Words]] = {
@@ -82,6 +83,10 @@ TEMPLATES: dict[str, dict[str, Words]] = {
     DEAD_LETTERS: {
         "tr": Words("Ulaşmayan mesajlar", "{{ depth }} mesaj yerine ulaşmadı. Lütfen ulaşmayan mesajlara bakın."),
         "en": Words("Messages not delivered", "{{ depth }} messages did not arrive. Please look at the dead letters."),
+    },
+    JOB_FAILED: {
+        "tr": Words("İş başarısız", "{{ job }} işi başarısız oldu. Lütfen işin kaydındaki hataya bakın."),
+        "en": Words("Job failed", "The job {{ job }} failed. Please look at the error in its record."),
     },
     VERIFICATION_CODE: {
         "tr": Words("Doğrulama kodu", "Yanında doğrulama kodunuz: {{ code }}. {{ minutes }} dakika geçerlidir."),

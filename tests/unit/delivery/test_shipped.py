@@ -5,10 +5,10 @@ import pytest
 from app.delivery.messages.values import NotificationType
 from app.delivery.plans.shipped_plans import DEAD_LETTERS, PLANS, PROFILES, PlanAsShipped
 from app.delivery.words.rendering import render
-from app.delivery.words.shipped_templates import TEMPLATES, VERIFICATION_CODE
+from app.delivery.words.shipped_templates import JOB_FAILED, TEMPLATES, VERIFICATION_CODE
 
 GIVEN = {"student": "Ahmet", "elder": "Ayşe", "minutes": 10, "seconds": 600, "depth": 20, "code": "048213"}
-GIVEN |= {"phone": "+905550100002"}
+GIVEN |= {"phone": "+905550100002", "job": "fairness_report"}
 
 READ = {
     "matching.offer": (
@@ -47,6 +47,10 @@ READ = {
     DEAD_LETTERS: (
         "20 mesaj yerine ulaşmadı. Lütfen ulaşmayan mesajlara bakın.",
         "20 messages did not arrive. Please look at the dead letters.",
+    ),
+    JOB_FAILED: (
+        "fairness_report işi başarısız oldu. Lütfen işin kaydındaki hataya bakın.",
+        "The job fairness_report failed. Please look at the error in its record.",
     ),
     VERIFICATION_CODE: (
         "Yanında doğrulama kodunuz: 048213. 10 dakika geçerlidir.",
