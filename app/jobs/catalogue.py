@@ -1,0 +1,136 @@
+"""The scripts that may run: those that the product ships with, and those of the operator in the folder JOBS_DIR.
+
+A script is asked for by its name, never by a path.
+"""
+
+import os
+import re
+import stat
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from app.foundation.storable import made_storable
+from app.jobs.errors import ScriptBroken, ScriptUnknown
+from app.jobs.script_declaration import Declaration, LoadedScript, check, load
+from app.jobs.script_reader import LIMIT_S, check_params, read_declaration
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+SHIPPED = Path(__file__).resolve().parent / "scripts"
+READERS = 4
+
+
+@dataclass(frozen=True)
+class CatalogueEntry:
+    name: str
+    is_shipped: bool
+    declaration: Declaration | None = None
+    error: str | None = None
+    """Why the script cannot be used."""
+
+
+@dataclass(frozen=True)
+class CheckedJob:
+    declaration: Declaration
+    params: dict[str, Any]
+
+
+class Catalogue:
+    def __init__(self, folder: Path | None, shipped: Path = SHIPPED, *, reading_limit_s: float = LIMIT_S) -> None:
+        self._folder = folder
+        self._reading_limit_s = reading_limit_s
+        self._shipped = shipped
+        self._lock = threading.Lock()
+        self._read: dict[tuple[Any, ...], Declaration | ScriptBroken] = {}
+
+    def path_of(self, name: str) -> Path:
+        """The script to run. Raises `ScriptUnknown` or `ScriptBroken`."""
+        if NAME.fullmatch(name) is None:
+            raise ScriptUnknown("There is no script with this name.")
+        shipped = self._shipped / f"{name}.py"
+        if shipped.is_file():
+            return shipped
+        if self._folder is not None:
+            path = self._folder / f"{name}.py"
+            if os.path.lexists(path):
+                _refuse_unsafe(self._folder, path)
+                return path
+        raise ScriptUnknown("There is no script with this name.")
+
+    def check(self, name: str, params: Mapping[str, Any], *, are_strings: bool = False) -> CheckedJob:
+        """Raises `ScriptUnknown`, `ScriptBroken` or `WrongParams`."""
+        path = self.path_of(name)
+        if self._is_shipped(path):
+            script = _loaded(path)
+            return CheckedJob(script.declaration, check(script, params, are_strings=are_strings))
+        limit_s = self._reading_limit_s
+        return CheckedJob(*check_params(path, params, are_strings=are_strings, limit_s=limit_s))
+
+    def entries(self) -> list[CatalogueEntry]:
+        """All scripts by name. One that cannot be used is listed with the reason."""
+        names = {path.stem: True for path in _scripts(self._shipped)}
+        names = {path.stem: False for path in _scripts(self._folder)} | names
+        with ThreadPoolExecutor(READERS) as readers:
+            return list(readers.map(self._entry, sorted(names), [names[name] for name in sorted(names)]))
+
+    def _entry(self, name: str, is_shipped: bool) -> CatalogueEntry:
+        try:
+            declaration = self.declaration(name)
+        except ScriptUnknown:
+            problem = "Its name is not made of a-z, 0-9 and _, or it was removed."
+            return CatalogueEntry(made_storable(name), is_shipped, error=problem)
+        except ScriptBroken as error:
+            return CatalogueEntry(name, is_shipped, error=made_storable(error.message))
+        return CatalogueEntry(name, is_shipped, declaration)
+
+    def declaration(self, name: str) -> Declaration:
+        path = self.path_of(name)
+        if self._is_shipped(path):
+            return _loaded(path).declaration
+        found = path.stat()
+        version = (path, found.st_ino, found.st_size, found.st_mtime_ns)
+        with self._lock:
+            known = self._read.get(version)
+        if known is None:
+            try:
+                known = read_declaration(path, self._reading_limit_s)
+            except ScriptBroken as error:
+                known = error
+            with self._lock:
+                self._read = {key: value for key, value in self._read.items() if key[0] != path} | {version: known}
+        if isinstance(known, ScriptBroken):
+            raise ScriptBroken(known.message)
+        return known
+
+    def _is_shipped(self, path: Path) -> bool:
+        return path.parent == self._shipped
+
+
+def _scripts(folder: Path | None) -> Iterator[Path]:
+    """Files that begin with an underscore or a dot are no scripts."""
+    if folder is not None and folder.is_dir():
+        yield from (path for path in folder.glob("*.py") if not path.name.startswith(("_", ".")))
+
+
+def _refuse_unsafe(folder: Path, path: Path) -> None:
+    """The operator's scripts run with the rights of this service, so nobody else may be able to put one there."""
+    try:
+        found, real_folder = path.lstat(), folder.resolve(strict=True)
+        if not stat.S_ISREG(found.st_mode) or path.resolve(strict=True).parent != real_folder:
+            raise ScriptBroken("It is not a regular file in the folder JOBS_DIR itself.")
+        if found.st_mode & stat.S_IWOTH or real_folder.stat().st_mode & stat.S_IWOTH:
+            raise ScriptBroken("Everybody may write to it or to the folder JOBS_DIR; take that right away (chmod o-w).")
+        if not os.access(path, os.R_OK):
+            raise ScriptBroken("It cannot be read by the user that runs this service.")
+    except OSError as error:
+        raise ScriptBroken(f"It cannot be read ({type(error).__name__}).") from None
+
+
+@cache
+def _loaded(path: Path) -> LoadedScript:
+    """Shipped scripts are part of this program, so they are imported here."""
+    return load(path)
