@@ -1,7 +1,8 @@
 """Imports the tables of every package, so that `metadata` is complete for migrations and tests."""
 
 from app.delivery import models as delivery
+from app.jobs import models as jobs
 from app.matching import models as matching
 from app.users import models as users
 
-__all__ = ["delivery", "matching", "users"]
+__all__ = ["delivery", "jobs", "matching", "users"]

@@ -27,6 +27,7 @@ from app.matching.contract import NewTask
 from app.settings.settings import Settings
 from app.users.models import Caller
 from tests.support.breakers import MemoryBreakers
+from tests.support.jobs import runner_on
 
 # Forks from a server process without threads and connections, which the process of the tests has.
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -52,6 +53,12 @@ def do(services: Services, operation: str, caller: Caller, task_id: UUID | None,
             followers=FOLLOWERS,
             breakers=MemoryBreakers(),
         ).run_once()
+        return
+    if operation == "run_jobs":
+        one = runner_on(services.db, at_once=True)
+        one.runner.claim_once()
+        one.wait_until_recorded()
+        one.runner.drain(0)
         return
     if operation in ("conduct", "take_in", "publish"):
         _do_action_work(services, operation)
