@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from app.api.auth import Doorkeeper
 from app.api.services import Services
 from app.delivery.contract import Backlog
+from app.jobs.contract import Catalogue
 from app.ops.health import Readiness
 from app.ops.metrics import HttpMetrics
 
@@ -15,6 +16,7 @@ class Site:
     services: Services
     doorkeeper: Doorkeeper
     backlog: Backlog
+    catalogue: Catalogue
     readiness: Readiness
     metrics: HttpMetrics
     pages: Mapping[str, bytes]

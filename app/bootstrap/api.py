@@ -17,10 +17,12 @@ from app.api.site import Site
 from app.api.tokens import LocalTokens
 from app.api.views.catalogue import ROUTES
 from app.api.views.service import DOCUMENT, RENDERED
+from app.bootstrap.job_catalogue import job_catalogue
 from app.delivery.service import watch_backlog
 from app.ops.breaker_gauges import BreakerGauges
 from app.ops.dead_letter_gauges import DeadLetterGauges
 from app.ops.health import Readiness
+from app.ops.job_gauges import JobGauges
 from app.ops.metrics import HttpMetrics
 from app.ops.overdue_gauges import OverdueGauges
 from app.ops.service_level_gauges import ServiceLevelGauges
@@ -40,6 +42,7 @@ def create_app(
         services=services,
         doorkeeper=doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db)),
         backlog=watch_backlog(services.db, settings.notification_backlog_limit),
+        catalogue=job_catalogue(settings),
         readiness=Readiness(services.db, services.clockwork, services.matching, settings.late_after_s),
         metrics=HttpMetrics(metrics_directory, _read_on_scrape(services)),
         pages=pages,
@@ -63,6 +66,7 @@ def _read_on_scrape(services: Services) -> list[Collector]:
     return [
         OverdueGauges(services.matching),
         DeadLetterGauges(db),
+        JobGauges(db),
         ServiceLevelGauges(db),
         BreakerGauges(services.breakers),
     ]

@@ -13,6 +13,7 @@ from app.api.services import Services
 from app.api.views.catalogue import ROUTES
 from app.bootstrap.api import create_app
 from app.users.models import Role
+from tests.support.jobs import SCRIPTS
 from tests.support.world import World, authorization, empty_stores, settle_world
 
 WHO = ("elder", "other_elder", "student", "other_student", "coordinator", "admin")
@@ -92,6 +93,12 @@ TABLE: dict[str, tuple[int, ...]] = {
     "POST /api/v1/dead-letters/redrive": (403, 403, 403, 403, 200, 200),
     "POST /api/v1/dead-letters/{deadLetterId}/discard": (403, 403, 403, 403, 200, 200),
     "POST /api/v1/dead-letters/discard": (403, 403, 403, 403, 200, 200),
+    "POST /api/v1/jobs":                 (403, 403, 403, 403, 403, 202),
+    "GET /api/v1/jobs":                  (403, 403, 403, 403, 403, 200),
+    "GET /api/v1/jobs/catalogue":        (403, 403, 403, 403, 403, 200),
+    "GET /api/v1/jobs/{jobId}":          (403, 403, 403, 403, 403, 200),
+    "PUT /api/v1/jobs/{jobId}/cancel":   (403, 403, 403, 403, 403, 200),
+    "GET /api/v1/jobs/{jobId}/artifacts/{artifactName}": (403, 403, 403, 403, 403, 200),
     "GET /healthz":                       (200, 200, 200, 200, 200, 200),
     "GET /readyz":                        (200, 200, 200, 200, 200, 200),
     "GET /metrics":                       (200, 200, 200, 200, 200, 200),
@@ -124,6 +131,11 @@ OPEN_TO_ANYONE = {"GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.j
 
 
 @pytest.fixture
+def environ() -> dict[str, Any]:
+    return {"jobs_dir": str(SCRIPTS)}
+
+
+@pytest.fixture
 def client(services: Services) -> Iterator[Any]:
     app = create_app(services)
     yield app.test_client()
@@ -153,6 +165,8 @@ def _body(route: Route, world: World, who: str) -> dict[str, Any]:
             return {"actionPlanId": world.entries["planId"], "evaluationKey": "rule-114:1"}
         case "POST /api/v1/dead-letters/redrive" | "POST /api/v1/dead-letters/discard":
             return {"all": True}
+        case "POST /api/v1/jobs":
+            return {"name": "greet"}
         case "PATCH /users/{userId}":
             return {"locale": "en"}
         case _:

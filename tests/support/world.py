@@ -20,6 +20,9 @@ from app.delivery.messages.dead_letters import NewDeadLetter
 from app.delivery.messages.rules import DeliveryRules
 from app.delivery.plans import shipped_plans
 from app.delivery.plans.service import PLANS, ROUTES, TEMPLATES, create_step
+from app.jobs.engine.task import TaskType
+from app.jobs.job_store import NewJob, request_job
+from app.jobs.models import JobOrigin
 from app.matching.contract import NewTask
 from app.users import service as users
 from app.users.models import LatLon, Platform, Role
@@ -47,8 +50,8 @@ class World:
     task_id: UUID
     notification_id: UUID
     entries: dict[str, Any]
-    """Ids by the name of their path parameter: one row of each table that coordinators edit, an action, a dead letter
-    and a message in the elder's app."""
+    """Ids by the name of their path parameter: one row of each table that coordinators edit, an action, a dead letter,
+    a message in the elder's app, and a job."""
 
 
 def empty_stores(services: Services) -> None:
@@ -83,6 +86,7 @@ def settle_world(services: Services, *, assigned: bool = False, started: bool = 
         entries["deadLetterId"] = _give_up(conn, elder.id, task_id)
         (asked,) = actions.request_actions(conn, [NewAction(entries["planId"], evaluation_key="rule-114:0")])
         entries["actionId"] = asked.id
+        entries |= _leave_job(conn)
     return World(ids, task_id, notification_id, entries)
 
 
@@ -111,6 +115,16 @@ def _leave_message(conn: Connection, reader_id: int, notification_id: UUID) -> i
         " VALUES (:id, :reader, 'Yanında', 'Ahmet yola çıktı!', '{}') RETURNING id"
     )
     return conn.execute(text(statement), {"id": notification_id, "reader": reader_id}).scalar_one()
+
+
+def _leave_job(conn: Connection) -> dict[str, Any]:
+    """It waits, and has an artifact all the same."""
+    new = NewJob("greet", TaskType.IO_BOUND, max_retries=0, timeout_s=60.0, origin=JobOrigin.CLI)
+    requested = request_job(conn, new)
+    assert requested is not None
+    statement = "INSERT INTO job_artifacts (id, job_id, name, size, content) VALUES (:id, :id, 'report.csv', 1, 'x')"
+    conn.execute(text(statement), {"id": requested.id})
+    return {"jobId": requested.id, "artifactName": "report.csv"}
 
 
 def _give_up(conn: Connection, reader_id: int, task_id: UUID) -> UUID:

@@ -1,0 +1,47 @@
+"""The values and errors of jobs that other packages use."""
+
+from app.jobs.catalogue import Catalogue, CatalogueEntry
+from app.jobs.engine.context import ARTIFACT_NAME
+from app.jobs.engine.task import TaskType
+from app.jobs.errors import (
+    ArtifactNotFound,
+    JobEnded,
+    JobNotFound,
+    ParamProblem,
+    ScriptBroken,
+    ScriptUnknown,
+    WrongParams,
+)
+from app.jobs.job_store import JobKey, RequestedJob, digest_of
+from app.jobs.models import JobOrigin
+from app.jobs.script_declaration import MOST_RETRIES, Declaration
+from app.jobs.service import JobRequest
+from app.jobs.states import JobStatus
+from app.jobs.views import ArtifactView, JobInFull, JobProgress, JobView, QueueLoad
+
+__all__ = [
+    "ARTIFACT_NAME",
+    "MOST_RETRIES",
+    "ArtifactNotFound",
+    "ArtifactView",
+    "Catalogue",
+    "CatalogueEntry",
+    "Declaration",
+    "JobEnded",
+    "JobInFull",
+    "JobKey",
+    "JobNotFound",
+    "JobOrigin",
+    "JobProgress",
+    "JobRequest",
+    "JobStatus",
+    "JobView",
+    "ParamProblem",
+    "QueueLoad",
+    "RequestedJob",
+    "ScriptBroken",
+    "ScriptUnknown",
+    "TaskType",
+    "WrongParams",
+    "digest_of",
+]
