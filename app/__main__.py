@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "api": ("app.cli.run_api", "role: HTTP"),
     "matcher": ("app.cli.run_matcher", "role: deadlines and the cascade"),
     "delivery": ("app.cli.run_delivery", "role: sends notifications"),
+    "jobs": ("app.cli.run_jobs", "role: runs jobs; jobs run NAME … | list | show ID"),
     "migrate": ("app.cli.migrate", "bring the database to the newest schema"),
     "demo": ("app.cli.demo", "load a small demo neighbourhood"),
     "token": ("app.cli.token", "print a bearer token: token USER_ID | token --admin"),

@@ -21,7 +21,7 @@ from app.settings.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-ROLES = ("api", "matcher", "delivery")
+ROLES = ("api", "matcher", "delivery", "jobs")
 
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 10.0

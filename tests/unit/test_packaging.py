@@ -49,12 +49,12 @@ def test_compose_starts_roles_after_healthy_stores_and_finished_migrations() -> 
             "redis": "service_healthy",
             "migrate": "service_completed_successfully",
         }
-    assert all("test" in services[name]["healthcheck"] for name in ("postgres", "redis", "matcher", "delivery"))
+    assert all("test" in services[name]["healthcheck"] for name in ("postgres", "redis", "matcher", "delivery", "jobs"))
 
 
 def test_compose_asks_each_role_for_its_health_on_the_port_it_is_given() -> None:
     services = compose()["services"]
-    for role in ("matcher", "delivery"):
+    for role in ("matcher", "delivery", "jobs"):
         port = services[role]["environment"][f"{role.upper()}_METRICS_PORT"]
         assert f":{port}/metrics" in services[role]["healthcheck"]["test"][-1]
         assert "DATABASE_URL" in services[role]["environment"]
