@@ -9,14 +9,17 @@ from pathlib import Path
 from machine.steps import interrupts, main_with_advice
 
 from app.foundation.logs import configure_logs
+from tests.torture import job_deaths
 from tests.torture.run import Options, Run
 from tests.torture.stores import stores
 
 
 def main() -> int:
-    options = parse(sys.argv[1:])
     interrupts.install()
     configure_logs("ERROR", False)
+    if sys.argv[1:2] == ["jobs"]:
+        return job_deaths.main(sys.argv[2:])
+    options = parse(sys.argv[1:])
     seed = options.seed if options.seed is not None else secrets.randbelow(10**6)
     run_options = Options(
         options.minutes,
