@@ -12,9 +12,9 @@ from sqlalchemy import Connection
 from app.bootstrap.job_catalogue import job_catalogue
 from app.db.database import Database
 from app.db.wake import Announcer
-from app.jobs.engine.context import JobResources
 from app.jobs.engine.embedded import EmbeddedEngine
 from app.jobs.engine.engine import Engine, EngineListener
+from app.jobs.engine.execution_context import JobResources
 from app.jobs.engine.options import MEGABYTE, EngineOptions
 from app.jobs.held_jobs import HeldJobs
 from app.jobs.job_runner import JobRunner, RunnerOptions
@@ -22,6 +22,7 @@ from app.jobs.job_store import JOBS_CHANNEL
 from app.jobs.metrics import JobMetrics
 from app.jobs.role import JobsRole
 from app.jobs.scheduler import Scheduler, problems_with_schedule
+from app.redis_store.store import connect
 from app.settings.settings import Settings
 
 _POOL = 6
@@ -49,7 +50,7 @@ def open_job_resources(settings: Settings) -> JobResources:
         call_limit_s=_LONGEST_CALL_S,
         application_name="yaninda-job",
     )
-    return JobResources(settings, db)
+    return JobResources(settings, db, connect(settings.redis_url, pool_size=1))
 
 
 def engine_options(settings: Settings) -> EngineOptions:

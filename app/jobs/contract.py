@@ -1,7 +1,7 @@
 """The values and errors of jobs that other packages use."""
 
 from app.jobs.catalogue import Catalogue, CatalogueEntry
-from app.jobs.engine.context import ARTIFACT_NAME
+from app.jobs.engine.execution_context import ARTIFACT_NAME
 from app.jobs.engine.task import TaskType
 from app.jobs.errors import (
     ArtifactNotFound,

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from app.jobs.engine.engine import EngineMetrics, EngineStatus, Health
+from app.jobs.engine.engine import EngineHealth, EngineMetrics, EngineStatus
 from app.jobs.states import JobStatus
 
 _COUNTED = {
@@ -53,7 +53,7 @@ class JobMetrics:
             self._seen[name] = value
         for name, gauge in self._gauges.items():
             gauge.set(getattr(metrics, name))
-        for health in Health:
+        for health in EngineHealth:
             self._health.labels(health).set(health is status.health)
         for name in self._components - status.components.keys():
             self._component.labels(name).set(0)

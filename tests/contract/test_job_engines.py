@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.jobs.engine.embedded import EmbeddedEngine
-from app.jobs.engine.engine import Engine, Finished, Health
+from app.jobs.engine.engine import Engine, EngineHealth, Finished
 from app.jobs.engine.errors import EngineStopped, InputFull, ResultTimeout, UnknownTask
 from app.jobs.engine.options import EngineOptions
 from app.jobs.engine.result import Result, ResultStatus
@@ -413,7 +413,7 @@ def test_the_counters_agree(engine: Engine) -> None:
 def test_the_status_names_every_component(engine: Engine) -> None:
     result_of(engine, deed("answer"))
     status = engine.status()
-    assert status.health is Health.RUNNING
+    assert status.health is EngineHealth.RUNNING
     assert {"input", "output"} < status.components.keys()
 
 
@@ -445,7 +445,7 @@ def test_running_tasks_finish_and_waiting_ones_are_given_back_on_shutdown(tmp_pa
     assert engine.get_result(running.id, 0).data["value"] == "finished"
     with pytest.raises(EngineStopped):
         engine.submit_task(deed("answer"))
-    assert engine.status().health is Health.STOPPED
+    assert engine.status().health is EngineHealth.STOPPED
 
 
 def test_what_does_not_finish_in_time_is_given_back_on_shutdown(tmp_path: Path) -> None:

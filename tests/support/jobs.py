@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from app.db.database import Database
 from app.jobs.catalogue import Catalogue
-from app.jobs.engine.engine import Artifact, EngineListener, EngineMetrics, EngineStatus, Finished, Health
+from app.jobs.engine.engine import Artifact, EngineHealth, EngineListener, EngineMetrics, EngineStatus, Finished
 from app.jobs.engine.result import Result
 from app.jobs.engine.task import Task, TaskType
 from app.jobs.held_jobs import HeldJobs
@@ -83,7 +83,7 @@ class HandEngine:
         return EngineMetrics(0, 0, 0, 0, len(self.tasks), len(self.tasks), 0, 0, 0)
 
     def status(self) -> EngineStatus:
-        return EngineStatus(Health.RUNNING, {"hand-0": "there"})
+        return EngineStatus(EngineHealth.RUNNING, {"hand-0": "there"})
 
     def shutdown(self, drain_s: float) -> list[Task]:
         if self.on_shutdown is not None:

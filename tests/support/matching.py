@@ -18,7 +18,7 @@ from sqlalchemy import Connection, text
 
 from app.api.services import Services
 from app.foundation.errors import AppError
-from app.jobs.checks.promises import Scope
+from app.jobs.checks.promises import AskedPeriod
 from app.jobs.checks.questions_of_any_moment import AT_ANY_MOMENT
 from app.matching.contract import NewTask, OfferView
 from app.matching.rules.states import TaskStatus
@@ -266,7 +266,7 @@ class Neighbourhood:
 
 # ---- promises ----
 
-WHOLE_HISTORY = Scope(UUID(int=0), UUID(int=0))
+WHOLE_HISTORY = AskedPeriod(UUID(int=0), UUID(int=0))
 
 # The questions of the product about notices ask for actions, because operators edit plans. Tests know the plans.
 WITH_SHIPPED_PLANS = {

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from app.jobs.engine.context import ExecutionContext
+from app.jobs.engine.execution_context import ExecutionContext
 
 P = dict[str, Any]
 

@@ -162,7 +162,7 @@ class Run:
                 "lost": len(set(self.asked) - committed)
                 + count(conn, "SELECT count(*) FROM jobs WHERE status <> 'SUCCEEDED'"),
                 "with a result that is not theirs": count(
-                    conn, "SELECT count(*) FROM jobs WHERE status = 'SUCCEEDED' AND result #>> '{}' NOT LIKE id || ':%'"
+                    conn, "SELECT count(*) FROM jobs WHERE status = 'SUCCEEDED' AND result #>> '{}' NOT LIKE id || '.%'"
                 ),
                 "recorded twice": count(
                     conn,

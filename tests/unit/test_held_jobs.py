@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from prometheus_client import generate_latest
 
-from app.jobs.engine.engine import EngineMetrics, EngineStatus, Finished, Health
+from app.jobs.engine.engine import EngineHealth, EngineMetrics, EngineStatus, Finished
 from app.jobs.engine.result import Result
 from app.jobs.engine.task import TaskType
 from app.jobs.held_jobs import HeldJobs
@@ -58,7 +58,7 @@ def test_counters_grow_by_what_the_engine_has_counted_since_the_last_look() -> N
 
     def show(put: int, threads: int, *components: str) -> str:
         counted = EngineMetrics(put, 1, 0, 0, threads, 0, 0, 0, 0)
-        metrics.show_engine(counted, EngineStatus(Health.RUNNING, dict.fromkeys(components, "1 of 8 threads")))
+        metrics.show_engine(counted, EngineStatus(EngineHealth.RUNNING, dict.fromkeys(components, "1 of 8 threads")))
         return generate_latest(metrics.registry).decode()
 
     show(3, 1, "io-0", "cpu-0")

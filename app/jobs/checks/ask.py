@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, text
 
 from app.db.database import Database, DatabaseUnavailable, limit_statements
 from app.foundation.ids import earliest_id
-from app.jobs.checks.promises import Promise, Question, Scope
+from app.jobs.checks.promises import AskedPeriod, Promise, Question
 from app.jobs.checks.questions_of_any_moment import AT_ANY_MOMENT
 from app.jobs.checks.questions_of_history import OF_HISTORY
 from app.jobs.checks.questions_of_lateness import OVERDUE
@@ -44,7 +44,7 @@ class PromiseAnswer:
         return {"ok": self.ok, **asdict(self)}
 
 
-def ask(db: Database, question: Question, scope: Scope, *, examples: int, timeout_s: float) -> PromiseAnswer:
+def ask(db: Database, question: Question, scope: AskedPeriod, *, examples: int, timeout_s: float) -> PromiseAnswer:
     """Each question reads one snapshot of its own, which is given up at once: a long transaction would keep vacuum from
     removing dead rows."""
     try:

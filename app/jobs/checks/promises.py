@@ -28,7 +28,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Scope:
+class AskedPeriod:
     """The parameters of the questions."""
 
     since: UUID

@@ -11,7 +11,7 @@ import structlog
 
 from app.foundation.backoff import Rng, backoff_pause_s
 from app.foundation.logs import describe_error
-from app.jobs.engine.engine import EngineListener, EngineMetrics, EngineStatus, Finished, Health
+from app.jobs.engine.engine import EngineHealth, EngineListener, EngineMetrics, EngineStatus, Finished
 from app.jobs.engine.input_queue import InputQueue
 from app.jobs.engine.options import EngineOptions
 from app.jobs.engine.output_queue import OutputQueue
@@ -35,7 +35,7 @@ class EmbeddedEngine:
         self._input = InputQueue(self._options.input_capacity)
         self._output = OutputQueue(self._options.results_kept)
         self._pool = ProcessPool(self._options, self)
-        self._health = Health.RUNNING
+        self._health = EngineHealth.RUNNING
         self._retried = 0
         self._order = count()
         # All of these are touched by the thread of the pool only.
@@ -110,9 +110,9 @@ class EmbeddedEngine:
         return EngineStatus(self._health, queues | workers)
 
     def shutdown(self, drain_s: float = 30.0) -> list[Task]:
-        if self._health is Health.STOPPED:
+        if self._health is EngineHealth.STOPPED:
             return []
-        self._health = Health.DRAINING
+        self._health = EngineHealth.DRAINING
         self._input.close()
         self._pool.pause()
         give_up = time.monotonic() + drain_s
@@ -121,7 +121,7 @@ class EmbeddedEngine:
         self._pool.stop()
         given_back = self._output.pending()
         self._output.forget(list(given_back))
-        self._health = Health.STOPPED
+        self._health = EngineHealth.STOPPED
         return list(given_back.values())
 
     def __enter__(self) -> "EmbeddedEngine":

@@ -49,7 +49,7 @@ class EngineMetrics:
     workers_killed: int
 
 
-class Health(StrEnum):
+class EngineHealth(StrEnum):
     RUNNING = "RUNNING"
     DRAINING = "DRAINING"
     STOPPED = "STOPPED"
@@ -59,7 +59,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True)
 class EngineStatus:
-    health: Health
+    health: EngineHealth
     components: Mapping[str, str] = field(default_factory=dict[str, str])
     """The state of each component, such as `io-0`, in words."""
 

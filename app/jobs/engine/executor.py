@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from app.jobs.engine.context import ExecutionContext
 from app.jobs.engine.declaration import Run, params_model
+from app.jobs.engine.execution_context import ExecutionContext
 from app.jobs.engine.result import Result
 from app.jobs.engine.task import Task
 
@@ -27,25 +27,25 @@ class ScriptRefused(Exception):
 
 
 @dataclass(frozen=True)
-class Executed:
+class ScriptEnd:
     result: Result
     may_retry: bool = True
 
 
 class PythonExecutor:
-    def execute(self, task: Task, context: ExecutionContext) -> Executed:
+    def execute(self, task: Task, context: ExecutionContext) -> ScriptEnd:
         started_at = datetime.now(UTC)
         try:
             data = _run(task, context)
         except ScriptRefused as refused:
-            return Executed(Result.failed(task.id, str(refused), started_at, datetime.now(UTC)), may_retry=False)
+            return ScriptEnd(Result.failed(task.id, str(refused), started_at, datetime.now(UTC)), may_retry=False)
         except BaseException as error:
             # Also SystemExit and what a script invents: the thread and its neighbours go on.
             traceback.print_exc(file=sys.stderr)
-            return Executed(Result.failed(task.id, explain_error(error), started_at, datetime.now(UTC)))
+            return ScriptEnd(Result.failed(task.id, explain_error(error), started_at, datetime.now(UTC)))
         if context.cancelled:
-            return Executed(Result.cancelled(task.id, started_at, datetime.now(UTC)))
-        return Executed(Result.success(task.id, data, started_at, datetime.now(UTC)))
+            return ScriptEnd(Result.cancelled(task.id, started_at, datetime.now(UTC)))
+        return ScriptEnd(Result.success(task.id, data, started_at, datetime.now(UTC)))
 
 
 def explain_error(error: BaseException) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.foundation.backoff import BACKOFF_S
-from app.jobs.engine.context import JobResources
+from app.jobs.engine.execution_context import JobResources
 from app.jobs.engine.task import TaskType
 
 MEGABYTE = 1024 * 1024

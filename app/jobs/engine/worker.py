@@ -22,8 +22,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from app.jobs.engine.context import ExecutionContext, JobResources
-from app.jobs.engine.executor import Executed, PythonExecutor, ScriptRefused
+from app.jobs.engine.execution_context import ExecutionContext, JobResources
+from app.jobs.engine.executor import PythonExecutor, ScriptEnd, ScriptRefused
 from app.jobs.engine.frames import FrameReader, pack
 from app.jobs.engine.printed import print_to, thread_output
 from app.jobs.engine.result import Result
@@ -187,7 +187,7 @@ class Worker:
         threads = set(threading.enumerate()) - self._own_threads
         return any(thread.name not in _HOUSE_THREADS for thread in threads)
 
-    def _leave_artifacts(self, run: _Run, executed: Executed) -> Executed:
+    def _leave_artifacts(self, run: _Run, executed: ScriptEnd) -> ScriptEnd:
         """A result whose files cannot be kept is a failure, because somebody would look for them."""
         if not executed.result.is_success:
             return executed
@@ -195,7 +195,7 @@ class Worker:
             files = read_artifacts(run.context.artifacts, self._options.artifact_bytes, self._options.artifacts_bytes)
         except ScriptRefused as refused:
             failed = Result.failed(run.task.id, str(refused), executed.result.started_at, executed.result.completed_at)
-            return Executed(failed, may_retry=False)
+            return ScriptEnd(failed, may_retry=False)
         for name, content in files.items():
             self._send({"event": "artifact", "task_id": run.task.id, "name": name}, content)
         return executed

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.jobs.checks.ask import QUESTIONS, PromiseAnswer, ask, noticed_since, period
 from app.jobs.checks.promise_report import promise_report
-from app.jobs.checks.promises import Scope
+from app.jobs.checks.promises import AskedPeriod
 from app.jobs.checks.redis_agreement import ask_redis, redis_not_asked
-from app.jobs.engine.context import ExecutionContext
+from app.jobs.engine.execution_context import ExecutionContext
 from app.jobs.engine.task import TaskType
 
 TASK_TYPE = TaskType.IO_BOUND
@@ -48,7 +48,7 @@ def run(params: CheckPromisesParams, context: ExecutionContext) -> dict[str, Any
     db, now = context.db, context.db.now()
     begins = _begins(params.since, now, context.settings.time_zone)
     since = period(now, begins)
-    scope = Scope(
+    scope = AskedPeriod(
         since,
         noticed_since(db, since),
         params.grace_s,

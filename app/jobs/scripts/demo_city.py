@@ -16,7 +16,7 @@ from app.jobs.city import finished_tasks
 from app.jobs.city.add_residents import add_residents
 from app.jobs.city.finished_tasks import History
 from app.jobs.city.residents import Resident, residents
-from app.jobs.engine.context import ExecutionContext
+from app.jobs.engine.execution_context import ExecutionContext
 from app.jobs.engine.task import TaskType
 from app.settings.settings import Environment
 from app.users.models import Role

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.jobs.engine.context import ExecutionContext
+from app.jobs.engine.execution_context import ExecutionContext
 from app.jobs.engine.task import TaskType
 from app.jobs.reports.fairness import Fairness, Scope, read_fairness
 from app.jobs.reports.files import write_figures, write_neighbourhoods, write_students

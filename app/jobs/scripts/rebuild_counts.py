@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from app.jobs.checks import count_drift
 from app.jobs.checks.count_drift import Drift
-from app.jobs.engine.context import ExecutionContext
+from app.jobs.engine.execution_context import ExecutionContext
 from app.jobs.engine.task import TaskType
 
 TASK_TYPE = TaskType.IO_BOUND

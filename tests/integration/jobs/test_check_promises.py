@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from app.api.services import Services
 from app.bootstrap.build_services import build_services
 from app.jobs.checks.ask import QUESTIONS, noticed_since, one_snapshot
-from app.jobs.engine.context import ExecutionContext, JobResources
+from app.jobs.engine.execution_context import ExecutionContext, JobResources
 from app.jobs.scripts import check_promises
 from app.jobs.scripts.check_promises import CheckPromisesParams
 from app.matching.models import offers

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db.database import Database
-from app.jobs.engine.context import ExecutionContext, JobResources
+from app.jobs.engine.execution_context import ExecutionContext, JobResources
 from app.jobs.scripts import demo_city, fairness_report
 from app.jobs.scripts.demo_city import DemoCityParams
 from app.jobs.scripts.fairness_report import FairnessReportParams

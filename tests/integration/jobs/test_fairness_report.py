@@ -17,7 +17,7 @@ from sqlalchemy import text
 
 from app.db.database import Database
 from app.foundation.ids import earliest_id
-from app.jobs.engine.context import ExecutionContext, JobResources
+from app.jobs.engine.execution_context import ExecutionContext, JobResources
 from app.jobs.reports.geohash import Cell, column_sql, row_sql
 from app.jobs.scripts import fairness_report
 from app.jobs.scripts.fairness_report import FairnessReportParams

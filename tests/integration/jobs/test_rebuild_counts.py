@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from app.api.services import Services
 from app.jobs.checks import count_drift
-from app.jobs.engine.context import ExecutionContext, JobResources
+from app.jobs.engine.execution_context import ExecutionContext, JobResources
 from app.jobs.scripts import rebuild_counts
 from app.jobs.scripts.rebuild_counts import RebuildCountsParams
 from app.matching import service as matching

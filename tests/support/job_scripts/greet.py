@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.jobs.engine.context import ExecutionContext
+from app.jobs.engine.execution_context import ExecutionContext
 
 
 class GreetParams(BaseModel):
