@@ -1,11 +1,13 @@
 """Runs one operation of the service in its own process, which is killed or stopped at a failpoint of the test."""
 
 import multiprocessing
+import multiprocessing.process
 import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import forkserver, popen_forkserver
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -29,9 +31,12 @@ from app.users.models import Caller
 from tests.support.breakers import MemoryBreakers
 from tests.support.jobs import runner_on
 
-# Forks from a server process without threads and connections, which the process of the tests has.
+# Forks from a server process without threads and connections, which the process of the tests has. It is not the one
+# that multiprocessing shares: an engine of jobs would have started that one without our modules, and every operation
+# would import them again.
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.support.mishaps"])
+SERVER = forkserver.ForkServer()
+SERVER.set_forkserver_preload(["tests.support.mishaps"])
 PATIENCE_S = 30
 
 
@@ -97,6 +102,24 @@ def _run(settings: Settings, fault: str, results: Any, *what: Any) -> None:
     services.close()
 
 
+class _Fork(popen_forkserver.Popen):
+    def _launch(self, process_obj: Any) -> None:
+        shared = forkserver.connect_to_new_process
+        forkserver.connect_to_new_process = SERVER.connect_to_new_process
+        try:
+            super()._launch(process_obj)
+        finally:
+            forkserver.connect_to_new_process = shared
+
+
+class _Process(multiprocessing.process.BaseProcess):
+    _start_method = "forkserver"
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:
+        return _Fork(process_obj)
+
+
 @dataclass(frozen=True)
 class Outcome:
     died: bool = False
@@ -108,7 +131,7 @@ class Outcome:
 class Step:
     def __init__(self, settings: Settings, fault: str, *what: Any) -> None:
         self._results, sender = CONTEXT.Pipe(duplex=False)
-        self._process = CONTEXT.Process(target=_run, args=(settings, fault, sender, *what), daemon=True)
+        self._process = _Process(target=_run, args=(settings, fault, sender, *what), daemon=True)
         self._process.start()
         sender.close()
 
