@@ -16,6 +16,8 @@ from tests.support.matching import broken_promises
 SMALL = {"students": 60, "elders": 90, "tasks": 500, "days": 20}
 
 UNTOLD = {
+    "an elder without exactly one notice that nobody was found",
+    "an offer of which its student was not told",
     "a search that timed out without exactly one notice to the elder",
     "an offer without a notification to its student",
 }
