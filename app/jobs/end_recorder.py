@@ -2,8 +2,10 @@
 
 import threading
 import time
+from collections.abc import Sequence
 
 import structlog
+from sqlalchemy import Connection
 
 from app.db.database import Database
 from app.foundation.errors import Unavailable
@@ -12,13 +14,14 @@ from app.foundation.logs import describe_error
 from app.foundation.loop import DoublingPause
 from app.jobs.held_jobs import HeldJobs, ReportedEnd
 from app.jobs.job_claims import save_progress
-from app.jobs.job_ends import JobEnd, end_of, record_end
+from app.jobs.job_ends import STATUS_OF, JobEnd, end_of, record_end
 from app.jobs.metrics import JobMetrics
 from app.jobs.states import JobStatus
 
 log = structlog.get_logger(__name__)
 
 PROGRESS_EVERY_S = 1.0
+MOST_AT_ONCE = 50
 
 
 class EndRecorder:
@@ -50,10 +53,12 @@ class EndRecorder:
         progress_at = 0.0
         while True:
             closing = self._closing.is_set()
-            end = self._held.next_end(0.0 if closing else PROGRESS_EVERY_S)
-            if end is not None:
+            ends = self._held.next_ends(0.0 if closing else PROGRESS_EVERY_S, MOST_AT_ONCE)
+            if ends:
                 failpoint("jobs.finished")
-                self._record_with_retries(end)
+                if len(ends) == 1 or not self._record_together(ends):
+                    for end in ends:
+                        self._record_with_retries(end)
                 failpoint("jobs.recorded")
             elif closing:
                 return
@@ -73,6 +78,19 @@ class EndRecorder:
             log.warning("job_progress_not_saved", count=len(changed))
         except Exception as error:
             log.error("job_progress_not_saved", count=len(changed), **describe_error(error))
+
+    def _record_together(self, ends: Sequence[ReportedEnd]) -> bool:
+        """One commit for all. False if that is not possible; then nothing is recorded."""
+        try:
+            with self._db.transaction() as conn:
+                ours = [self._write(conn, reported, end_of(reported.finished)) for reported in ends]
+        except Exception as error:
+            log.warning("job_ends_recorded_one_by_one", count=len(ends), **describe_error(error))
+            return False
+        for reported, is_ours in zip(ends, ours, strict=True):
+            self._tell(reported, is_ours)
+            self._held.drop(reported.job.task_id)
+        return True
 
     def _record_with_retries(self, reported: ReportedEnd) -> None:
         job, end = reported.job, end_of(reported.finished)
@@ -98,14 +116,21 @@ class EndRecorder:
         self._held.drop(job.task_id)
 
     def _record(self, reported: ReportedEnd, end: JobEnd) -> None:
-        job = reported.job
         with self._db.transaction() as conn:
-            if reported.progress is not None:
-                save_progress(conn, [reported.progress])
-            is_ours = record_end(conn, job.id, job.fence, end)
+            is_ours = self._write(conn, reported, end)
+        self._tell(reported, is_ours)
+
+    def _write(self, conn: Connection, reported: ReportedEnd, end: JobEnd) -> bool:
+        if reported.progress is not None:
+            save_progress(conn, [reported.progress])
+        return record_end(conn, reported.job.id, reported.job.fence, end)
+
+    def _tell(self, reported: ReportedEnd, is_ours: bool) -> None:
+        job, finished = reported.job, reported.finished
         if is_ours:
-            log.info("job_ended", job_id=str(job.id), job=job.name, status=end.status.value, tries=end.tries)
-            self._metrics.count_ended(end.status)
+            status = STATUS_OF[finished.result.status]
+            log.info("job_ended", job_id=str(job.id), job=job.name, status=status.value, tries=finished.tries)
+            self._metrics.count_ended(status)
         else:
             log.warning("job_end_refused", job_id=str(job.id), job=job.name)
             self._metrics.count_lost_lease()

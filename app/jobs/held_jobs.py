@@ -4,9 +4,11 @@ import queue
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.foundation.loop import Bell
 from app.foundation.storable import made_storable
 from app.jobs.engine.engine import Finished
 from app.jobs.job_claims import ClaimedJob
@@ -42,6 +44,8 @@ class HeldJobs:
         self._held: dict[str, HeldJob] = {}
         self.engine_lease_until = float("-inf")
         """What the engine was told last, by the monotonic clock."""
+        self.bell = Bell()
+        """Rings when a thread of the engine is free again, and when a job may be waiting for one."""
         self._ends: queue.SimpleQueue[ReportedEnd | None] = queue.SimpleQueue()
 
     def __len__(self) -> int:
@@ -101,6 +105,7 @@ class HeldJobs:
             held.ended = True
             progress, held.progress = held.progress, None
         self._ends.put(ReportedEnd(held.job, finished, progress))
+        self.bell.ring()
 
     def take_progress(self) -> list[dict[str, Any]]:
         """What has changed since the last call."""
@@ -110,12 +115,19 @@ class HeldJobs:
                 held.progress = None
         return changed
 
-    def next_end(self, timeout_s: float) -> ReportedEnd | None:
-        try:
-            return self._ends.get(timeout=timeout_s)
-        except queue.Empty:
-            return None
+    def unrecorded(self) -> int:
+        """How many ends wait for the recorder."""
+        return self._ends.qsize()
+
+    def next_ends(self, timeout_s: float, most: int) -> list[ReportedEnd]:
+        """Waits for the first only."""
+        ends: list[ReportedEnd | None] = []
+        with suppress(queue.Empty):
+            ends.append(self._ends.get(timeout=timeout_s))
+            while len(ends) < most:
+                ends.append(self._ends.get_nowait())
+        return [end for end in ends if end is not None]
 
     def wake(self) -> None:
-        """Ends the wait of `next_end`."""
+        """Ends the wait of `next_ends`."""
         self._ends.put(None)

@@ -32,6 +32,8 @@ log = structlog.get_logger(__name__)
 LEASE_MARGIN_S = 1.0
 """Workers stop this long before the lease ends, for clocks that run at different speeds."""
 TOO_LATE_S = 0.3
+MOST_UNRECORDED = 200
+"""Ends in memory at which no more jobs are claimed, because the database is too slow for them."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,7 @@ class JobRunner:
     ) -> None:
         self.id = str(uuid4())
         self.metrics = metrics
-        self.bell = Bell()
-        """Rings when a job may be waiting."""
+        self.bell = held.bell
         self.beat_bell = Bell()
         """Rings when a job is to be cancelled."""
         self._db = db
@@ -70,6 +71,7 @@ class JobRunner:
         self._leasing = threading.Lock()
         """Held while a task is submitted, and while the engine's lease changes: a process may be stopped between any
         two lines, for longer than the lease."""
+        self._close_at = 0.0
         self._stopped = threading.Event()
         self._beating = threading.Thread(target=self._beat_on, name="job-leases", daemon=True)
 
@@ -94,21 +96,28 @@ class JobRunner:
         if self._is_over():
             # Without a lease the engine would stop what it begins.
             self.beat()
-        number = 0
-        for task_type in TaskType:
-            free = self._engine.free.get(task_type, 0)
-            if free > 0:
-                before = time.monotonic()
-                with self._db.transaction() as conn:
-                    for gone in claims.close_expired(conn, self._options.most_claims):
-                        log.error("job_abandoned", job_id=str(gone.id), job=gone.name, claims=gone.claims)
-                        raise_alarm(conn, gone.name)
-                    claimed = claims.claim(conn, task_type, free, self.id, self._options.lease_s)
-                    failpoint("jobs.claiming")
-                failpoint("jobs.claimed")
-                self.take(claimed, before)
-                number += len(claimed)
-        return number
+        free = {task_type: number for task_type in TaskType if (number := self._engine.free.get(task_type, 0)) > 0}
+        if not free or self._held.unrecorded() >= MOST_UNRECORDED:
+            return 0
+        before = time.monotonic()
+        with self._db.transaction() as conn:
+            if before >= self._close_at:
+                self._close_abandoned(conn)
+            claimed = [
+                job
+                for task_type, number in free.items()
+                for job in claims.claim(conn, task_type, number, self.id, self._options.lease_s)
+            ]
+            failpoint("jobs.claiming")
+        failpoint("jobs.claimed")
+        self.take(claimed, before)
+        return len(claimed)
+
+    def _close_abandoned(self, conn: Connection) -> None:
+        for gone in claims.close_expired(conn, self._options.most_claims):
+            log.error("job_abandoned", job_id=str(gone.id), job=gone.name, claims=gone.claims)
+            raise_alarm(conn, gone.name)
+        self._close_at = time.monotonic() + self._options.poll_s
 
     def run_here(self, ask: Callable[[Connection], UUID]) -> UUID:
         """Runs the job that `ask` asks for in this process, whichever other runners there are."""

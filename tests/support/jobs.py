@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -77,7 +78,8 @@ class HandEngine:
 
     @property
     def free(self) -> Mapping[str, int]:
-        return {type_.value: max(self.room - len(self.tasks), 0) for type_ in TaskType}
+        taken = Counter(task.task_type for task in self.tasks.values())
+        return {type_.value: max(self.room - taken[type_], 0) for type_ in TaskType}
 
     def metrics(self) -> EngineMetrics:
         return EngineMetrics(0, 0, 0, 0, len(self.tasks), len(self.tasks), 0, 0, 0)

@@ -66,11 +66,13 @@ def test_only_as_many_are_claimed_as_can_begin_and_the_oldest_first(db: Database
 
 
 def test_types_are_claimed_separately(db: Database, make: Make) -> None:
-    ask_for(db, task_type=TaskType.CPU_BOUND)
+    for _ in range(2):
+        ask_for(db, task_type=TaskType.CPU_BOUND)
     one = make(room=1)
+    assert one.runner.claim_once() == 1
     ask_for(db, task_type=TaskType.IO_BOUND)
     assert one.runner.claim_once() == 1
-    assert one.engine.tasks[one.task_id].task_type is TaskType.IO_BOUND
+    assert {task.task_type for task in one.engine.tasks.values()} == set(TaskType)
 
 
 def test_of_many_runners_one_gets_the_job(db: Database, make: Make) -> None:
