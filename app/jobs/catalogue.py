@@ -67,6 +67,9 @@ class Catalogue:
         if self._is_shipped(path):
             script = _loaded(path)
             return CheckedJob(script.declaration, check(script, params, are_strings=are_strings))
+        declared = self.declaration(name)
+        if declared.takes_anything:
+            return CheckedJob(declared, check(LoadedScript(declared, None), params, are_strings=are_strings))
         limit_s = self._reading_limit_s
         return CheckedJob(*check_params(path, params, are_strings=are_strings, limit_s=limit_s))
 

@@ -33,6 +33,11 @@ class Declaration:
     parameters: Mapping[str, Any] = field(default_factory=lambda: _ANY_OBJECT)
     """JSON schema."""
 
+    @property
+    def takes_anything(self) -> bool:
+        """The script names no model, so there is nothing that it could check."""
+        return self.parameters == _ANY_OBJECT
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         known = dict(values)

@@ -23,6 +23,7 @@ from benchmarks import (
     flat,
     http,
     job_engine,
+    job_rows,
     memory,
     overload,
     recovery,
@@ -45,6 +46,7 @@ MEASURE: dict[str, Measure] = {
     "delivery-api": delivery_api.measure,
     "delivery-batches": delivery_batches.measure,
     "job-engine": job_engine.measure,
+    "job-rows": job_rows.measure,
     "report": fairness.measure,
 }
 

@@ -36,7 +36,12 @@ def started(bench: Bench, name: str, database: str, **settings: str) -> Iterator
     log = bench.folder / f"{name}-{time.time_ns()}.log"
     process = processes.spawn([sys.executable, "-m", "app", name], env=environment, cwd=ROOT, log=log)
     try:
-        event = {"matcher": "matcher_started", "delivery": "delivery_started", "api": "api_listening"}[name]
+        event = {
+            "matcher": "matcher_started",
+            "delivery": "delivery_started",
+            "api": "api_listening",
+            "jobs": "jobs_started",
+        }[name]
         eventually(lambda: event in log.read_text(errors="replace") or process.poll() is not None, poll_s=0.005)
         if process.poll() is not None:
             raise RuntimeError(f"the role {name} ended unexpectedly:\n{tail(log)}")

@@ -1,0 +1,5 @@
+"""Does nothing, for the benchmark of the rows."""
+
+
+def run(params, _context):
+    return params["value"]
