@@ -1,11 +1,14 @@
 FROM python:3.11-slim AS build
-COPY requirements.lock /requirements.lock
+# requirements-cluster.lock for JOBS_ENGINE=dask://…, see docs/jobs-cluster.md.
+ARG LOCK=requirements.lock
+COPY ${LOCK} /requirements.lock
 RUN python -m venv /venv \
     && /venv/bin/python -m pip install --no-cache-dir --require-hashes --only-binary :all: -r /requirements.lock \
     && /venv/bin/python -m pip uninstall --yes pip setuptools
 
 FROM python:3.11-slim
-RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin yaninda
+RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin yaninda \
+    && install --directory --owner yaninda --mode 0700 /srv/jobs-tls
 WORKDIR /srv
 COPY --from=build /venv /venv
 COPY app app

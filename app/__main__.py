@@ -6,6 +6,7 @@ from importlib import import_module
 
 from app.foundation import failpoints
 from app.foundation.logs import configure_logs
+from app.settings.engine_address import ClusterMisconfigured
 from app.settings.settings import Settings, SettingsError, load_settings
 
 # Each command is a module that is imported only when the command runs, so that a role loads only the code it uses.
@@ -15,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "matcher": ("app.cli.run_matcher", "role: deadlines and the cascade"),
     "delivery": ("app.cli.run_delivery", "role: sends notifications"),
     "jobs": ("app.cli.run_jobs", "role: runs jobs; jobs run NAME … | list | show ID"),
+    "cluster": ("app.cli.run_jobs_cluster", "roles of JOBS_ENGINE=dask://…: scheduler | worker; certificates FOLDER"),
     "migrate": ("app.cli.migrate", "bring the database to the newest schema"),
     "demo": ("app.cli.demo", "load a small demo neighbourhood"),
     "token": ("app.cli.token", "print a bearer token: token USER_ID | token --admin"),
@@ -48,7 +50,11 @@ def main(argv: list[str]) -> int:
     configure_logs(settings.log_level, settings.log_json)
     failpoints.arm(failpoints.parse(settings.failpoints or ""))
     command: Callable[[Settings, list[str]], int] = import_module(COMMANDS[name][0]).main
-    return command(settings, rest)
+    try:
+        return command(settings, rest)
+    except ClusterMisconfigured as error:
+        print(f"These settings need attention:\n{error}", file=sys.stderr)
+        return 78
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from app.jobs.metrics import JobMetrics
 from app.jobs.role import JobsRole
 from app.jobs.scheduler import Scheduler, problems_with_schedule
 from app.redis_store.store import connect
+from app.settings.engine_address import ClusterMisconfigured, parse_engine
 from app.settings.settings import Settings
 
 _POOL = 6
@@ -70,7 +71,22 @@ def engine_options(settings: Settings) -> EngineOptions:
 
 
 def open_engine(settings: Settings, listener: EngineListener) -> Engine:
-    return EmbeddedEngine(engine_options(settings), listener)
+    """Raises `ClusterMisconfigured`."""
+    options = engine_options(settings)
+    if parse_engine(settings.jobs_engine) is None:
+        return EmbeddedEngine(options, listener)
+    try:
+        # Here, because the packages of the cluster are installed only where one is used.
+        from app.bootstrap.jobs_cluster import open_dask_engine
+    except ModuleNotFoundError as error:
+        problem = f"JOBS_ENGINE: the package {error.name} is missing: install requirements-cluster.lock"
+        raise ClusterMisconfigured(problem) from None
+    return open_dask_engine(settings, listener, options, _job_of)
+
+
+def _job_of(task_id: str) -> str:
+    """Without the fence: a runner that claims a job while an earlier runner of it stands still shares its run."""
+    return task_id.partition(".")[0]
 
 
 def build_runner(

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from app.foundation import failpoints as places
 from app.settings import gateway_templates, signing_secrets
+from app.settings.engine_address import EMBEDDED, parse_engine
 from app.settings.job_schedule import ScheduleEntry, parse_schedule
 from app.settings.mail_server import MailSender, MailServer, Tls, parse_sender, parse_server
 
@@ -140,7 +141,15 @@ class Settings(BaseModel):
     delivery_poll_s: PositiveFloat = Field(1.0, description="Longest wait for a notification whose hint was lost.")
     delivery_metrics_port: int = Field(0, ge=0, le=65535, description="Port of delivery's `/metrics`; 0 is off.")
 
-    jobs_engine: str = Field("embedded", description="Engine that runs jobs: `embedded`, worker processes of the role.")
+    jobs_engine: str = Field(
+        EMBEDDED, description="`embedded`, worker processes of the role, or `dask://host:port`, a cluster of machines."
+    )
+    jobs_tls_dir: str | None = Field(
+        None, description="Folder with the certificates of the cluster; required for `dask://`."
+    )
+    jobs_cluster_host: str = Field(
+        "127.0.0.1", description="Address that the scheduler or a worker of the cluster listens on."
+    )
     jobs_dir: str | None = Field(None, description="Folder with scripts of your own, besides those that are shipped.")
     jobs_schedule: str = Field("[]", description="JSON list of jobs that run by themselves; see docs/jobs.md.")
     jobs_io_workers: PositiveInt = Field(1, description="Processes for scripts that mostly wait (`io_bound`).")
@@ -181,17 +190,16 @@ class Settings(BaseModel):
             raise ValueError("must be DEBUG, INFO, WARNING or ERROR")
         return value.upper()
 
+    @field_validator("jobs_engine")
+    @classmethod
+    def _known_engine(cls, value: str) -> str:
+        parse_engine(value)
+        return value
+
     @field_validator("failpoints")
     @classmethod
     def _readable_failpoints(cls, value: str | None) -> str | None:
         places.parse(value or "")
-        return value
-
-    @field_validator("jobs_engine")
-    @classmethod
-    def _known_engine(cls, value: str) -> str:
-        if value != "embedded":
-            raise ValueError("must be embedded")
         return value
 
     @field_validator("jobs_dir")
@@ -290,7 +298,7 @@ class Settings(BaseModel):
     @model_validator(mode="after")
     def _safe_together(self) -> "Settings":
         problems = self._auth_problems() + self._push_problems() + self._mail_problems() + self._phone_problems()
-        problems += self._only_for_tests()
+        problems += self._cluster_problems() + self._only_for_tests()
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -342,6 +350,11 @@ class Settings(BaseModel):
         missing = [name for name in names if getattr(self, name) is None]
         given = [name.upper() for name in names if name not in missing]
         return [f"{name.upper()} must be set together with {', '.join(given)}" for name in missing if given]
+
+    def _cluster_problems(self) -> list[str]:
+        if parse_engine(self.jobs_engine) is not None and not self.jobs_tls_dir:
+            return ["JOBS_TLS_DIR must name a folder made by `cluster certificates` when JOBS_ENGINE=dask://…"]
+        return []
 
     def _only_for_tests(self) -> list[str]:
         problems: list[str] = []

@@ -3,8 +3,10 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -14,6 +16,7 @@ from app.jobs.engine.errors import EngineStopped, InputFull, ResultTimeout, Unkn
 from app.jobs.engine.options import EngineOptions
 from app.jobs.engine.result import Result, ResultStatus
 from app.jobs.engine.task import Task, TaskType
+from tests.support.cluster import Cluster
 
 DEEDS = str(Path(__file__).parents[1] / "support" / "script_deeds.py")
 WAIT_S = 60
@@ -31,6 +34,7 @@ OPTIONS = EngineOptions(
     artifacts_bytes=150_000,
     backoff_s=(0.01,),
 )
+SMALL = EngineOptions(io_workers=1, io_threads=1, cpu_workers=1, cancel_grace_s=0.3, backoff_s=(3600.0,))
 
 
 class Listener:
@@ -66,12 +70,51 @@ def listener() -> Listener:
     return Listener()
 
 
+class OpenEngine(Protocol):
+    def __call__(self, listener: Listener | None = None, *, results_kept: int = 10_000) -> Engine: ...
+
+
+@dataclass
+class Kind:
+    """How engines of one kind are opened: one that runs many tasks at once, and one that runs one of each type."""
+
+    large: OpenEngine
+    small: OpenEngine
+
+
+@pytest.fixture(scope="module", params=("embedded", "dask"))
+def kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
+    if request.param == "embedded":
+        yield Kind(
+            lambda listener=None, **kept: EmbeddedEngine(replace(OPTIONS, **kept), listener),
+            lambda listener=None, **kept: EmbeddedEngine(replace(SMALL, **kept), listener),
+        )
+        return
+    half = replace(OPTIONS, io_threads=OPTIONS.io_threads // 2, cpu_workers=OPTIONS.cpu_workers // 2)
+    with (
+        Cluster(tmp_path_factory.mktemp("large"), half, 2) as large,
+        Cluster(tmp_path_factory.mktemp("small"), SMALL, 1) as small,
+    ):
+        yield Kind(
+            lambda listener=None, **kept: large.engine(listener, input_capacity=OPTIONS.input_capacity, **kept),
+            lambda listener=None, **kept: small.engine(listener, **kept),
+        )
+
+
 @pytest.fixture(scope="module")
-def engine(listener: Listener) -> Iterator[Engine]:
+def engine(kind: Kind, listener: Listener) -> Iterator[Engine]:
     """One for all tests: each must leave it in working order, as the next test shows."""
-    engine = EmbeddedEngine(OPTIONS, listener)
+    engine = kind.large(listener)
     yield engine
     engine.shutdown(0)
+
+
+@contextmanager
+def opened(engine: Engine) -> Iterator[Engine]:
+    try:
+        yield engine
+    finally:
+        engine.shutdown(0)
 
 
 def result_of(engine: Engine, task: Task) -> Result:
@@ -354,8 +397,8 @@ def test_a_script_that_does_not_ask_is_killed_when_it_is_cancelled(engine: Engin
     assert engine.get_result(task.id, WAIT_S).status is ResultStatus.CANCELLED
 
 
-def test_a_task_between_two_tries_can_be_cancelled(listener: Listener, tmp_path: Path) -> None:
-    with EmbeddedEngine(EngineOptions(cpu_workers=1, backoff_s=(3600.0,))) as engine:
+def test_a_task_between_two_tries_can_be_cancelled(kind: Kind) -> None:
+    with opened(kind.small()) as engine:
         id_ = engine.submit_task(deed("raise_error", retries=1))
         wait_until(lambda: engine.metrics().retried)
         engine.cancel(id_)
@@ -417,8 +460,8 @@ def test_the_status_names_every_component(engine: Engine) -> None:
     assert {"input", "output"} < status.components.keys()
 
 
-def test_results_that_nobody_fetches_are_dropped_in_the_end() -> None:
-    with EmbeddedEngine(EngineOptions(results_kept=2, io_threads=1)) as engine:
+def test_results_that_nobody_fetches_are_dropped_in_the_end(kind: Kind) -> None:
+    with opened(kind.small(results_kept=2)) as engine:
         ids = engine.submit_batch([deed("answer", value=n) for n in range(4)])
         wait_until(lambda: not engine.pending_tasks())
         with pytest.raises(UnknownTask):
@@ -426,15 +469,15 @@ def test_results_that_nobody_fetches_are_dropped_in_the_end() -> None:
         assert [engine.get_result(id_, 1).data["value"] for id_ in ids[2:]] == [2, 3]
 
 
-def test_a_result_that_somebody_waits_for_is_kept() -> None:
-    with EmbeddedEngine(EngineOptions(results_kept=0, io_threads=1)) as engine:
+def test_a_result_that_somebody_waits_for_is_kept(kind: Kind) -> None:
+    with opened(kind.small(results_kept=0)) as engine:
         ids = engine.submit_batch([deed("sleep", s=0.05, value=n) for n in range(4)])
         assert [result.data["value"] for result in engine.as_completed(ids, WAIT_S)] == [0, 1, 2, 3]
 
 
-def test_running_tasks_finish_and_waiting_ones_are_given_back_on_shutdown(tmp_path: Path) -> None:
+def test_running_tasks_finish_and_waiting_ones_are_given_back_on_shutdown(kind: Kind, tmp_path: Path) -> None:
     go_on = tmp_path / "go_on"
-    engine = EmbeddedEngine(EngineOptions(io_workers=1, io_threads=1))
+    engine = kind.small()
     running = deed("wait_for_file", began=str(tmp_path / "began"), go_on=str(go_on), value="finished")
     waiting = deed("answer")
     engine.submit_batch([running, waiting])
@@ -448,8 +491,8 @@ def test_running_tasks_finish_and_waiting_ones_are_given_back_on_shutdown(tmp_pa
     assert engine.status().health is EngineHealth.STOPPED
 
 
-def test_what_does_not_finish_in_time_is_given_back_on_shutdown(tmp_path: Path) -> None:
-    engine = EmbeddedEngine(EngineOptions(io_workers=1))
+def test_what_does_not_finish_in_time_is_given_back_on_shutdown(kind: Kind, tmp_path: Path) -> None:
+    engine = kind.small()
     task = deed("wait_for_file", began=str(tmp_path / "began"), go_on=str(tmp_path / "never"))
     engine.submit_task(task)
     wait_until((tmp_path / "began").exists)

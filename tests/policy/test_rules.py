@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("matching.store",),
     ("matching",),
     ("jobs.engine",),
+    ("jobs.cluster",),
     ("jobs.checks", "jobs.city", "jobs.reports"),
     ("jobs.scripts",),
     ("jobs", "roster"),

@@ -43,6 +43,11 @@ def test_empty_variable_counts_as_unset() -> None:
         ("PUSH", "carrier-pigeon"),
         ("LOG_LEVEL", "LOUD"),
         ("CANDIDATE_CAP", "0"),
+        ("JOBS_ENGINE", "celery"),
+        ("JOBS_ENGINE", "dask://scheduler"),
+        ("JOBS_ENGINE", "dask://scheduler:8786/path"),
+        ("JOBS_ENGINE", "dask://scheduler:99999"),
+        ("JOBS_ENGINE", "tcp://scheduler:8786"),
         ("WEBHOOK_SECRET", "c2VjcmV0LXdpdGhvdXQtYS1wcmVmaXgtMDEyMzQ1"),
         ("WEBHOOK_SECRET", "whsec_no-base64"),
         ("WEBHOOK_SECRET", "whsec_" + "A" * 28),
@@ -180,3 +185,10 @@ def test_only_one_sms_provider_is_accepted() -> None:
 def test_invalid_provider_settings_end_the_start(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=f"^{name}: "):
         load_settings(GOOD | {name: value})
+
+
+def test_a_cluster_without_certificates_is_refused() -> None:
+    with pytest.raises(SettingsError, match="JOBS_TLS_DIR must name a folder"):
+        load_settings(GOOD | {"JOBS_ENGINE": "dask://scheduler:8786"})
+    settings = load_settings(GOOD | {"JOBS_ENGINE": "dask://scheduler:8786", "JOBS_TLS_DIR": "/srv/jobs-tls"})
+    assert settings.jobs_tls_dir == "/srv/jobs-tls"
