@@ -22,6 +22,7 @@ from benchmarks import (
     fairness,
     flat,
     http,
+    job_cluster,
     job_engine,
     job_rows,
     memory,
@@ -46,6 +47,7 @@ MEASURE: dict[str, Measure] = {
     "delivery-api": delivery_api.measure,
     "delivery-batches": delivery_batches.measure,
     "job-engine": job_engine.measure,
+    "job-cluster": job_cluster.measure,
     "job-rows": job_rows.measure,
     "report": fairness.measure,
 }
