@@ -21,7 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("app.cli.demo", "load a small demo neighbourhood"),
     "token": ("app.cli.token", "print a bearer token: token USER_ID | token --admin"),
     "audit": ("app.cli.verify_audit", "audit verify: check that the audit trail was not changed"),
-    "users": ("app.cli.manage_users", "users add … | users list"),
+    "users": ("app.cli.manage_users", "users add … | users list | users forget ID"),
     "dead-letters": (
         "app.cli.manage_dead_letters",
         "dead-letters list | show ID | redrive … | discard …",

@@ -5,6 +5,7 @@ from geoalchemy2 import alembic_helpers
 from sqlalchemy import Connection, text
 
 import app.all_tables  # noqa: F401  (fills the metadata)
+from app.db.revisions import is_compared
 from app.db.schema import metadata
 
 
@@ -16,7 +17,7 @@ def run(connection: Connection) -> None:
     context.configure(
         connection=connection,
         target_metadata=metadata,
-        include_object=alembic_helpers.include_object,
+        include_object=is_compared,
         process_revision_directives=alembic_helpers.writer,
         render_item=alembic_helpers.render_item,
         compare_type=True,

@@ -9,6 +9,7 @@ from app.delivery.alarm import Alarm
 from app.delivery.channels.base import Wiring
 from app.delivery.channels.registry import Channels, open_channels
 from app.delivery.messages.rules import DeliveryRules
+from app.delivery.months_ahead import MonthsAhead
 from app.delivery.role import FOLLOWERS, LEAVE_S, DeliveryRole
 from app.delivery.sending.channel_worker import ChannelWorkerOptions
 from app.delivery.sending.dispatcher import Dispatcher
@@ -51,6 +52,7 @@ def build_delivery(settings: Settings, db: Database, clock: Clock, channels: Cha
         Conductor(db, DeliveryRules.from_settings(settings)),
         build_publisher(settings, db),
         Alarm(db, settings.dead_letter_alarm),
+        MonthsAhead(db),
         breakers,
     )
 

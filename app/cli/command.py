@@ -22,7 +22,17 @@ class CommandFailed(Exception):
 def command_database(settings: Settings, command: str) -> Generator[Database]:
     db = open_database(settings, command)
     try:
-        yield db
+        with command_errors():
+            yield db
+    finally:
+        db.close()
+
+
+@contextmanager
+def command_errors() -> Generator[None]:
+    """Translates errors into messages for the operator."""
+    try:
+        yield
     except DatabaseUnavailable:
         raise CommandFailed("The database does not answer. Is it running, and is DATABASE_URL right?") from None
     except AppError as error:
@@ -31,8 +41,6 @@ def command_database(settings: Settings, command: str) -> Generator[Database]:
         if getattr(error.orig, "sqlstate", None) != UNDEFINED_TABLE:
             raise
         raise CommandFailed("The database has no tables yet. Run `migrate` first.") from None
-    finally:
-        db.close()
 
 
 def fail(message: str) -> int:

@@ -1,14 +1,19 @@
-"""`users add … | users list`. With Firebase, `users add` also adds the first administrator."""
+"""`users add … | users list | users forget ID`. With Firebase, `users add` also adds the first administrator."""
 
 import argparse
+import json
+import sys
 from typing import Any
 
 from pydantic import ValidationError
 
 from app.api.schemas import NewUserBody
 from app.api.validation import field_error
-from app.cli.command import CommandFailed, command_database, fail, print_table
+from app.bootstrap.forgetting import open_forgetting
+from app.cli.command import CommandFailed, command_database, command_errors, fail, print_table
 from app.db.database import Database
+from app.foundation.pages import BIGINT_MAX
+from app.privacy.service import forget_person
 from app.settings.settings import Settings
 from app.users import service as users
 from app.users.models import Role
@@ -19,6 +24,8 @@ PAGE = 100
 def main(settings: Settings, argv: list[str]) -> int:
     options = _parser().parse_args(argv)
     try:
+        if options.command == "forget":
+            return _forget(settings, options)
         with command_database(settings, "users") as db:
             return _add(db, options) if options.command == "add" else _list(db, options.role)
     except CommandFailed as failure:
@@ -26,7 +33,7 @@ def main(settings: Settings, argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="users", description="Add and list users.")
+    parser = argparse.ArgumentParser(prog="users", description="Add, list and forget users.")
     commands = parser.add_subparsers(dest="command", required=True)
     add = commands.add_parser("add", help="add a user and print the id")
     add.add_argument("--role", required=True, choices=[role.value for role in Role])
@@ -37,9 +44,35 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--firebase-uid", help="uid of the person in the Firebase console")
     add.add_argument("--lat", type=float)
     add.add_argument("--lon", type=float)
+    forget = commands.add_parser("forget", help="forget everything about a person, and print a receipt as JSON")
+    forget.add_argument("user_id", type=_user_id, metavar="ID", help="id of a user; see `users list`")
+    forget.add_argument("--yes", action="store_true", help="do not ask; needed without a terminal")
+    forget.add_argument("--dry-run", action="store_true", help="only count what would be forgotten")
     listing = commands.add_parser("list", help="list users, newest first")
     listing.add_argument("--role", choices=[role.value for role in Role])
     return parser
+
+
+def _user_id(word: str) -> int:
+    if not word.isascii() or not word.isdigit() or not 1 <= int(word) <= BIGINT_MAX:
+        raise argparse.ArgumentTypeError("is not the id of a user; `users list` shows all ids")
+    return int(word)
+
+
+def _forget(settings: Settings, options: argparse.Namespace) -> int:
+    if not (options.dry_run or options.yes or _confirmed(options.user_id)):
+        return fail("Nothing was forgotten. Repeat with --yes, or with --dry-run to see the numbers.")
+    with command_errors(), open_forgetting(settings) as forgetting:
+        receipt = forget_person(forgetting, options.user_id, dry_run=options.dry_run)
+    print(json.dumps(receipt, ensure_ascii=False, indent=2))
+    return 0
+
+
+def _confirmed(user_id: int) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    print(f"Everything about user {user_id} will be forgotten, and their open task ends. This cannot be undone.")
+    return input(f"Type {user_id} to go on: ").strip() == str(user_id)
 
 
 def _add(db: Database, options: argparse.Namespace) -> int:

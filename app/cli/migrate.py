@@ -1,12 +1,13 @@
 """`python -m app migrate`: migrates the database to the newest schema, or to a given revision.
 
-At the newest schema it also installs the shipped plans, templates and profiles.
+At the newest schema it also installs the shipped plans, templates and profiles, and adds the coming months.
 """
 
 from alembic import command
 from sqlalchemy import Engine, text
 
 from app.bootstrap.open_database import open_database
+from app.db.months import add_months
 from app.db.revisions import alembic_config, current_revision, head_revision
 from app.delivery import service as delivery
 from app.settings.settings import Settings
@@ -39,6 +40,8 @@ def main(settings: Settings, argv: list[str]) -> int:
         with database.engine.connect() as connection:
             before = current_revision(connection)
         upgrade(database.engine, revision)
+        if revision == "head":
+            add_months(database, delivery.MONTHLY)
         with database.engine.connect() as connection:
             after = current_revision(connection)
     finally:

@@ -27,10 +27,11 @@ from app.delivery.messages.dead_letters import DeadLetterClosed
 from app.delivery.messages.rules import DeliveryRules
 from app.delivery.messages.service_levels import ServiceLevels
 from app.delivery.messages.submit import NewSubmission, SubmissionKey
-from app.delivery.messages.values import NotificationStatus, NotificationType, Outcome, Priority
+from app.delivery.messages.values import Notification, NotificationStatus, NotificationType, Outcome, Priority
 from app.delivery.plans.errors import ShippedPlan, ShippedTemplate, StepOrderTaken, TemplateInUse, TemplateTaken
 from app.delivery.plans.models import Audience, OnFailure
 from app.delivery.plans.service import HIGHEST_ORDER
+from app.delivery.traces_of_person import FoundTraces, PersonTraces
 
 __all__ = [
     "EVERY",
@@ -51,16 +52,19 @@ __all__ = [
     "DeadLetterView",
     "DeliveryRules",
     "EvaluationKeyReused",
+    "FoundTraces",
     "MessageNotFound",
     "NewAction",
     "NewSubmission",
     "NotAWebhook",
     "NothingToRedrive",
+    "Notification",
     "NotificationStatus",
     "NotificationType",
     "OnFailure",
     "Origin",
     "Outcome",
+    "PersonTraces",
     "PlanNotFound",
     "Priority",
     "ServiceLevels",

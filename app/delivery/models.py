@@ -8,6 +8,7 @@ from app.delivery.messages.models import (
     dead_letters,
     delivery_alarms,
     notification_attempts,
+    notification_counts,
     notification_keys,
     notifications,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "in_app_messages",
     "message_templates",
     "notification_attempts",
+    "notification_counts",
     "notification_keys",
     "notifications",
     "recipient_channels",

@@ -1,5 +1,5 @@
 """The role `delivery`: the dispatcher, and threads that read requests for actions, run the actions, publish their
-results and watch the number of dead letters."""
+results, watch the number of dead letters and add the coming months."""
 
 import threading
 from collections.abc import Generator
@@ -13,6 +13,7 @@ from app.delivery.actions.wake_actions import WAKE_ACTIONS
 from app.delivery.alarm import Alarm
 from app.delivery.directory.follow_channels import FOLLOW_CHANNELS
 from app.delivery.messages.values import ACTION_TOPIC, Follower
+from app.delivery.months_ahead import MonthsAhead
 from app.delivery.sending.dispatcher import Dispatcher
 from app.redis_store.breakers import Breakers
 from app.redis_store.publisher import Publisher
@@ -33,6 +34,7 @@ class DeliveryRole:
         conductor: Conductor,
         publisher: Publisher,
         alarm: Alarm,
+        months_ahead: MonthsAhead,
         breakers: Breakers,
     ) -> None:
         self.dispatcher = dispatcher
@@ -40,6 +42,7 @@ class DeliveryRole:
         self._conductor = conductor
         self._publisher = publisher
         self._alarm = alarm
+        self._months_ahead = months_ahead
         self._breakers = breakers
         announcer.on(ACTION_TOPIC, conductor.bell.ring)
         announcer.on(EVENT_TOPIC, publisher.bell.ring)
@@ -52,7 +55,7 @@ class DeliveryRole:
     def _with_other_threads(self, stop: threading.Event) -> Generator[None]:
         threads = [
             threading.Thread(target=part.run, args=(stop,), name=type(part).__name__.lower(), daemon=True)
-            for part in (self._intake, self._publisher, self._conductor, self._alarm)
+            for part in (self._intake, self._publisher, self._conductor, self._alarm, self._months_ahead)
         ]
         for thread in threads:
             thread.start()

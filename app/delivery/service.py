@@ -11,12 +11,22 @@ from app.delivery.channels.inbox import list_messages, mark_read
 from app.delivery.directory import service as directory
 from app.delivery.directory.service import CHANNELS, forget_old_secrets, rotate_secret, without_headers
 from app.delivery.directory.verification import confirm_verification, start_verification
+from app.delivery.forget_recipient import (
+    append_to_audit_trail,
+    count_being_sent,
+    count_kept,
+    forget_copies,
+    forget_directory,
+    forget_words,
+    stop_messages,
+)
 from app.delivery.messages.backlog import watch_backlog
 from app.delivery.messages.dead_letter_views import count_open_dead_letters, get_dead_letter, list_dead_letters
 from app.delivery.messages.dead_letters import discard_dead_letter, discard_dead_letters
 from app.delivery.messages.service_levels import measure_service_levels
 from app.delivery.messages.submit import refusals_of_submission, submit_notification
 from app.delivery.messages.views import get_notification, list_notifications
+from app.delivery.old_messages import MONTHLY, OLD_MESSAGES
 from app.delivery.plans.service import (
     PLANS,
     ROUTES,
@@ -31,25 +41,35 @@ from app.delivery.plans.service import (
     retire_step,
 )
 from app.delivery.plans.shipped_plans import install_shipped
+from app.delivery.traces_of_person import find_traces, spellings
 
 PROFILES = replace(directory.PROFILES, after_retire=(*directory.PROFILES.after_retire, retire_routes_to))
 """Retires the routes to a retired profile as well. This is here because the directory cannot import plans."""
 
 __all__ = [
     "CHANNELS",
+    "MONTHLY",
+    "OLD_MESSAGES",
     "PLANS",
     "PROFILES",
     "ROUTES",
     "STEPS",
     "TEMPLATES",
+    "append_to_audit_trail",
     "cancel_actions",
     "confirm_verification",
+    "count_being_sent",
+    "count_kept",
     "count_open_dead_letters",
     "create_step",
     "discard_dead_letter",
     "discard_dead_letters",
     "edit_step",
+    "find_traces",
+    "forget_copies",
+    "forget_directory",
     "forget_old_secrets",
+    "forget_words",
     "get_action",
     "get_dead_letter",
     "get_notification",
@@ -72,7 +92,9 @@ __all__ = [
     "request_actions",
     "retire_step",
     "rotate_secret",
+    "spellings",
     "start_verification",
+    "stop_messages",
     "submit_notification",
     "verify_audit_trail",
     "watch_backlog",

@@ -34,7 +34,7 @@ class Outlet:
     """Adds entries to streams. Safe to share between threads."""
 
     def __init__(self, redis_url: str, timeout_s: float = CALL_S) -> None:
-        self._client = _connect(redis_url, timeout_s)
+        self._client = connect_bytes(redis_url, timeout_s)
 
     def add(self, stream: str, payloads: Sequence[str]) -> int:
         """Returns how many payloads, counted from the first, Redis has confirmed."""
@@ -54,7 +54,7 @@ class Inlet:
 
     def __init__(self, redis_url: str, stream: str, group: str, *, block_s: float) -> None:
         # A blocking read must end before the client's socket timeout.
-        self._client = _connect(redis_url, block_s + CALL_S)
+        self._client = connect_bytes(redis_url, block_s + CALL_S)
         self._stream, self._group, self._block_ms = stream, group, int(block_s * 1000)
         self.consumer = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._joined = False
@@ -130,7 +130,7 @@ def _entries(entries: list[tuple[bytes | None, dict[bytes, bytes]]]) -> list[Str
     return [StreamEntry(id_.decode(), fields.get(FIELD, b"")) for id_, fields in entries if id_ is not None]
 
 
-def _connect(redis_url: str, timeout_s: float) -> Any:
+def connect_bytes(redis_url: str, timeout_s: float) -> Any:
     # Replies stay bytes, because entries of other services may hold any bytes.
     options = without_retries(timeout_s) | {"socket_connect_timeout": CALL_S / 2, "socket_keepalive": True}
     return cast(Any, redis.Redis).from_url(redis_url, **options)

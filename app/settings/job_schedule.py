@@ -9,6 +9,11 @@ from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 
+SHIPPED_SCHEDULE = (
+    '[{"job": "privacy_retention", "cron": "30 3 * * *"}, {"job": "fairness_report", "cron": "0 6 1 * *"}]'
+)
+
+
 class Missed(StrEnum):
     ONCE = "once"
     """However many runs were missed while no scheduler ran, the last of them is caught up."""

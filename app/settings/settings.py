@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from app.foundation import failpoints as places
 from app.settings import gateway_templates, signing_secrets
 from app.settings.engine_address import EMBEDDED, parse_engine
-from app.settings.job_schedule import ScheduleEntry, parse_schedule
+from app.settings.job_schedule import SHIPPED_SCHEDULE, ScheduleEntry, parse_schedule
 from app.settings.mail_server import MailSender, MailServer, Tls, parse_sender, parse_server
 
 DEFAULT_SECRETS = frozenset({"", "secret", "changeme", "change-me", "development", "test"})
@@ -43,6 +43,7 @@ class PushMode(StrEnum):
 
 
 PositiveInt = Annotated[int, Field(ge=1)]
+Days = Annotated[int, Field(ge=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
 
 
@@ -151,7 +152,9 @@ class Settings(BaseModel):
         "127.0.0.1", description="Address that the scheduler or a worker of the cluster listens on."
     )
     jobs_dir: str | None = Field(None, description="Folder with scripts of your own, besides those that are shipped.")
-    jobs_schedule: str = Field("[]", description="JSON list of jobs that run by themselves; see docs/jobs.md.")
+    jobs_schedule: str = Field(
+        SHIPPED_SCHEDULE, description="JSON list of jobs that run by themselves; see docs/jobs.md."
+    )
     jobs_io_workers: PositiveInt = Field(1, description="Processes for scripts that mostly wait (`io_bound`).")
     jobs_io_threads: PositiveInt = Field(8, description="Threads in each of these processes.")
     jobs_cpu_workers: int = Field(
@@ -171,6 +174,18 @@ class Settings(BaseModel):
     jobs_artifact_bytes: PositiveInt = Field(10_000_000, description="Largest file that a job may leave.")
     jobs_artifacts_bytes_per_job: PositiveInt = Field(50_000_000, description="Most bytes of all files of one job.")
     jobs_metrics_port: int = Field(0, ge=0, le=65535, description="Port of the role's `/metrics`; 0 is off.")
+    retain_notes_days: Days = Field(30, description="Notes and idempotency keys of ended tasks; 0 is for ever.")
+    retain_places_days: Days = Field(30, description="Exact places of ended tasks, and of students who are not active.")
+    retain_messages_days: Days = Field(30, description="Words and addresses of messages, and variables of actions.")
+    retain_in_app_days: Days = Field(90, description="Messages in the app.")
+    retain_keys_days: Days = Field(7, description="Idempotency keys of notifications, and verification codes.")
+    retain_dead_letters_days: Days = Field(90, description="Dead letters, from their end.")
+    retain_attempts_days: Days = Field(90, description="Attempts, in whole months.")
+    retain_notifications_days: Days = Field(180, description="Rows of notifications, in whole months.")
+    retain_actions_days: Days = Field(180, description="Rows of actions.")
+    retain_devices_days: Days = Field(270, description="Tokens of phones whose app was not opened.")
+    retain_jobs_days: Days = Field(90, description="Jobs that have ended, with their output and files.")
+    retain_addresses_days: Days = Field(90, description="Names and addresses that were removed from the directory.")
 
     failpoints: str | None = Field(
         None, description="Places where a test kills or pauses a process; never in production."

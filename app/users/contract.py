@@ -21,6 +21,12 @@ class UserDeactivated(Forbidden):
     code = "user_deactivated"
 
 
+class LastAdmin(Conflict):
+    """The only active administrator cannot be forgotten, because nobody could add another one."""
+
+    code = "last_admin"
+
+
 class FirebaseUidTaken(Conflict):
     """Another user has this Firebase uid."""
 

@@ -10,7 +10,13 @@ from sqlalchemy.exc import IntegrityError
 
 from app.foundation.pages import Page, page_of, parse_number
 from app.users.contract import DeviceNotFound, FirebaseUidTaken, UserDeactivated, UserNotFound
+from app.users.forget_user import FORGOTTEN as FORGOTTEN
+from app.users.forget_user import KnownPerson as KnownPerson
+from app.users.forget_user import check_not_last_admin as check_not_last_admin
+from app.users.forget_user import forget_user as forget_user
+from app.users.forget_user import known_person as known_person
 from app.users.models import AddressKind, Caller, LatLon, Platform, Role
+from app.users.old_devices import OLD_USERS as OLD_USERS
 
 
 @dataclass(frozen=True)

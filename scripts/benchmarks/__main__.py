@@ -29,6 +29,7 @@ from benchmarks import (
     overload,
     recovery,
     report,
+    retention,
 )
 from benchmarks.bench import Bench, load_average, say
 
@@ -41,6 +42,7 @@ MEASURE: dict[str, Measure] = {
     "overload": overload.measure,
     "memory": memory.measure,
     "flat": flat.measure,
+    "retention": retention.measure,
     "delivery-drain": delivery_drain.measure,
     "delivery-latency": delivery_latency.measure,
     "delivery-failures": delivery_failures.measure,

@@ -41,7 +41,7 @@ def fill(conn: Connection, type_: str, recipient: str, messages: int) -> None:
 
 def refill(conn: Connection, messages: int) -> float:
     """Replaces all notifications by new ones. Returns when they were committed."""
-    run(conn, "TRUNCATE notifications CASCADE")
+    run(conn, "TRUNCATE notifications, notification_attempts, notification_keys, dead_letters")
     with conn.transaction():
         fill(conn, "SMS", "+905550000000", messages)
         run(conn, "SELECT pg_notify(%s, 'SMS')", [WAKE_CHANNEL])

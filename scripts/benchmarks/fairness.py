@@ -9,7 +9,7 @@ from typing import Any
 
 from app.db.database import Database
 from app.jobs.engine.execution_context import ExecutionContext, JobResources
-from app.jobs.reports.months import Month
+from app.jobs.reports.report_month import Month
 from app.jobs.scripts import demo_city, fairness_report
 from app.jobs.scripts.demo_city import DemoCityParams
 from app.jobs.scripts.fairness_report import FairnessReportParams

@@ -119,6 +119,7 @@ def _constraints(conn: Conn) -> list[Any]:
     checks = """
     SELECT format('ALTER TABLE %s DROP CONSTRAINT %I CASCADE', conrelid::regclass, conname) FROM pg_constraint
     WHERE connamespace = 'public'::regnamespace AND contype IN ('c', 'f', 'u') AND conrelid <> 0
+      AND coninhcount = 0
       AND conrelid::regclass::text <> 'spatial_ref_sys'"""
     found = [row[0] for row in conn.execute(checks)]
     indexes = """

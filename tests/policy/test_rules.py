@@ -26,9 +26,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("matching.rules",),
     ("matching.store",),
     ("matching",),
+    ("privacy",),
     ("jobs.engine",),
     ("jobs.cluster",),
-    ("jobs.checks", "jobs.city", "jobs.reports"),
+    ("jobs.checks", "jobs.city", "jobs.reports", "jobs.retention"),
     ("jobs.scripts",),
     ("jobs", "roster"),
     ("realtime",),
@@ -41,7 +42,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
 )
 HEIGHTS = {name: height for height, layer in enumerate(LAYERS) for name in layer}
-FEATURES = {"users", "delivery", "matching", "jobs", "roster", "realtime"}
+FEATURES = {"users", "delivery", "matching", "privacy", "jobs", "roster", "realtime"}
 FRONT_DOOR = {"service", "contract", "models"}
 VOCABULARY = FRONT_DOOR | {"__init__", "errors", "metrics", "role", "states", "views"}
 OPENERS = {
@@ -55,6 +56,7 @@ OPENERS = {
     "app.redis_store.store.RedisClockwork",
     "app.redis_store.streams.Inlet",
     "app.redis_store.streams.Outlet",
+    "app.redis_store.traces.Traces",
 }
 """What opens a connection. The packages of the stores define it, and nothing but the composition root calls it."""
 DRIVERS = {"psycopg", "psycopg_pool", "redis", "sqlalchemy.create_engine", "sqlalchemy.engine.create_engine"}

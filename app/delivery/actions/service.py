@@ -128,6 +128,19 @@ def cancel_actions(conn: Connection, wanted: Sequence[tuple[UUID, int]], message
     return len(transitions)
 
 
+_LOCK_RUNNING = text(
+    f"SELECT {ACTION_COLUMNS}, clock_timestamp() AS read_at FROM actions"
+    " WHERE id = ANY(:ids) AND status = 'RUNNING' ORDER BY id FOR NO KEY UPDATE"
+)
+
+
+def cancel_actions_by_id(conn: Connection, ids: Sequence[UUID]) -> int:
+    """Cancels those that are running, and their notifications. Call it once in a transaction, like the one above."""
+    transitions = [_cancel(row) for row in conn.execute(_LOCK_RUNNING, {"ids": ids})]
+    write(conn, transitions)
+    return len(transitions)
+
+
 def _cancel(row: queries.ActionRow) -> ActionTransition:
     action = queries.action_of(row)
     return ActionTransition(action, run.cancel(action.run), row.read_at)

@@ -136,9 +136,7 @@ def _insert(conn: Connection, new: Sequence[ActionTransition]) -> set[UUID]:
 
 
 def _update(conn: Connection, known: Sequence[ActionTransition]) -> set[UUID]:
-    withdrawals = [effect.notification_id for _, effect in _effects(known, Withdraw)]
-    if withdrawals:
-        conn.execute(_WITHDRAW, {"ids": withdrawals})
+    withdraw(conn, [effect.notification_id for _, effect in _effects(known, Withdraw)])
     written = _write_actions(conn, _UPDATE, known, [_changed_row(item.action, item.decision) for item in known])
     if len(written) < len(known):
         raise IllegalTransition("An action was not in a state from which its transition starts.")
@@ -168,6 +166,12 @@ def _write_results(conn: Connection, results: Sequence[tuple[ActionTransition, E
     dead_letters.cover(conn, covered)
     events = (result_event(item.action, effect, item.at) for item, effect in results)
     outbox.put(conn, [event for event in events if event is not None])
+
+
+def withdraw(conn: Connection, ids: Sequence[UUID]) -> None:
+    """Cancels live notifications, or lets them expire if a worker is sending them."""
+    if ids:
+        conn.execute(_WITHDRAW, {"ids": ids})
 
 
 def postpone(conn: Connection, action_id: UUID, until: datetime) -> None:

@@ -173,6 +173,9 @@ _DISCARD = f"""
 """
 _DISCARD_ONE = text(_DISCARD.format(which="d.id = :id"))
 _DISCARD_MATCHING = text(_DISCARD.format(which=MATCHES))
+_DISCARD_ABOUT = text(
+    _DISCARD.format(which="(d.notification_id = ANY(:notification_ids) OR d.action_id = ANY(:action_ids))")
+)
 _REMAINING = text(f"SELECT count(*) FROM dead_letters d WHERE {one_of('d.status', DISCARDABLE)} AND {MATCHES}")
 
 
@@ -189,3 +192,9 @@ def discard_dead_letters(
     """Discards the oldest first, at most `limit`."""
     discarded = conn.execute(_DISCARD_MATCHING, which.values | {"by": by, "limit": limit}).rowcount
     return Discarded(discarded, conn.execute(_REMAINING, which.values).scalar_one())
+
+
+def discard_all_about(conn: Connection, notification_ids: Sequence[UUID], action_ids: Sequence[UUID]) -> int:
+    """Discards all dead letters of these notifications and actions, because nobody wants them any more."""
+    values = {"notification_ids": notification_ids, "action_ids": action_ids, "by": None, "limit": None}
+    return conn.execute(_DISCARD_ABOUT, values).rowcount

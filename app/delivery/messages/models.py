@@ -5,12 +5,14 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Date,
     DateTime,
     ForeignKey,
-    Identity,
     Index,
     Integer,
     LargeBinary,
+    PrimaryKeyConstraint,
+    Sequence,
     Table,
     Text,
     Uuid,
@@ -19,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from app.db.months import MonthlyTable
 from app.db.schema import metadata, one_of
 from app.delivery.messages import states
 from app.delivery.messages.dead_letter_states import DEAD_LETTER_TRANSITIONS, DeadLetterStatus
@@ -33,13 +36,17 @@ FAILED = one_of("status", states.FINAL - {S.SENT})
 # end of the lease. `attempts` counts claims. It is a fencing token: a worker whose lease has passed to another worker
 # cannot record its result. `failures` counts only attempts that failed, so that the death of a worker costs no retry.
 # `fresh_from` is the number of the last attempt before a redrive: refusals up to this attempt no longer count.
+#
+# Partitioned by month, so that old months can be dropped (see `app/db/months.py`). Ids increase with time, so the
+# borders of months are ids, and a lookup by id reads one partition. There are no foreign keys to or from it, because
+# adding or dropping a partition would lock the other tables.
 notifications = Table(
     "notifications",
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("notification_type", Text, nullable=False),
     Column("recipient", Text, nullable=False),
-    Column("recipient_user_id", BigInteger, ForeignKey("users.id")),
+    Column("recipient_user_id", BigInteger),
     Column("subject", Text, nullable=False),
     Column("body", Text, nullable=False),
     Column("priority", Text, nullable=False, server_default="NORMAL"),
@@ -66,16 +73,18 @@ notifications = Table(
     Index("notifications_failed_idx", "status", "id", postgresql_where=text(FAILED)),
     Index("notifications_recipient_idx", "recipient_user_id", "id"),
     Index("notifications_task_idx", "task_id", postgresql_where=text("task_id IS NOT NULL")),
-    # Every row is updated at least twice. By default, vacuum runs when a fifth of the rows is dead, and by then the
-    # index of the queue would be bloated.
-    postgresql_with={"autovacuum_vacuum_scale_factor": "0.01", "autovacuum_vacuum_threshold": "1000"},
+    postgresql_partition_by="RANGE (id)",
 )
 
+# Partitions cannot have identity columns.
+_ATTEMPT_ID = Sequence("notification_attempts_id_seq", metadata=metadata)
+
+# The primary key finds the attempts of a notification in their order.
 notification_attempts = Table(
     "notification_attempts",
     metadata,
-    Column("id", BigInteger, Identity(always=False), primary_key=True),
-    Column("notification_id", Uuid, ForeignKey("notifications.id"), nullable=False),
+    Column("id", BigInteger, _ATTEMPT_ID, server_default=_ATTEMPT_ID.next_value(), nullable=False),
+    Column("notification_id", Uuid, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("device_id", Text),
     Column("outcome", Text, nullable=False),
@@ -83,7 +92,26 @@ notification_attempts = Table(
     Column("provider_message_id", Text),
     Column("at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     CheckConstraint(one_of("outcome", Outcome), name="outcome"),
-    Index("notification_attempts_notification_idx", "notification_id"),
+    PrimaryKeyConstraint("notification_id", "id"),
+    postgresql_partition_by="RANGE (notification_id)",
+)
+
+# Every notification is updated at least twice. By default, vacuum runs when a fifth of the rows is dead, and by then
+# the index of the queue would be bloated. Partitions do not inherit these settings.
+MONTHLY = (
+    MonthlyTable("notifications", "autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000"),
+    MonthlyTable("notification_attempts"),
+)
+
+# What stays of notifications that were forgotten. The month is that of UTC, as in the borders of the partitions.
+notification_counts = Table(
+    "notification_counts",
+    metadata,
+    Column("month", Date, primary_key=True),
+    Column("notification_type", Text, primary_key=True),
+    Column("status", Text, primary_key=True),
+    Column("notifications", BigInteger, nullable=False),
+    Column("attempts", BigInteger, nullable=False),
 )
 
 # A repeated key returns the same notification. `digest` shows whether the request is the same.
@@ -93,8 +121,10 @@ notification_keys = Table(
     Column("caller_id", BigInteger, ForeignKey("users.id"), primary_key=True),
     Column("key", Text, primary_key=True),
     Column("digest", LargeBinary, nullable=False),
-    Column("notification_id", Uuid, ForeignKey("notifications.id"), nullable=False),
+    Column("notification_id", Uuid, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    # Keys are forgotten in the order of time.
+    Index("notification_keys_notification_idx", "notification_id"),
 )
 
 # A dead letter without a notification is about a step, or about a request for an action, that created none.
@@ -102,7 +132,7 @@ dead_letters = Table(
     "dead_letters",
     metadata,
     Column("id", Uuid, primary_key=True),
-    Column("notification_id", Uuid, ForeignKey("notifications.id")),
+    Column("notification_id", Uuid),
     Column("action_id", Uuid, ForeignKey("actions.id")),
     Column("action_plan_id", BigInteger),
     Column("step_order", Integer),

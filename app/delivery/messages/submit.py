@@ -76,7 +76,8 @@ _SUBMIT = text(
 )
 _FIND_KEY = text(
     """
-    SELECT k.digest, n.id, n.created_at FROM notification_keys k JOIN notifications n ON n.id = k.notification_id
+    SELECT k.digest, k.notification_id AS id, coalesce(n.created_at, k.created_at) AS created_at
+      FROM notification_keys k LEFT JOIN notifications n ON n.id = k.notification_id
      WHERE k.caller_id = :caller_id AND k.key = :key
     """
 )

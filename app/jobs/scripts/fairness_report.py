@@ -14,7 +14,7 @@ from app.jobs.engine.task import TaskType
 from app.jobs.reports.fairness import Fairness, Scope, read_fairness
 from app.jobs.reports.files import write_figures, write_neighbourhoods, write_students
 from app.jobs.reports.month_figures import MonthFigures
-from app.jobs.reports.months import MONTH, Month
+from app.jobs.reports.report_month import MONTH, Month
 from app.jobs.reports.report_page import ReportPage
 
 # PostgreSQL does the work; the worker waits for it.

@@ -501,8 +501,8 @@ def test_record_that_cannot_be_written_does_not_stop_the_others(db: Database) ->
     post(db, [user_id] * 2)
     with db.transaction() as conn:
         first, second = claim(conn, NotificationType.PUSH, 10, 30, followers=FOLLOWERS).taken
-    # A foreign key refuses an attempt for a notification that does not exist.
-    gone = Try(first.devices[0], SendResult(Outcome.RECIPIENT_GONE, "UNREGISTERED"))
+    # PostgreSQL refuses the character NUL.
+    gone = Try(first.devices[0], SendResult(Outcome.RECIPIENT_GONE, "UNREGISTERED\0"))
     impossible = Report(replace(first, notification=replace(first.notification, id=uuid7())), Verdict(S.SENT), [gone])
     freed: list[int] = []
     recorder = Recorder(db, DeliveryMetrics(), FOLLOWERS)

@@ -1,0 +1,61 @@
+"""What retention forgets of tasks that have ended: notes and exact places. The rows stay, because they are the counts.
+
+Tasks are examined in the order of their last change, which for a task that has ended is its end. Forgetting does not
+change `updated_at`, the version of the row, so a task is forgotten at the same place in the order, and only once.
+"""
+
+from dataclasses import replace
+
+from app.db.bites import KeyType, Sweep
+from app.matching.rules.states import is_open
+
+GEOHASH_LENGTH = 6
+"""The exact place becomes the middle of its geohash cell, at most 1.2 km by 0.6 km, so that geohashes up to this length
+stay the same. `fairness_report` counts by them."""
+DISTANCE_STEP_M = 100
+"""Exact distances of several students would let the place be computed, so they are rounded up, as apps show them."""
+
+_ENDED = Sweep(
+    table="tasks",
+    key=KeyType.TIME,
+    order="updated_at",
+    examined="t.updated_at < :cutoff",
+    chosen=f"NOT ({is_open('t.status')})",
+    since="t.ended_at",
+)
+
+
+def rough_place(column: str, length: int = GEOHASH_LENGTH) -> str:
+    """The middle of the geohash cell of a place."""
+    return f"ST_SetSRID(ST_PointFromGeoHash(ST_GeoHash({column}::geometry, {length})), 4326)::geography"
+
+
+OLD_NOTES = replace(
+    _ENDED,
+    chosen=f"{_ENDED.chosen} AND (t.note IS NOT NULL OR t.idempotency_key IS NOT NULL)",
+    sets="note = NULL, idempotency_key = NULL",
+    mark="notes",
+)
+OLD_PLACES = replace(
+    _ENDED,
+    sets=f"location = {rough_place('t.location')}",
+    mark="places",
+)
+# Whoever changes an offer has locked its task, and nobody does after the end of the task.
+OLD_DISTANCES = replace(
+    _ENDED,
+    of_another=f"UPDATE offers o SET distance_m = ceil(o.distance_m / {DISTANCE_STEP_M}) * {DISTANCE_STEP_M}"
+    " FROM tasks t WHERE o.task_id = t.id",
+    mark="distances",
+)
+# Nobody is looking for a student who is not active.
+OLD_LOCATIONS = Sweep(
+    table="students",
+    key=KeyType.BIGINT,
+    chosen="NOT t.active AND t.location IS NOT NULL AND t.location_at < :cutoff",
+    sets="location = NULL, location_at = NULL",
+    since="t.location_at",
+)
+
+OLD_TASKS = {"notes": (OLD_NOTES,), "places": (OLD_DISTANCES, OLD_PLACES, OLD_LOCATIONS)}
+"""By kind."""
