@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-
 SHIPPED_SCHEDULE = (
     '[{"job": "privacy_retention", "cron": "30 3 * * *"}, {"job": "fairness_report", "cron": "0 6 1 * *"}]'
 )

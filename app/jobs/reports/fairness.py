@@ -6,8 +6,8 @@ from typing import Any
 
 from app.jobs.reports.evenness import Evenness, Loads, evenness
 from app.jobs.reports.month_figures import MonthFigures, StudentLoad
-from app.jobs.reports.report_month import Month
 from app.jobs.reports.neighbourhoods import Neighbourhood, neighbourhoods
+from app.jobs.reports.report_month import Month
 from app.jobs.reports.waiting import Seconds, Waiting, waiting
 from app.matching.contract import OfferState, TaskStatus
 

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, text
 from app.db.database import driver
 from app.db.schema import one_of
 from app.jobs.reports.geohash import Cell, column_sql, row_sql
-from app.jobs.reports.report_month import Month
 from app.jobs.reports.neighbourhoods import Need
+from app.jobs.reports.report_month import Month
 from app.matching.contract import OfferState, TaskStatus
 
 STUDENTS_AT_ONCE = 5_000
