@@ -41,7 +41,13 @@ NOT_CLAIMED = "It still waits. Is a role `jobs` running, with a free worker? `--
 
 
 def main(settings: Settings, argv: list[str]) -> int:
-    options = _parser().parse_args(argv)
+    parser = _parser()
+    options, others = parser.parse_known_args(argv)
+    if options.command == "run":
+        options.param += [_param(option) for option in others if option.startswith("--")]
+        others = [option for option in others if not option.startswith("--")]
+    if others:
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
     if options.command == "list":
         return _list(settings)
     try:
@@ -53,6 +59,12 @@ def main(settings: Settings, argv: list[str]) -> int:
         return fail(str(failure))
 
 
+def _param(option: str) -> str:
+    """`--fix` is short for `--param fix=true`, and `--month=2026-09` for `--param month=2026-09`."""
+    name, is_given, value = option.removeprefix("--").partition("=")
+    return f"{name.replace('-', '_')}={value if is_given else 'true'}"
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="jobs", description="Run scripts as jobs.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -60,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         "run", help="run a script; exit code 0 succeeded, 1 failed, 2 wrong parameters, 130 cancelled by Ctrl-C"
     )
     run.add_argument("name", metavar="NAME", help="see `jobs list`")
-    run.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a value with [ or { is JSON")
+    run.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="or --NAME=VALUE; a value with [ or { is JSON")
     run.add_argument("--here", action="store_true", help="run it in this process, not in the role `jobs`")
     run.add_argument("--max-retries", type=int, metavar="N", help="the script's own if absent")
     run.add_argument("--timeout-s", type=float, metavar="S", help="of one try; the script's own if absent")

@@ -39,6 +39,8 @@ def words(*params: str) -> list[str]:
                 "--param times: should be a valid integer",
             ],
         ),
+        (["run", "greet", "--times=nine", "--day=x"], ["--param day: should be", "--param times: should be"]),
+        (["run", "act", "--colour"], ["--param colour: extra inputs"]),
         ([*words(), "--max-retries", "-1", "--timeout-s", "0"], ["--max-retries must", "--timeout-s must"]),
         (["run", "../act"], ["There is no script '../act'."]),
     ],
