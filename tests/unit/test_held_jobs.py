@@ -31,13 +31,13 @@ def test_failure_after_the_end_of_the_lease_is_not_recorded(job: ClaimedJob) -> 
     """The engine has killed the worker because of the lease, so the job runs again."""
     held = holding(job, -1)
     held.finished(Finished(Result.failed(job.task_id, "its worker was killed"), 1))
-    assert (held.next_end(0), len(held)) == (None, 0)
+    assert (held.next_ends(0, 9), len(held)) == ([], 0)
 
 
 def test_success_after_the_end_of_the_lease_is_offered_to_the_database(job: ClaimedJob) -> None:
     held = holding(job, -1)
     held.finished(Finished(Result.success(job.task_id, 1, NOW, NOW), 1))
-    assert held.next_end(0) is not None
+    assert len(held.next_ends(0, 9)) == 1
 
 
 def test_end_is_recorded_once_with_the_last_progress(job: ClaimedJob) -> None:
@@ -46,10 +46,10 @@ def test_end_is_recorded_once_with_the_last_progress(job: ClaimedJob) -> None:
     finished = Finished(Result.failed(job.task_id, "no"), 1)
     held.finished(finished)
     held.finished(finished)
-    end = held.next_end(0)
+    (end,) = held.next_ends(0, 9)
     assert end is not None and end.progress is not None
     assert (end.progress["done"], end.progress["total"]) == (0, 2**63 - 1)
-    assert held.next_end(0) is None
+    assert held.next_ends(0, 9) == []
     assert (held.running(), len(held), held.first_lease_end()) == (set(), 1, None)
 
 

@@ -173,7 +173,7 @@ def test_refusal_of_an_unknown_value_lists_the_known_ones(ask: Any, plan: str):
         "is not one of email, sms, push, in_app, webhook, whatsapp, audit, device_downlink"
     )
     problem = ask("POST", f"{plan}/steps", STEP | {"templateKey": "heat.unknown"})[1]
-    assert "heat.alarm, matching.assigned_to_you, matching.cancelled" in problem["errors"][0]["message"]
+    assert "heat.alarm, jobs.failed, matching.assigned_to_you, matching.cancelled" in problem["errors"][0]["message"]
 
 
 def test_step_order_is_unique_in_a_plan(ask: Any, world: World, plan: str):
