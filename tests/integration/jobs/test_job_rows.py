@@ -1,5 +1,6 @@
 """Jobs as rows: claimed once, kept by a lease, recorded by whoever holds them."""
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,11 +11,16 @@ from app.db.database import Database
 from app.foundation.pages import Page
 from app.jobs import service as jobs
 from app.jobs.contract import ArtifactNotFound, JobEnded, JobNotFound, JobStatus
-from app.jobs.engine.engine import Artifact
+from app.jobs.end_recorder import EndRecorder
+from app.jobs.engine.engine import Artifact, Finished
+from app.jobs.engine.result import Result
 from app.jobs.engine.task import TaskType
+from app.jobs.held_jobs import HeldJobs
+from app.jobs.job_claims import claim
+from app.jobs.metrics import JobMetrics
 from app.users import service as users
 from app.users.models import Role
-from tests.support.jobs import TestRunner, ask_for, at_once, expire_leases, row_of, runner_on, status_of
+from tests.support.jobs import NOW, TestRunner, ask_for, at_once, expire_leases, row_of, runner_on, status_of
 
 Make = Callable[..., TestRunner]
 
@@ -297,3 +303,34 @@ def test_list_is_filtered_and_paged(db: Database) -> None:
     assert [job.id for job in first.items] == [ids[3], ids[2]]
     assert [job.id for job in listed(name="act", cursor=first.next_cursor).items] == [ids[0]]
     assert [job.id for job in listed(status=JobStatus.CANCELLED).items] == [ids[0]]
+
+
+def test_ends_that_come_together_are_recorded_together_or_else_one_by_one(db: Database, make: Make) -> None:
+    ids = [ask_for(db) for _ in range(4)]
+    held, metrics = HeldJobs(), JobMetrics()
+    with db.transaction() as conn:
+        claimed = claim(conn, TaskType.IO_BOUND, 4, "a runner", 60)
+    for job in claimed:
+        held.add(job, time.monotonic() + 60)
+    held.engine_lease_until = time.monotonic() + 60
+    twice = (Artifact("a.csv", b"1"), Artifact("a.csv", b"2"))
+    for number, job in enumerate(claimed):
+        finished = Finished(Result.success(job.task_id, number, NOW, NOW), 1, artifacts=twice if number == 2 else ())
+        held.finished(finished)
+    recorder = EndRecorder(db, held, metrics)
+    recorder.start()
+    assert recorder.close(30)
+    assert [status_of(db, id_) for id_ in ids] == ["SUCCEEDED", "SUCCEEDED", "FAILED", "SUCCEEDED"]
+    assert len(held) == 0
+
+
+def test_free_thread_of_the_engine_is_used_at_once(db: Database, make: Make) -> None:
+    """Not at the next look at the table."""
+    one = make(room=1)
+    one.runner.bell.wait(0)
+    ask_for(db)
+    one.runner.claim_once()
+    one.engine.end(one.task_id)
+    began = time.monotonic()
+    one.runner.bell.wait(60)
+    assert time.monotonic() - began < 30
