@@ -11,10 +11,8 @@ from typing import Any
 from app.foundation.loop import Bell
 from app.foundation.storable import made_storable
 from app.jobs.engine.engine import Finished
+from app.jobs.engine.execution_context import LARGEST_STEP, MOST_NOTE_CHARACTERS
 from app.jobs.job_claims import ClaimedJob
-
-MOST_NOTE_CHARACTERS = 500
-_BIGINT_MAX = 2**63 - 1
 
 
 @dataclass
@@ -83,8 +81,8 @@ class HeldJobs:
 
     def progressed(self, task_id: str, done: int, total: int | None, note: str) -> None:
         progress = {
-            "done": min(max(int(done), 0), _BIGINT_MAX),
-            "total": None if total is None else min(max(int(total), 0), _BIGINT_MAX),
+            "done": min(max(int(done), 0), LARGEST_STEP),
+            "total": None if total is None else min(max(int(total), 0), LARGEST_STEP),
             "note": made_storable(str(note))[:MOST_NOTE_CHARACTERS],
         }
         with self._lock:

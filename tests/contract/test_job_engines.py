@@ -1,5 +1,8 @@
 """What every engine promises for every script, good or bad."""
 
+import contextlib
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -188,6 +191,13 @@ BAD_ENDS: dict[str, tuple[dict[str, Any], str]] = {
     "raise_error": ({"text": "Öğrenci yok"}, "ValueError: Öğrenci yok (script_deeds.py, line"),
     "raise_exit": ({}, "SystemExit: 5"),
     "promise_artifact": ({}, "never.txt was not written"),
+    "raise_speechless": ({}, "Speechless: (it has no text)"),
+    "close_streams_and_raise": ({}, "ValueError: into no stream"),
+    "return_half_a_pair": ({}, "not JSON"),
+    "return_nested": ({"levels": 102}, "nested deeper than 100"),
+    "report_odd_progress": ({"done": "five"}, "ValueError: invalid literal"),
+    "leave_unreadable_artifact": ({}, "memory cannot be read (OSError)"),
+    "break_artifacts": ({}, "exit code 70"),
     "unheard_of": ({}, "KeyError: 'unheard_of'"),
 }
 
@@ -212,9 +222,10 @@ def test_a_worker_in_which_a_task_failed_is_not_used_again(engine: Engine) -> No
     assert result_of(engine, deed("leave_state", CPU)).data == 1
 
 
-def test_a_worker_in_which_a_thread_was_left_is_not_used_again(engine: Engine) -> None:
-    assert result_of(engine, deed("leave_thread", CPU)).is_success
-    assert result_of(engine, deed("leave_thread", CPU)).is_success
+@pytest.mark.parametrize("name", ["leave_thread", "replace_streams", "leave_folder"])
+def test_a_worker_in_which_something_was_left_is_not_used_again(engine: Engine, name: str) -> None:
+    assert result_of(engine, deed(name, CPU)).is_success
+    assert result_of(engine, deed(name, CPU)).is_success
     assert result_of(engine, deed("leave_state", CPU)).data == 1
 
 
@@ -348,6 +359,37 @@ def test_progress_is_reported(engine: Engine, listener: Listener) -> None:
     mine = [report for report in listener.reports if report[0] == task.id]
     assert mine[-1] == (task.id, 1000, 1000, "çalışıyor")
     assert len(mine) < 100
+
+
+def test_numbers_of_any_type_are_progress(engine: Engine, listener: Listener) -> None:
+    task = deed("report_decimal_progress")
+    assert result_of(engine, task).is_success
+    assert [report for report in listener.reports if report[0] == task.id] == [(task.id, 2, 2**63 - 1, "note")]
+
+
+def test_a_result_may_be_nested(engine: Engine) -> None:
+    assert result_of(engine, deed("return_nested", levels=100)).is_success
+
+
+def test_a_script_may_forget_its_module(engine: Engine) -> None:
+    assert result_of(engine, deed("forget_own_module")).data == "forgotten"
+
+
+def test_a_death_is_noticed_though_a_copy_of_the_worker_lives(engine: Engine, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    try:
+        assert "exit code 3" in str(result_of(engine, deed("die_and_leave_copy", pid_file=str(pid_file))).error)
+    finally:
+        os.kill(int(pid_file.read_text()), signal.SIGKILL)
+
+
+def test_programs_that_print_without_end_do_not_keep_the_engine(engine: Engine, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pids"
+    assert "while they print" in str(result_of(engine, deed("leave_floods", CPU, pid_file=str(pid_file))).error)
+    assert result_of(engine, deed("answer", CPU)).is_success
+    for pid in pid_file.read_text().split():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
 
 
 def test_artifacts_are_kept(engine: Engine, listener: Listener) -> None:

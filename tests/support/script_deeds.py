@@ -1,12 +1,14 @@
 """A script for the engine, whose deed is a parameter: what good and bad scripts do."""
 
 import ctypes
+import io
 import os
 import re
 import subprocess
 import sys
 import threading
 import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,17 @@ def return_nan(_params: P, _context: ExecutionContext) -> Any:
     return float("nan")
 
 
+def return_half_a_pair(_params: P, _context: ExecutionContext) -> Any:
+    return {"name": "\ud800"}
+
+
+def return_nested(params: P, _context: ExecutionContext) -> Any:
+    nested: list[Any] = []
+    for _ in range(params["levels"] - 1):
+        nested = [nested]
+    return nested
+
+
 def return_much(_params: P, _context: ExecutionContext) -> Any:
     return "x" * 2_000_000
 
@@ -117,6 +130,21 @@ def start_program(params: P, _context: ExecutionContext) -> Any:
 
 def raise_error(params: P, _context: ExecutionContext) -> Any:
     raise ValueError(params.get("text", "does not work"))
+
+
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def raise_speechless(_params: P, _context: ExecutionContext) -> Any:
+    raise Speechless
+
+
+def close_streams_and_raise(_params: P, _context: ExecutionContext) -> Any:
+    sys.stdout.close()
+    sys.stderr.close()
+    raise ValueError("into no stream")
 
 
 def raise_exit(_params: P, _context: ExecutionContext) -> Any:
@@ -155,10 +183,29 @@ def report_progress(params: P, context: ExecutionContext) -> Any:
     return "done"
 
 
+def report_odd_progress(params: P, context: ExecutionContext) -> Any:
+    context.progress(params["done"], params.get("total"), params.get("note", ""))
+    return "done"
+
+
+def report_decimal_progress(_params: P, context: ExecutionContext) -> Any:
+    context.progress(Decimal("2.5"), 10**5000, Path("note"))  # type: ignore[arg-type]
+    return "done"
+
+
 def leave_artifacts(params: P, context: ExecutionContext) -> Any:
     for name, size in params["files"].items():
         context.artifact(name).write_bytes(b"x" * size)
     return "left"
+
+
+def leave_unreadable_artifact(_params: P, context: ExecutionContext) -> Any:
+    context.artifact("memory")
+    context.artifacts["memory"] = Path("/proc/self/mem")
+
+
+def break_artifacts(_params: P, context: ExecutionContext) -> Any:
+    context.artifacts["file"] = None  # type: ignore[assignment]
 
 
 def promise_artifact(_params: P, context: ExecutionContext) -> Any:
@@ -179,6 +226,40 @@ def leave_thread(params: P, context: ExecutionContext) -> Any:
     """It goes on when the script has returned."""
     threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
     return leave_state(params, context)
+
+
+def replace_streams(params: P, context: ExecutionContext) -> Any:
+    sys.stdout = sys.stderr = io.StringIO()
+    return leave_state(params, context)
+
+
+def leave_folder(params: P, context: ExecutionContext) -> Any:
+    os.chdir("/")
+    return leave_state(params, context)
+
+
+def forget_own_module(_params: P, _context: ExecutionContext) -> Any:
+    del sys.modules[__name__]
+    return "forgotten"
+
+
+def die_and_leave_copy(params: P, _context: ExecutionContext) -> Any:
+    """The copy keeps the socket of the worker open, and has left the group that is killed."""
+    c = ctypes.CDLL(None)
+    if (copy := c.fork()) == 0:
+        c.setsid()
+        c.sleep(60)
+        c._exit(0)
+    Path(params["pid_file"]).write_text(str(copy))
+    time.sleep(0.1)
+    os._exit(3)
+
+
+def leave_floods(params: P, _context: ExecutionContext) -> Any:
+    """Programs that have left the group and print without end."""
+    floods = [subprocess.Popen(["yes"], start_new_session=True) for _ in range(4)]
+    Path(params["pid_file"]).write_text(" ".join(str(flood.pid) for flood in floods))
+    raise ValueError("while they print")
 
 
 def leave_state_and_fail(params: P, context: ExecutionContext) -> Any:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 ARTIFACT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
+MOST_NOTE_CHARACTERS = 500
+LARGEST_STEP = 2**63 - 1
+
 ReportProgress = Callable[[int, int | None, str], None]
 
 
@@ -28,6 +31,10 @@ class JobResources:
     settings: "Settings"
     db: "Database"
     clockwork: "Clockwork | None" = None
+
+
+def _step(number: int) -> int:
+    return min(max(int(number), 0), LARGEST_STEP)
 
 
 def _no_resources() -> JobResources:
@@ -47,7 +54,8 @@ class ExecutionContext:
     """Where artifacts are written until they are kept; made for the first of them."""
 
     def progress(self, done: int, total: int | None = None, note: str = "") -> None:
-        self.report_progress(done, total, note)
+        """Raises in the script if `done` or `total` is no number."""
+        self.report_progress(_step(done), None if total is None else _step(total), str(note)[:MOST_NOTE_CHARACTERS])
 
     @property
     def cancelled(self) -> bool:

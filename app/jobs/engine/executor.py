@@ -1,16 +1,17 @@
 """Runs a script in this process and turns whatever happens into a result."""
 
+import contextlib
 import json
 import os
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 
@@ -20,6 +21,8 @@ from app.jobs.engine.result import Result
 from app.jobs.engine.task import Task
 
 LARGEST_RESULT_BYTES = 1024 * 1024
+DEEPEST_RESULT = 100
+"""Programs that read JSON have limits, such as 255 levels in the API's own."""
 
 
 class ScriptRefused(Exception):
@@ -41,7 +44,8 @@ class PythonExecutor:
             return ScriptEnd(Result.failed(task.id, str(refused), started_at, datetime.now(UTC)), may_retry=False)
         except BaseException as error:
             # Also SystemExit and what a script invents: the thread and its neighbours go on.
-            traceback.print_exc(file=sys.stderr)
+            with contextlib.suppress(Exception):  # The script may have closed or replaced the stream.
+                traceback.print_exc(file=sys.stderr)
             return ScriptEnd(Result.failed(task.id, explain_error(error), started_at, datetime.now(UTC)))
         if context.cancelled:
             return ScriptEnd(Result.cancelled(task.id, started_at, datetime.now(UTC)))
@@ -51,7 +55,16 @@ class PythonExecutor:
 def explain_error(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}" if str(error) else f"{type(error).__name__}{place}"
+    said = _words(error)
+    return f"{type(error).__name__}: {said}{place}" if said else f"{type(error).__name__}{place}"
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException:
+        # An error of the script's own, which fails to describe itself.
+        return "(it has no text)"
 
 
 def _run(task: Task, context: ExecutionContext) -> Any:
@@ -61,7 +74,7 @@ def _run(task: Task, context: ExecutionContext) -> Any:
         run = _entry(module)
         return _checked(run(_params(run, task.params), context))
     finally:
-        del sys.modules[name]
+        sys.modules.pop(name, None)
 
 
 def _load(name: str, path: str) -> ModuleType:
@@ -80,7 +93,7 @@ def _load(name: str, path: str) -> ModuleType:
     try:
         exec(code, module.__dict__)
     except BaseException:
-        del sys.modules[name]
+        sys.modules.pop(name, None)
         raise
     return module
 
@@ -111,8 +124,25 @@ def _params(run: Run, params: Mapping[str, Any]) -> Any:
 def _checked(data: Any) -> Any:
     try:
         text = json.dumps(data, allow_nan=False)
+        if "\\ud" in text:
+            # Half of a surrogate pair is no text: nobody could send it.
+            json.dumps(data, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ScriptRefused(f"returned what is not JSON: {error}") from None
     if len(text) > LARGEST_RESULT_BYTES:
         raise ScriptRefused(f"returned {len(text):,} bytes of JSON, more than 1 MB: leave it as an artifact")
+    if text.count("[") + text.count("{") > DEEPEST_RESULT and _is_deeper(json.loads(text), DEEPEST_RESULT):
+        raise ScriptRefused(f"returned JSON that is nested deeper than {DEEPEST_RESULT}")
     return data
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    members: Iterable[Any]
+    match value:
+        case dict():
+            members = cast("dict[str, Any]", value).values()
+        case list():
+            members = cast("list[Any]", value)
+        case _:
+            return False
+    return levels == 0 or any(_is_deeper(member, levels - 1) for member in members)

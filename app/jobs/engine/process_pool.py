@@ -230,6 +230,7 @@ class ProcessPool:
             worker.extend_lease(self._lease_until)
         self._selector.register(worker.socket, selectors.EVENT_READ, partial(self._talk, worker))
         self._selector.register(worker.printed, selectors.EVENT_READ, partial(self._read_output, worker))
+        self._selector.register(worker.process.sentinel, selectors.EVENT_READ, partial(self._has_died, worker))
         log.info("worker_started", worker=name, pid=worker.pid)
         return worker
 
@@ -255,6 +256,11 @@ class ProcessPool:
             worker.kill(Killed("its worker sent what the engine does not understand"))
             self._bury(worker)
 
+    def _has_died(self, worker: WorkerProcess, _events: int) -> None:
+        """Usually its socket says so. A copy that a C library has made of the worker may keep that open."""
+        if not worker.has_said_more:
+            self._bury(worker)
+
     def _hear(self, worker: WorkerProcess, message: Mapping[str, Any], blob: bytes) -> None:
         match message:
             case {"event": "ready"}:
@@ -274,8 +280,9 @@ class ProcessPool:
                 raise BrokenFrame
 
     def _end(self, worker: WorkerProcess, result: Result, may_retry: bool, news: Mapping[str, Any]) -> None:
+        # First what may raise: a task that is in no worker any more would have no end.
+        self._note(worker.running[result.task_id], news)
         attempt = worker.running.pop(result.task_id)
-        self._note(attempt, news)
         if not worker.running:
             self._read_output(worker)
             attempt.output += worker.output.text()
@@ -326,7 +333,7 @@ class ProcessPool:
         return None
 
     def _bury(self, worker: WorkerProcess) -> None:
-        for file in (worker.socket, worker.printed):
+        for file in (worker.socket, worker.printed, worker.process.sentinel):
             if file in self._selector.get_map():
                 self._selector.unregister(file)
         del self._groups[worker.task_type][worker.name]

@@ -14,7 +14,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from multiprocessing.connection import Connection
@@ -114,6 +115,24 @@ def _refuse_fork(event: str, _arguments: Any) -> None:
         raise ScriptRefused("the script forked: a job may start programs (subprocess), but not copies of its worker")
 
 
+@contextlib.contextmanager
+def _or_no_process() -> Generator[None]:
+    """If a thread of the worker fails, the process ends: without the thread a task would never end."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(Exception):
+            os.write(2, traceback.format_exc().encode())
+        os._exit(70)
+
+
+def _working_folder() -> str | None:
+    try:
+        return os.getcwd()  # noqa: PTH109 - asked after every task
+    except OSError:
+        return None
+
+
 class Worker:
     def __init__(self, engine: socket.socket, options: WorkerOptions) -> None:
         self._engine = engine
@@ -124,6 +143,8 @@ class Worker:
         self._runs: dict[str, _Run] = {}
         self._executor = PythonExecutor()
         self._own_threads: set[threading.Thread] = set()
+        self._stream = sys.stdout
+        self._folder = _working_folder()
         self._resources = cache(options.resources) if options.resources else None
 
     def run(self) -> None:
@@ -165,27 +186,35 @@ class Worker:
         self._waiting.put(run)
 
     def _serve(self) -> None:
-        while True:
-            run = self._waiting.get()
-            print_to(run.write)
-            executed = self._executor.execute(run.task, run.context)
-            try:
-                executed = self._leave_artifacts(run, executed)
-            finally:
-                if run.context.folder is not None:
-                    shutil.rmtree(run.context.folder, ignore_errors=True)
-            del self._runs[run.task.id]
-            end = {
-                "event": "end",
-                "result": executed.result.to_dict(),
-                "may_retry": executed.may_retry,
-                "is_clean": not self._has_leftover_thread(),
-            }
-            self._send(end | run.news())
+        with _or_no_process():
+            while True:
+                self._run(self._waiting.get())
 
-    def _has_leftover_thread(self) -> bool:
+    def _run(self, run: _Run) -> None:
+        print_to(run.write)
+        executed = self._executor.execute(run.task, run.context)
+        try:
+            executed = self._leave_artifacts(run, executed)
+        finally:
+            if run.context.folder is not None:
+                shutil.rmtree(run.context.folder, ignore_errors=True)
+        del self._runs[run.task.id]
+        end = {
+            "event": "end",
+            "result": executed.result.to_dict(),
+            "may_retry": executed.may_retry,
+            "is_clean": self._is_clean(),
+        }
+        self._send(end | run.news())
+
+    def _is_clean(self) -> bool:
+        """False if the script has left something that the next one would notice."""
         threads = set(threading.enumerate()) - self._own_threads
-        return any(thread.name not in _HOUSE_THREADS for thread in threads)
+        return (
+            all(thread.name in _HOUSE_THREADS for thread in threads)
+            and sys.stdout is sys.stderr is self._stream
+            and _working_folder() == self._folder
+        )
 
     def _leave_artifacts(self, run: _Run, executed: ScriptEnd) -> ScriptEnd:
         """A result whose files cannot be kept is a failure, because somebody would look for them."""
@@ -201,11 +230,12 @@ class Worker:
         return executed
 
     def _tell_news(self) -> None:
-        while True:
-            time.sleep(REPORT_EVERY_S)
-            for id_, run in list(self._runs.items()):
-                if news := run.news():
-                    self._send({"event": "news", "task_id": id_} | news)
+        with _or_no_process():
+            while True:
+                time.sleep(REPORT_EVERY_S)
+                for id_, run in list(self._runs.items()):
+                    if news := run.news():
+                        self._send({"event": "news", "task_id": id_} | news)
 
     def _send(self, message: Mapping[str, Any], blob: bytes = b"") -> None:
         if os.getpid() != self._pid:
@@ -226,7 +256,10 @@ def read_artifacts(paths: Mapping[str, Path], each_bytes: int, all_bytes: int) -
             raise ScriptRefused(
                 f"the artifact {name} has {size:,} bytes: {each_bytes:,} for one, {all_bytes:,} for all"
             )
-        files[name] = path.read_bytes()
+        try:
+            files[name] = path.read_bytes()
+        except OSError as error:
+            raise ScriptRefused(f"the artifact {name} cannot be read ({type(error).__name__})") from None
         left -= size
     return files
 
