@@ -7,21 +7,26 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from app.foundation.storable import made_storable
-from app.jobs.errors import ScriptBroken, ScriptUnknown
+from app.jobs.errors import CatalogueBusy, ScriptBroken, ScriptUnknown
 from app.jobs.script_declaration import Declaration, LoadedScript, check, load
 from app.jobs.script_reader import LIMIT_S, check_params, read_declaration
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 SHIPPED = Path(__file__).resolve().parent / "scripts"
 READERS = 4
+MOST_CHECKS = 4
+"""At once. Half of the threads that a process of the API has by default: a script that hangs when it is imported must
+not keep all of them."""
+_TURN_WAIT_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,8 @@ class Catalogue:
         self._reading_limit_s = reading_limit_s
         self._shipped = shipped
         self._lock = threading.Lock()
+        self._checks = threading.Semaphore(MOST_CHECKS)
+        self._listing = threading.Semaphore(1)
         self._read: dict[tuple[Any, ...], Declaration | ScriptBroken] = {}
 
     def path_of(self, name: str) -> Path:
@@ -62,7 +69,7 @@ class Catalogue:
         raise ScriptUnknown("There is no script with this name.")
 
     def check(self, name: str, params: Mapping[str, Any], *, are_strings: bool = False) -> CheckedJob:
-        """Raises `ScriptUnknown`, `ScriptBroken` or `WrongParams`."""
+        """Raises `ScriptUnknown`, `ScriptBroken`, `WrongParams` or `CatalogueBusy`."""
         path = self.path_of(name)
         if self._is_shipped(path):
             script = _loaded(path)
@@ -71,13 +78,14 @@ class Catalogue:
         if declared.takes_anything:
             return CheckedJob(declared, check(LoadedScript(declared, None), params, are_strings=are_strings))
         limit_s = self._reading_limit_s
-        return CheckedJob(*check_params(path, params, are_strings=are_strings, limit_s=limit_s))
+        with _in_turn(self._checks):
+            return CheckedJob(*check_params(path, params, are_strings=are_strings, limit_s=limit_s))
 
     def entries(self) -> list[CatalogueEntry]:
-        """All scripts by name. One that cannot be used is listed with the reason."""
+        """All scripts by name. One that cannot be used is listed with the reason. Raises `CatalogueBusy`."""
         names = {path.stem: True for path in _scripts(self._shipped)}
         names = {path.stem: False for path in _scripts(self._folder)} | names
-        with ThreadPoolExecutor(READERS) as readers:
+        with _in_turn(self._listing), ThreadPoolExecutor(READERS) as readers:
             return list(readers.map(self._entry, sorted(names), [names[name] for name in sorted(names)]))
 
     def _entry(self, name: str, is_shipped: bool) -> CatalogueEntry:
@@ -111,6 +119,16 @@ class Catalogue:
 
     def _is_shipped(self, path: Path) -> bool:
         return path.parent == self._shipped
+
+
+@contextmanager
+def _in_turn(turn: threading.Semaphore) -> Generator[None]:
+    if not turn.acquire(timeout=_TURN_WAIT_S):
+        raise CatalogueBusy("Other requests are reading scripts.")
+    try:
+        yield
+    finally:
+        turn.release()
 
 
 def _scripts(folder: Path | None) -> Iterator[Path]:

@@ -5,6 +5,7 @@ from app.jobs.engine.execution_context import ARTIFACT_NAME
 from app.jobs.engine.task import TaskType
 from app.jobs.errors import (
     ArtifactNotFound,
+    CatalogueBusy,
     JobEnded,
     JobNotFound,
     ParamProblem,
@@ -25,6 +26,7 @@ __all__ = [
     "ArtifactNotFound",
     "ArtifactView",
     "Catalogue",
+    "CatalogueBusy",
     "CatalogueEntry",
     "Declaration",
     "JobEnded",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.foundation.errors import AppError, Conflict, NotFound
+from app.foundation.errors import AppError, Conflict, NotFound, Unavailable
 
 
 class JobNotFound(NotFound):
@@ -35,6 +35,12 @@ class ScriptBroken(AppError):
     """The script cannot be used; the message says why."""
 
     code = "script_broken"
+
+
+class CatalogueBusy(Unavailable):
+    """Too many scripts of the operator's own folder are being read at this moment; try again."""
+
+    code = "catalogue_busy"
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from app.foundation.errors import IdempotencyKeyReused, InvalidValue
 from app.jobs import service as jobs
 from app.jobs.contract import (
     ArtifactNotFound,
+    CatalogueBusy,
     CatalogueEntry,
     JobEnded,
     JobKey,
@@ -44,7 +45,7 @@ routes = Routes("Jobs")
     who=ADMIN,
     answers={202: JobInFullJson, 200: JobInFullJson},
     headers=(key_header("A request that its caller repeats with the same key returns the same job."),),
-    errors=(InvalidValue, IdempotencyKeyReused, Draining),
+    errors=(InvalidValue, IdempotencyKeyReused, Draining, CatalogueBusy),
 )
 def request_job(call: Call, body: NewJobBody) -> Reply:
     """Run a script.
@@ -108,7 +109,7 @@ def list_jobs(call: Call, query: JobsQuery) -> PageJson[JobJson]:
     return PageJson[JobJson].model_validate(page)
 
 
-@routes.add("GET", "/api/v1/jobs/catalogue", who=ADMIN, answers={200: ScriptsJson})
+@routes.add("GET", "/api/v1/jobs/catalogue", who=ADMIN, answers={200: ScriptsJson}, errors=(CatalogueBusy,))
 def list_scripts(call: Call) -> ScriptsJson:
     """List the scripts that can be run, with their parameters.
 

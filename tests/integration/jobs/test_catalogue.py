@@ -1,12 +1,14 @@
 """Which scripts may run, and what a hostile one can do to whoever asks about it."""
 
 import os
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from app.jobs.catalogue import Catalogue
-from app.jobs.contract import ScriptBroken, ScriptUnknown, TaskType, WrongParams
+from app.jobs.catalogue import MOST_CHECKS, Catalogue
+from app.jobs.contract import CatalogueBusy, ScriptBroken, ScriptUnknown, TaskType, WrongParams
 from tests.support.jobs import CATALOGUE, SHIPPED
 
 HARMLESS = '"""Does nothing."""\n\ndef run(params, context):\n    return None\n'
@@ -215,3 +217,17 @@ def test_every_shipped_script_can_be_used_and_reads_the_parameters_that_were_sto
             assert {problem.kind for problem in error.problems} == {"missing"}
         else:
             assert catalogue.check(entry.name, stored).params == stored
+
+
+def test_scripts_that_hang_keep_only_some_threads(folder: Path) -> None:
+    put(folder, "hang.py", "import time\ntime.sleep(60)\n" + HARMLESS)
+    catalogue = Catalogue(folder, reading_limit_s=2)
+
+    def check(_number: int) -> type[Exception]:
+        with pytest.raises((ScriptBroken, CatalogueBusy)) as raised:
+            catalogue.check("hang", {})
+        return raised.type
+
+    with ThreadPoolExecutor(12) as threads:
+        ends = Counter(threads.map(check, range(12)))
+    assert ends == {ScriptBroken: MOST_CHECKS, CatalogueBusy: 12 - MOST_CHECKS}
