@@ -399,6 +399,12 @@ def test_artifacts_are_kept(engine: Engine, listener: Listener) -> None:
     assert kept == {"a.csv": 10, "b.html": 100_000}
 
 
+def test_artifacts_of_a_worker_that_died_are_removed(engine: Engine, tmp_path: Path) -> None:
+    path_file = tmp_path / "path"
+    assert "exit code 3" in str(result_of(engine, deed("die_with_artifact", path_file=str(path_file))).error)
+    wait_until(lambda: not Path(path_file.read_text()).parent.exists())
+
+
 @pytest.mark.parametrize("files", [{"a": 100_001}, {"a": 90_000, "b": 90_000}])
 def test_artifacts_have_a_limit(engine: Engine, listener: Listener, files: dict[str, int]) -> None:
     result = result_of(engine, deed("leave_artifacts", files=files))

@@ -208,6 +208,13 @@ def break_artifacts(_params: P, context: ExecutionContext) -> Any:
     context.artifacts["file"] = None  # type: ignore[assignment]
 
 
+def die_with_artifact(params: P, context: ExecutionContext) -> Any:
+    path = context.artifact("half")
+    path.write_text("half")
+    Path(params["path_file"]).write_text(str(path))
+    os._exit(3)
+
+
 def promise_artifact(_params: P, context: ExecutionContext) -> Any:
     context.artifact("never.txt")
 

@@ -50,6 +50,7 @@ class ExecutionContext:
     resources: Callable[[], JobResources] = _no_resources
     """Opened once in each worker process, when the first script asks."""
     artifacts: dict[str, Path] = field(default_factory=dict[str, Path])
+    folder_prefix: str = "yaninda-job-"
     folder: Path | None = None
     """Where artifacts are written until they are kept; made for the first of them."""
 
@@ -67,7 +68,7 @@ class ExecutionContext:
         if not ARTIFACT_NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no name for an artifact: letters, digits, '.', '_' and '-', at most 100")
         if self.folder is None:
-            self.folder = Path(mkdtemp(prefix="yaninda-job-"))
+            self.folder = Path(mkdtemp(prefix=self.folder_prefix))
         return self.artifacts.setdefault(name, self.folder / name)
 
     @property

@@ -18,6 +18,7 @@ from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext
 from threading import Event, Thread
 from typing import Any, Protocol
+from uuid import uuid4
 
 import structlog
 
@@ -215,7 +216,12 @@ class ProcessPool:
         name = next(name for n in range(len(group) + 1) if (name := f"{prefix}-{n}") not in group)
         threads = self._options.threads(task_type)
         options = WorkerOptions(
-            name, threads, self._options.artifact_bytes, self._options.artifacts_bytes, self._options.resources
+            name,
+            threads,
+            self._options.artifact_bytes,
+            self._options.artifacts_bytes,
+            f"yaninda-job-{uuid4().hex}-",
+            self._options.resources,
         )
         try:
             worker = WorkerProcess(self._context, task_type, options)

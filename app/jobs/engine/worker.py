@@ -44,6 +44,8 @@ class WorkerOptions:
     threads: int
     artifact_bytes: int
     artifacts_bytes: int
+    folder_prefix: str
+    """Of this worker only, so that the engine can remove what it leaves when it dies."""
     resources: Callable[[], JobResources] | None = None
 
 
@@ -177,7 +179,7 @@ class Worker:
                 _arm(lease_until)
 
     def _take(self, task: Task) -> None:
-        context = ExecutionContext(task.id, self._options.name)
+        context = ExecutionContext(task.id, self._options.name, folder_prefix=self._options.folder_prefix)
         if self._resources is not None:
             context.resources = self._resources
         run = _Run(task, context)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import time
@@ -12,6 +13,8 @@ from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
+from tempfile import gettempdir
+from threading import Thread
 from typing import Any
 
 from app.jobs.engine.frames import FrameReader, pack
@@ -37,6 +40,7 @@ class Killed:
 class WorkerProcess:
     def __init__(self, context: ForkServerContext, task_type: TaskType, options: WorkerOptions) -> None:
         self.name = options.name
+        self._folder_prefix = options.folder_prefix
         self.task_type = task_type
         self.threads = options.threads
         self.running: dict[str, TaskTry] = {}
@@ -173,7 +177,14 @@ class WorkerProcess:
             self._read_rest()
         self.socket.close()
         self.printed.close()
+        # In a thread, because the pool must not wait for a disk.
+        Thread(target=self._remove_folders, name="job-folders", daemon=True).start()
         return self.killed.reason if self.killed else _explain_exit(self.process.exitcode)
+
+    def _remove_folders(self) -> None:
+        """What a script had written as artifacts when its worker was killed."""
+        for folder in Path(gettempdir()).glob(f"{self._folder_prefix}*"):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _read_rest(self) -> None:
         with contextlib.suppress(OSError):
