@@ -72,7 +72,13 @@ def _parser() -> argparse.ArgumentParser:
         "run", help="run a script; exit code 0 succeeded, 1 failed, 2 wrong parameters, 130 cancelled by Ctrl-C"
     )
     run.add_argument("name", metavar="NAME", help="see `jobs list`")
-    run.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="or --NAME=VALUE; a value with [ or { is JSON")
+    run.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="or --NAME=VALUE; a value with [ or { is JSON",
+    )
     run.add_argument("--here", action="store_true", help="run it in this process, not in the role `jobs`")
     run.add_argument("--max-retries", type=int, metavar="N", help="the script's own if absent")
     run.add_argument("--timeout-s", type=float, metavar="S", help="of one try; the script's own if absent")

@@ -21,7 +21,7 @@ from app.jobs.states import JobStatus
 log = structlog.get_logger(__name__)
 
 PROGRESS_EVERY_S = 1.0
-MOST_AT_ONCE = 50
+MOST_AT_ONCE = 20
 
 
 class EndRecorder:
@@ -60,6 +60,8 @@ class EndRecorder:
                     for end in ends:
                         self._record_with_retries(end)
                 failpoint("jobs.recorded")
+                # No job is claimed while too many ends wait.
+                self._held.bell.ring()
             elif closing:
                 return
             if time.monotonic() >= progress_at:

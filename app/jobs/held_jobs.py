@@ -114,8 +114,9 @@ class HeldJobs:
         return changed
 
     def unrecorded(self) -> int:
-        """How many ends wait for the recorder."""
-        return self._ends.qsize()
+        """How many ends are reported and not recorded yet."""
+        with self._lock:
+            return sum(held.ended for held in self._held.values())
 
     def next_ends(self, timeout_s: float, most: int) -> list[ReportedEnd]:
         """Waits for the first only."""

@@ -32,8 +32,9 @@ log = structlog.get_logger(__name__)
 LEASE_MARGIN_S = 1.0
 """Workers stop this long before the lease ends, for clocks that run at different speeds."""
 TOO_LATE_S = 0.3
-MOST_UNRECORDED = 200
-"""Ends in memory at which no more jobs are claimed, because the database is too slow for them."""
+MOST_UNRECORDED = 20
+"""No job is claimed while so many ends wait to be recorded. Otherwise they, with their artifacts, would fill the memory
+if the engine is faster than the database."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from app.jobs.engine.result import Result
 from app.jobs.engine.task import TaskType
 from app.jobs.held_jobs import HeldJobs
 from app.jobs.job_claims import claim
+from app.jobs.job_runner import MOST_UNRECORDED
 from app.jobs.metrics import JobMetrics
 from app.users import service as users
 from app.users.models import Role
@@ -322,6 +323,22 @@ def test_ends_that_come_together_are_recorded_together_or_else_one_by_one(db: Da
     assert recorder.close(30)
     assert [status_of(db, id_) for id_ in ids] == ["SUCCEEDED", "SUCCEEDED", "FAILED", "SUCCEEDED"]
     assert len(held) == 0
+
+
+def test_nothing_is_claimed_while_too_many_ends_wait(db: Database, make: Make) -> None:
+    """The engine may be faster than the database, and ends hold results and artifacts."""
+    for _ in range(MOST_UNRECORDED + 1):
+        ask_for(db)
+    one = make(room=MOST_UNRECORDED)
+    assert one.runner.claim_once() == MOST_UNRECORDED
+    with db.transaction() as conn:
+        # Keeps the recorder waiting.
+        conn.execute(text("SELECT FROM jobs FOR UPDATE"))
+        for task_id in list(one.engine.tasks):
+            one.engine.end(task_id)
+        assert one.runner.claim_once() == 0
+    one.wait_until_recorded()
+    assert one.runner.claim_once() == 1
 
 
 def test_free_thread_of_the_engine_is_used_at_once(db: Database, make: Make) -> None:
