@@ -22,8 +22,12 @@ _COORDINATES = re.compile(r"-?\d{1,3}\.\d{4,}")
 _DATABASE_DETAIL = re.compile(r"(?:DETAIL|CONTEXT):.*?(?=\n\nThe above exception|\n\nDuring handling|\Z)", re.DOTALL)
 
 
+def mask_database_detail(value: str) -> str:
+    return _DATABASE_DETAIL.sub("DETAIL: ***", value)
+
+
 def mask_text(value: str) -> str:
-    value = _DATABASE_DETAIL.sub("DETAIL: ***", value)
+    value = mask_database_detail(value)
     value = _URL_PASSWORD.sub("***@", value)
     value = _BEARER.sub("Bearer ***", value)
     value = _COORDINATES.sub("***", value)

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, text
 
 from app.db.schema import one_of
 from app.foundation.ids import uuid7
+from app.foundation.logs import mask_database_detail, mask_text
 from app.foundation.state_machine import check_transition
 from app.foundation.storable import made_storable
 from app.jobs.engine.engine import Artifact, Finished
@@ -46,8 +47,8 @@ def end_of(finished: Finished) -> JobEnd:
         finished.tries,
         # Escaped, because PostgreSQL takes no half of a surrogate pair.
         result=json.dumps(given.data, ensure_ascii=True) if given.is_success else None,
-        error=None if given.error is None else made_storable(given.error)[-MOST_ERROR_CHARACTERS:],
-        output=made_storable(finished.output),
+        error=None if given.error is None else made_storable(mask_text(given.error))[-MOST_ERROR_CHARACTERS:],
+        output=made_storable(mask_database_detail(finished.output)),
         artifacts=finished.artifacts,
     )
 

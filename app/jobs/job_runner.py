@@ -82,7 +82,7 @@ class JobRunner:
         self._beating.start()
 
     def is_whole(self) -> bool:
-        return self._beating.is_alive() and self._recorder.is_alive()
+        return self._beating.is_alive() and self._recorder.is_alive() and self._engine.is_whole()
 
     def run(self, stop: threading.Event) -> None:
         """Claims until `stop` is set."""

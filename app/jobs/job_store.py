@@ -153,5 +153,14 @@ def cancel_job(conn: Connection, job_id: UUID) -> None:
 _HAS_LIVE = text(f"SELECT EXISTS (SELECT FROM jobs WHERE exclusive_key = :exclusive_key AND {one_of('status', LIVE)})")
 
 
+_HAS_QUEUED = text(
+    f"SELECT EXISTS (SELECT FROM jobs WHERE exclusive_key = :exclusive_key AND status = '{JobStatus.QUEUED}')"
+)
+
+
 def has_live_job(conn: Connection, exclusive_key: str) -> bool:
     return conn.execute(_HAS_LIVE, {"exclusive_key": exclusive_key}).scalar_one()
+
+
+def has_queued_job(conn: Connection, exclusive_key: str) -> bool:
+    return conn.execute(_HAS_QUEUED, {"exclusive_key": exclusive_key}).scalar_one()

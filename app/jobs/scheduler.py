@@ -15,7 +15,7 @@ from app.jobs.catalogue import Catalogue, CheckedJob
 from app.jobs.due_times import last_due
 from app.jobs.errors import ScriptBroken, ScriptUnknown, WrongParams
 from app.jobs.failure_alarm import raise_alarm
-from app.jobs.job_store import NewJob, has_live_job, request_job
+from app.jobs.job_store import NewJob, has_live_job, has_queued_job, request_job
 from app.jobs.models import JobOrigin
 from app.settings.job_schedule import Missed, Overlap, ScheduleEntry
 
@@ -99,6 +99,9 @@ class Scheduler:
             return "missed"
         if entry.overlap is Overlap.SKIP and has_live_job(conn, exclusive_key(entry)):
             return "overlap"
+        if has_queued_job(conn, exclusive_key(entry)):
+            # One run may wait for the one before it, but not a row of them.
+            return "another waits already"
         return None
 
     def _check(self, entry: ScheduleEntry) -> CheckedJob | None:

@@ -171,7 +171,7 @@ class Settings(BaseModel):
     jobs_cancel_grace_s: PositiveFloat = Field(
         10.0, description="A cancelled script that does not return in this time is killed."
     )
-    jobs_artifact_bytes: PositiveInt = Field(10_000_000, description="Largest file that a job may leave.")
+    jobs_artifact_bytes: int = Field(10_000_000, ge=1, le=200_000_000, description="Largest file that a job may leave.")
     jobs_artifacts_bytes_per_job: PositiveInt = Field(50_000_000, description="Most bytes of all files of one job.")
     jobs_metrics_port: int = Field(0, ge=0, le=65535, description="Port of the role's `/metrics`; 0 is off.")
     retain_notes_days: Days = Field(30, description="Notes and idempotency keys of ended tasks; 0 is for ever.")

@@ -552,3 +552,49 @@ def test_what_does_not_finish_in_time_is_given_back_on_shutdown(kind: Kind, tmp_
 def test_the_tests_leave_no_worker_busy(engine: Engine) -> None:
     wait_until(lambda: engine.metrics().active_threads == 0)
     assert engine.pending_tasks() == {}
+
+
+def test_a_script_that_stops_by_an_error_is_cancelled(engine: Engine, tmp_path: Path) -> None:
+    task = deed("raise_when_cancelled", retries=3, began=str(tmp_path / "began"))
+    engine.submit_task(task)
+    wait_until((tmp_path / "began").exists)
+    engine.cancel(task.id)
+    assert engine.get_result(task.id, WAIT_S).status is ResultStatus.CANCELLED
+
+
+def test_a_worker_in_which_a_task_failed_has_a_successor_while_others_go_on_in_it(tmp_path: Path) -> None:
+    go_on = tmp_path / "go_on"
+    with EmbeddedEngine(EngineOptions(io_workers=1, io_threads=2)) as engine:
+        busy = engine.submit_task(deed("wait_for_file", began=str(tmp_path / "began"), go_on=str(go_on)))
+        wait_until((tmp_path / "began").exists)
+        assert not result_of(engine, deed("leave_state_and_fail")).is_success
+        assert result_of(engine, deed("leave_state")).data == 1
+        go_on.touch()
+        assert engine.get_result(busy, WAIT_S).is_success
+
+
+def test_a_task_ends_although_no_worker_can_be_started() -> None:
+    with EmbeddedEngine(EngineOptions(cpu_workers=1, resources=Unloadable())) as engine:
+        result = result_of(engine, deed("answer", CPU, retries=3))
+    assert "no worker could be started" in str(result.error)
+
+
+class Unloadable:
+    """Reaches the worker, but cannot be unpacked there."""
+
+    def __call__(self) -> Any:
+        raise AssertionError
+
+    def __reduce__(self) -> Any:
+        return (exit, (9,))
+
+
+def test_an_engine_says_when_it_cannot_go_on(tmp_path: Path) -> None:
+    engine = EmbeddedEngine(EngineOptions(io_workers=1))
+    try:
+        assert engine.is_whole()
+        engine.submit_task(deed("wait_for_file", began=str(tmp_path / "began"), go_on=str(tmp_path / "never")))
+        wait_until((tmp_path / "began").exists)
+        assert engine.is_whole()
+    finally:
+        engine.shutdown(0)

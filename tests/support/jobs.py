@@ -81,6 +81,9 @@ class HandEngine:
         taken = Counter(task.task_type for task in self.tasks.values())
         return {type_.value: max(self.room - taken[type_], 0) for type_ in TaskType}
 
+    def is_whole(self) -> bool:
+        return True
+
     def metrics(self) -> EngineMetrics:
         return EngineMetrics(0, 0, 0, 0, len(self.tasks), len(self.tasks), 0, 0, 0)
 

@@ -42,6 +42,11 @@ def wait_for_cancel(params: P, context: ExecutionContext) -> Any:
     return "stopped"
 
 
+def raise_when_cancelled(params: P, context: ExecutionContext) -> Any:
+    wait_for_cancel(params, context)
+    raise InterruptedError("cancelled")
+
+
 def exit_process(params: P, _context: ExecutionContext) -> Any:
     os._exit(params.get("code", 3))
 

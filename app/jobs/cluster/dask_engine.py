@@ -140,6 +140,9 @@ class DaskEngine:
     def _health_of_cluster(self) -> EngineHealth:
         return EngineHealth.RUNNING if self._link.is_connected else EngineHealth.LOST
 
+    def is_whole(self) -> bool:
+        return self._telling.is_alive() and self._linking.is_alive()
+
     def shutdown(self, drain_s: float = 30.0) -> list[Task]:
         if self._health is EngineHealth.STOPPED:
             return []

@@ -109,6 +109,9 @@ class EmbeddedEngine:
         }
         return EngineStatus(self._health, queues | workers)
 
+    def is_whole(self) -> bool:
+        return not self._output.pending() or self._pool.is_turning()
+
     def shutdown(self, drain_s: float = 30.0) -> list[Task]:
         if self._health is EngineHealth.STOPPED:
             return []
@@ -150,7 +153,8 @@ class EmbeddedEngine:
     def ended(self, ended: Ended) -> None:
         attempt, result = ended.attempt, ended.result
         if result is None:
-            self._ready[attempt.task.task_type].appendleft(attempt.again(counts=False, is_suspect=ended.is_suspect))
+            again = attempt.again(counts=False, is_suspect=ended.is_suspect, is_false_start=ended.is_false_start)
+            self._ready[attempt.task.task_type].appendleft(again)
         elif self._may_retry(ended, result):
             self._retried += 1
             at = time.monotonic() + backoff_pause_s(self._options.backoff_s, attempt.number, self._rng)

@@ -103,6 +103,10 @@ class Engine(Protocol):
 
     def status(self) -> EngineStatus: ...
 
+    def is_whole(self) -> bool:
+        """False if it cannot go on by itself, so that its process has to be replaced."""
+        ...
+
     def shutdown(self, drain_s: float) -> list[Task]:
         """Takes no more tasks, lets those that run finish, and returns those that it gives back."""
         ...

@@ -46,6 +46,9 @@ class PythonExecutor:
             # Also SystemExit and what a script invents: the thread and its neighbours go on.
             with contextlib.suppress(Exception):  # The script may have closed or replaced the stream.
                 traceback.print_exc(file=sys.stderr)
+            if context.cancelled:
+                # Stopping by an error is a way to stop.
+                return ScriptEnd(Result.cancelled(task.id, started_at, datetime.now(UTC)))
             return ScriptEnd(Result.failed(task.id, explain_error(error), started_at, datetime.now(UTC)))
         if context.cancelled:
             return ScriptEnd(Result.cancelled(task.id, started_at, datetime.now(UTC)))

@@ -38,6 +38,10 @@ log = structlog.get_logger(__name__)
 LOOK_EVERY_S = 0.05
 """How often running tasks are compared with their limits."""
 PREFIXES = {TaskType.IO_BOUND: "io", TaskType.CPU_BOUND: "cpu"}
+STILL_S = 60.0
+"""Longer than the pool ever rests while a task is pending: the longest pause before a retry is 22 seconds."""
+MOST_FALSE_STARTS = 5
+"""A task fails when so many of its workers have ended before they were ready."""
 _SHARED_MODULES = ("app.jobs.engine.worker",)
 
 
@@ -76,6 +80,7 @@ class ProcessPool:
         self._lease_until: float | None = None
         self._look_at = 0.0
         self._paused = False
+        self._turned_at = time.monotonic()
         self._stop = Event()
         self._thread = Thread(target=self._run, name="process-pool", daemon=True)
         self.started = 0
@@ -109,6 +114,10 @@ class ProcessPool:
         self._bell.close()
         self._ring.close()
 
+    def is_turning(self) -> bool:
+        """False if the thread of the pool is held, such as by a fork server that does not answer."""
+        return time.monotonic() - self._turned_at < STILL_S
+
     def workers(self) -> list[WorkerProcess]:
         return [worker for group in self._groups.values() for worker in list(group.values())]
 
@@ -141,6 +150,7 @@ class ProcessPool:
                 time.sleep(LOOK_EVERY_S)
 
     def _turn(self) -> None:
+        self._turned_at = time.monotonic()
         for key, events in self._selector.select(self._rest_s()):
             # One event may end the worker of the next.
             if key.fd in self._selector.get_map():
@@ -193,9 +203,14 @@ class ProcessPool:
         group = self._groups[task_type]
         free = [worker for worker in group.values() if worker.load < worker.threads and not worker.is_closed]
         best = min(free, key=lambda worker: (worker.is_tainted, worker.load), default=None)
-        if (best is None or best.load) and len(group) < self._options.workers(task_type):
+        if (best is None or best.load) and self._may_start(task_type):
             return self._start_worker(task_type, now) or best
         return best
+
+    def _may_start(self, task_type: TaskType) -> bool:
+        """A worker in which a task failed has a successor already while its other tasks go on."""
+        group, most = self._groups[task_type], self._options.workers(task_type)
+        return sum(not worker.is_tainted for worker in group.values()) < most and len(group) < 2 * most
 
     def _alone(self, task_type: TaskType, now: float) -> WorkerProcess | None:
         """A worker for a suspect. If all are busy, one is kept free of others until its tasks have ended."""
@@ -203,7 +218,7 @@ class ProcessPool:
         closed = next((worker for worker in group.values() if worker.is_closed), None)
         if closed is None:
             closed = min(group.values(), key=lambda worker: worker.load, default=None)
-            if (closed is None or closed.load) and len(group) < self._options.workers(task_type):
+            if (closed is None or closed.load) and self._may_start(task_type):
                 closed = self._start_worker(task_type, now)
             if closed is not None:
                 closed.is_closed = True
@@ -383,7 +398,10 @@ def _end_of(attempt: TaskTry, worker: WorkerProcess, reason: str, is_culprit: bo
     if is_culprit:
         attempt.output += worker.output.text()
         return Ended(attempt, Result.failed(id_, reason, attempt.sent_at, datetime.now(UTC)))
-    return Ended(attempt, None, is_suspect=is_suspect)
+    if not worker.is_ready and attempt.false_starts == MOST_FALSE_STARTS:
+        attempt.output += worker.output.text()
+        return Ended(attempt, Result.failed(id_, f"no worker could be started: {reason}"), may_retry=False)
+    return Ended(attempt, None, is_suspect=is_suspect, is_false_start=not worker.is_ready)
 
 
 def _context(preload: tuple[str, ...]) -> ForkServerContext:

@@ -18,12 +18,20 @@ class TaskTry:
     began: float | None = None
     """By the monotonic clock: when a worker that was ready had it."""
     cancelled_at: float | None = None
+    false_starts: int = 0
+    """Workers that were given this try and ended before they were ready."""
     output: str = ""
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
 
-    def again(self, *, counts: bool, is_suspect: bool = False) -> "TaskTry":
+    def again(self, *, counts: bool, is_suspect: bool = False, is_false_start: bool = False) -> "TaskTry":
         """The next try; one that failed by no fault of its own does not count."""
-        return TaskTry(self.task, self.number + counts, is_suspect, cancelled_at=self.cancelled_at)
+        return TaskTry(
+            self.task,
+            self.number + counts,
+            is_suspect,
+            cancelled_at=self.cancelled_at,
+            false_starts=self.false_starts + is_false_start,
+        )
 
 
 @dataclass(frozen=True)
@@ -34,3 +42,4 @@ class Ended:
     result: Result | None
     may_retry: bool = True
     is_suspect: bool = False
+    is_false_start: bool = False

@@ -50,15 +50,19 @@ def jobs_of(db: Database) -> list[Any]:
         return list(conn.execute(text("SELECT *, clock_timestamp() AS now FROM jobs ORDER BY id")))
 
 
+def as_if_another_day(db: Database, *, ended: bool) -> None:
+    end = ", status = 'CANCELLED', finished_at = clock_timestamp()" if ended else ""
+    with db.transaction() as conn:
+        conn.execute(text(f"UPDATE jobs SET scheduled_for = scheduled_for - interval '1 day'{end}"))
+
+
 def test_run_is_asked_for_once_by_many_schedulers(db: Database, just_past: str) -> None:
     schedulers = [scheduler(db, entry(just_past, params={"name": "Ayşe"})) for _ in range(5)]
     for turn in range(1, 4):
         pass_time(db, hours=1)
         assert sum(at_once(*(one.run_once for one in schedulers))) == 1
         assert sum(one.run_once() for one in schedulers) == 0
-        with db.transaction() as conn:
-            # As if this had been another day.
-            conn.execute(text("UPDATE jobs SET scheduled_for = scheduled_for - interval '1 day'"))
+        as_if_another_day(db, ended=True)
         assert len(jobs_of(db)) == turn
     assert {(row.origin, row.schedule_name, row.params["name"]) for row in jobs_of(db)} == {
         ("SCHEDULE", "greet", "Ayşe")
@@ -71,6 +75,8 @@ def test_index_stops_a_second_job_of_one_due_time(db: Database, just_past: str) 
     for expected in (1, 0):
         pass_time(db, hours=1)
         assert one.run_once() == expected
+        with db.transaction() as conn:
+            conn.execute(text("UPDATE jobs SET status = 'CANCELLED', finished_at = clock_timestamp()"))
     assert len(jobs_of(db)) == 1
 
 
@@ -102,8 +108,7 @@ def test_run_that_overlaps_waits_or_is_skipped(db: Database, just_past: str, ove
     one = scheduler(db, entry(just_past, overlap=overlap))
     pass_time(db, hours=1)
     assert one.run_once() == 1
-    with db.transaction() as conn:
-        conn.execute(text("UPDATE jobs SET scheduled_for = scheduled_for - interval '1 day'"))
+    as_if_another_day(db, ended=False)
     runner = runner_on(db)
     assert runner.runner.claim_once() == 1
     pass_time(db, hours=1)
@@ -114,6 +119,16 @@ def test_run_that_overlaps_waits_or_is_skipped(db: Database, just_past: str, ove
     assert one.run_once() == 0, "what was skipped does not come later"
     assert runner.runner.claim_once() == number
     runner.runner.drain(0)
+
+
+def test_one_run_waits_at_most(db: Database, just_past: str) -> None:
+    """A job that takes longer than the time between two runs must not leave ever more of them behind."""
+    one = scheduler(db, entry(just_past, overlap="wait"))
+    for expected in (1, 0, 0):
+        pass_time(db, hours=1)
+        assert one.run_once() == expected
+        as_if_another_day(db, ended=False)
+    assert len(jobs_of(db)) == 1
 
 
 def test_script_that_broke_since_the_start_alarms(db: Database, just_past: str) -> None:
