@@ -66,6 +66,8 @@ def engine_options(settings: Settings) -> EngineOptions:
         cancel_grace_s=settings.jobs_cancel_grace_s,
         artifact_bytes=settings.jobs_artifact_bytes,
         artifacts_bytes=settings.jobs_artifacts_bytes_per_job,
+        # Workers share what the fork server has imported, and start in milliseconds.
+        preload=(__name__,),
         resources=partial(open_job_resources, settings),
     )
 

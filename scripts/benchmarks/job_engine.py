@@ -3,7 +3,9 @@
 import concurrent.futures
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,45 +55,14 @@ def measure(bench: Bench) -> Section:
 
 
 def _no_ops(bench: Bench) -> list[Row]:
-    number, rounds = bench.size(5_000, 200), bench.size(5, 1)
-    options = EngineOptions(io_workers=1, io_threads=4, cpu_workers=CORES, input_capacity=number)
+    """Each pool has the machine for itself: threads of idle pools would take turns with it."""
+    number, rounds = bench.size(5_000, 200), bench.size(4, 1)
     rates: dict[str, Measured] = {}
-    with (
-        EmbeddedEngine(options) as engine,
-        loky.ProcessPoolExecutor(CORES, timeout=None) as bare_loky,
-        concurrent.futures.ProcessPoolExecutor(CORES) as processes,
-        pebble.ProcessPool(CORES) as pool,
-        concurrent.futures.ThreadPoolExecutor(CORES) as threads,
-    ):
-
-        def ours(task_type: TaskType) -> Callable[[int], None]:
-            def act(count: int) -> None:
-                ids = [engine.submit_task(task(task_type, "nothing", n)) for n in range(count)]
-                for id_ in ids:
-                    assert engine.get_result(id_, 60).is_success
-
-            return act
-
-        def futures(submit: Callable[..., Any]) -> Callable[[int], None]:
-            def act(count: int) -> None:
-                asked = [submit(jobs_work.nothing, n) for n in range(count)]
-                assert [future.result(60) for future in asked] == list(range(count))
-
-            return act
-
-        implementations = {
-            "cpu": ours(TaskType.CPU_BOUND),
-            "io": ours(TaskType.IO_BOUND),
-            "loky": futures(bare_loky.submit),
-            "processes": futures(processes.submit),
-            "threads": futures(threads.submit),
-            "pebble": futures(lambda function, *arguments: pool.schedule(function, arguments)),
-        }
-        for act in implementations.values():
-            act(50)
-        for turn in range(rounds):
-            say(f"job-engine: no-ops, round {turn + 1} of {rounds}")
-            for name, act in list(implementations.items())[:: -1 if turn % 2 else 1]:
+    for turn in range(rounds):
+        say(f"job-engine: no-ops, round {turn + 1} of {rounds}")
+        for name, open_pool in list(_POOLS.items())[:: -1 if turn % 2 else 1]:
+            with open_pool(number) as act:
+                act(200)
                 began = time.perf_counter()
                 act(number)
                 rates.setdefault(name, []).append(number / (time.perf_counter() - began))
@@ -105,6 +76,56 @@ def _no_ops(bench: Bench) -> list[Row]:
         Row("no-ops a second, pebble (kills single tasks, too)", best["pebble"], best["loky"]),
         Row("overhead over loky, µs a task", overhead_us, goal=f"≤{GOAL_OVERHEAD_US}", met=within),
     ]
+
+
+Act = Callable[[int], None]
+"""Submits so many no-ops one by one and fetches their results in that order."""
+
+
+@contextmanager
+def _ours(task_type: TaskType, number: int) -> Iterator[Act]:
+    options = EngineOptions(io_workers=1, io_threads=4, cpu_workers=CORES, input_capacity=number)
+
+    def act(count: int) -> None:
+        ids = [engine.submit_task(task(task_type, "nothing", n)) for n in range(count)]
+        for id_ in ids:
+            assert engine.get_result(id_, 60).is_success
+
+    with EmbeddedEngine(options) as engine:
+        yield act
+
+
+@contextmanager
+def _futures(pool: Any, submit: Callable[..., Any]) -> Iterator[Act]:
+    def act(count: int) -> None:
+        asked = [submit(jobs_work.nothing, n) for n in range(count)]
+        assert [future.result(60) for future in asked] == list(range(count))
+
+    with pool:
+        yield act
+
+
+def _pebble(_number: int) -> AbstractContextManager[Act]:
+    pool = pebble.ProcessPool(CORES)
+    return _futures(pool, lambda function, *arguments: pool.schedule(function, arguments))
+
+
+def _executor(make: Callable[[], Any]) -> Callable[[int], AbstractContextManager[Act]]:
+    def open_pool(_number: int) -> AbstractContextManager[Act]:
+        pool = make()
+        return _futures(pool, pool.submit)
+
+    return open_pool
+
+
+_POOLS: dict[str, Callable[[int], AbstractContextManager[Act]]] = {
+    "cpu": partial(_ours, TaskType.CPU_BOUND),
+    "io": partial(_ours, TaskType.IO_BOUND),
+    "loky": _executor(lambda: loky.ProcessPoolExecutor(CORES, timeout=None)),
+    "processes": _executor(lambda: concurrent.futures.ProcessPoolExecutor(CORES)),
+    "threads": _executor(lambda: concurrent.futures.ThreadPoolExecutor(CORES)),
+    "pebble": _pebble,
+}
 
 
 def _speed_up(bench: Bench) -> Row:
