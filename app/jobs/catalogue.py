@@ -29,6 +29,10 @@ not keep all of them."""
 _TURN_WAIT_S = 0.5
 
 
+Version = tuple[Path, int, int, int]
+"""Of a file: its path, and what changes when it is written or replaced."""
+
+
 @dataclass(frozen=True)
 class CatalogueEntry:
     name: str
@@ -52,7 +56,7 @@ class Catalogue:
         self._lock = threading.Lock()
         self._checks = threading.Semaphore(MOST_CHECKS)
         self._listing = threading.Semaphore(1)
-        self._read: dict[tuple[Any, ...], Declaration | ScriptBroken] = {}
+        self._read: dict[Version, Declaration | ScriptBroken] = {}
 
     def path_of(self, name: str) -> Path:
         """The script to run. Raises `ScriptUnknown` or `ScriptBroken`."""
@@ -74,12 +78,14 @@ class Catalogue:
         if self._is_shipped(path):
             script = _loaded(path)
             return CheckedJob(script.declaration, check(script, params, are_strings=are_strings))
-        declared = self.declaration(name)
-        if declared.takes_anything:
-            return CheckedJob(declared, check(LoadedScript(declared, None), params, are_strings=are_strings))
-        limit_s = self._reading_limit_s
+        version = _version(path)
+        known = self._known(version)
+        if isinstance(known, Declaration) and known.takes_anything:
+            return CheckedJob(known, check(LoadedScript(known, None), params, are_strings=are_strings))
         with _in_turn(self._checks):
-            return CheckedJob(*check_params(path, params, are_strings=are_strings, limit_s=limit_s))
+            declared, checked = check_params(path, params, are_strings=are_strings, limit_s=self._reading_limit_s)
+        self._remember(version, declared)
+        return CheckedJob(declared, checked)
 
     def entries(self) -> list[CatalogueEntry]:
         """All scripts by name. One that cannot be used is listed with the reason. Raises `CatalogueBusy`."""
@@ -102,23 +108,33 @@ class Catalogue:
         path = self.path_of(name)
         if self._is_shipped(path):
             return _loaded(path).declaration
-        found = path.stat()
-        version = (path, found.st_ino, found.st_size, found.st_mtime_ns)
-        with self._lock:
-            known = self._read.get(version)
+        version = _version(path)
+        known = self._known(version)
         if known is None:
             try:
                 known = read_declaration(path, self._reading_limit_s)
             except ScriptBroken as error:
                 known = error
-            with self._lock:
-                self._read = {key: value for key, value in self._read.items() if key[0] != path} | {version: known}
+            self._remember(version, known)
         if isinstance(known, ScriptBroken):
             raise ScriptBroken(known.message)
         return known
 
+    def _known(self, version: Version) -> Declaration | ScriptBroken | None:
+        with self._lock:
+            return self._read.get(version)
+
+    def _remember(self, version: Version, read: Declaration | ScriptBroken) -> None:
+        with self._lock:
+            self._read = {key: value for key, value in self._read.items() if key[0] != version[0]} | {version: read}
+
     def _is_shipped(self, path: Path) -> bool:
         return path.parent == self._shipped
+
+
+def _version(path: Path) -> Version:
+    found = path.stat()
+    return (path, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 @contextmanager

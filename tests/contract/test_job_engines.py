@@ -296,7 +296,7 @@ def test_neighbours_of_a_bad_script_are_not_blamed(
     go_on = tmp_path / "go_on"
     neighbours = [deed("wait_for_file", began=str(tmp_path / str(n)), go_on=str(go_on), value=n) for n in range(7)]
     ids = engine.submit_batch(neighbours)
-    wait_until(lambda: all((tmp_path / str(n)).exists() for n in range(7)))
+    wait_until(lambda: all((tmp_path / str(n)).exists() and (tmp_path / str(n)).read_text() for n in range(7)))
     bad = deed(culprit, timeout_s=0.5, megabytes=400)
     engine.submit_task(bad)
     wait_until(lambda: any(len((tmp_path / str(n)).read_text().splitlines()) > 1 for n in range(7)))

@@ -149,7 +149,7 @@ def test_a_worker_that_is_killed_from_outside_loses_no_task(tmp_path: Path) -> N
         ids = engine.submit_batch(
             [deed("wait_for_file", began=str(path), go_on=str(go_on), value=n) for n, path in enumerate(began)]
         )
-        wait_until(lambda: all(path.exists() for path in began))
+        wait_until(lambda: all(path.exists() and path.read_text() for path in began))
         os.kill(begun(began[0]), signal.SIGKILL)
         wait_until(lambda: any(len(path.read_text().splitlines()) > 1 for path in began))
         go_on.touch()
@@ -161,7 +161,7 @@ def test_the_death_of_the_fork_server_ends_no_task(tmp_path: Path) -> None:
     with EmbeddedEngine(EngineOptions(io_workers=2, io_threads=2)) as engine:
         began = [tmp_path / str(n) for n in range(4)]
         ids = engine.submit_batch([deed("wait_for_file", began=str(path), go_on=str(go_on)) for path in began])
-        wait_until(lambda: all(path.exists() for path in began))
+        wait_until(lambda: all(path.exists() and path.read_text() for path in began))
         server = int(Path(f"/proc/{begun(began[0])}/stat").read_text().rsplit(")", 1)[1].split()[1])
         os.kill(server, signal.SIGKILL)
         wait_until(lambda: any(len(path.read_text().splitlines()) > 1 for path in began))
