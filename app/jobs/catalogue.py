@@ -133,7 +133,10 @@ class Catalogue:
 
 
 def _version(path: Path) -> Version:
-    found = path.stat()
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise ScriptBroken(f"It cannot be read ({type(error).__name__}).") from None
     return (path, found.st_ino, found.st_size, found.st_mtime_ns)
 
 

@@ -33,7 +33,7 @@ from tests.support.delivery import add_user, post, statuses
 from tests.support.depth import size
 from tests.support.mishaps import CONTEXT
 
-DEATHS = size(suite=18, deep=300)
+DEATHS = size(suite=12, deep=300)
 SIDE_BY_SIDE = 3
 PLACES = ("sql.statement", "sql.commit", "sql.committed", "delivery.claimed", "delivery.sent", "delivery.recording")
 LEASE_S = 1.0
