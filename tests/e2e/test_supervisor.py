@@ -20,7 +20,7 @@ PATIENCE_S = 20.0
 JOURNAL = "import os, sys; open(sys.argv[1], 'a').write(f'{sys.argv[2]} {os.getpid()}\\n'); "
 OBEDIENT = "import signal; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); "
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
-WAITING = "import threading; threading.Event().wait()"
+WAITING = "threading.Event().wait()"
 
 SUPERVISE = """
 import json, sys
@@ -49,7 +49,8 @@ def test_delay_doubles_with_each_quick_death(quick_deaths: int, lived_s: float, 
 
 
 def role(name: str, journal: Path, before: str = OBEDIENT, then: str = WAITING) -> list[str]:
-    return [sys.executable, "-c", f"import sys; {before}{JOURNAL}{then}", str(journal), name]
+    """Imports everything before it signs the journal: Python drops an exit that is raised inside an import."""
+    return [sys.executable, "-c", f"import sys, threading; {before}{JOURNAL}{then}", str(journal), name]
 
 
 @contextmanager
