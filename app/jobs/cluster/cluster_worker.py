@@ -49,16 +49,18 @@ class EnginePlugin(WorkerPlugin):
 
     name = _PLUGIN
 
-    def __init__(self, options: EngineOptions) -> None:
+    def __init__(self, options: EngineOptions, lease_s: float) -> None:
         # Dask limits what is given to this worker, and holds the results.
         self._options = replace(options, input_capacity=100_000, results_kept=0)
         self._runs: dict[str, _ClusterRun] = {}
         self._of_task: dict[str, tuple[str, _ClusterRun]] = {}
-        self._lease_until: float | None = None
+        self._lease_s = lease_s
 
     def setup(self, worker: Worker) -> None:
         self._worker = worker
         self.engine = EmbeddedEngine(self._options, self)
+        # Before the scheduler knows this worker. One that stands still in its first task has a lease, too.
+        self.extend_lease(time.monotonic())
 
     def teardown(self, worker: Worker) -> None:
         self.engine.shutdown(0.0)
@@ -95,12 +97,12 @@ class EnginePlugin(WorkerPlugin):
             raise Reschedule
         return finished
 
-    def extend_lease(self, until: float) -> None:
-        self.engine.extend_lease(until)
-        self._lease_until = until
+    def extend_lease(self, asked_at: float) -> None:
+        self._lease_until = asked_at + self._lease_s
+        self.engine.extend_lease(self._lease_until)
 
     def _is_lease_over(self) -> bool:
-        return self._lease_until is not None and time.monotonic() >= self._lease_until
+        return time.monotonic() >= self._lease_until
 
     def _wait(self, run: _ClusterRun, task_id: str) -> Finished:
         while True:
@@ -150,8 +152,7 @@ class JobsWorker(Worker):
 
     def __init__(self, scheduler: str, options: EngineOptions, *, lease_s: float = LEASE_S, **dask: Any) -> None:
         slots = {prefix: options.workers(type_) * options.threads(type_) for type_, prefix in PREFIXES.items()}
-        self.jobs = EnginePlugin(options)
-        self._lease_s = lease_s
+        self.jobs = EnginePlugin(options, lease_s)
         super().__init__(  # pyright: ignore[reportUnknownMemberType]
             scheduler,
             nthreads=sum(slots.values()),
@@ -163,7 +164,7 @@ class JobsWorker(Worker):
             memory_limit=0,
             **dask,
         )
-        self.periodic_callbacks["lease"] = PeriodicCallback(self._extend_lease, self._lease_s / 4 * 1000)
+        self.periodic_callbacks["lease"] = PeriodicCallback(self._extend_lease, lease_s / 4 * 1000)
 
     def start_http_server(self, *_arguments: Any, **_options: Any) -> None:
         """None: it would answer anybody, without TLS."""
@@ -175,7 +176,7 @@ class JobsWorker(Worker):
         except OSError as error:
             log.warning("scheduler_does_not_answer", **describe_error(error))
         else:
-            self.jobs.extend_lease(asked_at + self._lease_s)
+            self.jobs.extend_lease(asked_at)
 
 
 # What follows is called by dask, by its name.
