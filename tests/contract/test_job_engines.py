@@ -4,10 +4,10 @@ import contextlib
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,9 +20,12 @@ from app.jobs.engine.options import EngineOptions
 from app.jobs.engine.result import Result, ResultStatus
 from app.jobs.engine.task import Task, TaskType
 from tests.support.cluster import Cluster
+from tests.support.processes import is_alive
+from tests.support.serving import eventually
 
 DEEDS = str(Path(__file__).parents[1] / "support" / "script_deeds.py")
 WAIT_S = 60
+wait_until = partial(eventually, patience_s=WAIT_S)
 IO, CPU = TaskType.IO_BOUND, TaskType.CPU_BOUND
 MB = 1024 * 1024
 
@@ -59,13 +62,6 @@ def deed(
     name: str, task_type: TaskType = IO, *, retries: int = 0, timeout_s: float | None = None, **params: Any
 ) -> Task:
     return Task.create(DEEDS, {"deed": name, **params}, task_type, retries, timeout_s)
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    give_up = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < give_up, "it never came true"
-        time.sleep(0.005)
 
 
 @pytest.fixture(scope="module")
@@ -339,13 +335,6 @@ def test_programs_that_a_script_started_end_with_its_worker(engine: Engine, tmp_
     assert not result_of(engine, deed("start_program", pid_file=str(pid_file))).is_success
     pid = int(pid_file.read_text())
     wait_until(lambda: not is_alive(pid))
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_a_script_that_writes_into_all_files_of_its_worker_fails_alone(engine: Engine) -> None:

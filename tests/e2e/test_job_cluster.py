@@ -8,8 +8,9 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,13 @@ from app.settings.engine_address import ClusterMisconfigured
 from app.settings.settings import load_settings
 from tests.support.cluster import ROOT, Cluster
 from tests.support.pages import blocks
+from tests.support.processes import is_alive
+from tests.support.serving import eventually
 
 PAGE = ROOT / "docs" / "jobs-cluster.md"
 DEEDS = str(ROOT / "tests" / "support" / "script_deeds.py")
 WAIT_S = 60
+wait_until = partial(eventually, patience_s=WAIT_S)
 SETTINGS = {
     "PATH": os.environ["PATH"],
     "DATABASE_URL": "postgresql://nobody@127.0.0.1/nothing",
@@ -82,26 +86,12 @@ def claims_of(job: str, waiting: Waiting) -> list[Task]:
     return [replace(waiting.task, id=f"{job}.{fence}") for fence in (1, 2)]
 
 
-def wait_until(condition: Callable[[], object]) -> None:
-    give_up = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < give_up, "it never came true"
-        time.sleep(0.01)
-
-
 @contextlib.contextmanager
 def opened(engine: DaskEngine) -> Iterator[DaskEngine]:
     try:
         yield engine
     finally:
         engine.shutdown(0)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def worker_of(cluster: Cluster, script: int) -> "subprocess.Popen[bytes]":

@@ -18,6 +18,7 @@ from app.cli.manage_jobs import main
 from app.db.database import Database
 from app.settings.settings import Settings
 from tests.support.jobs import SCRIPTS, ask_for, row_of, status_of
+from tests.support.processes import is_alive
 from tests.support.serving import ROOT, eventually
 
 LEASE_S = 3
@@ -74,13 +75,6 @@ def role(environment: dict[str, str], *, ends_with: int = 0) -> Iterator["subpro
 
 def lines(path: Path) -> list[list[str]]:
     return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
 
 
 def last_job(db: Database) -> Any:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Event, Thread
@@ -14,9 +14,8 @@ from app.foundation.logs import describe_error
 from app.jobs.cluster.cluster_link import ClusterLink
 from app.jobs.cluster.quiet_dask import quiet_dask
 from app.jobs.engine.engine import EngineHealth, EngineListener, EngineMetrics, EngineStatus, Finished
-from app.jobs.engine.input_queue import InputQueue
-from app.jobs.engine.output_queue import OutputQueue
 from app.jobs.engine.process_pool import PREFIXES
+from app.jobs.engine.queued_engine import QueuedEngine
 from app.jobs.engine.result import Result
 from app.jobs.engine.task import Task, TaskType
 
@@ -37,15 +36,14 @@ class DaskOptions:
     it: if a process was stopped for so long that another has claimed its job, the script does not run twice."""
 
 
-class DaskEngine:
+class DaskEngine(QueuedEngine):
     """Retries, time limits and memory limits are those of the embedded engine that each worker of the cluster has."""
 
     def __init__(self, options: DaskOptions, listener: EngineListener | None = None) -> None:
+        super().__init__(options.input_capacity, options.results_kept)
         quiet_dask()
         self._options = options
         self._listener = listener
-        self._input = InputQueue(options.input_capacity)
-        self._output = OutputQueue(options.results_kept)
         self._news: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._health: EngineHealth | None = None
         """None while that depends on the cluster."""
@@ -60,28 +58,8 @@ class DaskEngine:
         self._telling.start()
         self._linking.start()
 
-    def submit_task(self, task: Task, *, wait_s: float = 0.0) -> str:
-        return self.submit_batch([task], wait_s=wait_s)[0]
-
-    def submit_batch(self, tasks: Sequence[Task], *, wait_s: float = 0.0) -> list[str]:
-        self._output.expect(tasks)
-        ids = [task.id for task in tasks]
-        try:
-            self._input.put(tasks, wait_s)
-        except Exception:
-            self._output.forget(ids)
-            raise
+    def _wake(self) -> None:
         self._call(self._link.ring)
-        return ids
-
-    def get_result(self, task_id: str, timeout: float | None = None) -> Result:
-        return self._output.get(task_id, timeout)
-
-    def as_completed(self, task_ids: Sequence[str], timeout: float | None = None) -> Iterator[Result]:
-        return self._output.as_completed(task_ids, timeout)
-
-    def pending_tasks(self) -> dict[str, Task]:
-        return self._output.pending()
 
     def cancel(self, task_id: str) -> bool:
         if self._is_lease_over():
@@ -98,10 +76,6 @@ class DaskEngine:
         if self._is_lease_over():
             self._drop_all()
         self._lease_until = until
-
-    @property
-    def free(self) -> Mapping[str, int]:
-        return {type_.value: max(self._room(type_), 0) for type_ in TaskType}
 
     def _room(self, task_type: TaskType) -> int:
         link, prefix = self._link, PREFIXES[task_type]
@@ -130,12 +104,9 @@ class DaskEngine:
             )
             for address, worker in self._link.workers.items()
         }
-        queues = {
-            "input": f"{self._input.depth()} of {self._input.capacity} tasks",
-            "output": f"{self._output.depth()} results",
-            "scheduler": f"{'connected to' if self._link.is_connected else 'no answer from'} {self._options.address}",
-        }
-        return EngineStatus(self._health or self._health_of_cluster(), queues | workers)
+        link = f"{'connected to' if self._link.is_connected else 'no answer from'} {self._options.address}"
+        components = self._queues() | {"scheduler": link} | workers
+        return EngineStatus(self._health or self._health_of_cluster(), components)
 
     def _health_of_cluster(self) -> EngineHealth:
         return EngineHealth.RUNNING if self._link.is_connected else EngineHealth.LOST
@@ -154,10 +125,9 @@ class DaskEngine:
         self._linking.join()
         self._news.put(None)
         self._telling.join()
-        given_back = self._output.pending()
-        self._output.forget(list(given_back))
+        given_back = self._give_back()
         self._health = EngineHealth.STOPPED
-        return list(given_back.values())
+        return given_back
 
     def _drain(self, drain_s: float) -> None:
         drained = asyncio.run_coroutine_threadsafe(asyncio.wait_for(self._link.drain(), drain_s), self._loop)
@@ -167,23 +137,13 @@ class DaskEngine:
             # What has not ended is given back.
             log.warning("cluster_not_drained", **describe_error(error))
 
-    def __enter__(self) -> "DaskEngine":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.shutdown(0.0)
-
     def _is_lease_over(self) -> bool:
         return self._lease_until is not None and time.monotonic() >= self._lease_until
 
     def _drop_all(self) -> None:
         """What runs for this engine may run for another now."""
         self._lease_until = None
-        given_back = self._output.pending()
-        log.error("lease_ended", tasks=len(given_back))
-        for id_ in given_back:
-            self._input.remove(id_)
-        self._output.forget(list(given_back))
+        log.error("lease_ended", tasks=len(self._give_back()))
         self._call(self._link.let_all_go)
 
     # What follows runs in the thread of the event loop.

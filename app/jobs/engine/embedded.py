@@ -4,7 +4,7 @@ import heapq
 import random
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable
 from itertools import count
 
 import structlog
@@ -12,10 +12,9 @@ import structlog
 from app.foundation.backoff import Rng, backoff_pause_s
 from app.foundation.logs import describe_error
 from app.jobs.engine.engine import EngineHealth, EngineListener, EngineMetrics, EngineStatus, Finished
-from app.jobs.engine.input_queue import InputQueue
 from app.jobs.engine.options import EngineOptions
-from app.jobs.engine.output_queue import OutputQueue
 from app.jobs.engine.process_pool import ProcessPool
+from app.jobs.engine.queued_engine import QueuedEngine
 from app.jobs.engine.result import Result
 from app.jobs.engine.task import Task, TaskType
 from app.jobs.engine.task_try import Ended, TaskTry
@@ -25,15 +24,14 @@ log = structlog.get_logger(__name__)
 _DRAIN_CHECK_S = 0.02
 
 
-class EmbeddedEngine:
+class EmbeddedEngine(QueuedEngine):
     def __init__(
         self, options: EngineOptions | None = None, listener: EngineListener | None = None, *, rng: Rng = random.random
     ) -> None:
         self._options = options or EngineOptions()
+        super().__init__(self._options.input_capacity, self._options.results_kept)
         self._listener = listener
         self._rng = rng
-        self._input = InputQueue(self._options.input_capacity)
-        self._output = OutputQueue(self._options.results_kept)
         self._pool = ProcessPool(self._options, self)
         self._health = EngineHealth.RUNNING
         self._retried = 0
@@ -44,42 +42,17 @@ class EmbeddedEngine:
         self._later: list[tuple[float, int, TaskTry]] = []
         self._pool.start()
 
-    def submit_task(self, task: Task, *, wait_s: float = 0.0) -> str:
-        return self.submit_batch([task], wait_s=wait_s)[0]
-
-    def submit_batch(self, tasks: Sequence[Task], *, wait_s: float = 0.0) -> list[str]:
-        self._output.expect(tasks)
-        ids = [task.id for task in tasks]
-        try:
-            self._input.put(tasks, wait_s)
-        except Exception:
-            self._output.forget(ids)
-            raise
+    def _wake(self) -> None:
         self._pool.wake()
-        return ids
-
-    def get_result(self, task_id: str, timeout: float | None = None) -> Result:
-        return self._output.get(task_id, timeout)
-
-    def as_completed(self, task_ids: Sequence[str], timeout: float | None = None) -> Iterator[Result]:
-        return self._output.as_completed(task_ids, timeout)
-
-    def pending_tasks(self) -> dict[str, Task]:
-        return self._output.pending()
 
     def cancel(self, task_id: str) -> bool:
-        task = self._output.pending().get(task_id)
-        if task is None:
+        if task_id not in self._output.pending():
             return False
         self._pool.call(lambda: self._cancel(task_id))
         return True
 
     def extend_lease(self, until: float) -> None:
         self._pool.call(lambda: self._pool.extend_lease(until))
-
-    @property
-    def free(self) -> Mapping[str, int]:
-        return {type_.value: max(self._room(type_), 0) for type_ in TaskType}
 
     def _room(self, task_type: TaskType) -> int:
         threads = self._options.workers(task_type) * self._options.threads(task_type)
@@ -103,11 +76,7 @@ class EmbeddedEngine:
             worker.name: f"{worker.load} of {worker.threads} threads, pid {worker.pid}"
             for worker in self._pool.workers()
         }
-        queues = {
-            "input": f"{self._input.depth()} of {self._input.capacity} tasks",
-            "output": f"{self._output.depth()} results",
-        }
-        return EngineStatus(self._health, queues | workers)
+        return EngineStatus(self._health, self._queues() | workers)
 
     def is_whole(self) -> bool:
         return not self._output.pending() or self._pool.is_turning()
@@ -122,16 +91,9 @@ class EmbeddedEngine:
         while any(self._pool.running(type_) for type_ in TaskType) and time.monotonic() < give_up:
             time.sleep(_DRAIN_CHECK_S)
         self._pool.stop()
-        given_back = self._output.pending()
-        self._output.forget(list(given_back))
+        given_back = self._give_back()
         self._health = EngineHealth.STOPPED
-        return list(given_back.values())
-
-    def __enter__(self) -> "EmbeddedEngine":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.shutdown(0.0)
+        return given_back
 
     # What follows is called by the thread of the pool.
 
@@ -163,20 +125,14 @@ class EmbeddedEngine:
             self._finish(attempt, result)
 
     def progressed(self, task_id: str, done: int, total: int | None, note: str) -> None:
-        if self._listener is not None:
-            try:
-                self._listener.progressed(task_id, done, total, note)
-            except Exception as error:
-                log.error("listener_failed", task_id=task_id, **describe_error(error))
+        if (listener := self._listener) is not None:
+            self._tell(task_id, lambda: listener.progressed(task_id, done, total, note))
 
     def lease_ended(self) -> None:
         for ready in self._ready.values():
             ready.clear()
         self._later.clear()
-        given_back = self._output.pending()
-        for id_ in given_back:
-            self._input.remove(id_)
-        self._output.forget(list(given_back))
+        self._give_back()
 
     def _may_retry(self, ended: Ended, result: Result) -> bool:
         attempt = ended.attempt
@@ -188,13 +144,16 @@ class EmbeddedEngine:
         )
 
     def _finish(self, attempt: TaskTry, result: Result) -> None:
-        if self._listener is not None:
+        if (listener := self._listener) is not None:
             finished = Finished(result, attempt.number, attempt.output, tuple(attempt.artifacts))
-            try:
-                self._listener.finished(finished)
-            except Exception as error:
-                log.error("listener_failed", task_id=result.task_id, **describe_error(error))
+            self._tell(result.task_id, lambda: listener.finished(finished))
         self._output.put(result)
+
+    def _tell(self, task_id: str, news: Callable[[], None]) -> None:
+        try:
+            news()
+        except Exception as error:
+            log.error("listener_failed", task_id=task_id, **describe_error(error))
 
     def _cancel(self, task_id: str) -> None:
         task = self._input.remove(task_id)

@@ -17,7 +17,7 @@ import time
 import traceback
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
@@ -266,10 +266,7 @@ def read_artifacts(paths: Mapping[str, Path], each_bytes: int, all_bytes: int) -
     return files
 
 
-_die = partial(signal.setitimer, signal.ITIMER_REAL)
-
-
 def _arm(until: float) -> None:
     """The kernel ends this process when the lease does, also if the engine was stopped, or a script keeps every other
     thread from running."""
-    _die(max(until - time.monotonic(), 0.000_001))
+    signal.setitimer(signal.ITIMER_REAL, max(until - time.monotonic(), 0.000_001))

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +18,17 @@ from app.jobs.engine.embedded import EmbeddedEngine
 from app.jobs.engine.errors import UnknownTask
 from app.jobs.engine.options import EngineOptions
 from app.jobs.engine.task import Task, TaskType
+from tests.support.processes import is_alive
+from tests.support.serving import eventually
 
 ROOT = Path(__file__).parents[3]
 DEEDS = str(ROOT / "tests" / "support" / "script_deeds.py")
 WAIT_S = 30
+wait_until = partial(eventually, patience_s=WAIT_S)
 
 
 def deed(name: str, **params: Any) -> Task:
     return Task.create(DEEDS, {"deed": name, **params}, TaskType.IO_BOUND, max_retries=0)
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    give_up = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < give_up, "it never came true"
-        time.sleep(0.005)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 class Program:
