@@ -13,7 +13,7 @@ from app.jobs.engine.task import TaskType
 from benchmarks import jobs_work
 from benchmarks.bench import Bench, say
 from benchmarks.figures import Spread, spread
-from benchmarks.job_engine import task
+from benchmarks.job_pools import task
 from benchmarks.report import Row, Section
 from tests.support.cluster import Cluster
 

@@ -1,27 +1,23 @@
 """How fast the engine of the jobs runs scripts, beside bare pools of processes and threads."""
 
 import concurrent.futures
-import os
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import loky
-import pebble
 
 from app.jobs.engine.embedded import EmbeddedEngine
 from app.jobs.engine.options import EngineOptions
-from app.jobs.engine.task import Task, TaskType
-from benchmarks import jobs_work
+from app.jobs.engine.task import TaskType
+from benchmarks import job_pools, jobs_work
 from benchmarks.bench import Bench, say
 from benchmarks.figures import spread
+from benchmarks.job_pools import CORES, POOLS, task
 from benchmarks.report import Row, Section
 
-SCRIPT = str(Path(jobs_work.__file__))
-CORES = len(os.sched_getaffinity(0))
 GOAL_PER_S, GOAL_OVERHEAD_US, GOAL_SPEED_UP = 2_000, 150, 1.8
 WAIT_S, WAITING_THREADS = 0.1, 64
 TITLE = (
@@ -30,10 +26,6 @@ TITLE = (
 )
 
 Measured = list[float]
-
-
-def task(task_type: TaskType, work: str, *arguments: Any) -> Task:
-    return Task.create(SCRIPT, {"work": work, "arguments": list(arguments)}, task_type, max_retries=0)
 
 
 def measure(bench: Bench) -> Section:
@@ -55,17 +47,15 @@ def measure(bench: Bench) -> Section:
 
 
 def _no_ops(bench: Bench) -> list[Row]:
-    """Each pool has the machine for itself: threads of idle pools would take turns with it."""
+    """Each pool has the machine and a process for itself: threads of idle pools would take turns with it."""
     number, rounds = bench.size(5_000, 200), bench.size(4, 1)
     rates: dict[str, Measured] = {}
     for turn in range(rounds):
         say(f"job-engine: no-ops, round {turn + 1} of {rounds}")
-        for name, open_pool in list(_POOLS.items())[:: -1 if turn % 2 else 1]:
-            with open_pool(number) as act:
-                act(200)
-                began = time.perf_counter()
-                act(number)
-                rates.setdefault(name, []).append(number / (time.perf_counter() - began))
+        for name in list(POOLS)[:: -1 if turn % 2 else 1]:
+            command = [sys.executable, "-m", job_pools.__name__, name, str(number)]
+            printed = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
+            rates.setdefault(name, []).append(float(printed))
     best = {name: max(measured) for name, measured in rates.items()}
     overhead_us = 1e6 / best["cpu"] - 1e6 / best["loky"]
     met = None if bench.quick else best["cpu"] >= GOAL_PER_S
@@ -76,56 +66,6 @@ def _no_ops(bench: Bench) -> list[Row]:
         Row("no-ops a second, pebble (kills single tasks, too)", best["pebble"], best["loky"]),
         Row("overhead over loky, µs a task", overhead_us, goal=f"≤{GOAL_OVERHEAD_US}", met=within),
     ]
-
-
-Act = Callable[[int], None]
-"""Submits so many no-ops one by one and fetches their results in that order."""
-
-
-@contextmanager
-def _ours(task_type: TaskType, number: int) -> Iterator[Act]:
-    options = EngineOptions(io_workers=1, io_threads=4, cpu_workers=CORES, input_capacity=number)
-
-    def act(count: int) -> None:
-        ids = [engine.submit_task(task(task_type, "nothing", n)) for n in range(count)]
-        for id_ in ids:
-            assert engine.get_result(id_, 60).is_success
-
-    with EmbeddedEngine(options) as engine:
-        yield act
-
-
-@contextmanager
-def _futures(pool: Any, submit: Callable[..., Any]) -> Iterator[Act]:
-    def act(count: int) -> None:
-        asked = [submit(jobs_work.nothing, n) for n in range(count)]
-        assert [future.result(60) for future in asked] == list(range(count))
-
-    with pool:
-        yield act
-
-
-def _pebble(_number: int) -> AbstractContextManager[Act]:
-    pool = pebble.ProcessPool(CORES)
-    return _futures(pool, lambda function, *arguments: pool.schedule(function, arguments))
-
-
-def _executor(make: Callable[[], Any]) -> Callable[[int], AbstractContextManager[Act]]:
-    def open_pool(_number: int) -> AbstractContextManager[Act]:
-        pool = make()
-        return _futures(pool, pool.submit)
-
-    return open_pool
-
-
-_POOLS: dict[str, Callable[[int], AbstractContextManager[Act]]] = {
-    "cpu": partial(_ours, TaskType.CPU_BOUND),
-    "io": partial(_ours, TaskType.IO_BOUND),
-    "loky": _executor(lambda: loky.ProcessPoolExecutor(CORES, timeout=None)),
-    "processes": _executor(lambda: concurrent.futures.ProcessPoolExecutor(CORES)),
-    "threads": _executor(lambda: concurrent.futures.ThreadPoolExecutor(CORES)),
-    "pebble": _pebble,
-}
 
 
 def _speed_up(bench: Bench) -> Row:
