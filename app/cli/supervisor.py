@@ -4,7 +4,6 @@ Roles are processes, not threads: a busy thread in the same interpreter made the
 """
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import structlog
 
+from app.foundation.parent import end_with_parent
 from app.ops.shared_metrics import shared_metrics
 from app.settings.settings import Settings
 
@@ -32,7 +32,6 @@ EXTRA_DRAIN_S = 2.0
 
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
 _AWAITED = _STOP | {signal.SIGCHLD}
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ class _Role:
 def _prepare_child(supervisor: int) -> None:
     """Runs between fork and exec."""
     # If the supervisor is SIGKILLed, its roles have to end; otherwise they would run beside those of its successor.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    end_with_parent(signal.SIGTERM)
     if os.getppid() != supervisor:
         os._exit(1)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

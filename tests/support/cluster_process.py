@@ -8,19 +8,18 @@ import sys
 
 def main(role: str, arguments: str) -> None:
     import asyncio
-    import ctypes
     import json
     import signal
     from pathlib import Path
     from typing import Any
 
     from app.foundation.logs import configure_logs
+    from app.foundation.parent import end_with_parent
     from app.jobs.cluster.cluster_roles import serve_scheduler, serve_worker
     from app.jobs.cluster.tls_files import TlsFiles
     from app.jobs.engine.options import EngineOptions
 
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    end_with_parent(signal.SIGKILL)
     configure_logs("INFO", False)
     values: dict[str, Any] = json.loads(arguments)
     security = TlsFiles.of(Path(values["folder"])).security()

@@ -5,7 +5,6 @@ a closed socket or an ended lease end the process, and everything that its scrip
 """
 
 import contextlib
-import ctypes
 import faulthandler
 import os
 import shutil
@@ -23,6 +22,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from app.foundation.parent import end_with_parent
 from app.jobs.engine.execution_context import ExecutionContext, JobResources
 from app.jobs.engine.executor import PythonExecutor, ScriptEnd, ScriptRefused
 from app.jobs.engine.frames import FrameReader, pack
@@ -35,7 +35,6 @@ REPORT_EVERY_S = 0.2
 """Progress and output reach the engine this often while a script runs."""
 _HOUSE_THREADS = {"database-watchdog"}
 """Belong to the resources of the worker, and not to a script."""
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def _leave_the_engines_group() -> None:
     """A group of its own, so that Ctrl-C in a terminal leaves the decision to the engine, and so that the engine can
     kill the programs that scripts have started."""
     os.setsid()
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(signal.SIGKILL)
     # If memory runs out, the kernel takes a worker and not the engine.
     Path("/proc/self/oom_score_adj").write_text("1000")
 
