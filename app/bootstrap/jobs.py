@@ -72,18 +72,21 @@ def engine_options(settings: Settings) -> EngineOptions:
     )
 
 
+def open_embedded_engine(settings: Settings, listener: EngineListener) -> Engine:
+    return EmbeddedEngine(engine_options(settings), listener)
+
+
 def open_engine(settings: Settings, listener: EngineListener) -> Engine:
     """Raises `ClusterMisconfigured`."""
-    options = engine_options(settings)
     if parse_engine(settings.jobs_engine) is None:
-        return EmbeddedEngine(options, listener)
+        return open_embedded_engine(settings, listener)
     try:
         # Here, because the packages of the cluster are installed only where one is used.
         from app.bootstrap.jobs_cluster import open_dask_engine
     except ModuleNotFoundError as error:
         problem = f"JOBS_ENGINE: the package {error.name} is missing: install requirements-cluster.lock"
         raise ClusterMisconfigured(problem) from None
-    return open_dask_engine(settings, listener, options, _job_of)
+    return open_dask_engine(settings, listener, engine_options(settings), _job_of)
 
 
 def _job_of(task_id: str) -> str:
@@ -107,9 +110,10 @@ def build_scheduler(settings: Settings, db: Database) -> Scheduler:
 
 @contextmanager
 def running_here(settings: Settings) -> Generator[Callable[[Callable[[Connection], UUID]], UUID]]:
-    """For a command that runs one job in its own process: a function that asks for the job and begins it."""
+    """For a command that runs one job on this machine, also if the role has a cluster: a function that asks for the job
+    and begins it."""
     db = open_jobs_database(settings)
-    runner = build_runner(settings, db)
+    runner = build_runner(settings, db, open_embedded_engine)
     runner.start()
     try:
         yield runner.run_here

@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="or --NAME=VALUE; a value with [ or { is JSON",
     )
-    run.add_argument("--here", action="store_true", help="run it in this process, not in the role `jobs`")
+    run.add_argument("--here", action="store_true", help="run it on this machine, without the role `jobs`")
     run.add_argument("--max-retries", type=int, metavar="N", help="the script's own if absent")
     run.add_argument("--timeout-s", type=float, metavar="S", help="of one try; the script's own if absent")
     run.add_argument("--artifacts", type=Path, metavar="DIR", help="save the files that the job leaves in this folder")

@@ -114,6 +114,7 @@ def test_role_runs_jobs_for_commands_and_gives_back_what_does_not_end(
 
 
 def test_job_runs_in_the_process_of_the_command(db: Database, environment: dict[str, str]) -> None:
+    environment |= {"JOBS_ENGINE": "dask://127.0.0.1:1", "JOBS_TLS_DIR": "/nowhere"}
     code, out, err = command(environment, "run", "greet", "--here", "--param", "day=2026-03-12")
     assert (code, json.loads(out)["day"]) == (0, "2026-03-12"), err
     row = last_job(db)
