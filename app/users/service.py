@@ -14,7 +14,9 @@ from app.users.forget_user import FORGOTTEN as FORGOTTEN
 from app.users.forget_user import KnownPerson as KnownPerson
 from app.users.forget_user import check_not_last_admin as check_not_last_admin
 from app.users.forget_user import forget_user as forget_user
+from app.users.forget_user import is_phone_of_others as is_phone_of_others
 from app.users.forget_user import known_person as known_person
+from app.users.forget_user import namesakes as namesakes
 from app.users.models import AddressKind, Caller, LatLon, Platform, Role
 from app.users.old_devices import OLD_USERS as OLD_USERS
 
@@ -62,6 +64,7 @@ _USER = """
       FROM users u LEFT JOIN students s ON s.id = u.id
 """
 _POINT = "ST_SetSRID(ST_MakePoint(CAST(:lon AS float8), CAST(:lat AS float8)), 4326)::geography"
+_IS_ACTIVE = text("SELECT active FROM users WHERE id = :id FOR SHARE")
 _CALLER = "SELECT id, role, name, locale, institution_id, active FROM users"
 
 
@@ -161,6 +164,9 @@ def is_on_duty(conn: Connection, student_id: int) -> bool:
 
 def put_device(conn: Connection, user_id: int, device: DeviceRegistration) -> None:
     """A phone belongs to the user who signed in last, and a token to the phone that registered it last."""
+    # The caller was active when the request came. The lock keeps that so until the commit.
+    if not conn.execute(_IS_ACTIVE, {"id": user_id}).scalar_one():
+        raise UserDeactivated("This user is not active any more.")
     conn.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:token, 7))"), {"token": device.token})
     conn.execute(
         text("DELETE FROM devices WHERE token = :token AND device_id <> :device_id"),
