@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from app.bootstrap.build_services import build_services
 from app.delivery.actions.result_format import PUBLISHED, Topic
+from app.jobs.service import forget_jobs
 from app.privacy.service import Forgetting
 from app.redis_store.traces import Traces
 from app.settings.settings import Settings
@@ -18,7 +19,7 @@ def open_forgetting(settings: Settings) -> Generator[Forgetting]:
     services = build_services(settings.model_copy(update={"request_timeout_s": LIMIT_S}), role="users", pool_size=2)
     traces = open_traces(settings)
     try:
-        yield Forgetting(services.db, services.matching, traces, settings.country_code)
+        yield Forgetting(services.db, services.matching, traces, settings.country_code, forget_jobs)
     finally:
         traces.close()
         services.close()

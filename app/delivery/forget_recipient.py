@@ -1,8 +1,8 @@
 """Forgets a person in delivery. Messages to them are not sent any more. Messages about them, which others still have to
 get, are sent without their name. All other words are emptied."""
 
-import re
-from collections.abc import Collection, Iterator, Sequence
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +19,8 @@ from app.delivery.messages.states import LIVE
 from app.delivery.messages.values import Notification, NotificationChange
 from app.delivery.old_messages import EMPTY_ACTION, EMPTY_NOTIFICATION
 from app.delivery.plans.service import retire_routes_to
-from app.delivery.traces_of_person import FoundTraces, PersonTraces, in_json, search_values
+from app.delivery.rename_person import Renamer
+from app.delivery.traces_of_person import FoundTraces, PersonTraces, search_values
 
 AT_ONCE = 500
 
@@ -69,20 +70,19 @@ _EMPTY_ATTEMPTS = text(
 )
 
 
+_READ = text("SELECT id, subject, body, metadata FROM notifications WHERE id = ANY(:ids)")
 _RENAME = text(
-    """
-    UPDATE notifications SET subject = regexp_replace(subject, :words, :substitute, 'g'),
-           body = regexp_replace(body, :words, :substitute, 'g'),
-           metadata = CAST(regexp_replace(metadata::text, :in_json, :substitute, 'g') AS jsonb)
-     WHERE id = ANY(:ids)
-    """
+    "UPDATE notifications SET subject = :subject, body = :body, metadata = CAST(:metadata AS jsonb) WHERE id = :id"
+)
+_READ_ACTIONS = text(
+    "SELECT id, evaluation_key, context, variables, data, steps FROM actions"
+    " WHERE id = ANY(:ids) AND status = 'RUNNING'"
 )
 _RENAME_IN_ACTION = text(
     """
-    UPDATE actions SET context = CAST(regexp_replace(context::text, :in_json, :substitute, 'g') AS jsonb),
-           variables = CAST(regexp_replace(variables::text, :in_json, :substitute, 'g') AS jsonb),
-           data = CAST(regexp_replace(data::text, :in_json, :substitute, 'g') AS jsonb)
-     WHERE id = ANY(:ids) AND status = 'RUNNING'
+    UPDATE actions SET evaluation_key = :evaluation_key, context = CAST(:context AS jsonb),
+           variables = CAST(:variables AS jsonb), data = CAST(:data AS jsonb), steps = CAST(:steps AS jsonb)
+     WHERE id = :id
     """
 )
 
@@ -96,31 +96,71 @@ def forget_words(conn: Connection, found: FoundTraces, traces: PersonTraces, sub
         conn.execute(_HOLD_NOTIFICATIONS, {"ids": ids})
         rows["notifications"] += conn.execute(_EMPTY, {"ids": ids}).rowcount
         conn.execute(_EMPTY_ATTEMPTS, {"ids": ids})
-    words = {"words": _any_of(traces.words), "in_json": _any_of(in_json(traces.words)), "substitute": substitute}
-    for ids in chunks(kept) if traces.words else ():
+    rename = Renamer(traces.words, substitute)
+    for ids in chunks(kept):
         conn.execute(_HOLD_NOTIFICATIONS, {"ids": ids})
-        rows["notifications"] += conn.execute(_RENAME, {"ids": ids, **words}).rowcount
+        rows["notifications"] += _rename(conn, ids, rename)
     for ids in chunks([one.id for one in found.actions]):
         conn.execute(_HOLD_ACTIONS, {"ids": ids})
         rows["actions"] += conn.execute(_EMPTY_ACTION, {"ids": ids}).rowcount
-        if traces.words:
-            rows["actions"] += conn.execute(_RENAME_IN_ACTION, {"ids": ids, **words}).rowcount
+        rows["actions"] += _rename_in_actions(conn, ids, rename, found.channels, traces.addresses)
     return rows
 
 
-def _any_of(words: Sequence[str]) -> str:
-    """A regular expression."""
-    return "|".join(re.escape(word) for word in words)
+def _rename(conn: Connection, ids: Sequence[UUID], rename: Renamer) -> int:
+    changed = [
+        {
+            "id": row.id,
+            "subject": rename.in_text(row.subject),
+            "body": rename.in_text(row.body),
+            "metadata": rename.to_json(row.metadata),
+        }
+        for row in conn.execute(_READ, {"ids": ids})
+    ]
+    return len(changed) and conn.execute(_RENAME, changed).rowcount
+
+
+def _rename_in_actions(
+    conn: Connection, ids: Sequence[UUID], rename: Renamer, channels: Collection[int], addresses: Collection[str]
+) -> int:
+    def is_person(target: Mapping[str, Any]) -> bool:
+        return target.get("channel_id") in channels or target.get("recipient") in addresses
+
+    changed: list[dict[str, Any]] = []
+    for row in conn.execute(_READ_ACTIONS, {"ids": ids}):
+        # A target without an address is not sent to: its channel is retired.
+        steps = [
+            step | {"targets": [one | {"recipient": ""} if is_person(one) else one for one in step["targets"]]}
+            if "targets" in step
+            else step
+            for step in row.steps
+        ]
+        key = row.evaluation_key
+        changed.append(
+            {
+                "id": row.id,
+                "evaluation_key": key if key is not None and rename.in_text(key) == key else None,
+                "context": rename.to_json(row.context),
+                "variables": rename.to_json(row.variables),
+                "data": rename.to_json(row.data),
+                "steps": json.dumps(steps, ensure_ascii=False),
+            }
+        )
+    return len(changed) and conn.execute(_RENAME_IN_ACTION, changed).rowcount
 
 
 # ---- what is about messages ----
 
 _ANYWHERE = "{words} LIKE ANY(:secrets) OR {words} LIKE ANY(:full_names)"
+# As in traces_of_person.py. The notification of a copy may be empty already.
+_COPY = """
+    user_id = :user_id OR notification_id = ANY(:ids) OR {words} LIKE ANY(:secrets)
+    OR {words} LIKE ANY(:full_names) AND (user_id = ANY(:namesakes)) IS NOT TRUE AND NOT EXISTS (
+       SELECT FROM notifications n WHERE n.id = notification_id AND n.task_id <> ALL(:tasks))
+"""
 _COPIES = {
-    "in_app_messages": "user_id = :user_id OR notification_id = ANY(:ids) OR "
-    + _ANYWHERE.format(words="concat_ws(' ', subject, body, data)"),
-    "recorded_pushes": "user_id = :user_id OR notification_id = ANY(:ids) OR "
-    + _ANYWHERE.format(words="concat_ws(' ', recipient, device_id, title, body, data)"),
+    "in_app_messages": _COPY.format(words="concat_ws(' ', subject, body, data)"),
+    "recorded_pushes": _COPY.format(words="concat_ws(' ', recipient, device_id, title, body, data)"),
     "notification_keys": "caller_id = :user_id OR notification_id = ANY(:ids) OR " + _ANYWHERE.format(words="key"),
     "channel_verifications": "channel_id = ANY(:channels)",
     "action_events": _ANYWHERE.format(words="payload::text"),
@@ -190,12 +230,21 @@ _TEMPLATES = text(
 )
 
 
-def count_kept(conn: Connection, traces: PersonTraces) -> dict[str, int]:
+_PLANS = text("SELECT count(*) FROM action_plans WHERE " + _ANYWHERE.format(words="concat_ws(' ', name, description)"))
+_UNLINKED = text(
+    f"SELECT count(*) FROM recipient_profiles WHERE user_id IS NULL AND ({_ANYWHERE.format(words='name')})"
+    " AND id <> ALL(:profiles)"
+)
+
+
+def count_kept(conn: Connection, found: FoundTraces, traces: PersonTraces) -> dict[str, int]:
     """Rows that name the person and stay: entries of the audit trail, and the words of operators."""
     values = {"recipient": f"user:{traces.user_id}", **search_values(traces)}
     return {
         "audit_entries": conn.execute(_AUDITED, values).scalar_one(),
         "message_templates": conn.execute(_TEMPLATES, values).scalar_one(),
+        "action_plans": conn.execute(_PLANS, values).scalar_one(),
+        "recipient_profiles": conn.execute(_UNLINKED, values | {"profiles": list(found.profiles)}).scalar_one(),
     }
 
 

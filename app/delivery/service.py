@@ -41,7 +41,7 @@ from app.delivery.plans.service import (
     retire_step,
 )
 from app.delivery.plans.shipped_plans import install_shipped
-from app.delivery.traces_of_person import find_traces, spellings
+from app.delivery.traces_of_person import find_traces, is_address_of_others, own_addresses, spellings
 
 PROFILES = replace(directory.PROFILES, after_retire=(*directory.PROFILES.after_retire, retire_routes_to))
 """Retires the routes to a retired profile as well. This is here because the directory cannot import plans."""
@@ -75,6 +75,7 @@ __all__ = [
     "get_notification",
     "get_step",
     "install_shipped",
+    "is_address_of_others",
     "list_actions",
     "list_audit_entries",
     "list_dead_letters",
@@ -84,6 +85,7 @@ __all__ = [
     "mark_read",
     "measure_service_levels",
     "new_trace_id",
+    "own_addresses",
     "preview_template",
     "problem_with_variables",
     "redrive_dead_letter",

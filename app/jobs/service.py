@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from app.jobs.catalogue import CheckedJob
+from app.jobs.forget_in_jobs import forget_jobs
 from app.jobs.job_store import JobKey, NewJob, RequestedJob, cancel_job, find_requested
 from app.jobs.job_store import request_job as insert_job
 from app.jobs.models import JobOrigin
@@ -51,6 +52,7 @@ def request_job(conn: Connection, request: JobRequest, checked: CheckedJob, time
 __all__ = [
     "cancel_job",
     "find_requested",
+    "forget_jobs",
     "get_job",
     "list_jobs",
     "read_artifact",

@@ -1,5 +1,6 @@
 """The tasks of a person, and how they are forgotten. A task and its offers stay as counts."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -49,6 +50,14 @@ _FORGET_DISTANCES = text(
 )
 
 
+_FORGET_IN_NOTES = text(
+    """
+    UPDATE tasks SET note = regexp_replace(note, :words, :substitute, 'g')
+     WHERE note ~ :words AND elder_id <> ALL(:namesakes)
+    """
+)
+
+
 def tasks_of_person(conn: Connection, user_id: int) -> TasksOfPerson:
     row = conn.execute(_TASKS, {"id": user_id}).one()
     return TasksOfPerson(tuple(row.requested), tuple(row.asked_for))
@@ -62,3 +71,14 @@ def forget_tasks(conn: Connection, requested: Sequence[UUID], user_id: int) -> d
         "tasks": conn.execute(_FORGET_TASKS, values).rowcount,
         "offers": conn.execute(_FORGET_DISTANCES, values).rowcount,
     }
+
+
+def forget_in_notes(
+    conn: Connection, words: Sequence[str], namesakes: Sequence[int], substitute: str
+) -> dict[str, int]:
+    """Takes the words out of the notes of others, such as "The neighbour Ayşe Yılmaz has a key"."""
+    if not words:
+        return {}
+    pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    values = {"words": pattern, "substitute": substitute, "namesakes": list(namesakes)}
+    return {"notes_of_others": conn.execute(_FORGET_IN_NOTES, values).rowcount}

@@ -14,6 +14,7 @@ from app.foundation.pages import Page
 from app.matching import availability, deeds
 from app.matching.contract import MyOffer, NewTask, OfferView, Pressed, TaskView
 from app.matching.follow_up import FollowUp
+from app.matching.forget_elder import forget_in_notes as forget_in_notes
 from app.matching.forget_elder import forget_tasks as forget_tasks
 from app.matching.forget_elder import tasks_of_person as tasks_of_person
 from app.matching.old_tasks import OLD_TASKS as OLD_TASKS

@@ -9,15 +9,18 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
+
+from sqlalchemy import Connection
 
 from app.db.database import Database
 from app.delivery import service as delivery
 from app.delivery.contract import FoundTraces, Notification, PersonTraces, Priority
 from app.foundation.clock import rfc3339
+from app.foundation.errors import Unavailable
 from app.foundation.ids import uuid7
 from app.matching import service as matching
 from app.redis_store.traces import Traces
@@ -29,6 +32,7 @@ SUBSTITUTES = {Role.STUDENT: "Öğrenci", Role.ELDER: "Talep sahibi"}
 SENT_WITHIN_S = 90.0
 """Longer than a worker may take to send a message that it has in its memory."""
 POLL_S = 0.2
+SHORTEST_WORD = 2
 SHORTEST_SECRET = 12
 """A shorter token or device id, such as "phone", may be a word of somebody else's message."""
 WHY = {
@@ -37,7 +41,22 @@ WHY = {
     "messages": "Rows of messages keep their kind, their times and their results, without words and addresses.",
     "audit_entries": "The law asks for the audit trail, and its hash chain allows no change.",
     "message_templates": "Operators wrote them. Edit the templates that name this person.",
+    "action_plans": "Operators wrote them. Edit the plans that name this person.",
+    "recipient_profiles": "Operators wrote them, without a link to the user. Edit those that mean this person.",
+    "jobs": "They have not ended. They are forgotten RETAIN_JOBS_DAYS after their end.",
 }
+
+
+class StillSending(Unavailable):
+    """A message to or about the person was being sent all the time, so not everything could be forgotten."""
+
+    code = "still_sending"
+
+
+class ForgetWords(Protocol):
+    """Forgets rows that hold one of the words, and returns how many, and how many stay."""
+
+    def __call__(self, conn: Connection, words: Sequence[str], *, dry_run: bool) -> tuple[int, int]: ...
 
 
 @dataclass(frozen=True)
@@ -46,7 +65,10 @@ class Forgetting:
     matching: matching.Matching
     redis: Traces
     country_code: str
+    forget_jobs: ForgetWords
+    """Of a package above."""
     sleep: Callable[[float], None] = time.sleep
+    sent_within_s: float = SENT_WITHIN_S
 
 
 def forget_person(parts: Forgetting, user_id: int, *, by: int | None = None, dry_run: bool = False) -> dict[str, Any]:
@@ -60,13 +82,17 @@ def forget_person(parts: Forgetting, user_id: int, *, by: int | None = None, dry
     if not dry_run:
         # Also if the person is not active, because an open task or offer may be left from a call that was interrupted.
         parts.matching.set_active(user_id, False)
-    traces = _traces(parts, person)
     with parts.db.transaction() as conn:
+        # Again, because a phone may have been registered until then.
+        person = users.known_person(conn, user_id)
+        traces = _traces(conn, person, parts.country_code)
         found = delivery.find_traces(conn, traces)
     rows = _found(found) if dry_run else _forget(parts, person, traces, found)
-    rows |= parts.redis.forget(user_id, [*traces.secrets, *traces.unmistakable_names], dry_run=dry_run)
+    words = [*traces.secrets, *traces.unmistakable_names]
+    rows |= parts.redis.forget(user_id, words, dry_run=dry_run)
     with parts.db.transaction() as conn:
-        kept = delivery.count_kept(conn, traces)
+        kept = delivery.count_kept(conn, found, traces)
+        rows["jobs"], kept["jobs"] = parts.forget_jobs(conn, words, dry_run=dry_run)
         if not dry_run:
             rows |= users.forget_user(conn, user_id)
         receipt = _receipt(parts.db.now(), person, rows, kept, dry_run)
@@ -75,17 +101,43 @@ def forget_person(parts: Forgetting, user_id: int, *, by: int | None = None, dry
     return receipt
 
 
-def _traces(parts: Forgetting, person: users.KnownPerson) -> PersonTraces:
-    with parts.db.transaction() as conn:
-        tasks = matching.tasks_of_person(conn, person.id)
-    opaque = {*person.tokens, *person.device_ids, person.firebase_uid or ""}
+def _traces(conn: Connection, person: users.KnownPerson, country_code: str) -> PersonTraces:
+    tasks, others = matching.tasks_of_person(conn, person.id), users.namesakes(conn, person)
+    in_directory = set(delivery.own_addresses(conn, person.id))
+    spelled = delivery.spellings(person.phone, country_code) if person.phone else set[str]()
+    is_shared = _is_shared(conn, spelled, person.id)
+    if is_shared:
+        in_directory -= spelled
+    opaque = {*person.tokens, *person.device_ids, person.firebase_uid or "", *in_directory}
     secrets = {word for word in opaque if len(word) >= SHORTEST_SECRET}
-    if person.phone:
-        secrets |= delivery.spellings(person.phone, parts.country_code)
+    for phone in [word for word in in_directory if word.startswith("+")]:
+        secrets |= delivery.spellings(phone, country_code)
     name = "" if person.name == users.FORGOTTEN else person.name
-    names = tuple(word for word in dict.fromkeys([name, *name.split()[:1]]) if word.strip())
-    addresses = (f"user:{person.id}", *person.tokens, *secrets)
-    return PersonTraces(person.id, names, tuple(sorted(secrets)), addresses, tasks.requested, tasks.asked_for)
+    names = [name, *name.split()[:1]]
+    if is_shared:
+        names += sorted(spelled)
+    else:
+        secrets |= spelled
+    return PersonTraces(
+        person.id,
+        name,
+        tuple(word for word in dict.fromkeys(names) if len(word) >= SHORTEST_WORD),
+        tuple(sorted(secrets)),
+        tuple(sorted({f"user:{person.id}", *person.tokens, *secrets, *in_directory})),
+        tasks.requested,
+        tasks.asked_for,
+        tuple(others),
+        tuple(one for id_, phone in others.items() for one in _addresses(id_, phone, country_code)),
+    )
+
+
+def _addresses(user_id: int, phone: str | None, country_code: str) -> set[str]:
+    return {f"user:{user_id}"} | (delivery.spellings(phone, country_code) if phone else set())
+
+
+def _is_shared(conn: Connection, phone: set[str], user_id: int) -> bool:
+    """Then messages to this number may be for the other person, so the number alone finds none."""
+    return users.is_phone_of_others(conn, phone, user_id) or delivery.is_address_of_others(conn, phone, user_id)
 
 
 def _found(found: FoundTraces) -> dict[str, int]:
@@ -108,13 +160,15 @@ def _forget(parts: Forgetting, person: users.KnownPerson, traces: PersonTraces, 
     do(delivery.stop_messages, found)
     found = _found_since(parts, traces, found)
     do(delivery.forget_words, found, traces, substitute)
-    # A worker that is sending a message may still write a copy of it, so copies come after that.
+    # A worker that is sending a message may still write a copy of it, so copies come after that. The name is still in
+    # the user's row, so that a repeated call finds what an interrupted one has left.
     _wait_for_workers(parts, found)
     found = _found_since(parts, traces, found)
     do(delivery.forget_words, found, traces, substitute)
     do(delivery.forget_copies, found, traces)
     do(delivery.forget_directory, found, users.FORGOTTEN)
     do(matching.forget_tasks, traces.requested, person.id)
+    do(matching.forget_in_notes, [*traces.secrets, *traces.unmistakable_names], traces.namesakes, substitute)
     return dict(rows)
 
 
@@ -125,12 +179,16 @@ def _found_since(parts: Forgetting, traces: PersonTraces, before: FoundTraces) -
 
 
 def _wait_for_workers(parts: Forgetting, found: FoundTraces) -> None:
-    give_up = time.monotonic() + SENT_WITHIN_S
+    give_up = time.monotonic() + parts.sent_within_s
     while time.monotonic() < give_up:
         with parts.db.reading() as conn:
             if not delivery.count_being_sent(conn, found):
                 return
         parts.sleep(POLL_S)
+    raise StillSending(
+        "Not everything is forgotten yet, because a message to or about this person is being sent all the time."
+        " Does the role `delivery` run? Repeat the command."
+    )
 
 
 def _receipt(

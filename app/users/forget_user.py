@@ -1,5 +1,6 @@
 """What users know of a person, and how it is forgotten. The row and its id stay, because counts refer to them."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, text
@@ -35,6 +36,8 @@ _KNOWN = text(
       FROM users u WHERE u.id = :id
     """
 )
+_NAMESAKES = text("SELECT id, phone FROM users WHERE name = :name AND name <> :forgotten AND id <> :id ORDER BY id")
+_SHARE_PHONE = text("SELECT EXISTS (SELECT FROM users WHERE phone = ANY(:spellings) AND id <> :id)")
 _OTHER_ADMINS = text("SELECT EXISTS (SELECT FROM users WHERE role = 'ADMIN' AND active AND id <> :id)")
 _FORGET_USER = text(
     """
@@ -58,6 +61,17 @@ def known_person(conn: Connection, user_id: int) -> KnownPerson:
         raise UserNotFound(f"There is no user with the id {user_id}.")
     tokens, device_ids = tuple(row.tokens), tuple(row.device_ids)
     return KnownPerson(row.id, Role(row.role), row.name, row.phone, row.firebase_uid, row.active, tokens, device_ids)
+
+
+def namesakes(conn: Connection, person: KnownPerson) -> dict[int, str | None]:
+    """Other users with the same full name: their ids and phones."""
+    values = {"id": person.id, "name": person.name, "forgotten": FORGOTTEN}
+    return {row.id: row.phone for row in conn.execute(_NAMESAKES, values)}
+
+
+def is_phone_of_others(conn: Connection, spellings: Collection[str], user_id: int) -> bool:
+    """Couples often share one phone."""
+    return conn.execute(_SHARE_PHONE, {"id": user_id, "spellings": sorted(spellings)}).scalar_one()
 
 
 def check_not_last_admin(conn: Connection, person: KnownPerson) -> None:

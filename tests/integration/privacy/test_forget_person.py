@@ -25,10 +25,11 @@ from app.delivery.messages.values import Notification, NotificationType, Priorit
 from app.delivery.role import FOLLOWERS
 from app.delivery.service import verify_audit_trail
 from app.foundation.ids import uuid7
-from app.privacy.service import Forgetting, forget_person
+from app.jobs.service import forget_jobs
+from app.privacy.service import Forgetting, StillSending, forget_person
 from app.redis_store.limits import PerUserLimit
 from app.users import service as users
-from app.users.contract import LastAdmin, UserNotFound
+from app.users.contract import LastAdmin, UserDeactivated, UserNotFound
 from app.users.models import Caller, LatLon, Platform, Role
 from tests.support.actions import RULES, ActionHarness
 from tests.support.copies import record_all, send_all
@@ -40,6 +41,7 @@ PHONE, NATIONAL = "+905557654321", "0555 765 43 21"
 NOTE, TOKEN, DEVICE = "Kalp ilacım kırmızı kutuda", "tok-zumrudu-4711", "cihaz-zumrudu-4711"
 PLACE = LatLon(40.98712345, 29.02854321)
 UID = "firebase-uid-zumrudu"
+ID = "01a1f2e8-a4a2-7faa-a1c7-005557654321"
 MARKERS = (NAME, FIRST, PHONE, PHONE[1:], "05557654321", NOTE, TOKEN, DEVICE, UID, "Kızılırmak")
 
 
@@ -137,7 +139,7 @@ def town(services: Services) -> Iterator[Town]:
     there = Neighbourhood(services)
     traces = open_traces(services.settings)
     slept: list[float] = []
-    forgetting = Forgetting(services.db, services.matching, traces, "90", slept.append)
+    forgetting = Forgetting(services.db, services.matching, traces, "90", forget_jobs, slept.append)
     yield Town(services, there, ActionHarness(services.db), forgetting, slept)
     traces.close()
     there.close()
@@ -273,10 +275,22 @@ def test_messages_about_others_of_the_same_name_stay(town: Town) -> None:
     namesake = there.elder(NAME, phone="+905550001122")
     task_id = there.press(namesake)
     there.advance(task_id)
-    before = there.bodies(coordinator)
+    with town.services.db.transaction() as conn:
+        for type_, recipient in (("SMS", "+905550001122"), ("IN_APP", f"user:{namesake.id}")):
+            submit_notification(conn, NewSubmission(NotificationType(type_), recipient, f"Sayın {NAME}"), "90")
+    there.run(
+        "INSERT INTO in_app_messages (notification_id, user_id, subject, body, data)"
+        " SELECT id, recipient_user_id, subject, body, '{}' FROM notifications WHERE task_id IS NOT NULL"
+    )
+    town.deliver()
+    copies = "SELECT body FROM in_app_messages WHERE user_id <> :id ORDER BY id"
+    before, copied = there.bodies(coordinator), there.all(copies, id=elder.id)
     assert any(NAME in body for body in before)
+    assert len(copied) == 3
     town.forget(elder.id)
     assert there.bodies(coordinator) == before
+    assert there.all(copies, id=elder.id) == copied
+    assert len(there.all("SELECT 1 FROM notifications WHERE body = :body", body=f"Sayın {NAME}")) == 2
     assert there.one("SELECT name FROM users WHERE id = :id", id=namesake.id).name == NAME
 
 
@@ -307,7 +321,7 @@ def test_message_that_a_worker_is_sending_is_waited_for(town: Town) -> None:
             record_all(town.services, taken)
             finished.set()
 
-    waiting = Forgetting(db, town.services.matching, town.forgetting.redis, "90", send_while_we_wait)
+    waiting = replace(town.forgetting, sleep=send_while_we_wait)
     forget_person(waiting, student.id)
     assert finished.is_set()
     assert town.traces(*MARKERS) == {}
@@ -414,8 +428,115 @@ def test_running_action_of_the_person_is_cancelled_and_others_go_on(town: Town) 
     person, other = town.person(Role.ELDER), town.there.elder("Hatice Demir", phone="+905550002233")
     plan = town.harness.plan({"channel_type": "sms", "audience": "PERSON"})
     own = town.harness.ask(plan, person.id, variables={"elder": NAME})
-    about = town.harness.ask(plan, other.id, variables={"elder": NAME, "phone": PHONE})
+    about = town.harness.ask(plan, other.id, variables={"elder": NAME, "phone": int(PHONE), "n": 905, "id": ID})
     town.forget(person.id)
     assert town.harness.status(own) == "CANCELLED"
-    assert town.harness.action(about).variables == {"elder": "Talep sahibi", "phone": "Talep sahibi"}
+    # Callers write phone numbers as numbers, too, and ids may contain a short name by chance.
+    assert town.harness.action(about).variables == {
+        "elder": "Talep sahibi",
+        "phone": "Talep sahibi",
+        "n": 905,
+        "id": ID,
+    }
     assert town.harness.status(about) == "RUNNING"
+
+
+def test_address_in_a_step_that_is_still_to_be_sent_is_forgotten(town: Town) -> None:
+    coordinator, other = town.person(Role.COORDINATOR), town.there.elder("Hatice Demir", phone="+905550002233")
+    harness = town.harness
+    plan = harness.plan(
+        {"channel_type": "sms", "audience": "ROUTES", "on_failure": "CONTINUE"}, {"channel_type": "sms"}
+    )
+    harness.sql("UPDATE recipient_channels SET verify_status = 'verified'")
+    harness.route(plan, 1, harness.sql("SELECT id FROM recipient_profiles WHERE user_id IS NOT NULL")[0].id)
+    action = harness.ask(plan, other.id, evaluation_key=f"kural {PHONE}")
+    town.forget(coordinator.id)
+    assert harness.status(action) == "RUNNING"
+    assert town.traces(*MARKERS) == {}
+    while harness.status(action) == "RUNNING":
+        assert harness.conductor.run_once() + harness.deliver("sms")
+    assert town.traces(*MARKERS) == {}
+    assert "+905550002233" in {one.recipient for one in harness.notifications(action)}
+
+
+def test_couple_with_one_phone_is_told_apart(town: Town) -> None:
+    there, elder = town.there, town.person(Role.ELDER)
+    wife = there.elder("Hatice Demir", phone=PHONE)
+    with town.services.db.transaction() as conn:
+        profile = PROFILES.create(conn, {"name": "Hatice Demir", "user_id": wife.id}, RULES)
+        CHANNELS.create(conn, {"profile_id": profile.id, "channel_type": "sms", "target": PHONE}, RULES)
+        submit_notification(conn, NewSubmission(NotificationType.SMS, PHONE, "Hatice Hanım, ilacınız geldi"), "90")
+    town.forget(elder.id)
+    assert [row.target for row in there.all("SELECT target FROM recipient_channels WHERE enabled")] == [PHONE]
+    [message] = there.all("SELECT * FROM notifications WHERE body LIKE 'Hatice%'")
+    assert (message.status, message.recipient) == ("ACCEPTED", PHONE)
+    assert NAME not in str(town.traces(NAME))
+    town.forget(wife.id)
+    assert town.traces(*MARKERS) == {}
+
+
+def test_addresses_of_the_directory_and_grouped_digits_are_forgotten(town: Town) -> None:
+    coordinator, mail = town.person(Role.COORDINATOR), "zumrud@ornek.org"
+    with town.services.db.transaction() as conn:
+        profile = PROFILES.create(conn, {"name": NAME}, RULES)
+        CHANNELS.create(conn, {"profile_id": profile.id, "channel_type": "sms", "target": PHONE}, RULES)
+        own = PROFILES.create(conn, {"name": "Z", "user_id": coordinator.id}, RULES)
+        CHANNELS.create(conn, {"profile_id": own.id, "channel_type": "email", "target": mail}, RULES)
+        for recipient, body in (
+            (mail, "Merhaba"),
+            ("a@ornek.org", mail),
+            ("b@ornek.org", "(555) 765 43 21, 0555-765-43-21"),
+        ):
+            submit_notification(conn, NewSubmission(NotificationType.EMAIL, recipient, body), "90")
+    town.forget(coordinator.id)
+    assert town.traces(*MARKERS, mail, "765 43", "765-43") == {}
+
+
+def test_jobs_and_notes_of_others_that_name_the_person_are_forgotten(town: Town) -> None:
+    there, elder = town.there, town.person(Role.ELDER)
+    other = there.elder("Hatice Demir", phone="+905550002233")
+    task_id = there.press(other, f"Anahtar komşusu {NAME} teyzede, {NATIONAL}")
+    for column, status in (
+        ("output", "SUCCEEDED"),
+        ("output", "QUEUED"),
+        ("error", "FAILED"),
+        ("claimed_by", "FAILED"),
+    ):
+        there.run(
+            f"INSERT INTO jobs (id, name, task_type, origin, max_retries, {column}, status, finished_at) VALUES"
+            " (gen_random_uuid(), 'greet', 'io_bound', 'CLI', 1, :words, CAST(:status AS text),"
+            " CASE WHEN :status <> 'QUEUED' THEN clock_timestamp() END)",
+            words=f"Merhaba {NAME}", status=status,
+        )  # fmt: skip
+    there.run("UPDATE jobs SET claimed_by = NULL, max_retries = 0 WHERE claimed_by IS NOT NULL")
+    there.run(
+        "INSERT INTO job_artifacts (id, job_id, name, size, content)"
+        " SELECT gen_random_uuid(), id, 'a.txt', 9, convert_to(:words, 'UTF8') FROM jobs WHERE max_retries = 0",
+        words=f"Merhaba {NAME}",
+    )
+    receipt = town.forget(elder.id)
+    assert receipt["rows"]["jobs"] == 3
+    assert [item["rows"] for item in receipt["stays"] if item["what"] == "jobs"] == [1]
+    assert [row.status for row in there.all("SELECT status FROM jobs")] == ["QUEUED"]
+    assert there.one("SELECT count(*) AS n FROM job_artifacts").n == 0
+    note = there.one("SELECT note FROM tasks WHERE id = :id", id=task_id).note
+    assert note == "Anahtar komşusu Talep sahibi teyzede, Talep sahibi"
+
+
+def test_message_that_is_being_sent_all_the_time_is_an_error_that_a_repeated_call_mends(town: Town) -> None:
+    elder = town.person(Role.ELDER)
+    with town.services.db.transaction() as conn:
+        taken = claim(conn, NotificationType.SMS, 100, 30, followers=FOLLOWERS).taken
+    with pytest.raises(StillSending, match="Repeat the command"):
+        forget_person(replace(town.forgetting, sent_within_s=0.01), elder.id)
+    record_all(town.services, taken)
+    town.forget(elder.id)
+    assert town.traces(*MARKERS) == {}
+
+
+def test_phone_is_not_registered_for_somebody_who_was_deactivated_meanwhile(town: Town) -> None:
+    """The request was let in before."""
+    elder = town.person(Role.ELDER)
+    town.forget(elder.id)
+    with pytest.raises(UserDeactivated), town.services.db.transaction() as conn:
+        users.put_device(conn, elder.id, users.DeviceRegistration(DEVICE, TOKEN, Platform.ANDROID))
