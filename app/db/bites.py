@@ -73,8 +73,10 @@ class Sweep:
     """The condition of the rows that are changed."""
     sets: str = ""
     """The columns that are set. If empty, the rows are deleted."""
-    of_another: str = ""
-    """A statement, up to its first condition, that changes rows of another table instead."""
+    another: str = ""
+    """Another table with its alias, such as `offers o`: its rows are changed instead. They have a column `id`."""
+    linked: str = ""
+    """The condition of the rows of the other table that belong to a row of `t`."""
     returned: str = "1"
     then: str = ""
     """A statement that reads the returned columns from `changed`."""
@@ -92,11 +94,15 @@ class Sweep:
     """The rows are in the order of their age, so a bite without a row to be changed is the last."""
     mark: str | None = None
     """The name under which the place is kept for the next run. Without a name, each run begins at the start."""
+    behind: str | None = None
+    """The mark of an earlier sweep, which changes all rows after it."""
+    up_to_behind: str = "true"
+    """The condition of the rows up to that mark, `:behind`. A dry run counts only these."""
 
     @property
     def bite(self) -> TextClause:
         """Examines at most `:size` rows after `:after`, or a few more that have the same place."""
-        locked = "FOR NO KEY UPDATE" if self.sets or self.of_another else "FOR UPDATE"
+        locked = "FOR NO KEY UPDATE" if self.sets else "FOR UPDATE"
         return text(f"""
         WITH seen AS MATERIALIZED (
             SELECT t.{self.order} AS place, t.{self.identity} AS identity FROM {self.table} t
@@ -117,13 +123,22 @@ class Sweep:
     @property
     def count(self) -> TextClause:
         return text(f"""
-        SELECT count(*) AS rows, min({self.since}) AS oldest FROM {self.table} t
-         WHERE {self._after} AND {self.examined} AND {self.chosen}""")
+        SELECT {self._counted} AS rows, min({self.since}) AS oldest FROM {self.table} t {self._join}
+         WHERE {self._after} AND {self.examined} AND {self.chosen} AND {self.up_to_behind}""")
+
+    @property
+    def _counted(self) -> str:
+        # Several rows of `t` may belong to the same row of the other table, which is changed once.
+        return f"count(DISTINCT {self.another.split()[1]}.id)" if self.another else "count(*)"
+
+    @property
+    def _join(self) -> str:
+        return f"JOIN {self.another} ON {self.linked}" if self.another else ""
 
     @property
     def _change(self) -> str:
-        if self.of_another:
-            return f"{self.of_another} AND"
+        if self.another:
+            return f"UPDATE {self.another} SET {self.sets} FROM {self.table} t WHERE {self.linked} AND"
         change = f"UPDATE {self.table} t SET {self.sets}" if self.sets else f"DELETE FROM {self.table} t"
         return f"{change} WHERE"
 

@@ -77,8 +77,8 @@ class SweepByMonth:
             return re.sub(rf"\b{self.table.name}(?= [a-z]\b)", partition, sql)
 
         table = partition if self.sweep.table == self.table.name else self.sweep.table
-        chosen, of_another = renamed(self.sweep.chosen), renamed(self.sweep.of_another)
-        return replace(self.sweep, table=table, chosen=chosen, of_another=of_another)
+        chosen, another = renamed(self.sweep.chosen), renamed(self.sweep.another)
+        return replace(self.sweep, table=table, chosen=chosen, another=another)
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,9 @@ END $$
 """
 
 
-def drop_month(db: Database, old: OldMonths, partition: Partition) -> int | None:
-    """Drops a month together with its rows, and returns their number. None if some of them have to stay."""
+def drop_month(db: Database, old: OldMonths, partition: Partition, tries: int = TRIES) -> int | None:
+    """Drops a month together with its rows, and returns their number. None if some of them have to stay. Raises
+    `TableBusy`."""
     values = _parts(partition)
     kept, last_words = old.kept.format(**values), ""
     with db.reading() as conn:
@@ -196,7 +197,7 @@ def drop_month(db: Database, old: OldMonths, partition: Partition) -> int | None
         finally:
             conn.execute(text("RESET statement_timeout"))
     statement = _DROP.format(kept=kept, last_words=last_words, **values)
-    is_dropped = in_short_locks(db, [statement], lambda conn: not _exists(conn, partition))
+    is_dropped = in_short_locks(db, [statement], lambda conn: not _exists(conn, partition), tries)
     return rows if is_dropped else None
 
 

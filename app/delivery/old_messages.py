@@ -51,6 +51,7 @@ EMPTY_ACTION = f"""
 """
 
 
+_MARK = "messages"
 _WORDS = Sweep(
     table="notifications",
     key=KeyType.UUID,
@@ -58,7 +59,7 @@ _WORDS = Sweep(
     sets=EMPTY_NOTIFICATION,
     waits_for=MAY_BE_SENT,
 )
-OLD_WORDS = SweepByMonth(NOTIFICATIONS, replace(_WORDS, examined="t.id < :before", mark="messages"))
+OLD_WORDS = SweepByMonth(NOTIFICATIONS, replace(_WORDS, examined="t.id < :before", mark=_MARK))
 # A row is in the default partition because its id is not of this product, so its age is in another column.
 STRAY_WORDS = replace(
     _WORDS,
@@ -88,8 +89,12 @@ _WORDS_OF_CLOSED = Sweep(
     table="dead_letters",
     key=KeyType.UUID,
     chosen=f"{_CLOSED} AND t.notification_id < :before AND EXISTS (SELECT FROM notifications n WHERE {_ITS_WORDS})",
-    of_another=f"UPDATE notifications n SET {_of('n', EMPTY_NOTIFICATION)} FROM dead_letters t WHERE {_ITS_WORDS}",
+    another="notifications n",
+    linked=_ITS_WORDS,
+    sets=_of("n", EMPTY_NOTIFICATION),
     since="t.failed_at",
+    behind=_MARK,
+    up_to_behind="t.notification_id <= CAST(:behind AS uuid)",
 )
 _ITS_VARIABLES = f"""
     n.id = t.action_id AND {_of("n", OLD_VARIABLES.chosen)} AND (n.variables <> '{{}}' OR n.context <> '{{}}')
@@ -98,7 +103,11 @@ WORDS_OF_CLOSED = SweepByMonth(NOTIFICATIONS, _WORDS_OF_CLOSED)
 VARIABLES_OF_CLOSED = replace(
     _WORDS_OF_CLOSED,
     chosen=f"{_CLOSED} AND t.action_id < :before AND EXISTS (SELECT FROM actions n WHERE {_ITS_VARIABLES})",
-    of_another=f"UPDATE actions n SET {_of('n', EMPTY_ACTION)} FROM dead_letters t WHERE {_ITS_VARIABLES}",
+    another="actions n",
+    linked=_ITS_VARIABLES,
+    sets=_of("n", EMPTY_ACTION),
+    behind=OLD_VARIABLES.mark,
+    up_to_behind="t.action_id <= CAST(:behind AS uuid)",
 )
 OLD_RECORDED = Sweep(
     table="recorded_pushes",

@@ -44,8 +44,9 @@ OLD_PLACES = replace(
 # Whoever changes an offer has locked its task, and nobody does after the end of the task.
 OLD_DISTANCES = replace(
     _ENDED,
-    of_another=f"UPDATE offers o SET distance_m = ceil(o.distance_m / {DISTANCE_STEP_M}) * {DISTANCE_STEP_M}"
-    " FROM tasks t WHERE o.task_id = t.id",
+    another="offers o",
+    linked="o.task_id = t.id",
+    sets=f"distance_m = ceil(o.distance_m / {DISTANCE_STEP_M}) * {DISTANCE_STEP_M}",
     mark="distances",
 )
 # Nobody is looking for a student who is not active.

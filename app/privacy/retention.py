@@ -11,15 +11,19 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+import structlog
+
 from app.db.bites import Eaten, Sweep, eat, read_mark
 from app.db.database import Database, limit_statements
-from app.db.months import OldMonths, Part, SweepByMonth, add_months, drop_month, partitions
+from app.db.months import TRIES, OldMonths, Part, SweepByMonth, TableBusy, add_months, drop_month, partitions
 from app.delivery import service as delivery
 from app.foundation.clock import rfc3339
 from app.foundation.ids import earliest_id
 from app.matching import service as matching
 from app.settings.settings import Settings
 from app.users import service as users
+
+log = structlog.get_logger(__name__)
 
 COUNT_LIMIT_S = 600.0
 Kinds = Mapping[str, tuple[Part, ...]]
@@ -37,6 +41,8 @@ class Forgotten:
     rows: int = 0
     months: list[str] = field(default_factory=list[str])
     """The partitions that were dropped."""
+    busy: list[str] = field(default_factory=list[str])
+    """A partition that stays until the next run, with later ones, because others used the table all the time."""
     skipped: int = 0
     """Rows that others had locked, or that may still be sent. The next run finds them."""
     bites: int = 0
@@ -56,7 +62,12 @@ class Forgotten:
         known: dict[str, Any] = {"days": self.days, "rows": self.rows, "months": self.months}
         if dry_run:
             return known | {"oldest": rfc3339(self.oldest) if self.oldest else None}
-        return known | {"skipped": self.skipped, "bites": self.bites, "longest_ms": round(self.longest_ms, 1)}
+        return known | {
+            "busy": self.busy,
+            "skipped": self.skipped,
+            "bites": self.bites,
+            "longest_ms": round(self.longest_ms, 1),
+        }
 
 
 @dataclass(frozen=True)
@@ -67,6 +78,7 @@ class RetentionRun:
     progress: Callable[[int, int | None, str], None]
     cancelled: Callable[[], bool]
     known: Kinds = field(default_factory=lambda: KINDS)
+    drop_tries: int = TRIES
 
     def forget(self, kinds: Sequence[str]) -> list[Forgotten]:
         done: list[Forgotten] = []
@@ -124,7 +136,12 @@ class RetentionRun:
         for partition in months:
             if partition.ends_at > cutoff or self.cancelled():
                 break
-            rows = drop_month(self.db, old, partition)
+            try:
+                rows = drop_month(self.db, old, partition, self.drop_tries)
+            except TableBusy:
+                # A backup, for example, reads all months for hours. The next run drops them.
+                done.busy.append(partition.name)
+                break
             if rows is None:
                 self._eat(replace(old.rows, table=partition.name), done)
             else:
@@ -156,7 +173,8 @@ class RetentionRun:
         found.months = [month.name for month in months]
 
     def _count(self, sweep: Sweep, found: Forgotten) -> None:
-        values = self._values(found.days) | {"after": read_mark(self.db, sweep.mark)}
+        marks = {"after": read_mark(self.db, sweep.mark), "behind": read_mark(self.db, sweep.behind)}
+        values = self._values(found.days) | marks
         with self.db.transaction() as conn:
             limit_statements(conn, COUNT_LIMIT_S)
             row = conn.execute(sweep.count, values).one()
@@ -185,7 +203,7 @@ def run_retention(
     """Forgets the given kinds, or all that are known. The result is JSON."""
     run = RetentionRun(db, settings, db.now(), progress, cancelled, known)
     chosen = list(kinds or known)
-    months = [] if dry_run else add_months(db, delivery.MONTHLY)
+    months = [] if dry_run else _add_months(db)
     found = run.count(chosen) if dry_run else run.forget(chosen)
     return {
         "at": rfc3339(run.now),
@@ -194,3 +212,12 @@ def run_retention(
         "months_added": months,
         "kinds": {one.kind: one.to_dict(dry_run) for one in found},
     }
+
+
+def _add_months(db: Database) -> list[str]:
+    try:
+        return add_months(db, delivery.MONTHLY)
+    except TableBusy:
+        # The role `delivery` tries again until it succeeds.
+        log.warning("months_not_added", code=TableBusy.code)
+        return []

@@ -268,6 +268,26 @@ def test_dry_run_tells_numbers_and_changes_nothing(db: Database, old: OldRows, f
     assert old.count("retention_marks") == 0
 
 
+def test_dry_run_tells_the_numbers_of_the_run_that_follows(
+    town: Neighbourhood, old: OldRows, forget: Any, db: Database
+) -> None:
+    students = {student.id: student for student in town.students(100.0, 200.0, 300.0)}
+    task_id = town.press(note=NOTE)
+    while (asked := town.asked(task_id)) is not None:
+        town.matching.reject(students[asked], task_id)
+    old.age_task(task_id, days=31)
+    given_up = old.notification(days=40, status="DEAD")
+    for _ in range(2):
+        old.close(old.dead_letter(given_up, days=40), days=1)
+    behind = old.notification(days=41, status="DEAD")
+    protecting = old.dead_letter(behind, days=41)
+    told = {kind: one["rows"] for kind, one in forget(dry_run=True).items()}
+    assert (told["places"], told["messages"]) == (4, 1)
+    assert {kind: one["rows"] for kind, one in forget().items()} == told
+    old.close(protecting, days=1)
+    assert (forget(dry_run=True)["messages"]["rows"], forget()["messages"]["rows"]) == (1, 1)
+
+
 @pytest.mark.parametrize("environ", [{"retain_messages_days": 0, "retain_notifications_days": 0}])
 def test_zero_days_keeps_for_ever(old: OldRows, forget: Any, environ: dict[str, Any]) -> None:
     kept = old.notification(days=2000, body="Ahmet yola çıktı!")

@@ -13,7 +13,7 @@ from app.db.bites import LIMIT_MS
 from app.db.database import Database
 from app.db.months import TableBusy, in_short_locks, partitions
 from app.delivery.service import MONTHLY
-from app.privacy.service import run_retention
+from app.privacy.service import RetentionRun, run_retention
 from app.settings.settings import Settings
 from tests.support.actions import ActionHarness
 from tests.support.matching import Neighbourhood, at_once, broken_promises
@@ -129,6 +129,20 @@ def test_dropping_a_month_gives_way_to_a_long_transaction(own_database: Database
         thread.join()
     assert old.count(month) == 1
     assert 0 < slowest < 2
+
+
+def test_month_that_is_in_use_all_night_does_not_keep_the_rest(
+    services: Services, own_database: Database, db: Database, old: OldRows
+) -> None:
+    """As during a backup."""
+    old.notification(days=300)
+    run = RetentionRun(own_database, services.settings, db.now(), lambda *_: None, lambda: False, drop_tries=2)
+    with db.transaction() as conn:
+        conn.execute(text("SELECT count(*) FROM notification_attempts"))
+        attempts, notifications, devices = run.forget(["attempts", "notifications", "devices"])
+    assert (len(attempts.busy), attempts.months, devices.busy) == (1, [], [])
+    assert (notifications.busy, notifications.rows) == ([], 1)
+    assert run.forget(["attempts"])[0].months == attempts.busy
 
 
 def test_presses_accepts_and_messages_go_on_beside_retention(
