@@ -30,6 +30,11 @@ _BEGIN = text("INSERT INTO job_schedules VALUES (:name, clock_timestamp()) ON CO
 _STATE = "SELECT last_due_at, clock_timestamp() AS now FROM job_schedules WHERE name = :name"
 _READ = text(_STATE)
 _LOCK = text(f"{_STATE} FOR UPDATE SKIP LOCKED")
+# The clock of PostgreSQL was ahead and was put right. No run is asked for twice: there is one job for each due time.
+_BEGIN_AGAIN = text(
+    "UPDATE job_schedules SET last_due_at = clock_timestamp()"
+    " WHERE name = :name AND last_due_at > clock_timestamp() + :missed_after"
+)
 _NOTE = text("UPDATE job_schedules SET last_due_at = :due_at WHERE name = :name")
 
 
@@ -71,8 +76,14 @@ class Scheduler:
 
     def _ask_for(self, entry: ScheduleEntry) -> bool:
         with self._db.reading() as conn:
-            if self._due_time(entry, conn.execute(_READ, {"name": entry.key}).one_or_none()) is None:
-                return False
+            state = conn.execute(_READ, {"name": entry.key}).one_or_none()
+        if state is not None and state.last_due_at - state.now > MISSED_AFTER:
+            log.warning("schedule_was_ahead", schedule=entry.key, last_due_at=state.last_due_at.isoformat())
+            with self._db.transaction() as conn:
+                conn.execute(_BEGIN_AGAIN, {"name": entry.key, "missed_after": MISSED_AFTER})
+            return False
+        if self._due_time(entry, state) is None:
+            return False
         # Before the transaction, because an operator's script is checked in a process of its own.
         checked = self._check(entry)
         with self._db.transaction() as conn:

@@ -106,6 +106,14 @@ def test_run_that_is_a_minute_late_is_not_missed(db: Database) -> None:
     assert one.run_once() == 1
 
 
+def test_clock_that_was_ahead_and_is_put_right_does_not_silence_the_schedule(db: Database, just_past: str) -> None:
+    one = scheduler(db, entry(just_past))
+    pass_time(db, days=-365)
+    assert one.run_once() == 0
+    pass_time(db, hours=1)
+    assert one.run_once() == 1
+
+
 @pytest.mark.parametrize(("overlap", "number"), [("skip", 0), ("wait", 1)])
 def test_run_that_overlaps_waits_or_is_skipped(db: Database, just_past: str, overlap: str, number: int) -> None:
     one = scheduler(db, entry(just_past, overlap=overlap))
