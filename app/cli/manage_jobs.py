@@ -29,6 +29,7 @@ from app.jobs.contract import (
     JobRequest,
     JobStatus,
     ScriptBroken,
+    ScriptFolderGone,
     ScriptUnknown,
     WrongParams,
 )
@@ -91,7 +92,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(settings: Settings) -> int:
-    for entry in job_catalogue(settings).entries():
+    try:
+        entries = job_catalogue(settings).entries()
+    except ScriptFolderGone as error:
+        return fail(error.message)
+    for entry in entries:
         _print_entry(entry)
     return 0
 

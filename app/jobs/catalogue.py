@@ -7,7 +7,8 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Generator, Iterator, Mapping
+import time
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from app.foundation.storable import made_storable
-from app.jobs.errors import CatalogueBusy, ScriptBroken, ScriptUnknown
+from app.jobs.errors import CatalogueBusy, ScriptBroken, ScriptFolderGone, ScriptUnknown
 from app.jobs.script_declaration import Declaration, LoadedScript, check, load
 from app.jobs.script_reader import LIMIT_S, check_params, read_declaration
 
@@ -27,6 +28,10 @@ MOST_CHECKS = 4
 """At once. Half of the threads that a process of the API has by default: a script that hangs when it is imported must
 not keep all of them."""
 _TURN_WAIT_S = 0.5
+BROKEN_FOR_S = 60.0
+"""A script that was broken is read again after this time, because the reason may lie outside of its file: the machine
+was slow, or a module was missing that it imports."""
+_FOLDER_GONE = "The folder JOBS_DIR, {}, is gone or cannot be read. Put it back, or restart without JOBS_DIR."
 
 
 Version = tuple[Path, int, int, int]
@@ -49,14 +54,23 @@ class CheckedJob:
 
 
 class Catalogue:
-    def __init__(self, folder: Path | None, shipped: Path = SHIPPED, *, reading_limit_s: float = LIMIT_S) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        shipped: Path = SHIPPED,
+        *,
+        reading_limit_s: float = LIMIT_S,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._folder = folder
         self._reading_limit_s = reading_limit_s
+        self._monotonic = monotonic
         self._shipped = shipped
         self._lock = threading.Lock()
         self._checks = threading.Semaphore(MOST_CHECKS)
         self._listing = threading.Semaphore(1)
-        self._read: dict[Version, Declaration | ScriptBroken] = {}
+        self._read: dict[Version, tuple[float, Declaration | ScriptBroken]] = {}
+        """With the time until which it holds."""
 
     def path_of(self, name: str) -> Path:
         """The script to run. Raises `ScriptUnknown` or `ScriptBroken`."""
@@ -66,6 +80,10 @@ class Catalogue:
         if shipped.is_file():
             return shipped
         if self._folder is not None:
+            try:
+                _scripts(self._folder)
+            except ScriptFolderGone as error:
+                raise ScriptBroken(error.message) from None
             path = self._folder / f"{name}.py"
             if os.path.lexists(path):
                 _refuse_unsafe(self._folder, path)
@@ -88,9 +106,11 @@ class Catalogue:
         return CheckedJob(declared, checked)
 
     def entries(self) -> list[CatalogueEntry]:
-        """All scripts by name. One that cannot be used is listed with the reason. Raises `CatalogueBusy`."""
+        """All scripts by name. One that cannot be used is listed with the reason. Raises `CatalogueBusy` or
+        `ScriptFolderGone`."""
         names = {path.stem: True for path in _scripts(self._shipped)}
-        names = {path.stem: False for path in _scripts(self._folder)} | names
+        if self._folder is not None:
+            names = {path.stem: False for path in _scripts(self._folder)} | names
         with _in_turn(self._listing), ThreadPoolExecutor(READERS) as readers:
             return list(readers.map(self._entry, sorted(names), [names[name] for name in sorted(names)]))
 
@@ -122,11 +142,14 @@ class Catalogue:
 
     def _known(self, version: Version) -> Declaration | ScriptBroken | None:
         with self._lock:
-            return self._read.get(version)
+            until, read = self._read.get(version, (0.0, None))
+        return read if self._monotonic() < until else None
 
     def _remember(self, version: Version, read: Declaration | ScriptBroken) -> None:
+        until = self._monotonic() + BROKEN_FOR_S if isinstance(read, ScriptBroken) else float("inf")
         with self._lock:
-            self._read = {key: value for key, value in self._read.items() if key[0] != version[0]} | {version: read}
+            kept = {key: value for key, value in self._read.items() if key[0] != version[0]}
+            self._read = kept | {version: (until, read)}
 
     def _is_shipped(self, path: Path) -> bool:
         return path.parent == self._shipped
@@ -150,10 +173,13 @@ def _in_turn(turn: threading.Semaphore) -> Generator[None]:
         turn.release()
 
 
-def _scripts(folder: Path | None) -> Iterator[Path]:
+def _scripts(folder: Path) -> list[Path]:
     """Files that begin with an underscore or a dot are no scripts."""
-    if folder is not None and folder.is_dir():
-        yield from (path for path in folder.glob("*.py") if not path.name.startswith(("_", ".")))
+    try:
+        paths = list(folder.iterdir())
+    except OSError:
+        raise ScriptFolderGone(_FOLDER_GONE.format(folder)) from None
+    return [path for path in paths if path.suffix == ".py" and not path.name.startswith(("_", "."))]
 
 
 def _refuse_unsafe(folder: Path, path: Path) -> None:

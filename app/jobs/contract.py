@@ -10,6 +10,7 @@ from app.jobs.errors import (
     JobNotFound,
     ParamProblem,
     ScriptBroken,
+    ScriptFolderGone,
     ScriptUnknown,
     WrongParams,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "QueueLoad",
     "RequestedJob",
     "ScriptBroken",
+    "ScriptFolderGone",
     "ScriptUnknown",
     "TaskType",
     "WrongParams",

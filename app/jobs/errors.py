@@ -43,6 +43,12 @@ class CatalogueBusy(Unavailable):
     code = "catalogue_busy"
 
 
+class ScriptFolderGone(Unavailable):
+    """The folder JOBS_DIR was removed, or cannot be read; the message says what to do."""
+
+    code = "script_folder_gone"
+
+
 @dataclass(frozen=True)
 class ParamProblem:
     """One wrong parameter, in the words of pydantic."""

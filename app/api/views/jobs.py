@@ -31,6 +31,7 @@ from app.jobs.contract import (
     JobRequest,
     RequestedJob,
     ScriptBroken,
+    ScriptFolderGone,
     ScriptUnknown,
     WrongParams,
     digest_of,
@@ -109,7 +110,9 @@ def list_jobs(call: Call, query: JobsQuery) -> PageJson[JobJson]:
     return PageJson[JobJson].model_validate(page)
 
 
-@routes.add("GET", "/api/v1/jobs/catalogue", who=ADMIN, answers={200: ScriptsJson}, errors=(CatalogueBusy,))
+@routes.add(
+    "GET", "/api/v1/jobs/catalogue", who=ADMIN, answers={200: ScriptsJson}, errors=(CatalogueBusy, ScriptFolderGone)
+)
 def list_scripts(call: Call) -> ScriptsJson:
     """List the scripts that can be run, with their parameters.
 

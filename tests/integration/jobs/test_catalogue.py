@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.jobs.catalogue import MOST_CHECKS, Catalogue
-from app.jobs.contract import CatalogueBusy, ScriptBroken, ScriptUnknown, TaskType, WrongParams
+from app.jobs.contract import CatalogueBusy, ScriptBroken, ScriptFolderGone, ScriptUnknown, TaskType, WrongParams
 from tests.support.jobs import CATALOGUE, SHIPPED
 
 HARMLESS = '"""Does nothing."""\n\ndef run(params, context):\n    return None\n'
@@ -65,6 +65,11 @@ def test_parameters_from_words_are_converted() -> None:
 def test_parameters_that_cannot_be_stored_are_refused() -> None:
     with pytest.raises(WrongParams):
         SHIPPED.check("greet", {"name": "a\0b"})
+
+
+def test_word_that_is_nested_too_deep_is_refused() -> None:
+    with pytest.raises(WrongParams):
+        SHIPPED.check("greet", {"tags": "[" * 100_000}, are_strings=True)
 
 
 def test_script_without_a_model_takes_any_object(folder: Path) -> None:
@@ -198,6 +203,27 @@ def test_changed_script_is_read_again(folder: Path) -> None:
     assert catalogue.declaration("plain").summary == "Does nothing."
     put(folder, "plain.py", HARMLESS.replace("nothing", "something"))
     assert catalogue.declaration("plain").summary == "Does something."
+
+
+def test_script_that_was_broken_for_a_reason_outside_of_it_is_read_again(folder: Path) -> None:
+    moment = 0.0
+    catalogue = Catalogue(folder, monotonic=lambda: moment)
+    put(folder, "plain.py", f"import sys\nsys.path.append({str(folder)!r})\nimport _part\n{HARMLESS}")
+    for now, is_broken in ((0.0, True), (59.0, True), (61.0, False)):
+        moment = now
+        [entry] = [entry for entry in catalogue.entries() if entry.name == "plain"]
+        assert (entry.error is not None) == is_broken
+        put(folder, "_part.py", "")
+
+
+def test_removed_folder_is_an_error_and_shipped_scripts_still_run(folder: Path) -> None:
+    catalogue = Catalogue(folder)
+    folder.rmdir()
+    with pytest.raises(ScriptFolderGone, match="JOBS_DIR"):
+        catalogue.entries()
+    with pytest.raises(ScriptBroken, match="JOBS_DIR"):
+        catalogue.check("plain", {})
+    assert catalogue.check("rebuild_counts", {}).params
 
 
 def test_script_gets_none_of_the_settings_while_it_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
