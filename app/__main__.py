@@ -1,14 +1,19 @@
 """`python -m app COMMAND`: starts a role or runs an operator's command."""
 
+import os
+import select
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from typing import TextIO
 
 from app.foundation import failpoints
 from app.foundation.logs import configure_logs
 from app.settings.engine_address import ClusterMisconfigured
 from app.settings.settings import Settings, SettingsError, load_settings
 
+BROKEN_PIPE = 141
+"""As a shell reports a program that SIGPIPE has ended."""
 # Each command is a module that is imported only when the command runs, so that a role loads only the code it uses.
 COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("app.cli.supervisor", "run every role here, each as a child process (default)"),
@@ -51,10 +56,28 @@ def main(argv: list[str]) -> int:
     failpoints.arm(failpoints.parse(settings.failpoints or ""))
     command: Callable[[Settings, list[str]], int] = import_module(COMMANDS[name][0]).main
     try:
-        return command(settings, rest)
+        code = command(settings, rest)
+        sys.stdout.flush()
+        return code
     except ClusterMisconfigured as error:
         print(f"These settings need attention:\n{error}", file=sys.stderr)
         return 78
+    except BrokenPipeError:
+        broken = [stream for stream in (sys.stdout, sys.stderr) if _is_broken(stream)]
+        if not broken:
+            raise
+        # Python would report the rest, which it writes at its end.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in broken:
+            os.dup2(nowhere, stream.fileno())
+        return BROKEN_PIPE
+
+
+def _is_broken(stream: TextIO) -> bool:
+    """True if the program that read the stream, such as `head`, has ended."""
+    poll = select.poll()
+    poll.register(stream, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 if __name__ == "__main__":

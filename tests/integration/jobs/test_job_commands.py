@@ -1,6 +1,9 @@
 """The commands about jobs that need no role."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -90,3 +93,23 @@ def test_progress_is_one_line_whatever_the_note_holds() -> None:
     assert bar(JobProgress(1, 2, "şu")) == "[###############...............]  50% 1/2 şu"
     assert bar(JobProgress(9, 2, "")).startswith(f"[{'#' * 30}] 100%")
     assert bar(JobProgress(0, 0, "")) == "0/0"
+
+
+def test_reader_that_ends_early_is_no_error(settings: Settings) -> None:
+    """As in `jobs list | head -1`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    environ = {"AUTH_SECRET": "x" * 32, "DATABASE_URL": settings.database_url, "REDIS_URL": settings.redis_url}
+    command = [sys.executable, "-m", "app", "jobs", "list"]
+    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, env=environ, timeout=60, check=False)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_folder_that_was_removed_is_named(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = settings.model_copy(update={"jobs_dir": str(tmp_path / "gone")})
+    for argv in (["list"], ["run", "greet"]):
+        assert main(gone, argv) == 1
+        assert f"JOBS_DIR, {tmp_path / 'gone'}, is gone or cannot be read. Put it back" in capsys.readouterr().err
