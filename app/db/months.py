@@ -94,6 +94,8 @@ class OldMonths:
     """A query on `{table}` for the part of SQL that becomes `{counted}` in `add`."""
     add: str = ""
     """A statement that is committed together with the drop. It must be short, but `counted` need not be."""
+    seen: str = "SELECT ''"
+    """A query for a text, which changes when somebody else forgets rows of the month that begins on `{month}`."""
 
 
 Part = Sweep | SweepByMonth | OldMonths
@@ -170,7 +172,7 @@ _DROP = """
 DO $$ BEGIN
     LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE;
     LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE;
-    IF EXISTS ({kept}) THEN
+    IF EXISTS ({kept}) OR ({seen}) <> '{seen_before}' THEN
         RETURN;
     END IF;
     {last_words}
@@ -183,10 +185,11 @@ def drop_month(db: Database, old: OldMonths, partition: Partition, tries: int = 
     """Drops a month together with its rows, and returns their number. None if some of them have to stay. Raises
     `TableBusy`."""
     values = _parts(partition)
-    kept, last_words = old.kept.format(**values), ""
+    kept, seen, last_words = old.kept.format(**values), old.seen.format(**values), ""
     with db.reading() as conn:
         if conn.execute(text(kept)).first() is not None:
             return None
+        seen_before = conn.execute(text(seen)).scalar_one()
         # Counting reads the whole month, so the limit of other statements does not fit.
         conn.execute(text("SET statement_timeout = 0"))
         try:
@@ -196,7 +199,7 @@ def drop_month(db: Database, old: OldMonths, partition: Partition, tries: int = 
                 last_words = old.add.format(counted=counted) + ";"
         finally:
             conn.execute(text("RESET statement_timeout"))
-    statement = _DROP.format(kept=kept, last_words=last_words, **values)
+    statement = _DROP.format(kept=kept, seen=seen, seen_before=seen_before, last_words=last_words, **values)
     is_dropped = in_short_locks(db, [statement], lambda conn: not _exists(conn, partition), tries)
     return rows if is_dropped else None
 
@@ -212,6 +215,7 @@ def _parts(partition: Partition) -> dict[str, Any]:
         "first": first,
         "last": last,
         "options": options,
+        "month": partition.month,
     }
 
 

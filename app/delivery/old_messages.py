@@ -188,7 +188,8 @@ _ADD_COUNTS = """
            attempts = notification_counts.attempts + excluded.attempts
 """
 # Counting a month takes seconds, so it is done before the month is locked, and the numbers become part of a statement.
-# Nothing is counted later, because a month that has ended gets no rows, and its rows change no more.
+# Nothing is counted later, because a month that has ended gets no rows, and its rows change no more. If a second run
+# forgets and counts single rows of the month meanwhile, the month is not dropped.
 _LAST_WORDS = f"""
     SELECT 'VALUES ' || string_agg(
                format('(%L::date, %L, %L, %s, %s)', month, notification_type, status, notifications, attempts), ', ')
@@ -219,6 +220,7 @@ OLD_MONTHS_OF_NOTIFICATIONS = OldMonths(
     ),
     _LAST_WORDS,
     _ADD_COUNTS,
+    "SELECT coalesce(sum(notifications), 0)::text FROM notification_counts WHERE month = '{month}'",
 )
 
 OLD_MESSAGES: Mapping[str, tuple[Part, ...]] = {

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from app.api.services import Services
 from app.db.bites import MOST
 from app.db.database import Database
-from app.db.months import add_months, drop_month, following, partitions
+from app.db.months import Partition, add_months, drop_month, following, partitions
 from app.delivery.old_messages import OLD_MONTHS_OF_NOTIFICATIONS
 from app.delivery.service import MONTHLY, verify_audit_trail
 from app.foundation.ids import earliest_id
@@ -212,6 +212,24 @@ def test_month_that_is_needed_again_while_it_is_counted_is_not_dropped(db: Datab
         [month] = [one for one in partitions(conn, MONTHLY[0]) if one.name in old.months_with_rows()]
     assert drop_month(db, replace(OLD_MONTHS_OF_NOTIFICATIONS, counted=counted, add="SELECT"), month) is None
     assert old.notifications(id_)[0].status == "ACCEPTED"
+
+
+def test_rows_that_a_second_run_forgets_while_the_month_is_counted_are_not_counted_twice(
+    db: Database, old: OldRows, forget: Any
+) -> None:
+    first, _ = old.notification(days=300), old.notification(days=300)
+    [month] = [one for one in _partitions(db) if one.name in old.months_with_rows()]
+    eaten = f"WITH gone AS (DELETE FROM {month.name} t WHERE t.id = '{first}' RETURNING t.*), counts AS ("
+    eaten += OLD_MONTHS_OF_NOTIFICATIONS.rows.then.replace("FROM changed", "FROM gone") + " RETURNING 1)"
+    counted = OLD_MONTHS_OF_NOTIFICATIONS.counted.replace("SELECT 'VALUES '", f"{eaten} SELECT 'VALUES '", 1)
+    assert drop_month(db, replace(OLD_MONTHS_OF_NOTIFICATIONS, counted=counted), month) is None
+    forget("notifications")
+    assert old.rows("SELECT sum(notifications) AS n FROM notification_counts")[0].n == 2
+
+
+def _partitions(db: Database) -> list[Partition]:
+    with db.reading() as conn:
+        return partitions(conn, MONTHLY[0])
 
 
 def test_rows_in_the_default_partition_are_forgotten_too(db: Database, old: OldRows, forget: Any) -> None:
