@@ -46,7 +46,32 @@ def test_old_jobs_are_forgotten_with_their_files(db: Database, context: Executio
     add(db, days=120, status="FAILED")
     kept = {add(db, days=80), add(db, days=140, status="QUEUED")}
     dry = privacy_retention.run(PrivacyRetentionParams(dry_run=True), context)["kinds"]["jobs"]
-    assert (dry["days"], dry["rows"], left(db, "jobs") > kept) == (90, 2, True)
+    assert (dry["days"], dry["rows"], left(db, "jobs") > kept) == (90, 4, True)
     done = privacy_retention.run(PrivacyRetentionParams(kinds=("jobs",)), context)["kinds"]
-    assert (list(done), done["jobs"]["rows"]) == (["jobs"], 2)
+    assert (list(done), done["jobs"]["rows"]) == (["jobs"], 4)
     assert left(db, "jobs") == left(db, "job_artifacts") == kept
+
+
+def test_job_whose_files_take_longer_than_a_bite_is_forgotten(db: Database, context: ExecutionContext) -> None:
+    job_id = add(db, days=100)
+    with db.transaction() as conn:
+        conn.execute(
+            text(
+                "INSERT INTO job_artifacts (id, job_id, name, size, content)"
+                " SELECT gen_random_uuid(), :id, n::text, 1, 'x' FROM generate_series(1, 4) AS n"
+            ),
+            {"id": job_id},
+        )
+        conn.execute(
+            text(
+                "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql"
+                " AS 'BEGIN PERFORM pg_sleep(0.03); RETURN OLD; END'"
+            )
+        )
+        conn.execute(text("CREATE TRIGGER slow BEFORE DELETE ON job_artifacts FOR EACH ROW EXECUTE FUNCTION slow()"))
+    try:
+        privacy_retention.run(PrivacyRetentionParams(kinds=("jobs",)), context)
+    finally:
+        with db.transaction() as conn:
+            conn.execute(text("DROP FUNCTION slow() CASCADE"))
+    assert left(db, "jobs") == left(db, "job_artifacts") == set()
