@@ -79,8 +79,9 @@ def in_json(words: Iterable[str]) -> list[str]:
 
 
 def patterns(words: Iterable[str]) -> list[str]:
-    """For LIKE."""
+    """For LIKE. A word that contains another one of them needs no pattern."""
     both = {spelled for word in words for spelled in (word, *in_json([word])) if word}
+    both = {one for one in both if not any(other in one for other in both - {one})}
     return ["%" + word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%" for word in sorted(both)]
 
 

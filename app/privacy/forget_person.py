@@ -43,6 +43,7 @@ WHY = {
     "message_templates": "Operators wrote them. Edit the templates that name this person.",
     "action_plans": "Operators wrote them. Edit the plans that name this person.",
     "recipient_profiles": "Operators wrote them, without a link to the user. Edit those that mean this person.",
+    "firebase_account": "It is at Google, with what the person signs in with. Delete it in the Firebase console.",
     "jobs": "They have not ended. They are forgotten RETAIN_JOBS_DAYS after their end.",
 }
 
@@ -92,6 +93,7 @@ def forget_person(parts: Forgetting, user_id: int, *, by: int | None = None, dry
     rows |= parts.redis.forget(user_id, words, dry_run=dry_run)
     with parts.db.transaction() as conn:
         kept = delivery.count_kept(conn, found, traces)
+        kept["firebase_account"] = int(person.firebase_uid is not None)
         rows["jobs"], kept["jobs"] = parts.forget_jobs(conn, words, dry_run=dry_run)
         if not dry_run:
             rows |= users.forget_user(conn, user_id)

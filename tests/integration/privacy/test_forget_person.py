@@ -333,6 +333,7 @@ def test_repeated_call_is_harmless_and_says_so(town: Town) -> None:
     first = town.forget(elder.id)
     second = town.forget(elder.id)
     assert (first["already_forgotten"], second["already_forgotten"]) == (False, True)
+    assert ["firebase_account" in str(receipt["stays"]) for receipt in (first, second)] == [True, False]
     assert second["rows"]["users"] == 0
     assert town.there.one("SELECT count(*) AS n FROM audit_entries").n == 2
 
