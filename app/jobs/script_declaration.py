@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from pydantic import BaseModel, ValidationError
 
@@ -158,7 +158,8 @@ def _validated(model: type[BaseModel], params: dict[str, Any], *, are_strings: b
         problems += [_problem(item) for item in error.errors(include_url=False, include_input=False)]
     else:
         if not problems:
-            return cast("dict[str, Any]", json.loads(validated.model_dump_json(by_alias=True)))
+            # Not the text, in which infinity becomes null.
+            return validated.model_dump(mode="json", by_alias=True)
     raise WrongParams(problems)
 
 

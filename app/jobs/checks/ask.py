@@ -108,4 +108,6 @@ def noticed_since(db: Database, since: UUID) -> UUID:
 
 def period(now: datetime, since: datetime | None) -> UUID:
     """The smallest task id of the period; None is the whole history."""
-    return UUID(int=0) if since is None else earliest_id(min(since, now).astimezone(UTC))
+    if since is None or since.timestamp() < 0:
+        return UUID(int=0)
+    return earliest_id(min(since, now).astimezone(UTC))

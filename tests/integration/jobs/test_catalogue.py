@@ -65,6 +65,8 @@ def test_parameters_from_words_are_converted() -> None:
 def test_parameters_that_cannot_be_stored_are_refused() -> None:
     with pytest.raises(WrongParams):
         SHIPPED.check("greet", {"name": "a\0b"})
+    with pytest.raises(WrongParams):
+        Catalogue(None).check("check_promises", {"grace_s": "inf"}, are_strings=True)
 
 
 def test_word_that_is_nested_too_deep_is_refused() -> None:

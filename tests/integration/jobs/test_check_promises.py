@@ -117,6 +117,7 @@ def test_older_tasks_are_looked_at_only_when_asked_for(town: Neighbourhood, cont
     assert name not in broken(check(context))
     assert name not in broken(check(context, since="2020-02-01"))
     assert name in broken(check(context, since="2020-01-01T00:00:00"))
+    assert name in broken(check(context, since="0001-01-01"))
     assert name in broken(check(context, since="all"))
     assert "the whole history" in report(context)
 
