@@ -2,7 +2,7 @@
 get, are sent without their name. All other words are emptied."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -21,15 +21,6 @@ from app.delivery.old_messages import EMPTY_ACTION, EMPTY_NOTIFICATION
 from app.delivery.plans.service import retire_routes_to
 from app.delivery.rename_person import Renamer
 from app.delivery.traces_of_person import FoundTraces, PersonTraces, search_values
-
-AT_ONCE = 500
-
-
-def chunks(ids: Collection[UUID]) -> Iterator[list[UUID]]:
-    ordered = sorted(ids)
-    for start in range(0, len(ordered), AT_ONCE):
-        yield ordered[start : start + AT_ONCE]
-
 
 # ---- what is still on its way ----
 
@@ -90,21 +81,16 @@ _RENAME_IN_ACTION = text(
 def forget_words(conn: Connection, found: FoundTraces, traces: PersonTraces, substitute: str) -> dict[str, int]:
     """Empties finished messages, and takes the name out of the others."""
     kept = [one.id for one in found.notifications if one.may_be_sent and not one.is_to_person]
-    emptied = {one.id for one in found.notifications} - set(kept)
-    rows = {"notifications": 0, "actions": 0}
-    for ids in chunks(emptied):
-        conn.execute(_HOLD_NOTIFICATIONS, {"ids": ids})
-        rows["notifications"] += conn.execute(_EMPTY, {"ids": ids}).rowcount
-        conn.execute(_EMPTY_ATTEMPTS, {"ids": ids})
+    emptied = sorted({one.id for one in found.notifications} - set(kept))
+    actions = [one.id for one in found.actions]
     rename = Renamer(traces.words, substitute)
-    for ids in chunks(kept):
-        conn.execute(_HOLD_NOTIFICATIONS, {"ids": ids})
-        rows["notifications"] += _rename(conn, ids, rename)
-    for ids in chunks([one.id for one in found.actions]):
-        conn.execute(_HOLD_ACTIONS, {"ids": ids})
-        rows["actions"] += conn.execute(_EMPTY_ACTION, {"ids": ids}).rowcount
-        rows["actions"] += _rename_in_actions(conn, ids, rename, found.channels, traces.addresses)
-    return rows
+    conn.execute(_HOLD_NOTIFICATIONS, {"ids": [one.id for one in found.notifications]})
+    notifications = conn.execute(_EMPTY, {"ids": emptied}).rowcount + _rename(conn, kept, rename)
+    conn.execute(_EMPTY_ATTEMPTS, {"ids": emptied})
+    conn.execute(_HOLD_ACTIONS, {"ids": actions})
+    emptied_actions = conn.execute(_EMPTY_ACTION, {"ids": actions}).rowcount
+    renamed = _rename_in_actions(conn, actions, rename, found.channels, traces.addresses)
+    return {"notifications": notifications, "actions": emptied_actions + renamed}
 
 
 def _rename(conn: Connection, ids: Sequence[UUID], rename: Renamer) -> int:
@@ -161,9 +147,9 @@ _COPY = """
 _COPIES = {
     "in_app_messages": _COPY.format(words="concat_ws(' ', subject, body, data)"),
     "recorded_pushes": _COPY.format(words="concat_ws(' ', recipient, device_id, title, body, data)"),
-    "notification_keys": "caller_id = :user_id OR notification_id = ANY(:ids) OR " + _ANYWHERE.format(words="key"),
+    "notification_keys": "caller_id = :user_id OR notification_id = ANY(:ids) OR key LIKE ANY(:only_theirs)",
     "channel_verifications": "channel_id = ANY(:channels)",
-    "action_events": _ANYWHERE.format(words="payload::text"),
+    "action_events": "payload::text LIKE ANY(:only_theirs)",
 }
 
 

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from app.delivery.messages.values import NotificationType
 SHORTEST_NAME = 5
 """A shorter name, or one of a single word, is searched only in messages about the person's own tasks."""
 SHORTEST_PHONE = 7
+AT_ONCE = 500
 _CARRIED_BY_PHONE = next(type_ for type_ in NotificationType if traits_of(type_).address is AddressForm.PHONE)
 
 
@@ -44,6 +45,11 @@ class PersonTraces:
     def unmistakable_names(self) -> list[str]:
         name = self.full_name
         return [name] if len(name) >= SHORTEST_NAME and len(name.split()) > 1 else []
+
+    @property
+    def only_theirs(self) -> list[str]:
+        """Words that nobody else has."""
+        return [*self.secrets, *([] if self.namesakes else self.unmistakable_names)]
 
     @property
     def words(self) -> list[str]:
@@ -107,6 +113,12 @@ class FoundTraces:
     actions: tuple[FoundAction, ...]
     channels: tuple[int, ...]
     profiles: tuple[int, ...]
+
+    def portions(self) -> Iterator["FoundTraces"]:
+        """A coordinator has many messages. Locked in one transaction, they would keep the dispatcher waiting."""
+        for start in range(0, max(len(self.notifications), len(self.actions)), AT_ONCE):
+            end = start + AT_ONCE
+            yield replace(self, notifications=self.notifications[start:end], actions=self.actions[start:end])
 
     def with_earlier(self, earlier: "FoundTraces") -> "FoundTraces":
         """Also what was found before, in the state that was found last."""
@@ -223,5 +235,6 @@ def search_values(traces: PersonTraces) -> dict[str, Any]:
         "addresses_of_namesakes": list(traces.addresses_of_namesakes),
         "secrets": patterns(traces.secrets),
         "full_names": patterns(traces.unmistakable_names),
+        "only_theirs": patterns(traces.only_theirs),
         "names": patterns(traces.names),
     }

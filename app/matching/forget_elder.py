@@ -53,7 +53,7 @@ _FORGET_DISTANCES = text(
 _FORGET_IN_NOTES = text(
     """
     UPDATE tasks SET note = regexp_replace(note, :words, :substitute, 'g')
-     WHERE note ~ :words AND elder_id <> ALL(:namesakes)
+     WHERE note ~ :words
     """
 )
 
@@ -73,12 +73,10 @@ def forget_tasks(conn: Connection, requested: Sequence[UUID], user_id: int) -> d
     }
 
 
-def forget_in_notes(
-    conn: Connection, words: Sequence[str], namesakes: Sequence[int], substitute: str
-) -> dict[str, int]:
+def forget_in_notes(conn: Connection, words: Sequence[str], substitute: str) -> dict[str, int]:
     """Takes the words out of the notes of others, such as "The neighbour Ayşe Yılmaz has a key"."""
     if not words:
         return {}
     pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
-    values = {"words": pattern, "substitute": substitute, "namesakes": list(namesakes)}
+    values = {"words": pattern, "substitute": substitute}
     return {"notes_of_others": conn.execute(_FORGET_IN_NOTES, values).rowcount}

@@ -89,7 +89,7 @@ def forget_person(parts: Forgetting, user_id: int, *, by: int | None = None, dry
         traces = _traces(conn, person, parts.country_code)
         found = delivery.find_traces(conn, traces)
     rows = _found(found) if dry_run else _forget(parts, person, traces, found)
-    words = [*traces.secrets, *traces.unmistakable_names]
+    words = traces.only_theirs
     rows |= parts.redis.forget(user_id, words, dry_run=dry_run)
     with parts.db.transaction() as conn:
         kept = delivery.count_kept(conn, found, traces)
@@ -161,16 +161,18 @@ def _forget(parts: Forgetting, person: users.KnownPerson, traces: PersonTraces, 
 
     do(delivery.stop_messages, found)
     found = _found_since(parts, traces, found)
-    do(delivery.forget_words, found, traces, substitute)
+    for portion in found.portions():
+        do(delivery.forget_words, portion, traces, substitute)
     # A worker that is sending a message may still write a copy of it, so copies come after that. The name is still in
     # the user's row, so that a repeated call finds what an interrupted one has left.
     _wait_for_workers(parts, found)
     found = _found_since(parts, traces, found)
-    do(delivery.forget_words, found, traces, substitute)
+    for portion in found.portions():
+        do(delivery.forget_words, portion, traces, substitute)
     do(delivery.forget_copies, found, traces)
     do(delivery.forget_directory, found, users.FORGOTTEN)
     do(matching.forget_tasks, traces.requested, person.id)
-    do(matching.forget_in_notes, [*traces.secrets, *traces.unmistakable_names], traces.namesakes, substitute)
+    do(matching.forget_in_notes, traces.only_theirs, substitute)
     return dict(rows)
 
 

@@ -24,6 +24,7 @@ from app.delivery.messages.submit import NewSubmission, SubmissionKey, submit_no
 from app.delivery.messages.values import Notification, NotificationType, Priority
 from app.delivery.role import FOLLOWERS
 from app.delivery.service import verify_audit_trail
+from app.delivery.traces_of_person import AT_ONCE, FoundAction, FoundNotification, FoundTraces
 from app.foundation.ids import uuid7
 from app.jobs.service import forget_jobs
 from app.privacy.service import Forgetting, StillSending, forget_person
@@ -284,12 +285,20 @@ def test_messages_about_others_of_the_same_name_stay(town: Town) -> None:
     )
     town.deliver()
     copies = "SELECT body FROM in_app_messages WHERE user_id <> :id ORDER BY id"
+    there.run(
+        "INSERT INTO action_events (topic, payload) VALUES ('t', json_build_object('a', CAST(:name AS text)))",
+        name=NAME,
+    )
+    client = bare(town.services)
+    client.xadd(f"cinga.{Topic.EXECUTED}", {"payload": json.dumps({"elder": NAME})})
     before, copied = there.bodies(coordinator), there.all(copies, id=elder.id)
     assert any(NAME in body for body in before)
     assert len(copied) == 3
     town.forget(elder.id)
     assert there.bodies(coordinator) == before
     assert there.all(copies, id=elder.id) == copied
+    # Other services have not read them yet.
+    assert there.one("SELECT count(*) AS n FROM action_events").n == client.xlen(f"cinga.{Topic.EXECUTED}") == 1
     assert len(there.all("SELECT 1 FROM notifications WHERE body = :body", body=f"Sayın {NAME}")) == 2
     assert there.one("SELECT name FROM users WHERE id = :id", id=namesake.id).name == NAME
 
@@ -541,3 +550,14 @@ def test_phone_is_not_registered_for_somebody_who_was_deactivated_meanwhile(town
     town.forget(elder.id)
     with pytest.raises(UserDeactivated), town.services.db.transaction() as conn:
         users.put_device(conn, elder.id, users.DeviceRegistration(DEVICE, TOKEN, Platform.ANDROID))
+
+
+def test_messages_are_locked_in_portions() -> None:
+    notifications = tuple(FoundNotification(uuid7(), None, True, False) for _ in range(AT_ONCE + 1))
+    found = FoundTraces(notifications, (FoundAction(uuid7(), True, False),), (1,), (2,))
+    parts = list(found.portions())
+    assert [(len(one.notifications), len(one.actions), one.channels) for one in parts] == [
+        (AT_ONCE, 1, (1,)),
+        (1, 0, (1,)),
+    ]
+    assert notifications == (*parts[0].notifications, *parts[1].notifications)
