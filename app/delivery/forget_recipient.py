@@ -143,6 +143,8 @@ _COPY = """
     user_id = :user_id OR notification_id = ANY(:ids) OR {words} LIKE ANY(:secrets)
     OR {words} LIKE ANY(:full_names) AND (user_id = ANY(:namesakes)) IS NOT TRUE AND NOT EXISTS (
        SELECT FROM notifications n WHERE n.id = notification_id AND n.task_id <> ALL(:tasks))
+    OR {words} LIKE ANY(:names) AND EXISTS (
+       SELECT FROM notifications n WHERE n.id = notification_id AND n.task_id = ANY(:tasks))
 """
 _COPIES = {
     "in_app_messages": _COPY.format(words="concat_ws(' ', subject, body, data)"),
