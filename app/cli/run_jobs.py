@@ -1,6 +1,7 @@
 """`python -m app jobs`: the process that runs jobs. With a word after it, a command about jobs."""
 
 import sys
+from pathlib import Path
 
 import structlog
 
@@ -24,6 +25,8 @@ def main(settings: Settings, argv: list[str]) -> int:
         lines = "\n".join(f"JOBS_SCHEDULE: {problem}" for problem in problems)
         print(f"These settings need attention:\n{lines}", file=sys.stderr)
         return WRONG_SETTINGS
+    if settings.jobs_dir is not None and not Path(settings.jobs_dir).is_dir():
+        log.error("script_folder_gone", folder=settings.jobs_dir, hint="see JOBS_DIR; shipped scripts still run")
     stop = stop_on_signals()
     db = open_jobs_database(settings)
     role = build_jobs(settings, db)

@@ -220,7 +220,8 @@ class Settings(BaseModel):
     @field_validator("jobs_dir")
     @classmethod
     def _folder_of_jobs(cls, value: str | None) -> str | None:
-        if value is not None and not (Path(value).is_absolute() and Path(value).is_dir()):
+        # Whether it exists concerns only jobs. The matcher has to start also while the folder is not mounted.
+        if value is not None and not Path(value).is_absolute():
             raise ValueError("must be the absolute path of a folder")
         return value
 

@@ -30,9 +30,14 @@ def test_empty_variable_counts_as_unset() -> None:
     assert load_settings(GOOD | {"OFFER_TTL_S": " "}).offer_ttl_s == 600
 
 
+def test_folder_of_scripts_that_is_not_mounted_stops_no_role() -> None:
+    assert load_settings(GOOD | {"JOBS_DIR": "/not/mounted"}).jobs_dir == "/not/mounted"
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("JOBS_DIR", "scripts"),
         ("OFFER_TTL_S", "0"),
         ("OFFER_TTL_S", "ten"),
         ("MATCH_RADIUS_M", "-1"),
