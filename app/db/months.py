@@ -27,7 +27,7 @@ AHEAD = 3
 """The number of months for which partitions are made in advance."""
 TRIES = 100
 PAUSE_S = 0.1
-EXISTS_ALREADY = {"42P07", "42809", "23505", "42P01"}
+EXISTS_ALREADY = {"42P07", "42710", "42809", "23505", "42P01"}
 """Codes of errors of a process that another one has overtaken."""
 
 
