@@ -72,7 +72,7 @@ tasks = Table(
         postgresql_using="gist",
         postgresql_where=text(f"waiting AND {SEARCHING}"),
     ),
-    Index("tasks_elder_idx", "elder_id", "id"),
+    Index("tasks_elder_idx", "elder_id", "id", postgresql_include=["status"]),
     Index("tasks_open_idx", "id", postgresql_where=text(OPEN)),
     Index("tasks_status_idx", "status", "id"),
     Index("tasks_updated_idx", "updated_at"),
@@ -105,5 +105,5 @@ offers = Table(
         unique=True,
         postgresql_where=text(f"state = '{OfferState.ACCEPTED}'"),
     ),
-    Index("offers_student_idx", "student_id", "task_id"),
+    Index("offers_student_idx", "student_id", "task_id", postgresql_include=["state", "reason"]),
 )
