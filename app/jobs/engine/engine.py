@@ -91,7 +91,8 @@ class Engine(Protocol):
         ...
 
     def extend_lease(self, until: float) -> None:
-        """Workers stop at this monotonic time unless the lease is extended before. Without a call there is no lease."""
+        """Workers stop at this monotonic time unless the lease is extended before, and nothing begins until it is
+        extended again. Without a call there is no lease."""
         ...
 
     @property

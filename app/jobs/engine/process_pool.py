@@ -78,6 +78,7 @@ class ProcessPool:
         self._start_again = DoublingPause()
         self._no_start_before = 0.0
         self._lease_until: float | None = None
+        self._lease_ended = False
         self._look_at = 0.0
         self._paused = False
         self._turned_at = time.monotonic()
@@ -136,6 +137,7 @@ class ProcessPool:
 
     def extend_lease(self, until: float) -> None:
         self._lease_until = until
+        self._lease_ended = False
         for worker in self.workers():
             worker.extend_lease(until)
             self._watch(worker)
@@ -164,7 +166,7 @@ class ProcessPool:
             self._look_at_limits(now)
         if self._lease_until is not None and now >= self._lease_until:
             self._end_lease()
-        else:
+        elif self._may_begin():
             self._dispatch(now)
 
     def _rest_s(self) -> float | None:
@@ -175,7 +177,11 @@ class ProcessPool:
         return None if next_at is None else max(next_at - time.monotonic(), 0.0)
 
     def _waits(self) -> bool:
-        return not self._paused and any(self._source.peek(type_) for type_ in TaskType)
+        return self._may_begin() and any(self._source.peek(type_) for type_ in TaskType)
+
+    def _may_begin(self) -> bool:
+        """What is submitted after the end of a lease waits for the next one: nothing would stop it."""
+        return not self._paused and not self._lease_ended
 
     def _answer_bell(self, _events: int) -> None:
         self._bell.recv(16)
@@ -184,7 +190,7 @@ class ProcessPool:
 
     def _dispatch(self, now: float) -> None:
         for type_ in TaskType:
-            while not self._paused and (attempt := self._source.peek(type_)) is not None:
+            while (attempt := self._source.peek(type_)) is not None:
                 worker = self._alone(type_, now) if attempt.is_suspect else self._least_loaded(type_, now)
                 if worker is None:
                     break
@@ -370,6 +376,7 @@ class ProcessPool:
     def _end_lease(self) -> None:
         """What runs here may run elsewhere now."""
         self._lease_until = None
+        self._lease_ended = True
         log.error("lease_ended", tasks=sum(worker.load for worker in self.workers()))
         for worker in self.workers():
             worker.running.clear()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from app.jobs.engine.embedded import EmbeddedEngine
-from app.jobs.engine.errors import UnknownTask
+from app.jobs.engine.errors import ResultTimeout, UnknownTask
 from app.jobs.engine.options import EngineOptions
 from app.jobs.engine.task import Task, TaskType
 from tests.support.processes import is_alive
@@ -127,8 +127,11 @@ def test_a_lease_that_nobody_extends_ends_every_task(tmp_path: Path) -> None:
                 engine.get_result(id_, WAIT_S)
         assert not is_alive(worker)
         assert engine.pending_tasks() == {}
+        late = engine.submit_task(deed("answer"))
+        with pytest.raises(ResultTimeout):
+            engine.get_result(late, 0.3)
         engine.extend_lease(time.monotonic() + 60)
-        assert engine.get_result(engine.submit_task(deed("answer")), WAIT_S).is_success
+        assert engine.get_result(late, WAIT_S).is_success
 
 
 def test_a_worker_that_is_killed_from_outside_loses_no_task(tmp_path: Path) -> None:
