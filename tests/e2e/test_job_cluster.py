@@ -227,25 +227,28 @@ def test_an_engine_that_claims_its_own_job_again_before_it_has_let_go_shares_the
 
 
 def test_a_job_that_is_claimed_again_while_it_is_stopped_runs_again(
-    cluster: Cluster, engine: DaskEngine, ends: Ends, tmp_path: Path
+    engine: DaskEngine, ends: Ends, tmp_path: Path
 ) -> None:
-    """On the same worker, because the other one is busy."""
-    busy, again = (Waiting(tmp_path, name, TaskType.CPU_BOUND) for name in ("busy", "again"))
+    """On the same worker, though the one that dask would choose has nothing to do: there it would run beside the
+    first."""
+    elsewhere, again = (Waiting(tmp_path, name, TaskType.CPU_BOUND) for name in ("elsewhere", "again"))
     first, second = claims_of("again", again)
-    with opened(cluster.engine()) as other:
-        other.submit_task(busy.task)
-        busy.begins()
-        engine.submit_task(first)
-        script = again.begins()
-        wait_until(lambda: "cpu 0 of 1" not in " ".join(engine.status().components.values()))
-        engine.extend_lease(time.monotonic())
-        wait_until(lambda: "cpu 0 of 1" in " ".join(engine.status().components.values()))
-        assert is_alive(script), "it has its grace"
-        engine.submit_task(second)
-        again.begins(2)
-        again.go_on()
-        assert engine.get_result(second.id, WAIT_S).status is ResultStatus.SUCCESS
-        assert first.id not in ends.told
+    engine.submit_task(elsewhere.task)
+    elsewhere.begins()
+    engine.submit_task(first)
+    script = again.begins()
+    elsewhere.go_on()
+    assert engine.get_result(elsewhere.task.id, WAIT_S).is_success
+    wait_until(lambda: " ".join(engine.status().components.values()).count("cpu 1 of 1") == 1)
+    engine.extend_lease(time.monotonic())
+    wait_until(lambda: "cpu 1 of 1" not in " ".join(engine.status().components.values()))
+    assert is_alive(script), "it has its grace"
+    engine.submit_task(second)
+    again.begins(2)
+    assert not is_alive(script)
+    again.go_on()
+    assert engine.get_result(second.id, WAIT_S).status is ResultStatus.SUCCESS
+    assert first.id not in ends.told
 
 
 def test_what_one_engine_cancels_goes_on_for_another_that_has_claimed_it(

@@ -18,6 +18,7 @@ log = structlog.get_logger(__name__)
 EVEN_OUT_S = 0.25
 WORKER_LOST_S = 2 * LEASE_S
 """A worker that is silent for so long is given up. Longer than its lease, so that its scripts have been stopped."""
+_MOST_PLACES = 10_000
 _DEATHS = 1000
 """Of workers while they run a task, before the task is given up. Scripts run in processes of their own, so it is not
 the script that ends a worker."""
@@ -26,6 +27,8 @@ the script that ends a worker."""
 class JobsScheduler(Scheduler):
     def __init__(self, *, worker_lost_s: float = WORKER_LOST_S, **dask: Any) -> None:
         self._let_go_early: list[tuple[list[Any], str]] = []
+        self._places: dict[Any, str] = {}
+        """Where tasks ran that a client let go of; the oldest first."""
         super().__init__(  # pyright: ignore[reportUnknownMemberType]
             worker_ttl=worker_lost_s, allowed_failures=_DEATHS, dashboard=False, **dask
         )
@@ -36,6 +39,9 @@ class JobsScheduler(Scheduler):
 
     def worker_objective(self, ts: TaskState, ws: WorkerState) -> tuple[float, ...]:
         """The worker with the smallest number gets the task: its share of threads of this type that are taken."""
+        if self._places.get(ts.key) == ws.address:
+            # Its script may have been told to stop there, and not have stopped. Here it would run beside that one.
+            return (-1.0, 0)
         name = next(iter(ts.resource_restrictions or ws.resources))
         return (taken(ws, name) / ws.resources[name], len(ws.processing))
 
@@ -68,9 +74,18 @@ class JobsScheduler(Scheduler):
     def client_releases_keys(self, keys: Any, client: str, stimulus_id: str | None = None) -> None:
         """A client may let go of a task whose graph is still being read, which would then run for nobody."""
         unknown = [key for key in keys if key not in self.tasks]
+        self._remember_places(keys)
         if unknown and self._active_graph_updates:
             self._let_go_early.append((unknown, client))
         super().client_releases_keys(keys, client, stimulus_id)
+
+    def _remember_places(self, keys: Any) -> None:
+        for key in keys:
+            if (ts := self.tasks.get(key)) is not None and ts.processing_on is not None:
+                self._places.pop(key, None)
+                self._places[key] = ts.processing_on.address
+        while len(self._places) > _MOST_PLACES:
+            del self._places[next(iter(self._places))]
 
 
 def of_type(ws: WorkerState, name: str) -> list[TaskState]:
