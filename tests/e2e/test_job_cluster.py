@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 import pytest
+from distributed import Client
 from machine.processes import free_port
 
 from app.cli import run_jobs_cluster
@@ -267,6 +268,26 @@ def test_what_one_engine_cancels_goes_on_for_another_that_has_claimed_it(
     waiting.go_on()
     assert engine.get_result(second.id, WAIT_S).is_success
     assert len(waiting.runs()) == 1
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_clock_that_is_set_makes_no_worker_seem_silent(cluster: Cluster) -> None:
+    """Nor does it make a silent worker seem to answer: dask itself compares times of the wall clock."""
+
+    async def lost(dask_scheduler: Any, shift_s: float, silent_s: float) -> list[str]:
+        for ws in dask_scheduler.workers.values():
+            ws.last_seen += shift_s
+        first = next(iter(dask_scheduler.workers))
+        dask_scheduler._heard_at[first] -= silent_s
+        before = {*dask_scheduler.workers}
+        await dask_scheduler.check_worker_ttl()
+        return [*before - {*dask_scheduler.workers}]
+
+    with Client(cluster.address, security=cluster.tls.security()) as client:
+        assert client.run_on_scheduler(lost, shift_s=-3600, silent_s=0) == []
+        assert len(client.run_on_scheduler(lost, shift_s=3600, silent_s=100)) == 1
+    with opened(cluster.engine()):
+        """The worker has connected again."""
 
 
 def test_a_waiting_task_moves_to_a_worker_that_is_free(engine: DaskEngine, tmp_path: Path) -> None:

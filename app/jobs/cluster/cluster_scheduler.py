@@ -4,6 +4,7 @@ Dask gives a task that needs a resource to a worker at once, even if it has to w
 expects the tasks of each worker to take. Nobody knows that about scripts: a report may take a second or an hour.
 """
 
+import time
 from typing import Any
 
 import structlog
@@ -29,10 +30,13 @@ class JobsScheduler(Scheduler):
         self._let_go_early: list[tuple[list[Any], str]] = []
         self._places: dict[Any, str] = {}
         """Where tasks ran that a client let go of; the oldest first."""
+        self._heard_at: dict[str, float] = {}
         super().__init__(  # pyright: ignore[reportUnknownMemberType]
             worker_ttl=worker_lost_s, allowed_failures=_DEATHS, dashboard=False, **dask
         )
+        self.handlers["has_worker"] = self.has_worker  # pyright: ignore[reportUnknownMemberType]
         self.periodic_callbacks["even-out"] = PeriodicCallback(self.even_out, EVEN_OUT_S * 1000)
+        self.periodic_callbacks["worker-ttl"] = PeriodicCallback(self.check_worker_ttl, worker_lost_s / 8 * 1000)
 
     def start_http_server(self, *_arguments: Any, **_options: Any) -> None:
         """None: it would answer anybody, without TLS."""
@@ -86,6 +90,24 @@ class JobsScheduler(Scheduler):
                 self._places[key] = ts.processing_on.address
         while len(self._places) > _MOST_PLACES:
             del self._places[next(iter(self._places))]
+
+    def has_worker(self, address: str) -> bool:
+        """False if its tasks were given to others."""
+        return self._known_as(address) in self.workers
+
+    def heartbeat_worker(self, *, address: str, **more: Any) -> dict[str, Any]:
+        self._heard_at[self._known_as(address)] = time.monotonic()
+        return super().heartbeat_worker(address=address, **more)  # pyright: ignore[reportUnknownMemberType]
+
+    def _known_as(self, address: str) -> str:
+        return self.coerce_address(address)  # pyright: ignore[reportUnknownMemberType]
+
+    async def check_worker_ttl(self) -> None:
+        """Dask compares times of the wall clock. If that is set, all workers seem silent, or a silent one does not."""
+        for ws in self.workers.values():
+            ws.last_seen = time.time() - (time.monotonic() - self._heard_at[ws.address])
+        self._heard_at = {address: self._heard_at[address] for address in self.workers}
+        await super().check_worker_ttl()
 
 
 def of_type(ws: WorkerState, name: str) -> list[TaskState]:

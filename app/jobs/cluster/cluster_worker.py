@@ -172,11 +172,12 @@ class JobsWorker(Worker):
     async def _extend_lease(self) -> None:
         asked_at = time.monotonic()
         try:
-            await self.scheduler.identity(n_workers=0)  # pyright: ignore[reportUnknownMemberType]
+            is_known = await self.scheduler.has_worker(address=self.contact_address)  # pyright: ignore[reportUnknownMemberType]
         except OSError as error:
             log.warning("scheduler_does_not_answer", **describe_error(error))
         else:
-            self.jobs.extend_lease(asked_at)
+            if is_known:
+                self.jobs.extend_lease(asked_at)
 
 
 # What follows is called by dask, by its name.
