@@ -9,17 +9,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import text
 
+from app.api.services import Services
+from app.bootstrap.api import create_app
 from app.cli import run_jobs
 from app.cli.manage_jobs import main
 from app.db.database import Database
+from app.jobs.engine.options import EngineOptions
 from app.settings.settings import Settings
+from tests.support.cluster import Cluster
 from tests.support.jobs import SCRIPTS, ask_for, row_of, status_of
 from tests.support.processes import is_alive
 from tests.support.serving import ROOT, eventually
+from tests.support.world import authorization, settle_world
 
 LEASE_S = 3
 Process = "subprocess.Popen[str]"
@@ -157,3 +163,43 @@ def test_job_runs_in_one_place_at_a_time_though_its_role_is_stopped_and_killed(
     assert row.claims >= 3
     assert row.result == {"task": f"{job_id}.{row.fence}"}
     assert [line[0] for line in lines(diary)].count("ends") == 1
+
+
+def test_roles_share_the_run_of_a_job_on_a_cluster(
+    services: Services, db: Database, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """A role that stands still for longer than its lease, and one that is killed, while another is there."""
+    http, admin = create_app(services).test_client(), authorization(settle_world(services), services, "admin")
+
+    def ask_over_http(name: str) -> tuple[UUID, Path, Path]:
+        diary, until = tmp_path / f"{name}-diary", tmp_path / f"{name}-until"
+        body = {"name": "act", "params": {"diary": str(diary), "until": str(until)}}
+        job_id = UUID(http.post("/api/v1/jobs", json=body, headers=admin).get_json()["id"])
+        eventually(lambda: lines(diary))
+        return job_id, diary, until
+
+    with Cluster(tmp_path, EngineOptions(cpu_workers=1, cancel_grace_s=60)) as cluster:
+        environment |= {
+            "JOBS_ENGINE": f"dask://127.0.0.1:{cluster.port}",
+            "JOBS_TLS_DIR": str(cluster.tls.key.parent),
+            "JOBS_LEASE_S": str(LEASE_S),
+        }
+        with role(environment) as first:
+            cancelled, cancelled_diary, _ = ask_over_http("cancelled")
+            shared, diary, until = ask_over_http("shared")
+            with role(environment, ends_with=-signal.SIGKILL) as second:
+                first.send_signal(signal.SIGSTOP)
+                eventually(lambda: min(row_of(db, job_id).claims for job_id in (cancelled, shared)) == 2)
+                assert http.put(f"/api/v1/jobs/{cancelled}/cancel", headers=admin).status_code == 200
+                first.send_signal(signal.SIGCONT)
+                eventually(lambda: status_of(db, cancelled) == "CANCELLED")
+                second.kill()
+                second.wait()
+            # No other run begins beside the one that its own role has let go of.
+            eventually(lambda: row_of(db, shared).claims == 3)
+            until.touch()
+            eventually(lambda: status_of(db, shared) == "SUCCEEDED")
+    assert row_of(db, shared).result["task"].startswith(f"{shared}.")
+    assert [line[0] for line in lines(cancelled_diary)] == ["begins", "ends"]
+    runs = [line[0] for line in lines(diary)]
+    assert runs == ["begins", "ends"] * (len(runs) // 2)
