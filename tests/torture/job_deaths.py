@@ -1,9 +1,10 @@
 """Kills workers, roles and PostgreSQL while jobs run, and checks that each job ends exactly once.
 
-    scripts/torture jobs [--kills N] [--seed S]
+    scripts/torture jobs [--kills N] [--seed S] [--engine embedded|dask]
 
 Every script holds a lock on a file of its job while it runs. The kernel frees the lock when the script's process ends,
 so a job that runs twice at a time is found by a lock that is taken. Triggers count the ends that are recorded.
+With `--engine dask` the jobs run on a cluster, whose scheduler and workers are killed and stopped, too.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from machine.steps import ROOT
@@ -28,7 +29,11 @@ from machine.steps import ROOT
 from app.cli.migrate import upgrade
 from app.db.database import Database
 from app.foundation.ids import uuid7
+from app.jobs.engine.options import EngineOptions
 from tests.torture.stores import MARK, Stores, stores
+
+if TYPE_CHECKING:
+    from tests.support.cluster import Cluster
 
 SCRIPT = "hold_a_lock"
 SOURCE = '''"""Holds the lock of its job while it runs."""
@@ -40,7 +45,9 @@ from pathlib import Path
 
 def run(params, context):
     folder = Path(params["folder"])
-    with (folder / context.task_id).open("a") as file:
+    # Without the number of the claim: two claims of one job must not run at a time.
+    job = context.task_id.partition(".")[0]
+    with (folder / job).open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -51,6 +58,11 @@ def run(params, context):
 '''
 ROLES = 2
 LEASE_S = 3
+CLUSTER_LEASE_S = 3.0
+WORKER_LOST_S = 6.0
+SHORT = [0, 0.01, 0.1, 0.5]
+SECONDS = {"cpu_bound": SHORT, "io_bound": [*SHORT * 4, 5]}
+"""The longest outlive the lease of a role that was killed, so that another one claims a job that still runs."""
 COUNT_ENDS = """
     CREATE TABLE recorded_ends (job_id uuid NOT NULL, status text NOT NULL);
     CREATE FUNCTION count_end() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -68,17 +80,22 @@ ASK = """
 LEFT_WITHIN_S = 120
 
 
+Process = subprocess.Popen[bytes]
+
+
 @dataclass
 class Run:
     stores: Stores
     folder: Path
     rng: random.Random
-    roles: "list[subprocess.Popen[bytes]]" = field(default_factory=list["subprocess.Popen[bytes]"])
+    cluster: "Cluster | None"
+    roles: list[Process] = field(default_factory=list[Process])
     asked: list[str] = field(default_factory=list[str])
+    asked_all: threading.Event = field(default_factory=threading.Event)
     done: threading.Event = field(default_factory=threading.Event)
     kills: Counter[str] = field(default_factory=Counter[str])
 
-    def start_role(self) -> "subprocess.Popen[bytes]":
+    def start_role(self) -> Process:
         environ = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "scripts")]),
@@ -91,25 +108,32 @@ class Run:
             "JOBS_MOST_CLAIMS": "1000",
             "JOBS_SCHEDULE": "[]",
         }
+        if self.cluster is not None:
+            environ |= {
+                "JOBS_ENGINE": f"dask://127.0.0.1:{self.cluster.port}",
+                "JOBS_TLS_DIR": str(self.cluster.tls.key.parent),
+            }
         log = (self.folder / "roles.log").open("ab")
         return subprocess.Popen(
             [sys.executable, "-m", "app", "jobs"], cwd=ROOT, env=environ, stdout=log, stderr=log, start_new_session=True
         )
 
-    def keep_roles(self) -> None:
+    def keep_alive(self) -> None:
         """As a supervisor does."""
         while not self.done.wait(0.05):
-            for number, role in enumerate(self.roles):
-                if role.poll() is not None:
-                    self.roles[number] = self.start_role()
+            start_again(self.roles, self.start_role)
+            if self.cluster is not None:
+                start_again(self.cluster.workers, self.cluster.start_worker)
+                if self.cluster.scheduler.poll() is not None:
+                    self.cluster.start_scheduler()
 
     def ask(self) -> None:
         """A job every few milliseconds, of both kinds, some of them long enough to be hit."""
-        while not self.done.is_set():
+        while not self.asked_all.is_set():
             with contextlib.suppress(psycopg.Error), self.stores.connect() as conn:
-                while not self.done.wait(self.rng.uniform(0.01, 0.08)):
-                    id_, task_type = str(uuid7()), self.rng.choice(["io_bound", "cpu_bound"])
-                    params = {"folder": str(self.folder / "locks"), "s": self.rng.choice([0, 0.01, 0.1, 0.5])}
+                while not self.asked_all.wait(self.rng.uniform(0.01, 0.08)):
+                    id_, task_type = str(uuid7()), self.rng.choice([*SECONDS])
+                    params = {"folder": str(self.folder / "locks"), "s": self.rng.choice(SECONDS[task_type])}
                     conn.execute(ASK, (id_, SCRIPT, json.dumps(params), task_type))
                     self.asked.append(id_)
 
@@ -122,12 +146,20 @@ class Run:
             "role stopped for longer than its lease": (1, self.stop_role),
             "PostgreSQL": (1, self.kill_postgres),
         }
+        if (cluster := self.cluster) is not None:
+            faults |= {
+                "machine": (4, lambda: kill(self.rng.choice(cluster.workers).pid, signal.SIGKILL)),
+                "scheduler": (2, lambda: kill(cluster.scheduler.pid, signal.SIGKILL)),
+                "machine stopped": (1, lambda: self.stop(self.rng.choice(cluster.workers), 2 * WORKER_LOST_S)),
+                "scheduler stopped": (1, lambda: self.stop(cluster.scheduler, 2 * WORKER_LOST_S)),
+            }
         (name,) = self.rng.choices([*faults], [weight for weight, _ in faults.values()])
         faults[name][1]()
         self.kills[name] += 1
 
     def kill_worker(self) -> None:
-        workers = [pid for role in self.roles for pid in workers_of(role.pid)]
+        engines = self.roles if self.cluster is None else self.cluster.workers
+        workers = [pid for engine in engines for pid in workers_of(engine.pid)]
         if workers:
             kill(self.rng.choice(workers), signal.SIGKILL)
 
@@ -135,10 +167,12 @@ class Run:
         kill(self.rng.choice(self.roles).pid, signal.SIGKILL)
 
     def stop_role(self) -> None:
-        role = self.rng.choice(self.roles)
-        kill(role.pid, signal.SIGSTOP)
-        time.sleep(LEASE_S + self.rng.uniform(0, 2))
-        kill(role.pid, signal.SIGCONT)
+        self.stop(self.rng.choice(self.roles), LEASE_S + 2, LEASE_S)
+
+    def stop(self, process: Process, at_most_s: float, at_least_s: float = 0.5) -> None:
+        kill(process.pid, signal.SIGSTOP)
+        time.sleep(self.rng.uniform(at_least_s, at_most_s))
+        kill(process.pid, signal.SIGCONT)
 
     def kill_postgres(self) -> None:
         self.stores.kill_postgres_at_once()
@@ -170,6 +204,12 @@ class Run:
                 ),
                 "running twice at a time": len([*(self.folder / "locks").glob("*.twice")]),
             }
+
+
+def start_again(kept: list[Process], start: Callable[[], Process]) -> None:
+    for number, process in enumerate(kept):
+        if process.poll() is not None:
+            kept[number] = start()
 
 
 def count(conn: "psycopg.Connection[Any]", statement: str) -> int:
@@ -204,21 +244,18 @@ def torture(run: Run, kills: int) -> dict[str, int]:
     with run.stores.connect() as conn:
         conn.execute(COUNT_ENDS)
     run.roles += [run.start_role() for _ in range(ROLES)]
-    threads = [threading.Thread(target=target, daemon=True) for target in (run.keep_roles, run.ask)]
-    for thread in threads:
-        thread.start()
+    # One thread until the end, because the processes of the cluster die with the thread that has started them.
+    keeping, asking = (threading.Thread(target=target, daemon=True) for target in (run.keep_alive, run.ask))
+    keeping.start()
+    asking.start()
     time.sleep(2)
     while run.kills.total() < kills:
         time.sleep(run.rng.uniform(0.05, 0.6))
         run.fault()
         if run.kills.total() % 10 == 0:
             print(f"{run.kills.total()} of {kills} faults, {len(run.asked)} jobs", file=sys.stderr, flush=True)
-    asking = threads[1]
-    run.done.set()
+    run.asked_all.set()
     asking.join()
-    run.done.clear()
-    keeping = threading.Thread(target=run.keep_roles, daemon=True)
-    keeping.start()
     run.wait_for_ends()
     run.done.set()
     keeping.join()
@@ -229,20 +266,30 @@ def torture(run: Run, kills: int) -> dict[str, int]:
     return run.findings()
 
 
+def cluster_in(folder: Path) -> "Cluster":
+    # Here, because the packages of the cluster are installed only where one is used.
+    from tests.support.cluster import Cluster
+
+    folder.mkdir()
+    return Cluster(folder, EngineOptions(), worker_lost_s=WORKER_LOST_S, lease_s=CLUSTER_LEASE_S)
+
+
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="scripts/torture jobs", description=__doc__.partition("\n")[0] if __doc__ else None
     )
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=random.randrange(10_000))
+    parser.add_argument("--engine", choices=["embedded", "dask"], default="embedded")
     options = parser.parse_args(argv)
-    with stores() as started:
+    with stores() as started, contextlib.ExitStack() as opened:
         # Readable for whoever the roles run as.
         folder = started.folder / "jobs"
         (folder / "scripts").mkdir(parents=True)
         (folder / "locks").mkdir()
         (folder / "scripts" / f"{SCRIPT}.py").write_text(SOURCE)
-        run = Run(started, folder, random.Random(options.seed))
+        cluster = opened.enter_context(cluster_in(folder / "cluster")) if options.engine == "dask" else None
+        run = Run(started, folder, random.Random(options.seed), cluster)
         found = torture(run, options.kills)
         ended = len(run.asked)
         if any(found.values()):
