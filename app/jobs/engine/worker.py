@@ -26,6 +26,7 @@ from app.foundation.parent import end_with_parent
 from app.jobs.engine.execution_context import ExecutionContext, JobResources
 from app.jobs.engine.executor import PythonExecutor, ScriptEnd, ScriptRefused
 from app.jobs.engine.frames import FrameReader, pack
+from app.jobs.engine.lease_timer import LeaseTimer
 from app.jobs.engine.printed import print_to, thread_output
 from app.jobs.engine.result import Result
 from app.jobs.engine.tail import Tail
@@ -139,6 +140,7 @@ class Worker:
         self._engine = engine
         self._options = options
         self._pid = os.getpid()
+        self._lease_timer = LeaseTimer()
         self._sending = threading.Lock()
         self._waiting: SimpleQueue[_Run] = SimpleQueue()
         self._runs: dict[str, _Run] = {}
@@ -175,7 +177,9 @@ class Worker:
                         # The task of a cancellation has just ended.
                         continue
             if lease_until is not None:
-                _arm(lease_until)
+                # The kernel ends this process when the lease does, also if the engine was stopped, or a script keeps
+                # every other thread from running.
+                self._lease_timer.kill_at(lease_until)
 
     def _take(self, task: Task) -> None:
         context = ExecutionContext(task.id, self._options.name, folder_prefix=self._options.folder_prefix)
@@ -263,9 +267,3 @@ def read_artifacts(paths: Mapping[str, Path], each_bytes: int, all_bytes: int) -
             raise ScriptRefused(f"the artifact {name} cannot be read ({type(error).__name__})") from None
         left -= size
     return files
-
-
-def _arm(until: float) -> None:
-    """The kernel ends this process when the lease does, also if the engine was stopped, or a script keeps every other
-    thread from running."""
-    signal.setitimer(signal.ITIMER_REAL, max(until - time.monotonic(), 0.000_001))

@@ -87,15 +87,15 @@ def test_workers_end_with_an_engine_that_is_killed(program: Program, tmp_path: P
 
 
 @pytest.mark.parametrize("program", [1.0], indirect=True)
-@pytest.mark.parametrize("name", ["wait_for_file", "stuck_in_c"])
+@pytest.mark.parametrize("name", ["wait_for_file", "stuck_in_c", "stop_timers"])
 def test_the_scripts_of_a_stopped_engine_end_with_its_lease(program: Program, tmp_path: Path, name: str) -> None:
     """Another engine may run them from then on. The stopped one cannot do anything, so the kernel does it."""
     began = tmp_path / "began"
     program.submit(deed("wait_for_file", began=str(began), go_on=str(tmp_path / "never")))
     worker = begun(began)
-    if name == "stuck_in_c":
-        program.submit(deed(name, began=str(tmp_path / "stuck")))
-        wait_until((tmp_path / "stuck").exists)
+    if name != "wait_for_file":
+        program.submit(deed(name, began=str(tmp_path / "neighbour")))
+        wait_until((tmp_path / "neighbour").exists)
     program.process.send_signal(signal.SIGSTOP)
     wait_until(lambda: not is_alive(worker))
 
