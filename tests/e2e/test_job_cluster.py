@@ -32,6 +32,7 @@ from tests.support.cluster import ROOT, Cluster
 from tests.support.pages import blocks
 from tests.support.processes import is_alive
 from tests.support.serving import eventually
+from tests.torture.stores import SkewedClock
 
 PAGE = ROOT / "docs" / "jobs-cluster.md"
 DEEDS = str(ROOT / "tests" / "support" / "script_deeds.py")
@@ -420,8 +421,11 @@ def test_certificates_are_for_their_owner_only_and_are_not_replaced(tmp_path: Pa
 
 
 def test_scripts_of_a_worker_that_stands_still_end_before_others_run_them(tmp_path: Path) -> None:
-    with Cluster(tmp_path, OPTIONS, worker_lost_s=3, lease_s=3) as cluster:
+    """Also if the wall clock of all machines was set back before."""
+    clock = SkewedClock(tmp_path, "cluster")
+    with Cluster(tmp_path, OPTIONS, worker_lost_s=3, lease_s=3, environment=clock.environment) as cluster:
         engine = cluster.engine()
+        clock.set_skew(-3600)
         waiting = Waiting(tmp_path)
         engine.submit_task(waiting.task)
         script = waiting.begins()

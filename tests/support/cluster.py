@@ -1,10 +1,12 @@
 """A cluster on this machine: a scheduler and workers, each a process."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +25,14 @@ READY_WITHIN_S = 30.0
 
 class Cluster:
     def __init__(
-        self, folder: Path, options: EngineOptions, workers: int = 2, *, worker_lost_s: float = 40, lease_s: float = 20
+        self,
+        folder: Path,
+        options: EngineOptions,
+        workers: int = 2,
+        *,
+        worker_lost_s: float = 40,
+        lease_s: float = 20,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.tls: TlsFiles = make_certificates(folder / "tls")
@@ -32,6 +41,7 @@ class Cluster:
         self._options = options
         self._worker_lost_s = worker_lost_s
         self._lease_s = lease_s
+        self._environment = {**os.environ, **(environment or {})}
         self.scheduler = self.start_scheduler()
         self.workers = [self.start_worker() for _ in range(workers)]
 
@@ -48,6 +58,7 @@ class Cluster:
             return subprocess.Popen(
                 [sys.executable, "-m", "tests.support.cluster_process", role, json.dumps(given)],
                 cwd=ROOT,
+                env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
 import structlog
@@ -15,6 +15,7 @@ from app.jobs.cluster.cluster_scheduler import WORKER_LOST_S, JobsScheduler
 from app.jobs.cluster.cluster_worker import LEASE_S, JobsWorker
 from app.jobs.cluster.knock import knock
 from app.jobs.cluster.quiet_dask import quiet_dask
+from app.jobs.cluster.set_clock import start_again_when_clock_is_set_back
 from app.jobs.engine.options import EngineOptions
 
 log = structlog.get_logger(__name__)
@@ -29,7 +30,8 @@ async def serve_scheduler(
     scheduler = JobsScheduler(host=host, port=port, protocol="tls", security=security, worker_lost_s=worker_lost_s)
     async with scheduler:
         log.info("cluster_scheduler_started", address=scheduler.address)
-        await stop.wait()
+        async with _in_background(start_again_when_clock_is_set_back(scheduler)):
+            await stop.wait()
 
 
 async def serve_worker(
@@ -62,12 +64,22 @@ async def serve_worker(
         pause.reset()
         problem = ""
         log.info("cluster_worker_started", address=worker.address)
-        await _unless(stop, worker.finished())
+        async with _in_background(start_again_when_clock_is_set_back(worker)):
+            await _unless(stop, worker.finished())
         if stop.is_set():
             await _drain(worker, drain_s)
         else:
             log.warning("cluster_worker_lost_its_scheduler", address=worker.address)
         await worker.close(timeout=1, reason="stopped")
+
+
+@contextlib.asynccontextmanager
+async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 async def _start(worker: JobsWorker) -> None:
