@@ -192,6 +192,8 @@ class Run:
     def findings(self) -> dict[str, int]:
         with self.stores.connect() as conn:
             committed = {str(row[0]) for row in conn.execute("SELECT id FROM jobs")}
+            for row in conn.execute("SELECT id, status, fence, error FROM jobs WHERE status <> 'SUCCEEDED' LIMIT 10"):
+                print(*row, file=sys.stderr)
             return {
                 "lost": len(set(self.asked) - committed)
                 + count(conn, "SELECT count(*) FROM jobs WHERE status <> 'SUCCEEDED'"),
