@@ -68,7 +68,8 @@ class Cluster:
         self, listener: EngineListener | None = None, *, workers: int | None = None, **options: Any
     ) -> DaskEngine:
         """Connected, and with so many workers."""
-        engine = DaskEngine(DaskOptions(self.address, self.tls.security(), **options), listener)
+        known = {"worker_lease_s": self._lease_s} | options
+        engine = DaskEngine(DaskOptions(self.address, self.tls.security(), **known), listener)
         number = len(self.workers) if workers is None else workers
         give_up = time.monotonic() + READY_WITHIN_S
         while engine.status().health is not EngineHealth.RUNNING or self.connected_workers(engine) < number:

@@ -1,11 +1,13 @@
 """The connection of an engine to the scheduler, and the tasks that were handed over. Lives in one event loop.
 
 Dask runs a task again if the worker that has it dies. If the scheduler dies, all that it knew is gone: the link
-connects again and hands over every task that has no end yet.
+connects again and hands over every task that has no end yet. It waits with this for as long as a worker that has not
+noticed the death may run their scripts.
 """
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -58,6 +60,7 @@ class ClusterLink:
         take: Callable[[TaskType], Task | None],
         ended: Callable[[Finished], None],
         progressed: Callable[[str, int, int | None, str], None],
+        worker_lease_s: float,
     ) -> None:
         self._address = address
         self._security = security
@@ -65,6 +68,11 @@ class ClusterLink:
         self._take = take
         self._ended = ended
         self._progressed = progressed
+        self._worker_lease_s = worker_lease_s
+        self._scheduler_id: str | None = None
+        self._held_back: set[str] = set()
+        """The keys of tasks that may run for a scheduler that is gone."""
+        self._held_back_until = 0.0
         self._sent: dict[str, _Sent] = {}
         self._client: Any = None
         self._bell = asyncio.Event()
@@ -130,6 +138,7 @@ class ClusterLink:
         """Until the scheduler is lost."""
         self._client = client
         self._lost.clear()
+        self._hold_back(client.scheduler_info()["id"])
         self._hand_over(list(self._sent.values()))
         self._bell.set()
         parts = (self._watch(), self._feed(), self._lost.wait(), _until_lost(client))
@@ -142,6 +151,17 @@ class ClusterLink:
         finally:
             for loop in loops:
                 loop.cancel()
+
+    def _hold_back(self, scheduler_id: str) -> None:
+        if scheduler_id != self._scheduler_id:
+            self._scheduler_id = scheduler_id
+            self._held_back = {*self._sent}
+            self._held_back_until = time.monotonic() + self._worker_lease_s
+
+    def _hand_over_held_back(self) -> None:
+        if self._held_back and time.monotonic() >= self._held_back_until:
+            held_back, self._held_back = self._held_back, set()
+            self._hand_over([sent for key in held_back if (sent := self._sent.get(key)) is not None])
 
     async def _leave(self, client: Any) -> None:
         self.is_connected = False
@@ -162,6 +182,7 @@ class ClusterLink:
             workers = await asyncio.wait_for(self._client.run_on_scheduler(look), ANSWER_WITHIN_S)
             self._note(workers, mine)
             self.is_connected = True
+            self._hand_over_held_back()
             self._bell.set()
             await asyncio.sleep(LOOK_EVERY_S)
 
@@ -201,7 +222,7 @@ class ClusterLink:
 
     def _hand_over(self, batch: Sequence[_Sent]) -> None:
         for type_, prefix in PREFIXES.items():
-            group = [sent for sent in batch if sent.task.task_type is type_]
+            group = [sent for sent in batch if sent.task.task_type is type_ and sent.key not in self._held_back]
             if not group:
                 continue
             with annotate(executor=prefix):

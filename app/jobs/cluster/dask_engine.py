@@ -12,6 +12,7 @@ from distributed import Security
 
 from app.foundation.logs import describe_error
 from app.jobs.cluster.cluster_link import ClusterLink
+from app.jobs.cluster.cluster_worker import LEASE_S
 from app.jobs.cluster.quiet_dask import quiet_dask
 from app.jobs.engine.engine import EngineHealth, EngineListener, EngineMetrics, EngineStatus, Finished
 from app.jobs.engine.process_pool import PREFIXES
@@ -34,6 +35,8 @@ class DaskOptions:
     key_of: Callable[[str], str] = str
     """What a task is called in the cluster, by its id. Engines that use one name for the same work share one run of
     it: if a process was stopped for so long that another has claimed its job, the script does not run twice."""
+    worker_lease_s: float = LEASE_S
+    """Of the workers: how long their scripts may run when the scheduler is gone."""
 
 
 class DaskEngine(QueuedEngine):
@@ -50,7 +53,13 @@ class DaskEngine(QueuedEngine):
         self._lease_until: float | None = None
         self._loop = asyncio.new_event_loop()
         self._link = ClusterLink(
-            options.address, options.security, options.key_of, self._input.take, self._ended, self._progressed
+            options.address,
+            options.security,
+            options.key_of,
+            self._input.take,
+            self._ended,
+            self._progressed,
+            options.worker_lease_s,
         )
         self._closed = Event()
         self._telling = Thread(target=self._tell, name="dask-ends", daemon=True)
