@@ -196,6 +196,14 @@ def report_progress(params: P, context: ExecutionContext) -> Any:
     return "done"
 
 
+def report_and_wait(params: P, context: ExecutionContext) -> Any:
+    with Path(params["began"]).open("a") as began:
+        began.write(f"{os.getpid()}\n")
+    while True:
+        context.progress(1)
+        time.sleep(0.05)
+
+
 def report_odd_progress(params: P, context: ExecutionContext) -> Any:
     context.progress(params["done"], params.get("total"), params.get("note", ""))
     return "done"

@@ -389,8 +389,9 @@ def judge(worker: WorkerProcess, reason: str) -> list[Ended]:
     """What the death of a worker means for each of the tasks in it."""
     tries = list(worker.running.values())
     if worker.lease_is_over and worker.killed is None:
-        # The kernel ended it. The lease is lost, or was extended too late for this worker.
-        return [Ended(attempt, None) for attempt in tries]
+        # The kernel ended it. The lease is lost, or was extended too late for this worker. In the second case what was
+        # let go of must not begin again: it runs elsewhere.
+        return [Ended(attempt, None) if attempt.cancelled_at is None else _cancelled(attempt) for attempt in tries]
     culprit = worker.killed.culprit if worker.killed else None
     if culprit is None and worker.is_ready and len(tries) == 1:
         culprit = tries[0].task.id
@@ -401,7 +402,7 @@ def judge(worker: WorkerProcess, reason: str) -> list[Ended]:
 def _end_of(attempt: TaskTry, worker: WorkerProcess, reason: str, is_culprit: bool, is_suspect: bool) -> Ended:
     id_ = attempt.task.id
     if attempt.cancelled_at is not None:
-        return Ended(attempt, Result.cancelled(id_, attempt.sent_at, datetime.now(UTC)))
+        return _cancelled(attempt)
     if is_culprit:
         attempt.output += worker.output.text()
         return Ended(attempt, Result.failed(id_, reason, attempt.sent_at, datetime.now(UTC)))
@@ -409,6 +410,10 @@ def _end_of(attempt: TaskTry, worker: WorkerProcess, reason: str, is_culprit: bo
         attempt.output += worker.output.text()
         return Ended(attempt, Result.failed(id_, f"no worker could be started: {reason}"), may_retry=False)
     return Ended(attempt, None, is_suspect=is_suspect, is_false_start=not worker.is_ready)
+
+
+def _cancelled(attempt: TaskTry) -> Ended:
+    return Ended(attempt, Result.cancelled(attempt.task.id, attempt.sent_at, datetime.now(UTC)))
 
 
 def _context(preload: tuple[str, ...]) -> ForkServerContext:

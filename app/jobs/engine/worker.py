@@ -163,23 +163,22 @@ class Worker:
         """Until the engine says so or is gone."""
         reader = FrameReader()
         while received := self._engine.recv(65_536):
-            lease_until: float | None = None
-            for message, _ in reader.feed(received):
+            messages = [message for message, _ in reader.feed(received)]
+            # Before the tasks: after the end of the lease, none may begin. A worker that was slow to start may find an
+            # old lease before the newest.
+            if leases := [message["lease"] for message in messages if "lease" in message]:
+                # The kernel ends this process when the lease does, also if the engine was stopped, or a script keeps
+                # every other thread from running.
+                self._lease_timer.kill_at(leases[-1])
+            for message in messages:
                 match message:
                     case {"run": values}:
                         self._take(Task.from_dict(values))
                     case {"cancel": id_} if (run := self._runs.get(id_)) is not None:
                         run.context.cancel.set()
-                    case {"lease": until}:
-                        # A worker that was slow to start may find an old one before the newest.
-                        lease_until = until
                     case _:
-                        # The task of a cancellation has just ended.
+                        # A lease, or a cancellation whose task has just ended.
                         continue
-            if lease_until is not None:
-                # The kernel ends this process when the lease does, also if the engine was stopped, or a script keeps
-                # every other thread from running.
-                self._lease_timer.kill_at(lease_until)
 
     def _take(self, task: Task) -> None:
         context = ExecutionContext(task.id, self._options.name, folder_prefix=self._options.folder_prefix)

@@ -10,13 +10,16 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from app.jobs.engine.embedded import EmbeddedEngine
+from app.jobs.engine.engine import Finished
 from app.jobs.engine.errors import ResultTimeout, UnknownTask
 from app.jobs.engine.options import EngineOptions
+from app.jobs.engine.result import ResultStatus
 from app.jobs.engine.task import Task, TaskType
 from tests.support.processes import is_alive
 from tests.support.serving import eventually
@@ -132,6 +135,39 @@ def test_a_lease_that_nobody_extends_ends_every_task(tmp_path: Path) -> None:
             engine.get_result(late, 0.3)
         engine.extend_lease(time.monotonic() + 60)
         assert engine.get_result(late, WAIT_S).is_success
+
+
+class Holding:
+    """A listener that holds the engine, as a stop of its process does."""
+
+    def __init__(self) -> None:
+        self.reports = 0
+        self.may_go_on = Event()
+        self.may_go_on.set()
+
+    def progressed(self, task_id: str, done: int, total: int | None, note: str) -> None:
+        self.reports += 1
+        self.may_go_on.wait(WAIT_S)
+
+    def finished(self, finished: Finished) -> None: ...
+
+
+def test_a_task_that_was_cancelled_after_its_lease_does_not_begin_again(tmp_path: Path) -> None:
+    """Though the lease is extended before the engine notices that the worker has ended."""
+    holding, began = Holding(), tmp_path / "began"
+    with EmbeddedEngine(EngineOptions(io_workers=1, io_threads=1), holding) as engine:
+        id_ = engine.submit_task(deed("report_and_wait", began=str(began)))
+        worker = begun(began)
+        engine.extend_lease(time.monotonic() + 2)
+        before = holding.reports
+        wait_until(lambda: holding.reports > before + 1)
+        holding.may_go_on.clear()
+        wait_until(lambda: not is_alive(worker))
+        engine.cancel(id_)
+        engine.extend_lease(time.monotonic() + 60)
+        holding.may_go_on.set()
+        assert engine.get_result(id_, WAIT_S).status is ResultStatus.CANCELLED
+        assert began.read_text() == f"{worker}\n"
 
 
 def test_a_worker_that_is_killed_from_outside_loses_no_task(tmp_path: Path) -> None:
