@@ -51,9 +51,9 @@ class Answers:
 
 
 # One snapshot for all passes, so that the figures agree with each other. The role of an API call has no parallel
-# workers; a report is alone on its connection and may use them. A whole month of an index is read in order, so its pages
-# cost no more than those of the table, which is several times as large. Compiling the expressions costs more than it
-# saves.
+# workers; a report is alone on its connection and may use them. A whole month of an index is read in order, so its
+# pages cost no more than those of the table, which is several times as large. To compile the expressions would cost
+# more than it saves.
 BEGIN = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "SET LOCAL max_parallel_workers_per_gather = 2",
