@@ -1,7 +1,6 @@
 """Alembic runs this file. `app.cli.migrate` and the tests give it an open connection."""
 
 from alembic import context
-from geoalchemy2 import alembic_helpers
 from sqlalchemy import Connection, text
 
 import app.all_tables  # noqa: F401  (fills the metadata)
@@ -18,8 +17,6 @@ def run(connection: Connection) -> None:
         connection=connection,
         target_metadata=metadata,
         include_object=is_compared,
-        process_revision_directives=alembic_helpers.writer,
-        render_item=alembic_helpers.render_item,
         compare_type=True,
         compare_server_default=False,
         transaction_per_migration=True,

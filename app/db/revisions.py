@@ -1,14 +1,12 @@
 """The schema revision of a database, and the newest revision in the code."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from geoalchemy2 import alembic_helpers
 from sqlalchemy import Connection
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
@@ -16,12 +14,10 @@ MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 PARTITION = re.compile(r"\w+_(\d{4}_\d\d|default)")
 
 
-def is_compared(item: Any, name: str | None, kind: str, reflected: bool, other: Any) -> bool:
-    """False for what the models do not declare: partitions, and the tables of PostGIS."""
-    if kind == "table" and reflected and PARTITION.fullmatch(name or ""):
-        return False
-    include: Callable[..., bool] = cast(Any, alembic_helpers).include_object
-    return include(item, name, kind, reflected, other)
+def is_compared(_item: Any, name: str | None, kind: str, reflected: bool, _other: Any) -> bool:
+    """False for what the models do not declare: partitions, and the table of PostGIS."""
+    is_of_others = PARTITION.fullmatch(name or "") or name == "spatial_ref_sys"
+    return not (kind == "table" and reflected and is_of_others)
 
 
 def alembic_config(connection: Connection | None = None) -> Config:

@@ -3,7 +3,6 @@ other code is wrong."""
 
 from typing import Any
 
-from geoalchemy2 import Geography
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -23,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-from app.db.schema import metadata, one_of
+from app.db.schema import GeographyPoint, metadata, one_of
 from app.matching.rules.states import OfferState, TaskStatus, is_held, is_open, is_searching
 
 OPEN, HELD, SEARCHING = is_open(), is_held(), is_searching()
@@ -37,7 +36,7 @@ tasks = Table(
     Column("elder_id", BigInteger, ForeignKey("users.id"), nullable=False),
     Column("student_id", BigInteger, ForeignKey("students.id")),
     Column("note", Text),
-    Column[Any]("location", Geography("POINT", srid=4326, spatial_index=False), nullable=False),
+    Column[Any]("location", GeographyPoint(), nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("updated_at", DateTime(timezone=True), nullable=False),
     Column("search_until", DateTime(timezone=True), nullable=False),

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from geoalchemy2 import Geography
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -25,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import UserDefinedType
 
-from app.db.schema import metadata, one_of
+from app.db.schema import GeographyPoint, metadata, one_of
 
 
 class Role(StrEnum):
@@ -59,7 +58,7 @@ users = Table(
     Column("institution_id", BigInteger),
     Column("firebase_uid", Text),
     Column("active", Boolean, nullable=False, server_default=text("true")),
-    Column[Any]("home", Geography("POINT", srid=4326, spatial_index=False)),
+    Column[Any]("home", GeographyPoint()),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     CheckConstraint(one_of("role", Role), name="role"),
@@ -101,7 +100,7 @@ students = Table(
     Column("active", Boolean, nullable=False, server_default=text("true")),
     Column("on_duty", Boolean, nullable=False, server_default=text("true")),
     Column("open_task_id", Uuid),
-    Column[Any]("location", Geography("POINT", srid=4326, spatial_index=False)),
+    Column[Any]("location", GeographyPoint()),
     Column("location_at", DateTime(timezone=True)),
     Column[Any]("plane", PointColumn, Computed(f"point(ST_X({ON_THE_MAP}), ST_Y({ON_THE_MAP}))", persisted=True)),
     Column(

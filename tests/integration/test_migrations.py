@@ -77,7 +77,10 @@ def _definitions(engine: Engine) -> set[tuple[str, ...]]:
     WHERE connamespace = 'public'::regnamespace AND contype IN ('c', 'f', 'u', 'p')
     UNION ALL SELECT adrelid::regclass::text, a.attname, pg_get_expr(adbin, adrelid)
     FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    UNION ALL SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'"""
+    UNION ALL SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'
+    UNION ALL SELECT attrelid::regclass::text, attname, format_type(atttypid, atttypmod)
+    FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid
+    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND attnum > 0 AND NOT attisdropped"""
     with engine.connect() as conn:
         rows = conn.execute(text(statement)).all()
         children = conn.execute(text("SELECT oid::regclass::text FROM pg_class WHERE relispartition")).scalars().all()
