@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import redis
+from hypothesis import settings as hypothesis_settings
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.engine import make_url
 
@@ -25,6 +26,10 @@ FIRST = ("tests/e2e/test_torture_short.py", "tests/e2e/test_running_copy.py", "t
 POOL_SIZE = 60
 STORES_WITHIN_S = 600
 """So long because packages may have to be installed first."""
+
+# Its own limit for one example fails tests on a machine that is busy with the others.
+hypothesis_settings.register_profile("suite", deadline=None)
+hypothesis_settings.load_profile("suite")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

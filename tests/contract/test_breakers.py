@@ -249,7 +249,7 @@ def state_of(breakers: Breakers) -> BreakerState:
     return breakers.states().get("fcm", BreakerState.CLOSED)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(CALLS, min_size=1, max_size=25))
 def test_any_sequence_keeps_to_the_table_and_is_the_same_in_memory_and_in_redis(
     own_redis: Any, sequence: list[Call]

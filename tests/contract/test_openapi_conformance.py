@@ -49,7 +49,6 @@ FEW_AND_THE_SAME_EACH_TIME = settings(
     max_examples=size(suite=5, deep=12),
     derandomize=True,
     database=None,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 

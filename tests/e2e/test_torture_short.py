@@ -12,7 +12,7 @@ CALLER = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "USER") if
 
 # Starting processes is most of the work, so that the suite has as few as can still get in each other's way.
 FEW = ["--apis=1", "--matchers=2", "--deliveries=1"]
-SIZE = ["--minutes=2"] if DEEP else ["--quick", "--minutes=0.25", "--faults=6", *FEW]
+SIZE = ["--minutes=2"] if DEEP else ["--quick", "--minutes=0.25", "--faults=3", *FEW]
 OVERDUE = size(suite=40, deep=300)
 
 

@@ -32,7 +32,6 @@ def profile(examples: int, steps: int) -> settings:
     return settings(
         max_examples=int(os.environ.get("MODEL_EXAMPLES", examples)),
         stateful_step_count=int(os.environ.get("MODEL_STEPS", steps)),
-        deadline=None,
         database=None,
         derandomize="MODEL_EXAMPLES" not in os.environ,
         suppress_health_check=list(HealthCheck),

@@ -260,9 +260,7 @@ EVERYWHERE = st.one_of(st.floats(-180, 180), st.floats(179.5, 180), st.floats(-1
 LATITUDES = st.one_of(st.floats(-85, 85), st.floats(82.5, 85), st.floats(-85, -82.5), st.floats(36, 42), st.just(0.0))
 
 
-@settings(
-    max_examples=size(suite=80, deep=250), derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=size(suite=80, deep=250), derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     lat=LATITUDES,
     lon=EVERYWHERE,

@@ -243,4 +243,4 @@ class RunMachine(RuleBasedStateMachine):
 
 
 TestRun = RunMachine.TestCase
-TestRun.settings = settings(max_examples=size(suite=100, deep=2000), stateful_step_count=40, deadline=None)
+TestRun.settings = settings(max_examples=size(suite=100, deep=2000), stateful_step_count=40)
