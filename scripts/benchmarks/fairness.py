@@ -127,7 +127,7 @@ def _in_a_worker(bench: Bench) -> tuple[float, float]:
 
 
 def _work(url: str, redis_url: str, folder: str, answers: Any) -> None:
-    db = Database(url, pool_size=1, statement_timeout_ms=0, call_limit_s=600)
+    db = Database(url, pool_size=2, statement_timeout_ms=0, call_limit_s=600)
     context = _context(url, redis_url, db)
     context.folder = Path(folder)
     began = time.perf_counter()

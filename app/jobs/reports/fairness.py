@@ -1,13 +1,15 @@
 """The figures of one month, and how they are read."""
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from app.jobs.reports.evenness import Evenness, Loads, evenness
-from app.jobs.reports.month_figures import MonthFigures, StudentLoad
 from app.jobs.reports.neighbourhoods import Neighbourhood, neighbourhoods
 from app.jobs.reports.report_month import Month
+from app.jobs.reports.student_figures import Answers, StudentFigures, StudentLoad
+from app.jobs.reports.task_figures import TaskFigures
 from app.jobs.reports.waiting import Seconds, Waiting, waiting
 from app.matching.contract import OfferState, TaskStatus
 
@@ -134,28 +136,38 @@ def _neighbourhood(one: Neighbourhood) -> dict[str, Any]:
     return {"cell": one.name, "rest": one.rest, **asdict(one.need), "unmet_share": one.need.unmet_share}
 
 
-def read_fairness(reading: MonthFigures, scope: Scope, step: Step) -> Fairness:
-    step("offers")
-    reading.read_answers()
-    answers = reading.answers()
-    step("neighbourhoods")
-    reading.read_elders()
-    outcomes = reading.outcomes()
-    groups = neighbourhoods(reading.cells(scope.precision), scope.least)
-    step("waiting")
-    seconds = reading.waiting()
-    step("students")
-    reading.read_completed()
-    reading.read_students()
+def read_fairness(tasks: TaskFigures, students: StudentFigures, scope: Scope, step: Step) -> Fairness:
+    """Reads offers and tasks at the same time, because each keeps one processor of the database busy for seconds."""
+    with ThreadPoolExecutor(1) as beside:
+        offers = beside.submit(_read_offers, students)
+        try:
+            step("neighbourhoods")
+            tasks.read_elders()
+            outcomes = tasks.outcomes()
+            groups = neighbourhoods(tasks.cells(scope.precision), scope.least)
+            step("waiting")
+            seconds = tasks.waiting()
+            step("students")
+        except BaseException:
+            students.cancel()
+            raise
+        answers = offers.result()
     return Fairness(
         scope=scope,
         outcomes=outcomes,
         offers=answers.offers,
         skipped=answers.skipped,
-        loads={measure: reading.loads(measure) for measure in MEASURES},
-        loads_of_asked={measure: reading.loads(measure, asked=True) for measure in MEASURES},
-        silence=reading.silence(),
+        loads={measure: students.loads(measure) for measure in MEASURES},
+        loads_of_asked={measure: students.loads(measure, asked=True) for measure in MEASURES},
+        silence=students.silence(),
         seconds=seconds,
         neighbourhoods=groups,
-        busiest=reading.busiest(BUSIEST),
+        busiest=students.busiest(BUSIEST),
     )
+
+
+def _read_offers(students: StudentFigures) -> Answers:
+    students.read_answers()
+    students.read_completed()
+    students.read_students()
+    return students.answers()

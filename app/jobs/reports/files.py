@@ -7,7 +7,7 @@ from typing import Any
 
 from app.jobs.reports.csv_file import write_csv
 from app.jobs.reports.fairness import Fairness
-from app.jobs.reports.month_figures import StudentLoad
+from app.jobs.reports.student_figures import StudentLoad
 
 Row = tuple[str, str, str, object]
 

@@ -13,16 +13,17 @@ from app.jobs.engine.execution_context import ExecutionContext
 from app.jobs.engine.task import TaskType
 from app.jobs.reports.fairness import Fairness, Scope, read_fairness
 from app.jobs.reports.files import write_figures, write_neighbourhoods, write_students
-from app.jobs.reports.month_figures import MonthFigures
 from app.jobs.reports.report_month import MONTH, Month
 from app.jobs.reports.report_page import ReportPage
+from app.jobs.reports.student_figures import StudentFigures
+from app.jobs.reports.task_figures import TaskFigures
 
 # PostgreSQL does the work; the worker waits for it.
 TASK_TYPE = TaskType.IO_BOUND
 TIMEOUT_S = 900
 MAX_RETRIES = 1
 
-STEPS = ("offers", "neighbourhoods", "waiting", "students", "files")
+STEPS = ("neighbourhoods", "waiting", "students", "files")
 
 
 class FairnessReportParams(BaseModel):
@@ -53,15 +54,16 @@ def run(params: FairnessReportParams, context: ExecutionContext) -> dict[str, An
         context.progress(STEPS.index(name), len(STEPS), name)
 
     try:
-        with context.db.transaction() as conn:
-            reading = MonthFigures(conn, month, params.institution)
-            report = read_fairness(reading, scope, step)
+        with context.db.transaction() as conn, context.db.transaction() as beside:
+            tasks = TaskFigures(conn, month, params.institution)
+            students = StudentFigures(beside, month, params.institution, tasks.snapshot())
+            report = read_fairness(tasks, students, scope, step)
             step("files")
-            students = _write(report, reading, params, context)
+            written = _write(report, students, params, context)
     except Cancelled:
         return {"month": str(month), "cancelled": True}
     context.progress(len(STEPS), len(STEPS), "")
-    return _summary(report, students) | {"took_s": round(time.monotonic() - began, 2)}
+    return _summary(report, written) | {"took_s": round(time.monotonic() - began, 2)}
 
 
 def _month(params: FairnessReportParams, context: ExecutionContext) -> Month:
@@ -69,14 +71,14 @@ def _month(params: FairnessReportParams, context: ExecutionContext) -> Month:
     return Month.parse(params.month, zone) if params.month else Month.before(context.db.now(), zone)
 
 
-def _write(report: Fairness, reading: MonthFigures, params: FairnessReportParams, context: ExecutionContext) -> int:
+def _write(report: Fairness, students: StudentFigures, params: FairnessReportParams, context: ExecutionContext) -> int:
     name = f"fairness-{report.scope.month}"
     page = ReportPage(report, params.language, params.heading)
     context.artifact(f"{name}.html").write_text(page.html(), encoding="utf-8")
     write_figures(context.artifact(f"{name}.csv"), report)
     write_neighbourhoods(context.artifact(f"{name}-neighbourhoods.csv"), report)
     by_student = context.artifact(f"{name}-students.csv"), context.artifact(f"{name}.json")
-    return write_students(*by_student, report, reading.students())
+    return write_students(*by_student, report, students.students())
 
 
 def _summary(report: Fairness, students: int) -> dict[str, Any]:

@@ -17,12 +17,12 @@ from app.jobs.reports.csv_file import cell, write_csv
 from app.jobs.reports.fairness import MEASURES, Fairness, Scope
 from app.jobs.reports.files import write_figures, write_neighbourhoods, write_students
 from app.jobs.reports.geohash import Cell
-from app.jobs.reports.month_figures import StudentLoad
 from app.jobs.reports.neighbourhoods import Need, Neighbourhood
 from app.jobs.reports.plots import binned, nice_top
 from app.jobs.reports.report_month import Month
 from app.jobs.reports.report_page import ReportPage
 from app.jobs.reports.report_words import ENGLISH, TURKISH, ReportWords
+from app.jobs.reports.student_figures import StudentLoad
 from app.jobs.reports.waiting import waiting
 from app.matching.contract import OfferState, TaskStatus
 
