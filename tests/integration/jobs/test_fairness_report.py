@@ -19,6 +19,9 @@ from app.db.database import Database
 from app.foundation.ids import earliest_id
 from app.jobs.engine.execution_context import ExecutionContext, JobResources
 from app.jobs.reports.geohash import Cell, column_sql, row_sql
+from app.jobs.reports.report_month import Month
+from app.jobs.reports.student_figures import StudentFigures
+from app.jobs.reports.task_figures import TaskFigures
 from app.jobs.scripts import fairness_report
 from app.jobs.scripts.fairness_report import FairnessReportParams
 from app.settings.settings import Settings
@@ -253,6 +256,18 @@ def test_files_name_no_person_and_no_place(db: Database, context: ExecutionConte
         assert "Ali" not in content
         assert not any(f"{lat:.3f}" in content or f"{lon:.3f}" in content for lat, lon in world.homes.values())
     assert all(one["elders"] >= 5 for one in report.json["unmet_need"]["neighbourhoods"])
+
+
+def test_offers_are_read_at_the_same_moment_as_tasks(db: Database) -> None:
+    world, month = World(db, 1), Month(2026, 9, "Europe/Istanbul")
+    with db.transaction() as conn, db.transaction() as beside:
+        snapshot = TaskFigures(conn, month, None).snapshot()
+        for _ in range(5):
+            world.told(BEGINS + timedelta(days=1))
+        world.write()
+        students = StudentFigures(beside, month, None, snapshot)
+        students.read_answers()
+        assert sum(students.answers().offers.values()) == 0
 
 
 def test_a_cancelled_report_leaves_nothing(db: Database, settings: Settings) -> None:
