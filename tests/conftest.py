@@ -22,7 +22,14 @@ from tests.support import cleaning, template
 from tests.support.kept_database import KeptDatabase
 
 SECRET = "a-secret-for-tests-that-is-long-enough-0123456789"
-FIRST = ("tests/e2e/test_torture_short.py", "tests/e2e/test_running_copy.py", "tests/e2e/")
+FIRST = (
+    "tests/e2e/test_torture_short.py",
+    "tests/model/test_matching_model.py",
+    "tests/contract/test_openapi_conformance.py",
+    "tests/e2e/test_running_copy.py",
+    "tests/e2e/",
+)
+
 POOL_SIZE = 60
 STORES_WITHIN_S = 600
 """So long because packages may have to be installed first."""
