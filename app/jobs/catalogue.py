@@ -8,7 +8,7 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -81,7 +81,8 @@ class Catalogue:
             return shipped
         if self._folder is not None:
             try:
-                _scripts(self._folder)
+                with _opened(self._folder):
+                    pass
             except ScriptFolderGone as error:
                 raise ScriptBroken(error.message) from None
             path = self._folder / f"{name}.py"
@@ -175,11 +176,18 @@ def _in_turn(turn: threading.Semaphore) -> Generator[None]:
 
 def _scripts(folder: Path) -> list[Path]:
     """Files that begin with an underscore or a dot are no scripts."""
+    with _opened(folder) as found:
+        paths = [folder / entry.name for entry in found]
+    return [path for path in paths if path.suffix == ".py" and not path.name.startswith(("_", "."))]
+
+
+@contextmanager
+def _opened(folder: Path) -> Generator[Iterator[os.DirEntry[str]]]:
     try:
-        paths = list(folder.iterdir())
+        with os.scandir(folder) as entries:
+            yield entries
     except OSError:
         raise ScriptFolderGone(_FOLDER_GONE.format(folder)) from None
-    return [path for path in paths if path.suffix == ".py" and not path.name.startswith(("_", "."))]
 
 
 def _refuse_unsafe(folder: Path, path: Path) -> None:
