@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,22 @@ from app.settings.settings import Settings
 from tests.support import cleaning, template
 from tests.support.kept_database import KeptDatabase
 
+TESTS = Path(__file__).parent
 SECRET = "a-secret-for-tests-that-is-long-enough-0123456789"
-FIRST = (
-    "tests/e2e/test_torture_short.py",
-    "tests/model/test_matching_model.py",
-    "tests/contract/test_openapi_conformance.py",
-    "tests/e2e/test_running_copy.py",
-    "tests/e2e/",
+LONGEST = (
+    "e2e/test_torture_short.py",
+    "e2e/test_running_copy.py",
+    "e2e/test_bench.py",
+    "e2e/test_docs_in_use.py",
+    "model/test_matching_model.py",
+    "e2e/test_outages.py",
+    "e2e/test_jobs_role.py",
+    "e2e/test_job_cluster.py",
+    "contract/test_openapi_conformance.py",
+    "e2e/test_scenarios.py",
+    "integration/delivery/test_many_deaths.py",
 )
+"""The files that take longer than half a minute, the longest first."""
 
 POOL_SIZE = 60
 STORES_WITHIN_S = 600
@@ -40,8 +49,23 @@ hypothesis_settings.load_profile("suite")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Runs the longest tests first, so that no worker starts a test of a minute when the others have finished."""
-    items.sort(key=lambda item: next((turn for turn, place in enumerate(FIRST) if place in item.nodeid), len(FIRST)))
+    """xdist cuts the list into one piece for each worker. Each piece begins with its share of the longest files, so that
+    nobody begins a test of a minute when the others have finished."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    files: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path.relative_to(TESTS).as_posix(), []).append(item)
+    longest = [files.pop(file) for file in LONGEST if file in files]
+    others = list(chain(*files.values()))
+    rest, dealt = len(items), []
+    for worker in range(workers):
+        begin = list(chain(*longest[worker::workers]))
+        fill = max(rest // (workers - worker) - len(begin), 0)
+        piece = begin + others[:fill]
+        del others[:fill]
+        rest -= len(piece)
+        dealt += piece
+    items[:] = dealt
 
 
 def worker_number() -> int:
