@@ -1,0 +1,13 @@
+"""Taxpayers who send and receive electronic invoices."""
+
+from app.roster.kind import Kind
+from app.roster.kinds.gib_lists import GIB_LISTS, HASHED
+
+KIND = Kind(
+    name="einvoice",
+    document_type=1,
+    source=GIB_LISTS,
+    document="Invoice",
+    hashed=HASHED,
+    answers_in_service_time=True,
+)

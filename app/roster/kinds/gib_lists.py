@@ -1,0 +1,30 @@
+"""The two lists of taxpayers who use electronic documents, from which two kinds are made."""
+
+from app.roster.kind import Column, ColumnType, IdentifierRule, ListDeclaration, Source, XmlFormat
+
+GIB_LISTS = Source(
+    name="gib",
+    lists=(ListDeclaration("pk", alias_type="PK"), ListDeclaration("gb", alias_type="GB")),
+    identifier=IdentifierRule.TAX_OR_TURKISH_ID,
+    columns=(
+        Column("title", "title", longest=1000),
+        Column("account_type", "accountType"),
+        Column("type", "type"),
+        Column("first_creation_time", "firstCreationTime", ColumnType.DATE_TIME, required=True),
+    ),
+    alias_parts=("alias", "type", "creationTime"),
+    xml=XmlFormat(
+        record="User",
+        elements={
+            "identifier": "Identifier",
+            "title": "Title",
+            "account_type": "AccountType",
+            "type": "Type",
+            "first_creation_time": "FirstCreationTime",
+        },
+        aliases="Documents/Document/Alias",
+        document="type",
+        alias={"alias": "Name", "creationTime": "CreationTime"},
+    ),
+)
+HASHED = ("identifier", "title_lower", "account_type", "type", "first_creation_time")
