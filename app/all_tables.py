@@ -4,6 +4,7 @@ from app.db import bites
 from app.delivery import models as delivery
 from app.jobs import models as jobs
 from app.matching import models as matching
+from app.roster import models as roster
 from app.users import models as users
 
-__all__ = ["bites", "delivery", "jobs", "matching", "users"]
+__all__ = ["bites", "delivery", "jobs", "matching", "roster", "users"]

@@ -1,0 +1,245 @@
+"""One run: all kinds in one transaction. What reads lists and what follows a run is elsewhere.
+
+The run locks nothing that matching uses. It leaves the names of the people who changed in `roster_to_apply`, and they
+enter and leave the service after the commit, a few at a time.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from app.db.database import driver
+from app.roster.kind import Kind, ListDeclaration, Source
+from app.roster.models import ChangeType
+from app.roster.sync import statements
+from app.roster.sync.guards import (
+    GuardLimits,
+    Held,
+    ListChanges,
+    blanked_columns,
+    modifications_held_back,
+    removals_held_back,
+)
+
+ADVISORY_LOCK = 8370142691
+
+# The transaction may take minutes and waits for the parser between two statements. Hash tables of a list with 1,500,000
+# people fit into this memory.
+BEGIN = (
+    "SET LOCAL statement_timeout = '30min'",
+    "SET LOCAL idle_in_transaction_session_timeout = '30min'",
+    "SET LOCAL work_mem = '128MB'",
+    "SET LOCAL maintenance_work_mem = '256MB'",
+    "SET LOCAL temp_buffers = '32MB'",
+    "SET LOCAL random_page_cost = 1",
+)
+
+Pieces = Iterable[bytes]
+"""Rows in the text format of COPY."""
+Step = Callable[[str, str], None]
+"""Called before each part with the kind or list and the part; may raise to stop."""
+
+
+class AlreadyRunning(Exception):
+    """Another run holds the lock."""
+
+
+@dataclass(frozen=True)
+class OpenList:
+    """A list that is about to be copied."""
+
+    pieces: Pieces
+    list_hash: bytes
+    """Of the file, so that an approval is bound to it."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    limits: GuardLimits
+    retention_days: int
+    """For how long changes can be read."""
+
+
+@dataclass(frozen=True)
+class KindReport:
+    kind: str
+    rows: int
+    added: int
+    modified: int
+    removed: int
+    is_first: bool
+    removals_held: Held | None
+    removals_found: int
+    """More than `removed` if they are held back."""
+    modifications_held: Held | None
+    modifications_found: int
+    blanked: Sequence[str]
+    last_position: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Before:
+    """The kind as the last run left it."""
+
+    rows: int
+    last_position: int
+    changed_at: datetime | None
+    """None before the first run."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the list was empty: what comes now is published as an archive, not as changes."""
+        return self.rows == 0
+
+
+def begin(conn: Connection) -> None:
+    """Raises `AlreadyRunning`."""
+    for statement in BEGIN:
+        conn.execute(text(statement))
+    if not conn.execute(text("SELECT pg_try_advisory_xact_lock(:lock)"), {"lock": ADVISORY_LOCK}).scalar_one():
+        raise AlreadyRunning
+
+
+def copy_source(conn: Connection, source: Source, lists: Mapping[str, OpenList], step: Step) -> None:
+    for declaration in source.lists:
+        step(declaration.name, "copy")
+        conn.execute(text(statements.create_raw_table(source, declaration)))
+        _copy(conn, source, declaration, lists[declaration.name].pieces)
+        conn.execute(text(f"ANALYZE {statements.raw_table(source, declaration)}"))
+
+
+def _copy(conn: Connection, source: Source, declaration: ListDeclaration, pieces: Pieces) -> None:
+    columns = ", ".join(statements.raw_columns(source))
+    with (
+        driver(conn).cursor() as cursor,
+        cursor.copy(f"COPY {statements.raw_table(source, declaration)} ({columns}) FROM STDIN") as copy,
+    ):
+        for piece in pieces:
+            copy.write(piece)
+
+
+def apply_kind(conn: Connection, kind: Kind, list_hash: bytes, run_id: int, rules: Rules, step: Step) -> KindReport:
+    step(kind.name, "compare")
+    _make_partition(conn, kind)
+    before = _read_state(conn, kind)
+    for statement in (statements.create_new_data(kind), "ANALYZE _new_data", statements.create_changes(kind)):
+        conn.execute(text(statement))
+    changes = _count(conn, kind, before)
+    held = {} if before.is_first else _held_back(conn, kind, changes, list_hash, run_id, rules.limits)
+    for change_type in held:
+        conn.execute(text(statements.HOLD_BACK), {"change_type": change_type})
+    step(kind.name, "apply")
+    report = _report(kind, before, changes, held, rules.limits)
+    _apply(conn, kind, before, report, run_id, rules)
+    conn.execute(text("DROP TABLE _new_data, _changes"))
+    return report
+
+
+def _make_partition(conn: Connection, kind: Kind) -> None:
+    number = kind.document_type
+    if conn.execute(text(f"SELECT to_regclass('roster_rows_{number}')")).scalar_one() is None:
+        conn.execute(text(f"CREATE TABLE roster_rows_{number} PARTITION OF roster_rows FOR VALUES IN ({number})"))
+
+
+def _read_state(conn: Connection, kind: Kind) -> _Before:
+    last = conn.execute(text(statements.LAST), {"document_type": kind.document_type}).one_or_none()
+    if last is None:
+        return _Before(rows=0, last_position=0, changed_at=None)
+    return _Before(last.rows, last.last_position, last.changed_at)
+
+
+def _count(conn: Connection, kind: Kind, before: _Before) -> ListChanges:
+    found = {row.change_type: row.rows for row in conn.execute(text(statements.COUNT_CHANGES))}
+    added, modified, removed = (found.get(change_type, 0) for change_type in ChangeType)
+    week = conn.execute(text(statements.WEEK), {"document_type": kind.document_type}).one()
+    # Nothing can be blanked where nothing is modified, and to count the values reads the whole table.
+    filled, blanked = ({}, {}) if not modified else (_values(conn, which(kind)) for which in _COUNTED)
+    return ListChanges(
+        before=before.rows,
+        after=before.rows + added - removed,
+        added=added,
+        modified=modified,
+        removed=removed,
+        removed_this_week=week.removed,
+        before_this_week=before.rows + week.removed if week.rows is None else week.rows,
+        filled=filled,
+        blanked=blanked,
+    )
+
+
+_COUNTED = (statements.count_values, statements.count_blanked)
+
+
+def _values(conn: Connection, statement: str) -> dict[str, int]:
+    return dict(conn.execute(text(statement)).mappings().one())
+
+
+def _held_back(
+    conn: Connection, kind: Kind, changes: ListChanges, list_hash: bytes, run_id: int, limits: GuardLimits
+) -> dict[ChangeType, Held]:
+    found = {
+        ChangeType.REMOVED: removals_held_back(changes, limits),
+        ChangeType.MODIFIED: modifications_held_back(changes, limits),
+    }
+    held = {change_type: reason for change_type, reason in found.items() if reason is not None}
+    if held and _is_approved(conn, kind, list_hash, run_id):
+        return {}
+    return held
+
+
+def _is_approved(conn: Connection, kind: Kind, list_hash: bytes, run_id: int) -> bool:
+    """Uses the approval up: it was given for this very list, once."""
+    values = {"document_type": kind.document_type, "list_hash": list_hash, "run_id": run_id}
+    return conn.execute(text(statements.USE_APPROVAL), values).rowcount > 0
+
+
+def _report(
+    kind: Kind, before: _Before, changes: ListChanges, held: Mapping[ChangeType, Held], limits: GuardLimits
+) -> KindReport:
+    removed = 0 if ChangeType.REMOVED in held else changes.removed
+    modified = 0 if ChangeType.MODIFIED in held else changes.modified
+    published = 0 if before.is_first else changes.added + modified + removed
+    return KindReport(
+        kind=kind.name,
+        rows=before.rows + changes.added - removed,
+        added=changes.added,
+        modified=modified,
+        removed=removed,
+        is_first=before.is_first,
+        removals_held=held.get(ChangeType.REMOVED),
+        removals_found=changes.removed,
+        modifications_held=held.get(ChangeType.MODIFIED),
+        modifications_found=changes.modified,
+        blanked=sorted(blanked_columns(changes, limits)),
+        last_position=before.last_position + published,
+    )
+
+
+def _apply(conn: Connection, kind: Kind, before: _Before, report: KindReport, run_id: int, rules: Rules) -> None:
+    changed_at = conn.execute(text(statements.CHANGED_AT), {"before": before.changed_at}).scalar_one()
+    values = {
+        "document_type": kind.document_type,
+        "run_id": run_id,
+        "changed_at": changed_at,
+        "first_position": before.last_position,
+        "last_position": report.last_position,
+        "rows": report.rows,
+        "removed": report.removed,
+        "report": json.dumps(report.to_dict()),
+        "days": rules.retention_days,
+    }
+    # Nobody has asked for changes before there was a list, and a first list would fill the table.
+    published = [] if before.is_first else [statements.PUBLISH]
+    followed = [] if kind.role is None else [statements.TO_APPLY]
+    applied = [statements.INSERT_ADDED, statements.UPDATE_MODIFIED, statements.DELETE_REMOVED]
+    saved = [statements.SAVE_METADATA, statements.SAVE_STATE, statements.FORGET_OLD]
+    for statement in (*applied, *published, *followed, *saved):
+        named = {name: value for name, value in values.items() if f":{name}" in statement}
+        conn.execute(text(statement), named)

@@ -1,0 +1,173 @@
+"""The statements of a run, made from what a kind declares.
+
+Names of columns come from declarations in our own files; values are always parameters.
+"""
+
+from app.roster.kind import Column, ColumnType, Kind, ListDeclaration, Source
+from app.roster.models import ChangeType
+
+# Control characters are refused in values, so the separator is in none of them.
+SEPARATOR = "E'\\x1f'"
+
+
+def lowered(source: Source) -> str:
+    return f"{source.columns[0].name}_lower"
+
+
+def raw_table(source: Source, declaration: ListDeclaration) -> str:
+    return f"_raw_{source.name}_{declaration.name}"
+
+
+def raw_columns(source: Source) -> list[str]:
+    """In the order of the COPY."""
+    return ["document", "identifier", *(column.name for column in source.columns), lowered(source), "aliases", "signature"]
+
+
+def create_raw_table(source: Source, declaration: ListDeclaration) -> str:
+    columns = ", ".join(f'{name} text COLLATE "C"' for name in raw_columns(source))
+    return f"CREATE TEMPORARY TABLE {raw_table(source, declaration)} ({columns}) ON COMMIT DROP"
+
+
+def create_new_data(kind: Kind) -> str:
+    """One row for each person: of several records, the largest value of each column, and all affiliations in order."""
+    source = kind.source
+    values = [*(column.name for column in source.columns), lowered(source)]
+    wanted = "" if kind.document is None else f"WHERE document = '{kind.document}'"
+    records = " UNION ALL ".join(
+        f"SELECT identifier, {', '.join(values)}, aliases, signature FROM {raw_table(source, declaration)} {wanted}"
+        for declaration in source.lists
+    )
+    largest = ", ".join(f"max({name}) AS {name}" for name in values)
+    hashed = f" || {SEPARATOR} || ".join(f"coalesce({name}, '')" for name in (*kind.hashed, "signature"))
+    return f"""
+CREATE TEMPORARY TABLE _new_data ON COMMIT DROP AS
+WITH records AS ({records}),
+people AS (
+    SELECT identifier, {largest}, count(*) AS records, max(aliases) AS aliases, max(signature) AS signature,
+           CASE WHEN count(*) > 1 THEN array_agg(aliases) END AS several
+      FROM records GROUP BY identifier
+),
+merged AS (
+    SELECT identifier, {", ".join(values)},
+           CASE WHEN records = 1 THEN aliases ELSE together.aliases END AS aliases,
+           CASE WHEN records = 1 THEN people.signature ELSE together.signature END AS signature
+      FROM people LEFT JOIN LATERAL ({TOGETHER}) together ON records > 1
+)
+SELECT identifier, {", ".join(values)}, aliases, md5({hashed})::uuid AS content_hash FROM merged"""
+
+
+TOGETHER = """
+SELECT jsonb_agg(alias ORDER BY alias ->> 'alias' COLLATE "C", alias ->> 'type' COLLATE "C")::text AS aliases,
+       string_agg((alias ->> 'alias') || ':' || (alias ->> 'type'), ','
+                  ORDER BY alias ->> 'alias' COLLATE "C", alias ->> 'type' COLLATE "C") AS signature
+  FROM unnest(people.several) AS part, jsonb_array_elements(part::jsonb) AS alias"""
+
+
+def create_changes(kind: Kind) -> str:
+    """Who was added, modified or removed, with the snapshot that is published."""
+    members = ", ".join(f"'{column.shown_as}', {_as_json(column)}" for column in kind.source.columns)
+    return f"""
+CREATE TEMPORARY TABLE _changes ON COMMIT DROP AS
+SELECT coalesce(n.identifier, t.identifier) AS identifier,
+       CASE WHEN t.identifier IS NULL THEN {ChangeType.ADDED:d} WHEN n.identifier IS NULL THEN {ChangeType.REMOVED:d}
+            ELSE {ChangeType.MODIFIED:d} END::smallint AS change_type,
+       n.content_hash,
+       CASE WHEN n.identifier IS NOT NULL THEN jsonb_build_object({members}) END AS fields,
+       n.aliases::jsonb AS aliases
+  FROM _new_data n
+  FULL JOIN (SELECT identifier, content_hash FROM roster_rows WHERE document_type = {kind.document_type}) t
+    ON t.identifier = n.identifier
+ WHERE n.content_hash IS DISTINCT FROM t.content_hash"""
+
+
+def _as_json(column: Column) -> str:
+    if column.type is ColumnType.PLACE:
+        lat, lon = (f"split_part(n.{column.name}, ' ', {part})::float8" for part in (1, 2))
+        return f"CASE WHEN n.{column.name} IS NOT NULL THEN jsonb_build_object('lat', {lat}, 'lon', {lon}) END"
+    return f"n.{column.name}"
+
+
+COUNT_CHANGES = "SELECT change_type, count(*) AS rows FROM _changes GROUP BY 1"
+
+INSERT_ADDED = f"""
+INSERT INTO roster_rows (document_type, identifier, content_hash, fields, aliases)
+SELECT :document_type, identifier, content_hash, fields, aliases FROM _changes
+ WHERE change_type = {ChangeType.ADDED:d}"""
+
+UPDATE_MODIFIED = f"""
+UPDATE roster_rows r SET content_hash = c.content_hash, fields = c.fields, aliases = c.aliases
+  FROM _changes c
+ WHERE r.document_type = :document_type AND r.identifier = c.identifier AND c.change_type = {ChangeType.MODIFIED:d}"""
+
+DELETE_REMOVED = f"""
+DELETE FROM roster_rows r USING _changes c
+ WHERE r.document_type = :document_type AND r.identifier = c.identifier AND c.change_type = {ChangeType.REMOVED:d}"""
+
+PUBLISH = """
+INSERT INTO roster_changes (document_type, position, change_type, changed_at, identifier, fields, aliases)
+SELECT :document_type, :first_position + row_number() OVER (), change_type, :changed_at, identifier, fields, aliases
+  FROM _changes"""
+
+HOLD_BACK = "DELETE FROM _changes WHERE change_type = :change_type"
+
+TO_APPLY = """
+INSERT INTO roster_to_apply (document_type, identifier, run_id)
+SELECT :document_type, identifier, :run_id FROM _changes
+ON CONFLICT (document_type, identifier) DO UPDATE SET run_id = excluded.run_id"""
+
+LAST = """
+SELECT s.last_position, s.rows, s.kept_from,
+       (SELECT max(changed_at) FROM sync_metadata m WHERE m.document_type = s.document_type) AS changed_at
+  FROM roster_states s WHERE s.document_type = :document_type"""
+
+WEEK = """
+SELECT coalesce(sum(removed), 0)::bigint AS removed,
+       (SELECT rows FROM sync_metadata WHERE document_type = :document_type
+           AND changed_at <= clock_timestamp() - interval '7 days' ORDER BY changed_at DESC LIMIT 1) AS rows
+  FROM sync_metadata WHERE document_type = :document_type AND changed_at > clock_timestamp() - interval '7 days'"""
+
+
+def count_values(kind: Kind) -> str:
+    """Of the rows before the run, in how many each column has a value."""
+    members = ", ".join(f"count(fields ->> '{column.shown_as}') AS {column.name}" for column in kind.source.columns)
+    return f"SELECT {members} FROM roster_rows WHERE document_type = {kind.document_type}"
+
+
+def count_blanked(kind: Kind) -> str:
+    """In how many modified rows each column had a value and is empty now."""
+    members = ", ".join(
+        f"count(*) FILTER (WHERE r.fields ->> '{name}' IS NOT NULL AND c.fields ->> '{name}' IS NULL) AS {column}"
+        for column, name in ((column.name, column.shown_as) for column in kind.source.columns)
+    )
+    return f"""
+SELECT {members} FROM _changes c JOIN roster_rows r USING (identifier)
+ WHERE r.document_type = {kind.document_type} AND c.change_type = {ChangeType.MODIFIED:d}"""
+
+
+# In whole seconds, as times in answers are, and later than that of the run before also if the clock was set back.
+CHANGED_AT = """
+SELECT greatest(date_trunc('second', clock_timestamp()), CAST(:before AS timestamptz) + interval '1 second')"""
+
+FORGET_OLD = """
+WITH old AS (
+    SELECT max(last_position) AS position FROM sync_metadata
+     WHERE document_type = :document_type AND changed_at < clock_timestamp() - make_interval(days => :days)
+), deleted AS (
+    DELETE FROM roster_changes c USING old WHERE c.document_type = :document_type AND c.position <= old.position
+)
+UPDATE roster_states s SET kept_from = greatest(kept_from, old.position)
+  FROM old WHERE s.document_type = :document_type AND old.position IS NOT NULL"""
+
+SAVE_METADATA = """
+INSERT INTO sync_metadata
+       (document_type, run_id, changed_at, first_position, last_position, rows, removed, report)
+VALUES (:document_type, :run_id, :changed_at, :first_position, :last_position, :rows, :removed, CAST(:report AS jsonb))"""
+
+SAVE_STATE = """
+INSERT INTO roster_states (document_type, last_position, kept_from, rows)
+VALUES (:document_type, :last_position, :last_position, :rows)
+ON CONFLICT (document_type) DO UPDATE SET last_position = excluded.last_position, rows = excluded.rows"""
+
+USE_APPROVAL = """
+UPDATE roster_approvals SET used_run_id = :run_id
+ WHERE document_type = :document_type AND list_hash = :list_hash AND used_run_id IS NULL"""
