@@ -40,8 +40,7 @@ class CsvFormat:
     """Each line is one person with one affiliation. The same person may have several lines."""
 
     headers: Mapping[str, tuple[str, ...]]
-    """For each column, and for `identifier` and `alias`, the accepted headers in lower case. A place has two: the header
-    of the latitude, then that of the longitude."""
+    """For each column, and for `identifier` and `alias`, the accepted headers in lower case."""
 
 
 @dataclass(frozen=True)

@@ -72,8 +72,8 @@ roster_runs = Table(
     CheckConstraint(one_of("status", RunStatus), name="status"),
 )
 
-# What a run did to one kind. Its changes are those after `first_position` up to `last_position`. `changed_at` is in whole
-# seconds and later than that of the run before, so that a time names a position.
+# What a run did to one kind. Its changes are those after `first_position` up to `last_position`. `changed_at` is in
+# whole seconds and later than that of the run before, so that a time names a position.
 sync_metadata = Table(
     "sync_metadata",
     metadata,

@@ -95,8 +95,8 @@ class _Before:
 
     @property
     def is_first(self) -> bool:
-        """Whether the list was empty: what comes now is published as an archive, not as changes."""
-        return self.rows == 0
+        """A list that was emptied and is filled again is not new: its readers follow the changes."""
+        return self.changed_at is None
 
 
 def begin(conn: Connection) -> None:

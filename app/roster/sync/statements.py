@@ -20,7 +20,14 @@ def raw_table(source: Source, declaration: ListDeclaration) -> str:
 
 def raw_columns(source: Source) -> list[str]:
     """In the order of the COPY."""
-    return ["document", "identifier", *(column.name for column in source.columns), lowered(source), "aliases", "signature"]
+    return [
+        "document",
+        "identifier",
+        *(column.name for column in source.columns),
+        lowered(source),
+        "aliases",
+        "signature",
+    ]
 
 
 def create_raw_table(source: Source, declaration: ListDeclaration) -> str:
@@ -49,7 +56,7 @@ people AS (
 ),
 merged AS (
     SELECT identifier, {", ".join(values)},
-           CASE WHEN records = 1 THEN aliases ELSE together.aliases END AS aliases,
+           CASE WHEN records = 1 THEN people.aliases ELSE together.aliases END AS aliases,
            CASE WHEN records = 1 THEN people.signature ELSE together.signature END AS signature
       FROM people LEFT JOIN LATERAL ({TOGETHER}) together ON records > 1
 )
@@ -151,7 +158,7 @@ SELECT greatest(date_trunc('second', clock_timestamp()), CAST(:before AS timesta
 FORGET_OLD = """
 WITH old AS (
     SELECT max(last_position) AS position FROM sync_metadata
-     WHERE document_type = :document_type AND changed_at < clock_timestamp() - make_interval(days => :days)
+     WHERE document_type = :document_type AND changed_at < clock_timestamp() - CAST(:days AS integer) * interval '1 day'
 ), deleted AS (
     DELETE FROM roster_changes c USING old WHERE c.document_type = :document_type AND c.position <= old.position
 )
@@ -161,7 +168,7 @@ UPDATE roster_states s SET kept_from = greatest(kept_from, old.position)
 SAVE_METADATA = """
 INSERT INTO sync_metadata
        (document_type, run_id, changed_at, first_position, last_position, rows, removed, report)
-VALUES (:document_type, :run_id, :changed_at, :first_position, :last_position, :rows, :removed, CAST(:report AS jsonb))"""
+SELECT :document_type, :run_id, :changed_at, :first_position, :last_position, :rows, :removed, CAST(:report AS jsonb)"""
 
 SAVE_STATE = """
 INSERT INTO roster_states (document_type, last_position, kept_from, rows)
