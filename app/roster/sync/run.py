@@ -129,6 +129,8 @@ def apply_kind(conn: Connection, kind: Kind, list_hash: bytes, run_id: int, rule
     step(kind.name, "compare")
     _make_partition(conn, kind)
     before = _read_state(conn, kind)
+    for declaration in kind.source.lists:
+        conn.execute(text(statements.create_repeated(kind, declaration)))
     for statement in (statements.create_new_data(kind), "ANALYZE _new_data", statements.create_changes(kind)):
         conn.execute(text(statement))
     changes = _count(conn, kind, before)
@@ -138,7 +140,7 @@ def apply_kind(conn: Connection, kind: Kind, list_hash: bytes, run_id: int, rule
     step(kind.name, "apply")
     report = _report(kind, before, changes, held, rules.limits)
     _apply(conn, kind, before, report, run_id, rules)
-    conn.execute(text("DROP TABLE _new_data, _changes"))
+    conn.execute(text(statements.drop_tables(kind)))
     return report
 
 

@@ -35,39 +35,60 @@ def create_raw_table(source: Source, declaration: ListDeclaration) -> str:
     return f"CREATE TEMPORARY TABLE {raw_table(source, declaration)} ({columns}) ON COMMIT DROP"
 
 
+def create_repeated(kind: Kind, declaration: ListDeclaration) -> str:
+    """The people with several records in one list."""
+    return f"""
+CREATE TEMPORARY TABLE {_repeated(declaration)} ON COMMIT DROP AS
+SELECT identifier FROM {raw_table(kind.source, declaration)} {_of_document(kind)}
+ GROUP BY identifier HAVING count(*) > 1"""
+
+
+def _repeated(declaration: ListDeclaration) -> str:
+    return f"_repeated_{declaration.name}"
+
+
+def _of_document(kind: Kind) -> str:
+    return "WHERE true" if kind.document is None else f"WHERE document = '{kind.document}'"
+
+
+def drop_tables(kind: Kind) -> str:
+    return f"DROP TABLE {', '.join(['_new_data', '_changes', *map(_repeated, kind.source.lists)])}"
+
+
 def create_new_data(kind: Kind) -> str:
-    """One row for each person: of several records, the largest value of each column, and all affiliations in order."""
+    """One row for each person. Of several records, the largest value of each column counts.
+
+    Affiliations are only signed here, in the order of the lists; they are put together where something has changed.
+    """
     source = kind.source
     values = [*(column.name for column in source.columns), lowered(source)]
-    wanted = "" if kind.document is None else f"WHERE document = '{kind.document}'"
-    records = " UNION ALL ".join(
-        f"SELECT identifier, {', '.join(values)}, aliases, signature FROM {raw_table(source, declaration)} {wanted}"
-        for declaration in source.lists
+    lists = [declaration.name for declaration in source.lists]
+    joined = " FULL JOIN ".join(
+        f"({_list(kind, declaration)}) {declaration.name}" + (" USING (identifier)" if number else "")
+        for number, declaration in enumerate(source.lists)
     )
-    largest = ", ".join(f"max({name}) AS {name}" for name in values)
+    largest = [f"greatest({', '.join(f'{name}.{value}' for name in lists)}) AS {value}" for value in values]
+    aliases = [f"{name}.aliases AS {name}_aliases" for name in lists]
+    signature = f"concat_ws(',', {', '.join(f'{name}.signature' for name in lists)}) AS signature"
     hashed = f" || {SEPARATOR} || ".join(f"coalesce({name}, '')" for name in (*kind.hashed, "signature"))
     return f"""
 CREATE TEMPORARY TABLE _new_data ON COMMIT DROP AS
-WITH records AS ({records}),
-people AS (
-    SELECT identifier, {largest}, count(*) AS records, max(aliases) AS aliases, max(signature) AS signature,
-           CASE WHEN count(*) > 1 THEN array_agg(aliases) END AS several
-      FROM records GROUP BY identifier
-),
-merged AS (
-    SELECT identifier, {", ".join(values)},
-           CASE WHEN records = 1 THEN people.aliases ELSE together.aliases END AS aliases,
-           CASE WHEN records = 1 THEN people.signature ELSE together.signature END AS signature
-      FROM people LEFT JOIN LATERAL ({TOGETHER}) together ON records > 1
-)
-SELECT identifier, {", ".join(values)}, aliases, md5({hashed})::uuid AS content_hash FROM merged"""
+SELECT identifier, {", ".join(column.name for column in source.columns)},
+       {", ".join(f"{name}_aliases" for name in lists)}, md5({hashed})::uuid AS content_hash
+  FROM (SELECT identifier, {", ".join([*largest, *aliases, signature])} FROM {joined} OFFSET 0) people"""
 
 
-TOGETHER = """
-SELECT jsonb_agg(alias ORDER BY alias ->> 'alias' COLLATE "C", alias ->> 'type' COLLATE "C")::text AS aliases,
-       string_agg((alias ->> 'alias') || ':' || (alias ->> 'type'), ','
-                  ORDER BY alias ->> 'alias' COLLATE "C", alias ->> 'type' COLLATE "C") AS signature
-  FROM unnest(people.several) AS part, jsonb_array_elements(part::jsonb) AS alias"""
+def _list(kind: Kind, declaration: ListDeclaration) -> str:
+    raw = f"{raw_table(kind.source, declaration)} r"
+    values = [*(column.name for column in kind.source.columns), lowered(kind.source)]
+    once = f"NOT EXISTS (SELECT FROM {_repeated(declaration)} several WHERE several.identifier = r.identifier)"
+    return f"""
+SELECT identifier, {", ".join(values)}, aliases, signature FROM {raw} {_of_document(kind)} AND {once}
+ UNION ALL
+SELECT identifier, {", ".join(f"max({value})" for value in values)},
+       '[' || string_agg(btrim(aliases, '[]'), ',' ORDER BY signature) || ']',
+       string_agg(signature, ',' ORDER BY signature)
+  FROM {raw} JOIN {_repeated(declaration)} USING (identifier) {_of_document(kind)} GROUP BY identifier"""
 
 
 def create_changes(kind: Kind) -> str:
@@ -80,11 +101,22 @@ SELECT coalesce(n.identifier, t.identifier) AS identifier,
             ELSE {ChangeType.MODIFIED:d} END::smallint AS change_type,
        n.content_hash,
        CASE WHEN n.identifier IS NOT NULL THEN jsonb_build_object({members}) END AS fields,
-       n.aliases::jsonb AS aliases
+       {_aliases(kind.source)} AS aliases
   FROM _new_data n
   FULL JOIN (SELECT identifier, content_hash FROM roster_rows WHERE document_type = {kind.document_type}) t
     ON t.identifier = n.identifier
  WHERE n.content_hash IS DISTINCT FROM t.content_hash"""
+
+
+def _aliases(source: Source) -> str:
+    """Those of all lists, in order. To sort them is costly, and most people stand on one list."""
+    lists = [f"n.{declaration.name}_aliases" for declaration in source.lists]
+    together = " || ".join(f"coalesce({name}::jsonb, '[]')" for name in lists)
+    in_order = """alias ->> 'alias' COLLATE "C", alias ->> 'type' COLLATE "C\""""
+    return f"""CASE num_nonnulls({", ".join(lists)})
+       WHEN 0 THEN NULL
+       WHEN 1 THEN coalesce({", ".join(lists)})::jsonb
+       ELSE (SELECT jsonb_agg(alias ORDER BY {in_order}) FROM jsonb_array_elements({together}) alias) END"""
 
 
 def _as_json(column: Column) -> str:
@@ -99,7 +131,7 @@ COUNT_CHANGES = "SELECT change_type, count(*) AS rows FROM _changes GROUP BY 1"
 INSERT_ADDED = f"""
 INSERT INTO roster_rows (document_type, identifier, content_hash, fields, aliases)
 SELECT :document_type, identifier, content_hash, fields, aliases FROM _changes
- WHERE change_type = {ChangeType.ADDED:d}"""
+ WHERE change_type = {ChangeType.ADDED:d} ORDER BY identifier"""
 
 UPDATE_MODIFIED = f"""
 UPDATE roster_rows r SET content_hash = c.content_hash, fields = c.fields, aliases = c.aliases
@@ -119,7 +151,7 @@ HOLD_BACK = "DELETE FROM _changes WHERE change_type = :change_type"
 
 TO_APPLY = """
 INSERT INTO roster_to_apply (document_type, identifier, run_id)
-SELECT :document_type, identifier, :run_id FROM _changes
+SELECT :document_type, identifier, :run_id FROM _changes ORDER BY identifier
 ON CONFLICT (document_type, identifier) DO UPDATE SET run_id = excluded.run_id"""
 
 LAST = """
