@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from app.users.models import Role
+if TYPE_CHECKING:  # The processes that parse lists do not need the tables of users, which take long to import.
+    from app.users.models import Role
 
 
 class ColumnType(StrEnum):
@@ -35,25 +37,36 @@ class IdentifierRule(StrEnum):
     """Ten or eleven digits. Not checked further, because the publisher has done that."""
 
 
+class AliasRule(StrEnum):
+    TEXT = "TEXT"
+    INSTITUTION = "INSTITUTION"
+    """The number of an institution, as in `users.institution_id`."""
+
+
 @dataclass(frozen=True)
 class CsvFormat:
     """Each line is one person with one affiliation. The same person may have several lines."""
 
     headers: Mapping[str, tuple[str, ...]]
-    """For each column, and for `identifier` and `alias`, the accepted headers in lower case."""
+    """For each column, and for `identifier` and `alias`, the accepted headers in lower case. For a place they
+    alternate: one of the latitude, then one of the longitude. A column that is not required may be missing."""
 
 
 @dataclass(frozen=True)
 class XmlFormat:
     record: str
     elements: Mapping[str, str]
-    """For each column, and for `identifier`, the path of its element in a record."""
+    """For each column, and for `identifier`, the path of its element in a record. A place has two, with a blank between
+    them: the latitude, then the longitude."""
     aliases: str
     """The path of the elements that hold one affiliation each."""
     alias: Mapping[str, str]
-    """For each part of an affiliation, the path of its element in that. "." is the element itself."""
+    """For each part of an affiliation, its element in that. "." is the element itself. Each element that `alias` finds
+    makes an affiliation of its own with the same other parts."""
     document: str | None = None
     """The attribute, of the elements around the affiliations, that tells which document they are for."""
+    alias_ended: str | None = None
+    """An affiliation that has this element is over, and is left out."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +87,9 @@ class Source:
     columns: tuple[Column, ...]
     alias_parts: tuple[str, ...]
     """The parts of an affiliation in answers, for example `alias`, `type`, `creationTime`."""
+    alias_rule: AliasRule = AliasRule.TEXT
+    alias_times: tuple[str, ...] = ()
+    """Those of the parts that are times."""
     csv: CsvFormat | None = None
     xml: XmlFormat | None = None
 
@@ -88,7 +104,7 @@ class Kind:
     come last. `title_lower` stands for the lower case of the column `title`."""
     document: str | None = None
     """Which documents of the source this kind is about; None if the source has no documents."""
-    role: Role | None = None
+    role: "Role | None" = None
     """The role of the people who enter and leave the service by this list; None for a kind that is published only."""
     answers_in_service_time: bool = False
     """Times in answers have no offset, for consumers of the service that this one replaces."""

@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 import idna
 
 from app.delivery.messages.traits import AddressForm, traits_of
+from app.foundation.phone_numbers import InvalidPhone, canonical_phone
 
 LONGEST_LOCAL_PART = 64
 LONGEST_EMAIL = 254
@@ -28,10 +29,7 @@ _LOCAL_PART = re.compile(
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 # Resolvers accept IP addresses in many notations (0x7f.1, 2130706433), so no domain may end in a number.
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
-# Characters that people, address books and word processors put between digits.
-_BETWEEN_DIGITS = re.compile(r"[ \u00a0\u202f()\-\u2010-\u2013]")
 _HARD_SPACES = {0xA0: " ", 0x202F: " "}
-_PHONE = re.compile(r"\+[1-9][0-9]{7,14}")
 _USER = re.compile(r"(?:user:)?([0-9]{1,19})")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 # These characters stay in a URL as they are; all others are percent-encoded.
@@ -88,17 +86,10 @@ def _domain(text: str) -> str:
 
 
 def _phone(text: str, country_code: str) -> str:
-    # In +90 (0) 555 the zero is only for calls within the country.
-    digits = _BETWEEN_DIGITS.sub("", text.replace("(0)", "") if text.startswith(("+", "00")) else text)
-    if digits.startswith("00"):
-        digits = f"+{digits[2:]}"
-    elif digits.startswith("0"):
-        digits = f"+{country_code}{digits[1:]}"
-    elif not digits.startswith("+"):
-        raise InvalidAddress("must begin with + and the country, or with 0 for a number of this country")
-    if not _PHONE.fullmatch(digits):
-        raise InvalidAddress("must be a phone number of 8 to 15 digits with its country, such as +90 555 123 45 67")
-    return digits
+    try:
+        return canonical_phone(text, country_code)
+    except InvalidPhone as error:
+        raise InvalidAddress(*error.args) from None
 
 
 def _url(text: str) -> str:

@@ -1,6 +1,16 @@
 """Elders whom their municipalities serve."""
 
-from app.roster.kind import Column, ColumnType, CsvFormat, IdentifierRule, Kind, ListDeclaration, Source, XmlFormat
+from app.roster.kind import (
+    AliasRule,
+    Column,
+    ColumnType,
+    CsvFormat,
+    IdentifierRule,
+    Kind,
+    ListDeclaration,
+    Source,
+    XmlFormat,
+)
 from app.users.models import Role
 
 KIND = Kind(
@@ -20,6 +30,7 @@ KIND = Kind(
             Column("home", "home", ColumnType.PLACE),
         ),
         alias_parts=("alias", "type"),
+        alias_rule=AliasRule.INSTITUTION,
         csv=CsvFormat(
             headers={
                 "identifier": ("identifier", "tc_kimlik_no"),

@@ -13,6 +13,7 @@ GIB_LISTS = Source(
         Column("first_creation_time", "firstCreationTime", ColumnType.DATE_TIME, required=True),
     ),
     alias_parts=("alias", "type", "creationTime"),
+    alias_times=("creationTime",),
     xml=XmlFormat(
         record="User",
         elements={
@@ -25,6 +26,7 @@ GIB_LISTS = Source(
         aliases="Documents/Document/Alias",
         document="type",
         alias={"alias": "Name", "creationTime": "CreationTime"},
+        alias_ended="DeletionTime",
     ),
 )
 HASHED = ("identifier", "title_lower", "account_type", "type", "first_creation_time")

@@ -1,6 +1,16 @@
 """Students who may volunteer, as their universities list them."""
 
-from app.roster.kind import Column, ColumnType, CsvFormat, IdentifierRule, Kind, ListDeclaration, Source, XmlFormat
+from app.roster.kind import (
+    AliasRule,
+    Column,
+    ColumnType,
+    CsvFormat,
+    IdentifierRule,
+    Kind,
+    ListDeclaration,
+    Source,
+    XmlFormat,
+)
 from app.users.models import Role
 
 KIND = Kind(
@@ -19,6 +29,7 @@ KIND = Kind(
             Column("locale", "locale", ColumnType.LOCALE),
         ),
         alias_parts=("alias", "type"),
+        alias_rule=AliasRule.INSTITUTION,
         csv=CsvFormat(
             headers={
                 "identifier": ("identifier", "tc_kimlik_no"),

@@ -1,0 +1,86 @@
+"""Makes UTF-8 of the encodings that lists come in."""
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from app.roster.lists.list_refused import ListRefused, Refusal
+
+_TURKISH = "cp1254"
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_DECLARED = re.compile(rb"""\s*<\?xml\b[^>]*?\bencoding\s*=\s*["']([A-Za-z0-9._:-]+)["']""")
+_ENCODINGS = {
+    "utf-8": "utf-8",
+    "utf8": "utf-8",
+    "us-ascii": "utf-8",
+    "ascii": "utf-8",
+    "windows-1254": _TURKISH,
+    "cp1254": _TURKISH,
+    "iso-8859-9": "iso8859_9",
+    "latin5": "iso8859_9",
+}
+
+
+def as_utf8(chunks: Iterable[bytes], *, is_xml: bool) -> Iterator[bytes]:
+    """A byte order mark decides, then the declaration of an XML, which is UTF-8 without one. A CSV has no declaration:
+    it is UTF-8 until the first byte that is not, and if everything before that was ASCII, it is windows-1254."""
+    source = iter(chunks)
+    first = next(source, b"")
+    if first.startswith(_UTF16):
+        return _transcoded(chain((first,), source), "utf-16")
+    has_mark = first.startswith(codecs.BOM_UTF8)
+    first = first.removeprefix(codecs.BOM_UTF8)
+    everything = chain((first,), source)
+    if not is_xml:
+        return _transcoded(everything, "utf-8") if has_mark else _utf8_or_turkish(everything)
+    return _transcoded(everything, "utf-8" if has_mark else _declared_encoding(first))
+
+
+def _declared_encoding(first: bytes) -> str:
+    found = _DECLARED.match(first[:512])
+    name = found[1].decode().lower() if found else "utf-8"
+    if name not in _ENCODINGS:
+        raise ListRefused(
+            Refusal.ENCODING, "The XML declares an encoding that is not supported. Use UTF-8, UTF-16 or windows-1254."
+        )
+    return _ENCODINGS[name]
+
+
+def _transcoded(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        for chunk in chunks:
+            yield decoder.decode(chunk).encode()
+        yield decoder.decode(b"", final=True).encode()
+    except UnicodeError as error:
+        raise _undecodable() from error
+
+
+def _utf8_or_turkish(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    source = iter(chunks)
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    is_ascii = True
+    for chunk in source:
+        # What the decoder has kept is the beginning of a letter that the last chunk has cut.
+        kept = decoder.getstate()[0]
+        try:
+            text = decoder.decode(chunk)
+        except UnicodeDecodeError as error:
+            if not is_ascii or not (kept + chunk)[: error.start].isascii():
+                raise _undecodable() from error
+            yield from _transcoded(chain((kept + chunk,), source), _TURKISH)
+            return
+        is_ascii = is_ascii and text.isascii()
+        yield text.encode()
+    if kept := decoder.getstate()[0]:
+        if not is_ascii:
+            raise _undecodable()
+        yield from _transcoded((kept,), _TURKISH)
+
+
+def _undecodable() -> ListRefused:
+    return ListRefused(
+        Refusal.ENCODING,
+        "The list has bytes that are no letters in its encoding. Save it as UTF-8 and send it once more.",
+    )
