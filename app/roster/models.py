@@ -22,7 +22,6 @@ from sqlalchemy import (
     Text,
     Uuid,
     func,
-    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -90,7 +89,7 @@ sync_metadata = Table(
 )
 
 # `kept_from` is the position after which all changes are still there. The archive holds the list as it is after
-# `archive_position`. `lists` is what the last whole run read: the hash and the validators of each list.
+# `archive_position`. `list_hash` is that of the lists of the last run, if nothing in it was held back.
 roster_states = Table(
     "roster_states",
     metadata,
@@ -98,7 +97,7 @@ roster_states = Table(
     Column("last_position", BigInteger, nullable=False),
     Column("kept_from", BigInteger, nullable=False),
     Column("rows", BigInteger, nullable=False),
-    Column("lists", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
+    Column("list_hash", Text),
     Column("archive_position", BigInteger),
     Column("archive_name", Text),
 )

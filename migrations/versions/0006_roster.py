@@ -48,7 +48,7 @@ CREATE TABLE roster_states (
     last_position bigint NOT NULL,
     kept_from bigint NOT NULL,
     rows bigint NOT NULL,
-    lists jsonb NOT NULL DEFAULT '{}',
+    list_hash text,
     archive_position bigint,
     archive_name text
 );

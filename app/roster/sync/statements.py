@@ -203,9 +203,19 @@ INSERT INTO sync_metadata
 SELECT :document_type, :run_id, :changed_at, :first_position, :last_position, :rows, :removed, CAST(:report AS jsonb)"""
 
 SAVE_STATE = """
-INSERT INTO roster_states (document_type, last_position, kept_from, rows)
-VALUES (:document_type, :last_position, :last_position, :rows)
-ON CONFLICT (document_type) DO UPDATE SET last_position = excluded.last_position, rows = excluded.rows"""
+INSERT INTO roster_states (document_type, last_position, kept_from, rows, list_hash)
+SELECT :document_type, :last_position, :last_position, :rows, :list_hash
+ON CONFLICT (document_type) DO UPDATE
+   SET last_position = excluded.last_position, rows = excluded.rows, list_hash = excluded.list_hash"""
+
+# A new row also where nothing has changed: otherwise the time that readers ask from would be past retention one day.
+TOUCH = """
+INSERT INTO sync_metadata (document_type, run_id, changed_at, first_position, last_position, rows, removed, report)
+SELECT document_type, :run_id,
+       greatest(date_trunc('second', clock_timestamp()), (
+           SELECT max(changed_at) FROM sync_metadata m WHERE m.document_type = s.document_type) + interval '1 second'),
+       last_position, last_position, rows, 0, jsonb_build_object('unchanged', true)
+  FROM roster_states s WHERE document_type = :document_type AND list_hash = :list_hash"""
 
 USE_APPROVAL = """
 UPDATE roster_approvals SET used_run_id = :run_id

@@ -1,6 +1,6 @@
-"""One run: all kinds in one transaction. What reads lists and what follows a run is elsewhere.
+"""Compares the lists of a kind with those of the run before, and applies and publishes what has changed.
 
-The run locks nothing that matching uses. It leaves the names of the people who changed in `roster_to_apply`, and they
+It locks nothing that matching uses. It leaves the names of the people who changed in `roster_to_apply`, and they
 enter and leave the service after the commit, a few at a time.
 """
 
@@ -49,15 +49,6 @@ class AlreadyRunning(Exception):
 
 
 @dataclass(frozen=True)
-class OpenList:
-    """A list that is about to be copied."""
-
-    pieces: Pieces
-    list_hash: bytes
-    """Of the file, so that an approval is bound to it."""
-
-
-@dataclass(frozen=True)
 class Rules:
     limits: GuardLimits
     retention_days: int
@@ -79,6 +70,12 @@ class KindReport:
     modifications_found: int
     blanked: Sequence[str]
     last_position: int
+
+    list_hash: str
+
+    @property
+    def is_held_back(self) -> bool:
+        return self.removals_held is not None or self.modifications_held is not None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -107,12 +104,16 @@ def begin(conn: Connection) -> None:
         raise AlreadyRunning
 
 
-def copy_source(conn: Connection, source: Source, lists: Mapping[str, OpenList], step: Step) -> None:
-    for declaration in source.lists:
-        step(declaration.name, "copy")
-        conn.execute(text(statements.create_raw_table(source, declaration)))
-        _copy(conn, source, declaration, lists[declaration.name].pieces)
-        conn.execute(text(f"ANALYZE {statements.raw_table(source, declaration)}"))
+def copy_list(conn: Connection, source: Source, declaration: ListDeclaration, pieces: Pieces) -> None:
+    conn.execute(text(statements.create_raw_table(source, declaration)))
+    _copy(conn, source, declaration, pieces)
+    conn.execute(text(f"ANALYZE {statements.raw_table(source, declaration)}"))
+
+
+def touch(conn: Connection, kind: Kind, list_hash: bytes, run_id: int) -> bool:
+    """True if the last run has applied this very list: then it is only noted that the list is still the same."""
+    values = {"document_type": kind.document_type, "list_hash": list_hash.hex(), "run_id": run_id}
+    return conn.execute(text(statements.TOUCH), values).rowcount > 0
 
 
 def _copy(conn: Connection, source: Source, declaration: ListDeclaration, pieces: Pieces) -> None:
@@ -125,7 +126,7 @@ def _copy(conn: Connection, source: Source, declaration: ListDeclaration, pieces
             copy.write(piece)
 
 
-def apply_kind(conn: Connection, kind: Kind, list_hash: bytes, run_id: int, rules: Rules, step: Step) -> KindReport:
+def compare(conn: Connection, kind: Kind, list_hash: bytes, run_id: int, rules: Rules, step: Step) -> KindReport:
     step(kind.name, "compare")
     _make_partition(conn, kind)
     before = _read_state(conn, kind)
@@ -138,7 +139,7 @@ def apply_kind(conn: Connection, kind: Kind, list_hash: bytes, run_id: int, rule
     for change_type in held:
         conn.execute(text(statements.HOLD_BACK), {"change_type": change_type})
     step(kind.name, "apply")
-    report = _report(kind, before, changes, held, rules.limits)
+    report = _report(kind, before, changes, held, rules.limits, list_hash)
     _apply(conn, kind, before, report, run_id, rules)
     conn.execute(text(statements.drop_tables(kind)))
     return report
@@ -203,7 +204,12 @@ def _is_approved(conn: Connection, kind: Kind, list_hash: bytes, run_id: int) ->
 
 
 def _report(
-    kind: Kind, before: _Before, changes: ListChanges, held: Mapping[ChangeType, Held], limits: GuardLimits
+    kind: Kind,
+    before: _Before,
+    changes: ListChanges,
+    held: Mapping[ChangeType, Held],
+    limits: GuardLimits,
+    list_hash: bytes,
 ) -> KindReport:
     removed = 0 if ChangeType.REMOVED in held else changes.removed
     modified = 0 if ChangeType.MODIFIED in held else changes.modified
@@ -221,6 +227,7 @@ def _report(
         modifications_found=changes.modified,
         blanked=sorted(blanked_columns(changes, limits)),
         last_position=before.last_position + published,
+        list_hash=list_hash.hex(),
     )
 
 
@@ -236,6 +243,7 @@ def _apply(conn: Connection, kind: Kind, before: _Before, report: KindReport, ru
         "removed": report.removed,
         "report": json.dumps(report.to_dict()),
         "days": rules.retention_days,
+        "list_hash": None if report.is_held_back else report.list_hash,
     }
     # Nobody has asked for changes before there was a list, and a first list would fill the table.
     published = [] if before.is_first else [statements.PUBLISH]

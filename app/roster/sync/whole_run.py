@@ -1,0 +1,158 @@
+"""A run from the lists to the commit: reads lists, compares each kind, and keeps a report."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection, text
+
+from app.db.database import Database
+from app.roster.kind import Kind, ListDeclaration, Source
+from app.roster.lists.list_refused import ListRefused
+from app.roster.lists.read_list import read_pieces
+from app.roster.lists.reading_rules import ReadingRules
+from app.roster.models import RunStatus
+from app.roster.sync.comparison import AlreadyRunning, KindReport, Rules, Step, begin, compare, copy_list, touch
+
+log = structlog.get_logger(__name__)
+
+MOST_BAD_ROWS = 100
+
+
+@dataclass(frozen=True)
+class ListFile:
+    path: Path
+    sha256: bytes
+
+
+Gathered = Mapping[str, ListFile] | ListRefused
+"""The files of a source by list, or why one of them is not taken."""
+
+
+@dataclass
+class ListReport:
+    """What was read from one list."""
+
+    records: int = 0
+    bad: int = 0
+    bad_rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """The first of them: line, flaw and field, never a value."""
+
+
+@dataclass
+class RunReport:
+    started_at: datetime
+    dry_run: bool
+    status: RunStatus = RunStatus.SUCCEEDED
+    id: int | None = None
+    reason: str | None = None
+    """Why nothing was done."""
+    kinds: dict[str, KindReport] = field(default_factory=dict[str, KindReport])
+    unchanged: list[str] = field(default_factory=list[str])
+    """Kinds whose lists are those of the run before."""
+    refused: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    """By source: code and sentence."""
+    lists: dict[str, ListReport] = field(default_factory=dict[str, ListReport])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "status": self.status,
+            "startedAt": self.started_at.isoformat(),
+            "dryRun": self.dry_run,
+            "reason": self.reason,
+            "kinds": {name: report.to_dict() for name, report in self.kinds.items()},
+            "unchanged": self.unchanged,
+            "refused": self.refused,
+            "lists": {name: asdict(report) for name, report in self.lists.items()},
+        }
+
+
+class _DryRun(Exception):
+    """Rolls a dry run back."""
+
+
+@dataclass(frozen=True)
+class WholeRun:
+    db: Database
+    rules: Rules
+    reading: ReadingRules
+    step: Step
+
+    def sync(self, kinds: Sequence[Kind], gathered: Mapping[str, Gathered], *, dry_run: bool) -> RunReport:
+        report = RunReport(self.db.now(), dry_run)
+        try:
+            with self.db.transaction() as conn:
+                begin(conn)
+                self._sync(conn, kinds, gathered, report)
+                if dry_run:
+                    raise _DryRun
+        except _DryRun:
+            report.id = None
+        except AlreadyRunning:
+            report.status, report.reason = RunStatus.PARTIAL, "Another run is under way."
+        return report
+
+    def _sync(
+        self, conn: Connection, kinds: Sequence[Kind], gathered: Mapping[str, Gathered], report: RunReport
+    ) -> None:
+        report.id = run_id = conn.execute(_BEGIN_RUN, {"started_at": report.started_at}).scalar_one()
+        for source in _sources(kinds):
+            files = gathered[source.name]
+            try:
+                if isinstance(files, ListRefused):
+                    raise files
+                with conn.begin_nested():
+                    mine = [kind for kind in kinds if kind.source is source]
+                    self._sync_source(conn, source, mine, files, run_id, report)
+            except ListRefused as refusal:
+                report.status = RunStatus.PARTIAL
+                report.refused[source.name] = {"code": refusal.reason, "detail": refusal.message}
+        if any(kind.is_held_back for kind in report.kinds.values()):
+            report.status = RunStatus.PARTIAL
+        values = {"id": run_id, "status": report.status, "report": json.dumps(report.to_dict())}
+        conn.execute(_END_RUN, values)
+
+    def _sync_source(
+        self,
+        conn: Connection,
+        source: Source,
+        kinds: Sequence[Kind],
+        files: Mapping[str, ListFile],
+        run_id: int,
+        report: RunReport,
+    ) -> None:
+        list_hash = sha256(b"".join(files[declaration.name].sha256 for declaration in source.lists)).digest()
+        changed = [kind for kind in kinds if not touch(conn, kind, list_hash, run_id)]
+        report.unchanged += [kind.name for kind in kinds if kind not in changed]
+        if not changed:
+            return
+        for declaration in source.lists:
+            self.step(f"{source.name}/{declaration.name}", "copy")
+            seen = report.lists.setdefault(f"{source.name}/{declaration.name}", ListReport())
+            copy_list(conn, source, declaration, self._read(files[declaration.name], source, declaration, seen))
+        for kind in changed:
+            report.kinds[kind.name] = compare(conn, kind, list_hash, run_id, self.rules, self.step)
+
+    def _read(self, file: ListFile, source: Source, declaration: ListDeclaration, seen: ListReport) -> Iterator[bytes]:
+        for piece in read_pieces(file.path, source, declaration, self.reading):
+            seen.records += piece.records
+            seen.bad += piece.bad_count
+            seen.bad_rows += [asdict(row) for row in piece.bad]
+            yield piece.copy_text
+
+
+def _sources(kinds: Sequence[Kind]) -> list[Source]:
+    return list({kind.source.name: kind.source for kind in kinds}.values())
+
+
+_BEGIN_RUN = text("""
+INSERT INTO roster_runs (status, started_at, report) VALUES ('SUCCEEDED', :started_at, '{}') RETURNING id""")
+_END_RUN = text("""
+UPDATE roster_runs SET status = :status, report = CAST(:report AS jsonb), finished_at = clock_timestamp()
+ WHERE id = :id""")
