@@ -1,9 +1,21 @@
 """What other packages may know of the roster: errors, and the values that its functions take and return."""
 
-from app.foundation.errors import NotFound
+from app.foundation.errors import Conflict, NotFound
 
 
 class UnknownKind(NotFound):
     """There is no such kind of list."""
 
     code = "unknown_kind"
+
+
+class RunNotFound(NotFound):
+    """There is no such run of the roster."""
+
+    code = "roster_run_not_found"
+
+
+class NothingHeldBack(Conflict):
+    """A run that held nothing back needs no approval."""
+
+    code = "nothing_held_back"

@@ -19,6 +19,7 @@ from app.settings import gateway_templates, signing_secrets
 from app.settings.engine_address import EMBEDDED, parse_engine
 from app.settings.job_schedule import SHIPPED_SCHEDULE, ScheduleEntry, parse_schedule
 from app.settings.mail_server import MailSender, MailServer, Tls, parse_sender, parse_server
+from app.settings.roster_sources import parse_sources
 
 DEFAULT_SECRETS = frozenset({"", "secret", "changeme", "change-me", "development", "test"})
 
@@ -45,6 +46,7 @@ class PushMode(StrEnum):
 PositiveInt = Annotated[int, Field(ge=1)]
 Days = Annotated[int, Field(ge=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
+Percent = Annotated[float, Field(ge=0, le=100)]
 
 
 class Settings(BaseModel):
@@ -174,6 +176,23 @@ class Settings(BaseModel):
     jobs_artifact_bytes: int = Field(10_000_000, ge=1, le=200_000_000, description="Largest file that a job may leave.")
     jobs_artifacts_bytes_per_job: PositiveInt = Field(50_000_000, description="Most bytes of all files of one job.")
     jobs_metrics_port: int = Field(0, ge=0, le=65535, description="Port of the role's `/metrics`; 0 is off.")
+    roster_dir: str | None = Field(None, description="Folder for lists and archives; required for the roster.")
+    roster_change_retention_days: int = Field(30, ge=1, le=365, description="For how long changes can be read.")
+    roster_sources: str = Field(
+        "{}", description="JSON: where the lists of students and elders are; see docs/roster.md."
+    )
+    roster_list_bytes: PositiveInt = Field(256 << 20, description="Largest archive of a list.")
+    roster_unpacked_bytes: PositiveInt = Field(1 << 30, description="Largest list in an archive.")
+    roster_download_timeout_s: PositiveFloat = Field(600.0, description="Longest time of a download.")
+    roster_bad_rows_percent: Percent = Field(1.0, description="A list with more bad rows is refused.")
+    roster_least_rows: int = Field(10, ge=0, description="Of a list that became shorter than this nobody is removed.")
+    roster_removed_floor: int = Field(5, ge=0, description="So many changes are applied whatever their share is.")
+    roster_removed_percent: Percent = Field(10.0, description="If a list removes more of its people, all of them stay.")
+    roster_removed_week_percent: Percent = Field(25.0, description="The same over the last seven days.")
+    roster_modified_percent: Percent = Field(50.0, description="If a list modifies more rows, all stay as they are.")
+    roster_blanked_percent: Percent = Field(
+        20.0, description="If a list empties a column in more of the rows that had a value, all rows stay as they are."
+    )
     retain_notes_days: Days = Field(30, description="Notes and idempotency keys of ended tasks; 0 is for ever.")
     retain_places_days: Days = Field(30, description="Exact places of ended tasks, and of students who are not active.")
     retain_messages_days: Days = Field(30, description="Words and addresses of messages, and variables of actions.")
@@ -229,6 +248,12 @@ class Settings(BaseModel):
     @classmethod
     def _readable_schedule(cls, value: str) -> str:
         parse_schedule(value)
+        return value
+
+    @field_validator("roster_sources")
+    @classmethod
+    def _readable_sources(cls, value: str) -> str:
+        parse_sources(value)
         return value
 
     @field_validator("webhook_secret")

@@ -40,8 +40,8 @@ BEGIN = (
 
 Pieces = Iterable[bytes]
 """Rows in the text format of COPY."""
-Step = Callable[[str, str], None]
-"""Called before each part with the kind or list and the part; may raise to stop."""
+Step = Callable[[str, str, int], None]
+"""Called with a kind or list, the part that begins or goes on, and the records so far; may raise to stop."""
 
 
 class AlreadyRunning(Exception):
@@ -127,7 +127,7 @@ def _copy(conn: Connection, source: Source, declaration: ListDeclaration, pieces
 
 
 def compare(conn: Connection, kind: Kind, list_hash: bytes, run_id: int, rules: Rules, step: Step) -> KindReport:
-    step(kind.name, "compare")
+    step(kind.name, "compare", 0)
     _make_partition(conn, kind)
     before = _read_state(conn, kind)
     for declaration in kind.source.lists:
@@ -138,7 +138,7 @@ def compare(conn: Connection, kind: Kind, list_hash: bytes, run_id: int, rules: 
     held = {} if before.is_first else _held_back(conn, kind, changes, list_hash, run_id, rules.limits)
     for change_type in held:
         conn.execute(text(statements.HOLD_BACK), {"change_type": change_type})
-    step(kind.name, "apply")
+    step(kind.name, "apply", 0)
     report = _report(kind, before, changes, held, rules.limits, list_hash)
     _apply(conn, kind, before, report, run_id, rules)
     conn.execute(text(statements.drop_tables(kind)))

@@ -19,8 +19,8 @@ class Held(StrEnum):
 @dataclass(frozen=True)
 class GuardLimits:
     removed_percent: float
-    removed_floor: int
-    """So many may always leave, whatever their share is."""
+    floor: int
+    """So many may always leave or change, whatever their share is."""
     least_rows: int
     """Of a list that is shorter, nobody is removed."""
     removed_percent_of_week: float
@@ -56,7 +56,7 @@ def removals_held_back(changes: ListChanges, limits: GuardLimits) -> Held | None
         return None
     if changes.after < limits.least_rows:
         return Held.TOO_SHORT
-    if changes.removed <= limits.removed_floor:
+    if changes.removed <= limits.floor:
         return _of_week(changes, limits)
     if _exceeds(changes.removed, changes.before, limits.removed_percent):
         return Held.TOO_MANY_REMOVED
@@ -65,14 +65,14 @@ def removals_held_back(changes: ListChanges, limits: GuardLimits) -> Held | None
 
 def _of_week(changes: ListChanges, limits: GuardLimits) -> Held | None:
     total, at_first = changes.removed_this_week + changes.removed, changes.before_this_week
-    if total > limits.removed_floor and _exceeds(total, at_first, limits.removed_percent_of_week):
+    if total > limits.floor and _exceeds(total, at_first, limits.removed_percent_of_week):
         return Held.TOO_MANY_REMOVED_THIS_WEEK
     return None
 
 
 def modifications_held_back(changes: ListChanges, limits: GuardLimits) -> Held | None:
     """None if the modifications are applied."""
-    if changes.modified <= limits.removed_floor:
+    if changes.modified <= limits.floor:
         return None
     if _exceeds(changes.modified, changes.before, limits.modified_percent):
         return Held.TOO_MANY_MODIFIED
@@ -85,7 +85,7 @@ def blanked_columns(changes: ListChanges, limits: GuardLimits) -> Collection[str
     return [
         column
         for column, blanked in changes.blanked.items()
-        if blanked > limits.removed_floor and _exceeds(blanked, changes.filled.get(column, 0), limits.blanked_percent)
+        if blanked > limits.floor and _exceeds(blanked, changes.filled.get(column, 0), limits.blanked_percent)
     ]
 
 

@@ -12,16 +12,14 @@ import structlog
 from sqlalchemy import Connection, text
 
 from app.db.database import Database
-from app.roster.kind import Kind, ListDeclaration, Source
+from app.roster.kind import Kind, Source
 from app.roster.lists.list_refused import ListRefused
-from app.roster.lists.read_list import read_pieces
+from app.roster.lists.read_list import ListPiece, read_pieces
 from app.roster.lists.reading_rules import ReadingRules
 from app.roster.models import RunStatus
 from app.roster.sync.comparison import AlreadyRunning, KindReport, Rules, Step, begin, compare, copy_list, touch
 
 log = structlog.get_logger(__name__)
-
-MOST_BAD_ROWS = 100
 
 
 @dataclass(frozen=True)
@@ -95,14 +93,39 @@ class WholeRun:
         except _DryRun:
             report.id = None
         except AlreadyRunning:
-            report.status, report.reason = RunStatus.PARTIAL, "Another run is under way."
+            return self.report_of_another()
+        except Exception as error:
+            self._record_failure(report, error)
+            raise
         return report
+
+    def _record_failure(self, report: RunReport, error: Exception) -> None:
+        if report.dry_run:
+            return
+        report.id, report.status, report.reason = None, RunStatus.FAILED, type(error).__name__
+        report.kinds.clear()
+        with self.db.transaction() as conn:
+            report.id = run_id = conn.execute(_BEGIN_RUN, {"started_at": report.started_at}).scalar_one()
+            _end(conn, run_id, report)
+
+    def is_under_way(self) -> bool:
+        """Asked before lists are fetched, so that a second run leaves at once."""
+        try:
+            with self.db.transaction() as conn:
+                begin(conn)
+        except AlreadyRunning:
+            return True
+        return False
+
+    def report_of_another(self) -> RunReport:
+        """Partial, and not kept: the other run keeps its own."""
+        return RunReport(self.db.now(), False, RunStatus.PARTIAL, reason="Another run is under way.")
 
     def _sync(
         self, conn: Connection, kinds: Sequence[Kind], gathered: Mapping[str, Gathered], report: RunReport
     ) -> None:
         report.id = run_id = conn.execute(_BEGIN_RUN, {"started_at": report.started_at}).scalar_one()
-        for source in _sources(kinds):
+        for source in sources_of(kinds):
             files = gathered[source.name]
             try:
                 if isinstance(files, ListRefused):
@@ -111,12 +134,9 @@ class WholeRun:
                     mine = [kind for kind in kinds if kind.source is source]
                     self._sync_source(conn, source, mine, files, run_id, report)
             except ListRefused as refusal:
-                report.status = RunStatus.PARTIAL
                 report.refused[source.name] = {"code": refusal.reason, "detail": refusal.message}
-        if any(kind.is_held_back for kind in report.kinds.values()):
-            report.status = RunStatus.PARTIAL
-        values = {"id": run_id, "status": report.status, "report": json.dumps(report.to_dict())}
-        conn.execute(_END_RUN, values)
+        report.status = _status(report)
+        _end(conn, run_id, report)
 
     def _sync_source(
         self,
@@ -133,21 +153,35 @@ class WholeRun:
         if not changed:
             return
         for declaration in source.lists:
-            self.step(f"{source.name}/{declaration.name}", "copy")
-            seen = report.lists.setdefault(f"{source.name}/{declaration.name}", ListReport())
-            copy_list(conn, source, declaration, self._read(files[declaration.name], source, declaration, seen))
+            name = f"{source.name}/{declaration.name}"
+            report.lists[name] = seen = ListReport()
+            pieces = read_pieces(files[declaration.name].path, source, declaration, self.reading)
+            copy_list(conn, source, declaration, self._counted(pieces, name, seen))
         for kind in changed:
             report.kinds[kind.name] = compare(conn, kind, list_hash, run_id, self.rules, self.step)
 
-    def _read(self, file: ListFile, source: Source, declaration: ListDeclaration, seen: ListReport) -> Iterator[bytes]:
-        for piece in read_pieces(file.path, source, declaration, self.reading):
+    def _counted(self, pieces: Iterator[ListPiece], name: str, seen: ListReport) -> Iterator[bytes]:
+        for piece in pieces:
             seen.records += piece.records
             seen.bad += piece.bad_count
             seen.bad_rows += [asdict(row) for row in piece.bad]
+            self.step(name, "copy", seen.records)
             yield piece.copy_text
 
 
-def _sources(kinds: Sequence[Kind]) -> list[Source]:
+def _status(report: RunReport) -> RunStatus:
+    if report.refused and not (report.kinds or report.unchanged):
+        return RunStatus.FAILED
+    if report.refused or any(kind.is_held_back for kind in report.kinds.values()):
+        return RunStatus.PARTIAL
+    return RunStatus.SUCCEEDED
+
+
+def _end(conn: Connection, run_id: int, report: RunReport) -> None:
+    conn.execute(_END_RUN, {"id": run_id, "status": report.status, "report": json.dumps(report.to_dict())})
+
+
+def sources_of(kinds: Sequence[Kind]) -> list[Source]:
     return list({kind.source.name: kind.source for kind in kinds}.values())
 
 

@@ -1,0 +1,53 @@
+"""Takes the newest lists of students and elders, and publishes what has changed.
+
+Lists and limits come from the settings ROSTER_…; see docs/roster.md. Any number of runs may be asked for at the same
+time: one works, and the others end at once as partial.
+"""
+
+import os
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.jobs.engine.execution_context import ExecutionContext
+from app.jobs.engine.task import TaskType
+from app.roster.service import sync
+
+TASK_TYPE = TaskType.IO_BOUND
+TIMEOUT_S = 2 * 3600.0
+MAX_RETRIES = 2
+
+
+class RosterSyncParams(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    kinds: tuple[str, ...] = Field((), description="Only these kinds; all that have lists if empty.")
+    dry_run: bool = Field(False, description="Only tell what would change, and whom it would hit.")
+
+
+class Cancelled(Exception):
+    """Ends the run; everything is rolled back."""
+
+
+def run(params: RosterSyncParams, context: ExecutionContext) -> dict[str, Any]:
+    parts: list[tuple[str, str]] = []
+
+    def step(place: str, part: str, records: int) -> None:
+        if context.cancelled:
+            raise Cancelled
+        if (place, part) not in parts:
+            parts.append((place, part))
+        context.progress(len(parts), None, f"{place} {part}" + (f" {records:,}" if records else ""))
+
+    try:
+        report = sync(
+            context.db,
+            context.settings,
+            params.kinds,
+            dry_run=params.dry_run,
+            step=step,
+            processes=os.cpu_count() or 1,
+        )
+    except Cancelled:
+        return {"cancelled": True}
+    return report.to_dict()
