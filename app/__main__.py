@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "delivery": ("app.cli.run_delivery", "role: sends notifications"),
     "jobs": ("app.cli.run_jobs", "role: runs jobs; jobs run NAME … | list | show ID"),
     "cluster": ("app.cli.run_jobs_cluster", "roles of JOBS_ENGINE=dask://…: scheduler | worker; certificates FOLDER"),
+    "roster": ("app.cli.manage_roster", "roster sync [--kind K] [--dry-run] | runs | show RUN | approve RUN"),
     "migrate": ("app.cli.migrate", "bring the database to the newest schema"),
     "demo": ("app.cli.demo", "load a small demo neighbourhood"),
     "token": ("app.cli.token", "print a bearer token: token USER_ID | token --admin"),

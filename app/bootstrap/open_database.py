@@ -5,11 +5,24 @@ from app.settings.settings import Settings
 
 # Connections of the delivery role for claims, the recorder, the clock and the threads beside the dispatcher.
 _DELIVERY_POOL = 12
+_LONGEST_CALL_S = 86_400.0
 
 
 def open_database(settings: Settings, command: str) -> Database:
     """One connection is enough, because a command runs one transaction at a time."""
     return Database(settings.database_url, pool_size=1, application_name=f"yaninda-{command}")
+
+
+def open_long_database(settings: Settings, command: str) -> Database:
+    """For statements of minutes. They set their own limits."""
+    return Database(
+        settings.database_url,
+        pool_size=2,
+        statement_timeout_ms=0,
+        lock_timeout_ms=0,
+        call_limit_s=_LONGEST_CALL_S,
+        application_name=f"yaninda-{command}",
+    )
 
 
 def open_delivery_database(settings: Settings) -> Database:

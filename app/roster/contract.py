@@ -1,6 +1,8 @@
 """What other packages may know of the roster: errors, and the values that its functions take and return."""
 
 from app.foundation.errors import Conflict, NotFound
+from app.roster.models import RunStatus as RunStatus
+from app.roster.sync.whole_run import RunReport as RunReport
 
 
 class UnknownKind(NotFound):
