@@ -7,6 +7,9 @@ from app.delivery.actions.request_format import LONGEST_KEY, MOST_VARIABLES_BYTE
 from app.delivery.actions.requests import NewAction
 from app.delivery.actions.states import ActionStatus, StepState
 from app.delivery.channels.audit_trail import GENESIS
+from app.delivery.channels.connections import TimedBackend
+from app.delivery.channels.http_pools import HttpPools
+from app.delivery.channels.http_url import parse_url
 from app.delivery.channels.inbox import MessageNotFound
 from app.delivery.directory.errors import (
     AlreadyVerified,
@@ -53,6 +56,7 @@ __all__ = [
     "DeliveryRules",
     "EvaluationKeyReused",
     "FoundTraces",
+    "HttpPools",
     "MessageNotFound",
     "NewAction",
     "NewSubmission",
@@ -75,6 +79,7 @@ __all__ = [
     "SubmissionKey",
     "TemplateInUse",
     "TemplateTaken",
+    "TimedBackend",
     "VerificationExpired",
     "VerificationNeedsNoCode",
     "VerificationNotRunning",
@@ -82,4 +87,5 @@ __all__ = [
     "VerificationTriesUsedUp",
     "VerifyStatus",
     "WrongVerificationCode",
+    "parse_url",
 ]

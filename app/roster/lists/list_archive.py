@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from app.roster.lists.list_refused import ListRefused, Refusal
-from app.roster.lists.reading_rules import ListLimits, ReadingRules
+from app.roster.lists.reading_rules import MEGABYTE, ListLimits
 
 _END = b"PK\x05\x06"
 _END_BYTES = 22
@@ -23,7 +23,7 @@ _NAME = re.compile(r"[^\x00-\x1f/\\:]{1,200}\.(xml|csv)", re.IGNORECASE)
 _ENCRYPTED = 0x1
 _HTML = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 # A short text that repeats itself is packed well without being a bomb.
-_ALWAYS_ALLOWED_BYTES = 1 << 20
+_ALWAYS_ALLOWED_BYTES = MEGABYTE
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,22 @@ class ListMember:
 
 
 @contextmanager
-def open_member(path: Path, rules: ReadingRules) -> Generator[ListMember]:
+def open_member(path: Path, limits: ListLimits, chunk_bytes: int = MEGABYTE) -> Generator[ListMember]:
     with ExitStack() as stack:
         with _damage_as_refusal():
             file = stack.enter_context(path.open("rb"))
-            _check_archive(file, rules.limits)
+            _check_archive(file, limits)
             archive = stack.enter_context(zipfile.ZipFile(file))
-            member = _only_member(archive, rules.limits)
+            member = _only_member(archive, limits)
             opened = stack.enter_context(archive.open(member))
         is_xml = member.filename.lower().endswith(".xml")
-        yield ListMember(_chunks(opened, rules.piece_bytes), member.file_size, is_xml)
+        yield ListMember(_chunks(opened, chunk_bytes), member.file_size, is_xml)
+
+
+def check_archive(path: Path, limits: ListLimits) -> None:
+    """Everything that can be told without unpacking."""
+    with open_member(path, limits):
+        return
 
 
 def _chunks(opened: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
@@ -71,12 +77,12 @@ def _check_archive(file: BinaryIO, limits: ListLimits) -> None:
             Refusal.TOO_LARGE, f"The archive has {size:,} bytes, and {limits.archive_bytes:,} are allowed."
         )
     file.seek(0)
-    check_beginning(file.read(512))
+    _check_beginning(file.read(512))
     file.seek(max(size - _LONGEST_COMMENT - _END_BYTES, 0))
     _check_directory(file.read())
 
 
-def check_beginning(first: bytes) -> None:
+def _check_beginning(first: bytes) -> None:
     if _HTML.match(first):
         raise ListRefused(
             Refusal.HTML, "This is a web page and not a list, perhaps a login or an error page. Check the address."

@@ -9,6 +9,7 @@ from app.roster.lists.list_refused import ListRefused, Refusal
 
 _TURKISH = "cp1254"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_BEGINNING_BYTES = 512
 _DECLARED = re.compile(rb"""\s*<\?xml\b[^>]*?\bencoding\s*=\s*["']([A-Za-z0-9._:-]+)["']""")
 _ENCODINGS = {
     "utf-8": "utf-8",
@@ -26,19 +27,23 @@ def as_utf8(chunks: Iterable[bytes], *, is_xml: bool) -> Iterator[bytes]:
     """A byte order mark decides, then the declaration of an XML, which is UTF-8 without one. A CSV has no declaration:
     it is UTF-8 until the first byte that is not, and if everything before that was ASCII, it is windows-1254."""
     source = iter(chunks)
-    first = next(source, b"")
+    first = b""
+    while len(first) < _BEGINNING_BYTES and (chunk := next(source, b"")):
+        first += chunk
+    # A piece of a letter gives no text yet, and an empty chunk would look like the end.
+    return filter(None, _decoded(first, chain((first,), source), is_xml))
+
+
+def _decoded(first: bytes, everything: Iterable[bytes], is_xml: bool) -> Iterator[bytes]:
     if first.startswith(_UTF16):
-        return _transcoded(chain((first,), source), "utf-16")
-    has_mark = first.startswith(codecs.BOM_UTF8)
-    first = first.removeprefix(codecs.BOM_UTF8)
-    everything = chain((first,), source)
-    if not is_xml:
-        return _transcoded(everything, "utf-8") if has_mark else _utf8_or_turkish(everything)
-    return _transcoded(everything, "utf-8" if has_mark else _declared_encoding(first))
+        return _transcoded(everything, "utf-16")
+    if first.startswith(codecs.BOM_UTF8):
+        return _transcoded(everything, "utf-8-sig")
+    return _transcoded(everything, _declared_encoding(first)) if is_xml else _utf8_or_turkish(everything)
 
 
 def _declared_encoding(first: bytes) -> str:
-    found = _DECLARED.match(first[:512])
+    found = _DECLARED.match(first[:_BEGINNING_BYTES])
     name = found[1].decode().lower() if found else "utf-8"
     if name not in _ENCODINGS:
         raise ListRefused(

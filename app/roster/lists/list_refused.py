@@ -11,6 +11,9 @@ class Refusal(StrEnum):
 
     NOT_READABLE = "NOT_READABLE"
     """The file, or the answer of the server that has it."""
+    UNREACHABLE = "UNREACHABLE"
+    TOO_LATE = "TOO_LATE"
+    REDIRECT = "REDIRECT"
     TOO_LARGE = "TOO_LARGE"
     CHECKSUM = "CHECKSUM"
     HTML = "HTML"

@@ -34,7 +34,7 @@ class ListPiece:
 def read_pieces(file: Path, source: Source, declaration: ListDeclaration, rules: ReadingRules) -> Iterator[ListPiece]:
     """May raise `ListRefused` until its end, and then everything that came before must be rolled back. With processes,
     the thread that takes the first piece has to live until the last."""
-    with open_member(file, rules) as member:
+    with open_member(file, rules.limits, rules.piece_bytes) as member:
         format, pieces = _cut(member, source, declaration, rules)
         is_small = rules.processes < 2 or member.size <= rules.small_bytes
         parsed = parse_here(format.parse, pieces) if is_small else parse_beside(format.parse, pieces, rules.processes)
