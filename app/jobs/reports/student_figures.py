@@ -41,9 +41,13 @@ class Answers:
     """By reason."""
 
 
+# One student after the other, so that only the month's part of each student's offers is read, and not those of all years.
 ANSWERS = """
 CREATE TEMPORARY TABLE report_answers ON COMMIT DROP AS
-SELECT o.student_id, o.state, o.reason, count(*) AS offers FROM offers o WHERE {which} GROUP BY 1, 2, 3
+SELECT s.id AS student_id, answers.*
+  FROM students s CROSS JOIN LATERAL (
+    SELECT o.state, o.reason, count(*) AS offers FROM offers o WHERE o.student_id = s.id AND {which} GROUP BY 1, 2
+  ) answers
 """
 ANSWERED = """
 SELECT state, CASE WHEN state = '{skipped}' THEN reason END AS reason, sum(offers)::bigint AS offers
