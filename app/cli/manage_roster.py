@@ -34,7 +34,10 @@ def _parser() -> argparse.ArgumentParser:
     sync.add_argument("--kind", action="append", default=[], metavar="KIND", help="only this one; may be repeated")
     sync.add_argument("--dry-run", action="store_true", help="only tell what would change")
     commands.add_parser("runs", help="list the last runs")
-    for name, about in (("show", "print the report of a run"), ("approve", "let the next run apply what this one held")):
+    for name, about in (
+        ("show", "print the report of a run"),
+        ("approve", "let the next run apply what this one held"),
+    ):
         commands.add_parser(name, help=about).add_argument("run", type=int, metavar="RUN")
     return parser
 
@@ -52,9 +55,7 @@ def _sync(settings: Settings, options: argparse.Namespace) -> int:
     try:
         with command_errors():
             processes = os.cpu_count() or 1
-            report = roster.sync(
-                db, settings, options.kind, dry_run=options.dry_run, step=step, processes=processes
-            )
+            report = roster.sync(db, settings, options.kind, dry_run=options.dry_run, step=step, processes=processes)
     finally:
         db.close()
     progress.end(None)

@@ -1,6 +1,6 @@
 """What other packages may know of the roster: errors, and the values that its functions take and return."""
 
-from app.foundation.errors import Conflict, NotFound
+from app.foundation.errors import Conflict, NotFound, Unavailable
 from app.roster.models import RunStatus as RunStatus
 from app.roster.sync.whole_run import RunReport as RunReport
 
@@ -21,3 +21,9 @@ class NothingHeldBack(Conflict):
     """A run that held nothing back needs no approval."""
 
     code = "nothing_held_back"
+
+
+class RosterFolderMissing(Unavailable):
+    """This copy has no folder for lists."""
+
+    code = "roster_folder_missing"

@@ -8,6 +8,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from app.db.database import Database
+from app.roster.contract import RosterFolderMissing
 from app.roster.gather_lists import ListPlaces
 from app.roster.kind import Kind
 from app.roster.known_kinds import kind_named, known_kinds
@@ -26,7 +27,7 @@ def sync(
     limits = list_limits(settings)
     places = ListPlaces(
         parse_sources(settings.roster_sources),
-        Path(settings.roster_dir),
+        roster_folder(settings),
         limits,
         allow_http_on_loopback=settings.environment is not Environment.PRODUCTION,
     )
@@ -35,6 +36,12 @@ def sync(
         return run.report_of_another()
     kinds = _kinds(names, places)
     return run.sync(kinds, places.gather(kinds, step), dry_run=dry_run)
+
+
+def roster_folder(settings: Settings) -> Path:
+    if settings.roster_dir is None:
+        raise RosterFolderMissing("Set ROSTER_DIR to a folder for lists and archives.")
+    return Path(settings.roster_dir)
 
 
 def _kinds(names: Sequence[str], places: ListPlaces) -> list[Kind]:
