@@ -41,7 +41,7 @@ class Answers:
     """By reason."""
 
 
-# One student after the other, so that only the month's part of each student's offers is read, and not those of all years.
+# One student after the other, so that only the month's part of each student's offers is read, and not all years.
 ANSWERS = """
 CREATE TEMPORARY TABLE report_answers ON COMMIT DROP AS
 SELECT s.id AS student_id, answers.*
