@@ -1,14 +1,8 @@
 """What other packages may know of the roster: errors, and the values that its functions take and return."""
 
 from app.foundation.errors import Conflict, NotFound, Unavailable
-from app.roster.models import RunStatus as RunStatus
+from app.roster.sync.models import RunStatus as RunStatus
 from app.roster.sync.whole_run import RunReport as RunReport
-
-
-class UnknownKind(NotFound):
-    """There is no such kind of list."""
-
-    code = "unknown_kind"
 
 
 class RunNotFound(NotFound):

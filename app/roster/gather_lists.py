@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from app.roster.kind import Kind, ListDeclaration, Source
+from app.roster.kinds.kind import Kind, ListDeclaration, ListSource
 from app.roster.lists.fetch_list import Validators, fetch_list
 from app.roster.lists.list_refused import ListRefused, Refusal
 from app.roster.lists.pushed_lists import find_pushed
@@ -24,7 +24,7 @@ class ListPlaces:
     limits: ListLimits
     allow_http_on_loopback: bool
 
-    def has(self, source: Source) -> bool:
+    def has(self, source: ListSource) -> bool:
         """Whether any list of the source is named in the settings, or was pushed."""
         return source.name in self.sources or any(self._pushed(source, one) for one in source.lists)
 
@@ -32,7 +32,7 @@ class ListPlaces:
         """By source. A source of which one list cannot be had is refused as a whole, and the others go on."""
         return {source.name: self._source(source, step) for source in sources_of(kinds)}
 
-    def _source(self, source: Source, step: Step) -> Gathered:
+    def _source(self, source: ListSource, step: Step) -> Gathered:
         files: dict[str, ListFile] = {}
         try:
             for declaration in source.lists:
@@ -42,10 +42,10 @@ class ListPlaces:
             return refusal
         return files
 
-    def _pushed(self, source: Source, declaration: ListDeclaration) -> Path | None:
+    def _pushed(self, source: ListSource, declaration: ListDeclaration) -> Path | None:
         return find_pushed(self.folder / PUSHED, source.name, declaration.name)
 
-    def _list(self, source: Source, declaration: ListDeclaration) -> ListFile:
+    def _list(self, source: ListSource, declaration: ListDeclaration) -> ListFile:
         location = self.sources.get(source.name, {}).get(declaration.name)
         if location is None:
             pushed = self._pushed(source, declaration)

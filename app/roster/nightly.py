@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 from app.db.database import Database
 from app.roster.contract import RosterFolderMissing
 from app.roster.gather_lists import ListPlaces
-from app.roster.kind import Kind
-from app.roster.known_kinds import kind_named, known_kinds
+from app.roster.kinds.kind import Kind
+from app.roster.kinds.known_kinds import kind_named, known_kinds
 from app.roster.lists.reading_rules import ListLimits, ReadingRules
 from app.roster.sync.comparison import Rules, Step
 from app.roster.sync.guards import GuardLimits

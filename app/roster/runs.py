@@ -8,12 +8,12 @@ from sqlalchemy import Connection, RowMapping, text
 
 from app.foundation.pages import Page, page_of, parse_number
 from app.roster.contract import NothingHeldBack, RunNotFound
-from app.roster.known_kinds import kind_named
-from app.roster.models import RunStatus
+from app.roster.kinds.known_kinds import kind_named
+from app.roster.sync.models import RunStatus
 
 
 @dataclass(frozen=True)
-class Run:
+class RosterRun:
     id: int
     status: RunStatus
     started_at: datetime
@@ -24,7 +24,7 @@ class Run:
 _RUN = "SELECT id, status, started_at, finished_at, report FROM roster_runs"
 
 
-def list_runs(conn: Connection, *, cursor: str | None, limit: int) -> Page[Run]:
+def list_runs(conn: Connection, *, cursor: str | None, limit: int) -> Page[RosterRun]:
     """Newest first."""
     values: dict[str, Any] = {"limit": limit + 1}
     where = ""
@@ -34,15 +34,15 @@ def list_runs(conn: Connection, *, cursor: str | None, limit: int) -> Page[Run]:
     return page_of(rows, limit, _run)
 
 
-def get_run(conn: Connection, run_id: int) -> Run:
+def get_run(conn: Connection, run_id: int) -> RosterRun:
     row = conn.execute(text(f"{_RUN} WHERE id = :id"), {"id": run_id}).mappings().one_or_none()
     if row is None:
         raise RunNotFound(f"There is no run {run_id}.")
     return _run(row)
 
 
-def _run(row: RowMapping) -> Run:
-    return Run(row["id"], RunStatus(row["status"]), row["started_at"], row["finished_at"], row["report"])
+def _run(row: RowMapping) -> RosterRun:
+    return RosterRun(row["id"], RunStatus(row["status"]), row["started_at"], row["finished_at"], row["report"])
 
 
 def approve_run(conn: Connection, run_id: int, by: int | None) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from app.roster.kind import Source
+from app.roster.kinds.kind import Source
 from app.roster.lists.list_refused import BadRow
 from app.roster.lists.read_list import read_pieces
 from app.roster.lists.reading_rules import ReadingRules

@@ -25,7 +25,7 @@ class RosterSyncParams(BaseModel):
     dry_run: bool = Field(False, description="Only tell what would change, and whom it would hit.")
 
 
-class Cancelled(Exception):
+class SyncCancelled(Exception):
     """Ends the run; everything is rolled back."""
 
 
@@ -34,7 +34,7 @@ def run(params: RosterSyncParams, context: ExecutionContext) -> dict[str, Any]:
 
     def step(place: str, part: str, records: int) -> None:
         if context.cancelled:
-            raise Cancelled
+            raise SyncCancelled
         if (place, part) not in parts:
             parts.append((place, part))
         context.progress(len(parts), None, f"{place} {part}" + (f" {records:,}" if records else ""))
@@ -48,6 +48,6 @@ def run(params: RosterSyncParams, context: ExecutionContext) -> dict[str, Any]:
             step=step,
             processes=os.cpu_count() or 1,
         )
-    except Cancelled:
+    except SyncCancelled:
         return {"cancelled": True}
     return report.to_dict()

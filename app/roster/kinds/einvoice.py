@@ -1,7 +1,7 @@
 """Taxpayers who send and receive electronic invoices."""
 
-from app.roster.kind import Kind
 from app.roster.kinds.gib_lists import GIB_LISTS, HASHED
+from app.roster.kinds.kind import Kind
 
 KIND = Kind(
     name="einvoice",

@@ -1,16 +1,16 @@
 """The two lists of taxpayers who use electronic documents, from which two kinds are made."""
 
-from app.roster.kind import Column, ColumnType, IdentifierRule, ListDeclaration, Source, XmlFormat
+from app.roster.kinds.kind import ColumnType, IdentifierRule, ListColumn, ListDeclaration, ListSource, XmlFormat
 
-GIB_LISTS = Source(
+GIB_LISTS = ListSource(
     name="gib",
     lists=(ListDeclaration("pk", alias_type="PK"), ListDeclaration("gb", alias_type="GB")),
     identifier=IdentifierRule.TAX_OR_TURKISH_ID,
     columns=(
-        Column("title", "title", longest=1000),
-        Column("account_type", "accountType"),
-        Column("type", "type"),
-        Column("first_creation_time", "firstCreationTime", ColumnType.DATE_TIME, required=True),
+        ListColumn("title", "title", longest=1000),
+        ListColumn("account_type", "accountType"),
+        ListColumn("type", "type"),
+        ListColumn("first_creation_time", "firstCreationTime", ColumnType.DATE_TIME, required=True),
     ),
     alias_parts=("alias", "type", "creationTime"),
     alias_times=("creationTime",),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
-from app.roster.kind import ColumnType, ListDeclaration, Source
+from app.roster.kinds.kind import ColumnType, ListDeclaration, ListSource
 from app.roster.lists.field_values import (
     LONGEST_ALIAS,
     Check,
@@ -80,7 +80,7 @@ class RowWriter:
     """The columns are: document, identifier, those of the source, the first text column in lower case, the affiliations
     as JSON, and their signature."""
 
-    def __init__(self, source: Source, declaration: ListDeclaration, rules: ReadingRules) -> None:
+    def __init__(self, source: ListSource, declaration: ListDeclaration, rules: ReadingRules) -> None:
         self._identifier = IdentifierCheck(source.identifier)
         self._columns = [(column, check_for(column, rules)) for column in source.columns]
         self._lower = next(n for n, column in enumerate(source.columns) if column.type is ColumnType.TEXT)
@@ -172,7 +172,7 @@ class RowWriter:
         return (self._made(parts, [f'"{part}"' for part in parts]) for parts in zip(*columns, strict=True))
 
 
-def more_parts(source: Source) -> tuple[str, ...]:
+def more_parts(source: ListSource) -> tuple[str, ...]:
     return tuple(part for part in source.alias_parts if part not in ("alias", "type"))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-from app.roster.kind import ColumnType, CsvFormat, Source
+from app.roster.kinds.kind import ColumnType, CsvFormat, ListSource
 from app.roster.lists.list_refused import ListRefused, Refusal
 
 _DELIMITERS = ";,\t"
@@ -22,7 +22,7 @@ class CsvHeader:
     """For each column of the source, the number of its field, or None if it is missing; for a place two."""
 
 
-def read_header(chunks: Iterator[bytes], source: Source, format: CsvFormat) -> tuple[CsvHeader, Iterator[bytes]]:
+def read_header(chunks: Iterator[bytes], source: ListSource, format: CsvFormat) -> tuple[CsvHeader, Iterator[bytes]]:
     """The header, and the chunks after it."""
     read = b""
     while b"\n" not in read and len(read) < _LONGEST_HEADER and (chunk := next(chunks, b"")):
@@ -32,7 +32,7 @@ def read_header(chunks: Iterator[bytes], source: Source, format: CsvFormat) -> t
     return _parse_header(line.decode().rstrip("\r"), source, format), chain((rest,), chunks)
 
 
-def _parse_header(line: str, source: Source, format: CsvFormat) -> CsvHeader:
+def _parse_header(line: str, source: ListSource, format: CsvFormat) -> CsvHeader:
     delimiter = max(_DELIMITERS, key=line.count)
     try:
         names = [_folded(name) for name in next(csv.reader([line], delimiter=delimiter, strict=True), list[str]())]
@@ -50,7 +50,7 @@ def _parse_header(line: str, source: Source, format: CsvFormat) -> CsvHeader:
     return CsvHeader(delimiter, len(names), places["identifier"], places["alias"], columns)
 
 
-def _places(names: list[str], source: Source, format: CsvFormat) -> dict[str, int]:
+def _places(names: list[str], source: ListSource, format: CsvFormat) -> dict[str, int]:
     """The number of the field by column. The longitude of a place has the name of the column and a blank."""
     known = dict(_known(source, format))
     places: dict[str, int] = {}
@@ -64,7 +64,7 @@ def _places(names: list[str], source: Source, format: CsvFormat) -> dict[str, in
     return places
 
 
-def _known(source: Source, format: CsvFormat) -> Iterator[tuple[str, str]]:
+def _known(source: ListSource, format: CsvFormat) -> Iterator[tuple[str, str]]:
     pairs = {column.name for column in source.columns if column.type is ColumnType.PLACE}
     for column, headers in format.headers.items():
         for number, header in enumerate(headers):

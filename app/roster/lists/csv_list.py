@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from app.roster.kind import ListDeclaration, Source
+from app.roster.kinds.kind import ListDeclaration, ListSource
 from app.roster.lists.copy_rows import (
     MadeRecord,
     ParsedPiece,
@@ -26,7 +26,7 @@ from app.roster.lists.reading_rules import ReadingRules
 
 @dataclass(frozen=True)
 class CsvList:
-    source: Source
+    source: ListSource
     declaration: ListDeclaration
     rules: ReadingRules
     header: CsvHeader

@@ -13,7 +13,7 @@ from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from app.foundation.phone_numbers import InvalidPhone, canonical_phone
-from app.roster.kind import AliasRule, Column, ColumnType, IdentifierRule
+from app.roster.kinds.kind import AliasRule, ColumnType, IdentifierRule, ListColumn
 from app.roster.lists.list_refused import FlawedRow, RowFlaw
 from app.roster.lists.reading_rules import ReadingRules
 from app.roster.lists.turkish_id import is_turkish_id
@@ -170,7 +170,7 @@ class TimeCheck:
         return texts
 
 
-def check_for(column: Column, rules: ReadingRules) -> Check | None:
+def check_for(column: ListColumn, rules: ReadingRules) -> Check | None:
     """None for text, which only has to be plain."""
     match column.type:
         case ColumnType.PHONE:

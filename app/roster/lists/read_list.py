@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.roster.kind import ListDeclaration, Source
+from app.roster.kinds.kind import ListDeclaration, ListSource
 from app.roster.lists.copy_rows import MOST_BAD_ROWS, ParsedPiece, RawPiece
 from app.roster.lists.csv_header import read_header
 from app.roster.lists.csv_list import CsvList
@@ -31,7 +31,9 @@ class ListPiece:
     bad_count: int
 
 
-def read_pieces(file: Path, source: Source, declaration: ListDeclaration, rules: ReadingRules) -> Iterator[ListPiece]:
+def read_pieces(
+    file: Path, source: ListSource, declaration: ListDeclaration, rules: ReadingRules
+) -> Iterator[ListPiece]:
     """May raise `ListRefused` until its end, and then everything that came before must be rolled back. With processes,
     the thread that takes the first piece has to live until the last."""
     with open_member(file, rules.limits, rules.piece_bytes) as member:
@@ -42,7 +44,7 @@ def read_pieces(file: Path, source: Source, declaration: ListDeclaration, rules:
 
 
 def _cut(
-    member: ListMember, source: Source, declaration: ListDeclaration, rules: ReadingRules
+    member: ListMember, source: ListSource, declaration: ListDeclaration, rules: ReadingRules
 ) -> tuple[_Format, Iterator[RawPiece]]:
     chunks = as_utf8(member.chunks, is_xml=member.is_xml)
     if member.is_xml and source.xml:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from xml.etree.ElementTree import Element, ParseError, XMLParser, fromstring
 from xml.parsers import expat
 
-from app.roster.kind import ColumnType, ListDeclaration, Source, XmlFormat
+from app.roster.kinds.kind import ColumnType, ListDeclaration, ListSource, XmlFormat
 from app.roster.lists.copy_rows import (
     MadeRecord,
     ParsedPiece,
@@ -34,7 +34,7 @@ _TAIL_BYTES = 16 * 1024
 
 @dataclass(frozen=True)
 class XmlList:
-    source: Source
+    source: ListSource
     declaration: ListDeclaration
     rules: ReadingRules
     format: XmlFormat

@@ -13,8 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from app.db.database import driver
-from app.roster.kind import Kind, ListDeclaration, Source
-from app.roster.models import ChangeType
+from app.roster.kinds.kind import Kind, ListDeclaration, ListSource
 from app.roster.sync import statements
 from app.roster.sync.guards import (
     GuardLimits,
@@ -24,6 +23,7 @@ from app.roster.sync.guards import (
     modifications_held_back,
     removals_held_back,
 )
+from app.roster.sync.models import ChangeType
 
 ADVISORY_LOCK = 8370142691
 
@@ -104,7 +104,7 @@ def begin(conn: Connection) -> None:
         raise AlreadyRunning
 
 
-def copy_list(conn: Connection, source: Source, declaration: ListDeclaration, pieces: Pieces) -> None:
+def copy_list(conn: Connection, source: ListSource, declaration: ListDeclaration, pieces: Pieces) -> None:
     conn.execute(text(statements.create_raw_table(source, declaration)))
     _copy(conn, source, declaration, pieces)
     conn.execute(text(f"ANALYZE {statements.raw_table(source, declaration)}"))
@@ -116,7 +116,7 @@ def touch(conn: Connection, kind: Kind, list_hash: bytes, run_id: int) -> bool:
     return conn.execute(text(statements.TOUCH), values).rowcount > 0
 
 
-def _copy(conn: Connection, source: Source, declaration: ListDeclaration, pieces: Pieces) -> None:
+def _copy(conn: Connection, source: ListSource, declaration: ListDeclaration, pieces: Pieces) -> None:
     columns = ", ".join(statements.raw_columns(source))
     with (
         driver(conn).cursor() as cursor,

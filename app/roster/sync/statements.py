@@ -3,22 +3,22 @@
 Names of columns come from declarations in our own files; values are always parameters.
 """
 
-from app.roster.kind import Column, ColumnType, Kind, ListDeclaration, Source
-from app.roster.models import ChangeType
+from app.roster.kinds.kind import ColumnType, Kind, ListColumn, ListDeclaration, ListSource
+from app.roster.sync.models import ChangeType
 
 # Control characters are refused in values, so the separator is in none of them.
 SEPARATOR = "E'\\x1f'"
 
 
-def lowered(source: Source) -> str:
+def lowered(source: ListSource) -> str:
     return f"{source.columns[0].name}_lower"
 
 
-def raw_table(source: Source, declaration: ListDeclaration) -> str:
+def raw_table(source: ListSource, declaration: ListDeclaration) -> str:
     return f"_raw_{source.name}_{declaration.name}"
 
 
-def raw_columns(source: Source) -> list[str]:
+def raw_columns(source: ListSource) -> list[str]:
     """In the order of the COPY."""
     return [
         "document",
@@ -30,7 +30,7 @@ def raw_columns(source: Source) -> list[str]:
     ]
 
 
-def create_raw_table(source: Source, declaration: ListDeclaration) -> str:
+def create_raw_table(source: ListSource, declaration: ListDeclaration) -> str:
     columns = ", ".join(f'{name} text COLLATE "C"' for name in raw_columns(source))
     return f"CREATE TEMPORARY TABLE {raw_table(source, declaration)} ({columns}) ON COMMIT DROP"
 
@@ -108,7 +108,7 @@ SELECT coalesce(n.identifier, t.identifier) AS identifier,
  WHERE n.content_hash IS DISTINCT FROM t.content_hash"""
 
 
-def _aliases(source: Source) -> str:
+def _aliases(source: ListSource) -> str:
     """Those of all lists, in order. To sort them is costly, and most people stand on one list."""
     lists = [f"n.{declaration.name}_aliases" for declaration in source.lists]
     together = " || ".join(f"coalesce({name}::jsonb, '[]')" for name in lists)
@@ -119,7 +119,7 @@ def _aliases(source: Source) -> str:
        ELSE (SELECT jsonb_agg(alias ORDER BY {in_order}) FROM jsonb_array_elements({together}) alias) END"""
 
 
-def _as_json(column: Column) -> str:
+def _as_json(column: ListColumn) -> str:
     if column.type is ColumnType.PLACE:
         lat, lon = (f"split_part(n.{column.name}, ' ', {part})::float8" for part in (1, 2))
         return f"CASE WHEN n.{column.name} IS NOT NULL THEN jsonb_build_object('lat', {lat}, 'lon', {lon}) END"

@@ -12,12 +12,12 @@ import structlog
 from sqlalchemy import Connection, text
 
 from app.db.database import Database
-from app.roster.kind import Kind, Source
+from app.roster.kinds.kind import Kind, ListSource
 from app.roster.lists.list_refused import ListRefused
 from app.roster.lists.read_list import ListPiece, read_pieces
 from app.roster.lists.reading_rules import ReadingRules
-from app.roster.models import RunStatus
 from app.roster.sync.comparison import AlreadyRunning, KindReport, Rules, Step, begin, compare, copy_list, touch
+from app.roster.sync.models import RunStatus
 
 log = structlog.get_logger(__name__)
 
@@ -141,7 +141,7 @@ class WholeRun:
     def _sync_source(
         self,
         conn: Connection,
-        source: Source,
+        source: ListSource,
         kinds: Sequence[Kind],
         files: Mapping[str, ListFile],
         run_id: int,
@@ -181,7 +181,7 @@ def _end(conn: Connection, run_id: int, report: RunReport) -> None:
     conn.execute(_END_RUN, {"id": run_id, "status": report.status, "report": json.dumps(report.to_dict())})
 
 
-def sources_of(kinds: Sequence[Kind]) -> list[Source]:
+def sources_of(kinds: Sequence[Kind]) -> list[ListSource]:
     return list({kind.source.name: kind.source for kind in kinds}.values())
 
 

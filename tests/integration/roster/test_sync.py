@@ -12,12 +12,12 @@ import pytest
 from sqlalchemy import text
 
 from app.db.database import Database
-from app.roster.known_kinds import kind_named
+from app.roster.kinds.known_kinds import kind_named
 from app.roster.lists.reading_rules import ReadingRules
-from app.roster.models import RunStatus
 from app.roster.runs import approve_run, get_run
 from app.roster.sync.comparison import KindReport, Rules, begin
 from app.roster.sync.guards import GuardLimits, Held
+from app.roster.sync.models import RunStatus
 from app.roster.sync.whole_run import ListFile, RunReport, WholeRun
 from tests.support.roster_lists import line, turkish_id, write_archive, write_csv
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.roster.kind import AliasRule, Column, ColumnType, IdentifierRule
+from app.roster.kinds.kind import AliasRule, ColumnType, IdentifierRule, ListColumn
 from app.roster.lists.field_values import (
     IdentifierCheck,
     check_for,
@@ -26,7 +26,7 @@ TAX, PERSON = IdentifierRule.TAX_OR_TURKISH_ID, IdentifierRule.TURKISH_ID
 
 
 def checked(type_: ColumnType, text: str) -> str:
-    check = check_for(Column("field", "field", type_), RULES)
+    check = check_for(ListColumn("field", "field", type_), RULES)
     assert check is not None
     one = check.one(text)
     assert check.many([text, ""]) in (None, [one, ""]), "many values are checked as one by one"

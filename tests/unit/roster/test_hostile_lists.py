@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from app.roster.kind import Source
-from app.roster.kinds.elders import KIND as ELDERS
+from app.roster.kinds.elder_list import KIND as ELDERS
 from app.roster.kinds.gib_lists import GIB_LISTS
-from app.roster.kinds.students import KIND as STUDENTS
+from app.roster.kinds.kind import ListSource
+from app.roster.kinds.student_list import KIND as STUDENTS
 from app.roster.lists.list_refused import ListRefused, Refusal
 from app.roster.lists.reading_rules import ListLimits
 from tests.support.lists import RULES, csv_text, packed, read, turkish_id
@@ -29,7 +29,7 @@ ENTITY = f'<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><UserList>{USER
 LAUGHS = f'<!DOCTYPE a [<!ENTITY x "ha"><!ENTITY y "&x;&x;">]><UserList>{USER}&y;</UserList>'
 
 
-def refusal_of(file: Path, source: Source, limits: ListLimits | None = None) -> Refusal:
+def refusal_of(file: Path, source: ListSource, limits: ListLimits | None = None) -> Refusal:
     with pytest.raises(ListRefused) as caught:
         read(file, source, replace(RULES, limits=limits or RULES.limits, piece_bytes=4096))
     assert caught.value.code == "list_refused"

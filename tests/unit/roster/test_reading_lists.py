@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.roster.kinds.elders import KIND as ELDERS
+from app.roster.kinds.elder_list import KIND as ELDERS
 from app.roster.kinds.gib_lists import GIB_LISTS
-from app.roster.kinds.students import KIND as STUDENTS
+from app.roster.kinds.student_list import KIND as STUDENTS
 from app.roster.lists.list_refused import BadRow, RowFlaw
 from app.roster.lists.reading_rules import ListLimits
 from app.roster.lists.seen_records import SeenRecords

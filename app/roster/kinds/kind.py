@@ -21,7 +21,7 @@ class ColumnType(StrEnum):
 
 
 @dataclass(frozen=True)
-class Column:
+class ListColumn:
     name: str
     shown_as: str
     """The name in answers and archives."""
@@ -78,13 +78,13 @@ class ListDeclaration:
 
 
 @dataclass(frozen=True)
-class Source:
+class ListSource:
     """Lists that are published together. Several kinds may read the same source."""
 
     name: str
     lists: tuple[ListDeclaration, ...]
     identifier: IdentifierRule
-    columns: tuple[Column, ...]
+    columns: tuple[ListColumn, ...]
     alias_parts: tuple[str, ...]
     """The parts of an affiliation in answers, for example `alias`, `type`, `creationTime`."""
     alias_rule: AliasRule = AliasRule.TEXT
@@ -98,7 +98,7 @@ class Source:
 class Kind:
     name: str
     document_type: int
-    source: Source
+    source: ListSource
     hashed: tuple[str, ...]
     """The columns that make a record another one when they change, in the order in which they are hashed; affiliations
     come last. `title_lower` stands for the lower case of the column `title`."""

@@ -1,32 +1,33 @@
-"""Students who may volunteer, as their universities list them."""
+"""Elders whom their municipalities serve."""
 
-from app.roster.kind import (
+from app.roster.kinds.kind import (
     AliasRule,
-    Column,
     ColumnType,
     CsvFormat,
     IdentifierRule,
     Kind,
+    ListColumn,
     ListDeclaration,
-    Source,
+    ListSource,
     XmlFormat,
 )
 from app.users.models import Role
 
 KIND = Kind(
-    name="students",
-    document_type=3,
-    source=Source(
-        name="students",
+    name="elders",
+    document_type=4,
+    source=ListSource(
+        name="elders",
         lists=(
             ListDeclaration("enrolment", alias_type="ENROLMENT"),
             ListDeclaration("clearance", alias_type="CLEARANCE"),
         ),
         identifier=IdentifierRule.TURKISH_ID,
         columns=(
-            Column("name", "name", required=True),
-            Column("phone", "phone", ColumnType.PHONE),
-            Column("locale", "locale", ColumnType.LOCALE),
+            ListColumn("name", "name", required=True),
+            ListColumn("phone", "phone", ColumnType.PHONE),
+            ListColumn("locale", "locale", ColumnType.LOCALE),
+            ListColumn("home", "home", ColumnType.PLACE),
         ),
         alias_parts=("alias", "type"),
         alias_rule=AliasRule.INSTITUTION,
@@ -36,16 +37,23 @@ KIND = Kind(
                 "name": ("name", "ad_soyad"),
                 "phone": ("phone", "telefon"),
                 "locale": ("locale", "dil"),
+                "home": ("lat", "lon", "enlem", "boylam"),
                 "alias": ("institution", "kurum_no"),
             }
         ),
         xml=XmlFormat(
-            record="student",
-            elements={"identifier": "identifier", "name": "name", "phone": "phone", "locale": "locale"},
+            record="elder",
+            elements={
+                "identifier": "identifier",
+                "name": "name",
+                "phone": "phone",
+                "locale": "locale",
+                "home": "lat lon",
+            },
             aliases="institutions/institution",
             alias={"alias": "."},
         ),
     ),
-    hashed=("identifier", "name_lower", "phone", "locale"),
-    role=Role.STUDENT,
+    hashed=("identifier", "name_lower", "phone", "locale", "home"),
+    role=Role.ELDER,
 )

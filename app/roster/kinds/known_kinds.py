@@ -4,9 +4,15 @@ import pkgutil
 from collections.abc import Mapping
 from importlib import import_module
 
+from app.foundation.errors import NotFound
 from app.roster import kinds
-from app.roster.contract import UnknownKind
-from app.roster.kind import Kind
+from app.roster.kinds.kind import Kind
+
+
+class UnknownKind(NotFound):
+    """There is no such kind of list."""
+
+    code = "unknown_kind"
 
 
 def known_kinds() -> Mapping[str, Kind]:
