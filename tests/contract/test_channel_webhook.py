@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -405,6 +406,17 @@ def test_challenge_has_to_be_returned(
     assert request.json()["type"] == "channel.verification"
     assert request.json()["data"] == {"challenge": "c-1"}
     assert is_signed(request, SECRET)
+
+
+@pytest.mark.parametrize("metadata", [{}, {"challenge": "c-1"}])
+def test_slack_gets_a_text_and_is_verified_by_taking_it(
+    channel: WebhookChannel, server: ProviderServer, metadata: dict[str, str]
+) -> None:
+    server.answers.append(Answer(200, "ok"))
+    entry = replace(ENTRY, meta={"format": "slack"})
+    words = {"subject": "<Listeler>", "body": "3 & 4", "metadata": metadata}
+    assert send(channel, server.base_url, recipient_channel=entry, **words) == SENT
+    assert server.requests[0].json() == {"text": "*&lt;Listeler&gt;*\n3 &amp; 4"}
 
 
 def test_challenge_without_a_directory_entry_is_a_normal_message(

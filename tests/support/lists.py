@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from app.roster.kinds.kind import Source
+from app.roster.kinds.kind import ListSource
 from app.roster.lists.list_refused import BadRow
 from app.roster.lists.read_list import read_pieces
 from app.roster.lists.reading_rules import ReadingRules
@@ -23,9 +23,18 @@ def turkish_id(number: int) -> str:
 
 
 def packed(path: Path, content: bytes, name: str = "list.csv") -> Path:
+    """The same content makes the same bytes."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(name, content)
+        archive.writestr(zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0)), content)
     return path
+
+
+def line(number: int, *, name: str | None = None, phone: str = "", institution: int = 1001) -> str:
+    return f"{turkish_id(number)};{name or f'Öğrenci {number}'};{phone};{institution}"
+
+
+def packed_students(path: Path, lines: Iterable[str]) -> Path:
+    return packed(path, "\n".join(["identifier;name;phone;institution", *lines, ""]).encode())
 
 
 def csv_text(rows: Iterable[Iterable[str]], delimiter: str = ";", line_end: str = "\r\n") -> str:
@@ -42,7 +51,7 @@ class ReadList:
     records: int
 
 
-def read(path: Path, source: Source, rules: ReadingRules = RULES, declared: int = 0) -> ReadList:
+def read(path: Path, source: ListSource, rules: ReadingRules = RULES, declared: int = 0) -> ReadList:
     pieces = list(read_pieces(path, source, source.lists[declared], rules))
     lines = b"".join(piece.copy_text for piece in pieces).decode().split("\n")
     assert lines.pop() == ""

@@ -69,9 +69,15 @@ class WebhookChannel(SingleProvider):
             url = check_address(NotificationType.WEBHOOK, message.notification.recipient, "")
         except InvalidAddress:
             return SendResult(Outcome.PERMANENT, "INVALID_ADDRESS")
-        challenge = challenge_of(message)
-        body = webhook_wire.encode(message.notification, challenge)
-        extra = webhook_wire.extra_headers(message.recipient_channel.meta) if message.recipient_channel else {}
+        meta = message.recipient_channel.meta if message.recipient_channel else {}
+        # Slack does not echo a challenge. That it takes the message proves that the address is one of its own.
+        challenge = None if webhook_wire.is_for_slack(meta) else challenge_of(message)
+        body = (
+            webhook_wire.encode_for_slack(message.notification)
+            if webhook_wire.is_for_slack(meta)
+            else webhook_wire.encode(message.notification, challenge)
+        )
+        extra = webhook_wire.extra_headers(meta)
         headers = webhook_wire.headers(message.notification, secrets, extra, self._clock.now(), body)
         try:
             answer = self._http.post(url, body, headers, needs_body=challenge is not None)

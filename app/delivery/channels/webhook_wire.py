@@ -16,6 +16,8 @@ from app.settings import signing_secrets
 
 DEFAULT_TYPE = "notification"
 VERIFICATION_TYPE = "channel.verification"
+SLACK = "slack"
+"""The value of `format` in the metadata of a channel."""
 
 MOST_HEADERS = 20
 LONGEST_HEADER = 1024
@@ -28,6 +30,20 @@ _RESERVED = re.compile(
     r"|upgrade|http2-settings|user-agent|cookie",
     re.IGNORECASE,
 )
+
+
+def is_for_slack(meta: Mapping[str, Any]) -> bool:
+    """Slack's incoming webhooks take a text, and refuse everything else."""
+    return meta.get("format") == SLACK
+
+
+def encode_for_slack(notification: Notification) -> bytes:
+    text = f"*{_for_slack(notification.subject)}*\n{_for_slack(notification.body)}"
+    return json.dumps({"text": text}, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _for_slack(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def encode(notification: Notification, challenge: str | None = None) -> bytes:

@@ -12,10 +12,13 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from app.delivery.plans.models import Audience, OnFailure
-from app.delivery.words.shipped_templates import DEAD_LETTERS, JOB_FAILED, TEMPLATES
+from app.delivery.words.shipped_templates import DEAD_LETTERS, JOB_FAILED, ROSTER_HELD_BACK, ROSTER_RUN, TEMPLATES
 
 ON_CALL = "coordinator.on_call"
 """The profile of the coordinators on call. It is switched off until an operator adds a channel and switches it on."""
+
+ROSTER_WATCHERS = "roster.watchers"
+"""The profile whose webhooks are told of each run of the lists. Switched off in the same way."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +103,16 @@ PLANS = (
     ),
     _plan(DEAD_LETTERS, "Ulaşmayan mesajlar", "Koordinatöre kaç mesajın kaldığı söylenir.", _push(DEAD_LETTERS)),
     _plan(JOB_FAILED, "İş başarısız", "Yöneticiye hangi işin başarısız olduğu söylenir.", _push(JOB_FAILED)),
+    _plan(
+        ROSTER_RUN,
+        "Listeler alındı",
+        "Web kancalarına nelerin değiştiği söylenir.",
+        ShippedStep("webhook", Audience.ROUTES, ROSTER_RUN, profile_key=ROSTER_WATCHERS),
+    ),
+    _plan(ROSTER_HELD_BACK, "Liste uygulanmadı", "Yöneticiye söylenir.", _push(ROSTER_HELD_BACK)),
 )
 
-PROFILES = {ON_CALL: "Nöbetçi koordinatör"}
+PROFILES = {ON_CALL: "Nöbetçi koordinatör", ROSTER_WATCHERS: "Liste izleyicileri"}
 
 # Steps and routes are inserted only together with their plan, because an operator may have removed those of an existing
 # plan.

@@ -5,6 +5,8 @@ from app.delivery.words.rendering import Words
 VERIFICATION_CODE = "directory.verification_code"
 DEAD_LETTERS = "delivery.dead_letters"
 JOB_FAILED = "jobs.failed"
+ROSTER_RUN = "roster.run"
+ROSTER_HELD_BACK = "roster.held_back"
 
 # Variables: `student` and `elder` are names, `phone` may be null, and `minutes` is 0 if the time is given by `seconds`.
 TEMPLATES: dict[str, dict[str, Words]] = {
@@ -87,6 +89,29 @@ TEMPLATES: dict[str, dict[str, Words]] = {
     JOB_FAILED: {
         "tr": Words("İş başarısız", "{{ job }} işi başarısız oldu. Lütfen işin kaydındaki hataya bakın."),
         "en": Words("Job failed", "The job {{ job }} failed. Please look at the error in its record."),
+    },
+    ROSTER_RUN: {
+        "tr": Words(
+            "Listeler alındı",
+            "{{ kind }}: {{ added }} eklendi, {{ modified }} değişti, {{ removed }} çıktı; {{ rows }} kişi var."
+            "{% if held %} Uygulanmayan değişiklikler var; {{ run }}. çalışmaya bakın.{% endif %}",
+        ),
+        "en": Words(
+            "Lists taken",
+            "{{ kind }}: {{ added }} added, {{ modified }} modified, {{ removed }} removed; {{ rows }} people."
+            "{% if held %} Some changes were held back; look at run {{ run }}.{% endif %}",
+        ),
+    },
+    ROSTER_HELD_BACK: {
+        "tr": Words(
+            "Liste uygulanmadı",
+            "{{ kind }} listesindeki {{ count }} değişiklik uygulanmadı."
+            " Liste doğruysa {{ run }}. çalışmayı onaylayın.",
+        ),
+        "en": Words(
+            "Changes held back",
+            "{{ count }} changes in the list {{ kind }} were held back. If the list is right, approve run {{ run }}.",
+        ),
     },
     VERIFICATION_CODE: {
         "tr": Words("Doğrulama kodu", "Yanında doğrulama kodunuz: {{ code }}. {{ minutes }} dakika geçerlidir."),

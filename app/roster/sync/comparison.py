@@ -77,6 +77,16 @@ class KindReport:
     def is_held_back(self) -> bool:
         return self.removals_held is not None or self.modifications_held is not None
 
+    @property
+    def held_back(self) -> int:
+        """How many changes."""
+        removals = self.removals_found if self.removals_held else 0
+        return removals + (self.modifications_found if self.modifications_held else 0)
+
+    @property
+    def has_changes(self) -> bool:
+        return bool(self.added or self.modified or self.removed)
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 

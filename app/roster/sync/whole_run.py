@@ -18,6 +18,7 @@ from app.roster.lists.read_list import ListPiece, read_pieces
 from app.roster.lists.reading_rules import ReadingRules
 from app.roster.sync.comparison import AlreadyRunning, KindReport, Rules, Step, begin, compare, copy_list, touch
 from app.roster.sync.models import RunStatus
+from app.roster.sync.run_notices import announce
 
 log = structlog.get_logger(__name__)
 
@@ -136,6 +137,7 @@ class WholeRun:
             except ListRefused as refusal:
                 report.refused[source.name] = {"code": refusal.reason, "detail": refusal.message}
         report.status = _status(report)
+        announce(conn, run_id, list(report.kinds.values()))
         _end(conn, run_id, report)
 
     def _sync_source(

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from sqlalchemy import text
 
+from app.api.services import Services
 from app.db.database import Database
 from app.roster.kinds.known_kinds import kind_named
 from app.roster.lists.reading_rules import ReadingRules
@@ -19,7 +20,10 @@ from app.roster.sync.comparison import KindReport, Rules, begin
 from app.roster.sync.guards import GuardLimits, Held
 from app.roster.sync.models import RunStatus
 from app.roster.sync.whole_run import ListFile, RunReport, WholeRun
-from tests.support.roster_lists import line, turkish_id, write_archive, write_csv
+from app.users import service as users
+from app.users.models import Role
+from app.users.service import NewUser
+from tests.support.lists import line, packed, packed_students, turkish_id
 
 LIMITS = GuardLimits(
     removed_percent=10,
@@ -41,8 +45,8 @@ class Lists:
     def sync(self, enrolment: Iterable[str], clearance: Iterable[str] = (), *, dry_run: bool = False) -> RunReport:
         # A list has at least one row, so one person stands on both.
         files = {
-            "enrolment": _file(write_csv(self.folder / "enrolment.zip", enrolment)),
-            "clearance": _file(write_csv(self.folder / "clearance.zip", [*clearance, line(0)])),
+            "enrolment": _file(packed_students(self.folder / "enrolment.zip", enrolment)),
+            "clearance": _file(packed_students(self.folder / "clearance.zip", [*clearance, line(0)])),
         }
         return self.run([STUDENTS], {STUDENTS: files}, dry_run=dry_run)
 
@@ -72,6 +76,11 @@ def _file(path: Path) -> ListFile:
 @pytest.fixture
 def lists(db: Database, tmp_path: Path) -> Lists:
     return Lists(db, tmp_path)
+
+
+def an_admin(services: Services) -> int:
+    with services.db.transaction() as conn:
+        return users.create_user(conn, NewUser(Role.ADMIN, "Yönetici")).id
 
 
 def people(count: int, **fields: Any) -> list[str]:
@@ -232,10 +241,10 @@ def test_second_run_leaves_as_partial_while_one_is_under_way(lists: Lists) -> No
 
 def test_refused_list_leaves_its_kind_and_the_others_go_on(lists: Lists) -> None:
     lists.sync(people(20))
-    gib = {name: _file(write_archive(lists.folder / f"{name}.zip", "l.xml", USERS)) for name in ("pk", "gb")}
+    gib = {name: _file(packed(lists.folder / f"{name}.zip", USERS.encode(), "l.xml")) for name in ("pk", "gb")}
     students = {
-        "enrolment": _file(write_csv(lists.folder / "enrolment.zip", people(19) + ["1;x;;1"] * 5)),
-        "clearance": _file(write_csv(lists.folder / "clearance.zip", [line(0)])),
+        "enrolment": _file(packed_students(lists.folder / "enrolment.zip", people(19) + ["1;x;;1"] * 5)),
+        "clearance": _file(packed_students(lists.folder / "clearance.zip", [line(0)])),
     }
     run = lists.run(["einvoice", STUDENTS], {"gib": gib, STUDENTS: students})
     assert run.status is RunStatus.PARTIAL
@@ -256,7 +265,7 @@ USERS = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 def test_two_kinds_of_one_source_are_told_apart_by_document(lists: Lists) -> None:
-    gib = {name: _file(write_archive(lists.folder / f"{name}.zip", "l.xml", USERS)) for name in ("pk", "gb")}
+    gib = {name: _file(packed(lists.folder / f"{name}.zip", USERS.encode(), "l.xml")) for name in ("pk", "gb")}
     lists.run(["einvoice", "edespatch"], {"gib": gib})
     fields, aliases = lists.rows("einvoice")["1234567890"]
     assert fields == {
@@ -298,3 +307,22 @@ def test_two_runs_at_once_are_one_after_the_other(lists: Lists) -> None:
     positions = [row.position for row in lists.all("SELECT position FROM roster_changes ORDER BY position")]
     assert RunStatus.SUCCEEDED in found
     assert positions == list(range(1, len(positions) + 1)), "the changes of a kind are numbered without gaps"
+
+
+def test_webhooks_are_told_of_changes_and_administrators_of_what_was_held_back(
+    lists: Lists, services: Services
+) -> None:
+    admin = an_admin(services)
+    lists.sync(people(40))
+    lists.sync(people(30))
+    told = (
+        "SELECT plan.key, a.person_id, a.variables FROM actions a JOIN action_plans plan ON plan.id = a.action_plan_id"
+    )
+    with lists.db.reading() as conn:
+        actions = list(conn.execute(text(told + " ORDER BY a.id")))
+    assert [(row.key, row.variables.get("held"), row.variables.get("count")) for row in actions] == [
+        ("roster.run", False, None),
+        ("roster.run", True, None),
+        ("roster.held_back", None, 10),
+    ]
+    assert actions[-1].person_id == admin

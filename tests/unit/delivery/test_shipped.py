@@ -5,10 +5,12 @@ import pytest
 from app.delivery.messages.values import NotificationType
 from app.delivery.plans.shipped_plans import DEAD_LETTERS, PLANS, PROFILES, PlanAsShipped
 from app.delivery.words.rendering import render
-from app.delivery.words.shipped_templates import JOB_FAILED, TEMPLATES, VERIFICATION_CODE
+from app.delivery.words.shipped_templates import JOB_FAILED, ROSTER_HELD_BACK, ROSTER_RUN, TEMPLATES, VERIFICATION_CODE
 
 GIVEN = {"student": "Ahmet", "elder": "Ayşe", "minutes": 10, "seconds": 600, "depth": 20, "code": "048213"}
 GIVEN |= {"phone": "+905550100002", "job": "fairness_report"}
+GIVEN |= {"kind": "students", "run": 7, "held": True, "count": 60, "rows": 500}
+GIVEN |= {"added": 3, "modified": 2, "removed": 1}
 
 READ = {
     "matching.offer": (
@@ -51,6 +53,14 @@ READ = {
     JOB_FAILED: (
         "fairness_report işi başarısız oldu. Lütfen işin kaydındaki hataya bakın.",
         "The job fairness_report failed. Please look at the error in its record.",
+    ),
+    ROSTER_RUN: (
+        "students: 3 eklendi, 2 değişti, 1 çıktı; 500 kişi var. Uygulanmayan değişiklikler var; 7. çalışmaya bakın.",
+        "students: 3 added, 2 modified, 1 removed; 500 people. Some changes were held back; look at run 7.",
+    ),
+    ROSTER_HELD_BACK: (
+        "students listesindeki 60 değişiklik uygulanmadı. Liste doğruysa 7. çalışmayı onaylayın.",
+        "60 changes in the list students were held back. If the list is right, approve run 7.",
     ),
     VERIFICATION_CODE: (
         "Yanında doğrulama kodunuz: 048213. 10 dakika geçerlidir.",
