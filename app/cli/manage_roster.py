@@ -3,6 +3,8 @@
 import argparse
 import json
 import os
+from collections.abc import Sequence
+from pathlib import Path
 
 from app.bootstrap.open_database import open_long_database
 from app.cli.command import CommandFailed, command_database, command_errors, fail, print_table
@@ -10,6 +12,7 @@ from app.cli.job_progress import ProgressLines
 from app.jobs.contract import JobProgress
 from app.roster import service as roster
 from app.roster.contract import RunReport, RunStatus
+from app.settings.roster_sources import parse_sources
 from app.settings.settings import Settings
 
 EXIT_CODES = {RunStatus.SUCCEEDED: 0, RunStatus.PARTIAL: 3, RunStatus.FAILED: 1}
@@ -32,6 +35,14 @@ def _parser() -> argparse.ArgumentParser:
         help="take the newest lists; exit code 0 all taken, 3 partly (refused, held back, or another run), 1 nothing",
     )
     sync.add_argument("--kind", action="append", default=[], metavar="KIND", help="only this one; may be repeated")
+    sync.add_argument(
+        "--list",
+        action="append",
+        default=[],
+        type=_named_file,
+        metavar="SOURCE/LIST=FILE",
+        help="take this file instead of the one in ROSTER_SOURCES; may be repeated",
+    )
     sync.add_argument("--dry-run", action="store_true", help="only tell what would change")
     commands.add_parser("runs", help="list the last runs")
     for name, about in (
@@ -40,6 +51,14 @@ def _parser() -> argparse.ArgumentParser:
     ):
         commands.add_parser(name, help=about).add_argument("run", type=int, metavar="RUN")
     return parser
+
+
+def _named_file(word: str) -> tuple[str, str, str]:
+    source, _, rest = word.partition("/")
+    name, _, file = rest.partition("=")
+    if not (source and name and file):
+        raise argparse.ArgumentTypeError("must be SOURCE/LIST=FILE, such as students/enrolment=/tmp/enrolment.zip")
+    return source, name, str(Path(file).absolute())
 
 
 def _sync(settings: Settings, options: argparse.Namespace) -> int:
@@ -54,13 +73,21 @@ def _sync(settings: Settings, options: argparse.Namespace) -> int:
 
     try:
         with command_errors():
+            chosen = with_lists(settings, options.list)
             processes = os.cpu_count() or 1
-            report = roster.sync(db, settings, options.kind, dry_run=options.dry_run, step=step, processes=processes)
+            report = roster.sync(db, chosen, options.kind, dry_run=options.dry_run, step=step, processes=processes)
     finally:
         db.close()
     progress.end(None)
     _print_report(report)
     return EXIT_CODES[report.status]
+
+
+def with_lists(settings: Settings, files: Sequence[tuple[str, str, str]]) -> Settings:
+    sources = {name: dict(lists) for name, lists in parse_sources(settings.roster_sources).items()}
+    for source, name, file in files:
+        sources.setdefault(source, {})[name] = file
+    return settings.model_copy(update={"roster_sources": json.dumps(sources)})
 
 
 def _print_report(report: RunReport) -> None:

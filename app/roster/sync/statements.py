@@ -14,20 +14,18 @@ def lowered(source: ListSource) -> str:
     return f"{source.columns[0].name}_lower"
 
 
+def _values(source: ListSource) -> list[str]:
+    """Quoted, because a kind may have a column such as `order`."""
+    return [f'"{name}"' for name in (*(column.name for column in source.columns), lowered(source))]
+
+
 def raw_table(source: ListSource, declaration: ListDeclaration) -> str:
     return f"_raw_{source.name}_{declaration.name}"
 
 
 def raw_columns(source: ListSource) -> list[str]:
     """In the order of the COPY."""
-    return [
-        "document",
-        "identifier",
-        *(column.name for column in source.columns),
-        lowered(source),
-        "aliases",
-        "signature",
-    ]
+    return ["document", "identifier", *_values(source), "aliases", "signature"]
 
 
 def create_raw_table(source: ListSource, declaration: ListDeclaration) -> str:
@@ -61,26 +59,25 @@ def create_new_data(kind: Kind) -> str:
     Affiliations are only signed here, in the order of the lists; they are put together where something has changed.
     """
     source = kind.source
-    values = [*(column.name for column in source.columns), lowered(source)]
-    lists = [declaration.name for declaration in source.lists]
+    values, lists = _values(source), [f"list_{declaration.name}" for declaration in source.lists]
     joined = " FULL JOIN ".join(
-        f"({_list(kind, declaration)}) {declaration.name}" + (" USING (identifier)" if number else "")
+        f"({_list(kind, declaration)}) list_{declaration.name}" + (" USING (identifier)" if number else "")
         for number, declaration in enumerate(source.lists)
     )
     largest = [f"greatest({', '.join(f'{name}.{value}' for name in lists)}) AS {value}" for value in values]
     aliases = [f"{name}.aliases AS {name}_aliases" for name in lists]
     signature = f"concat_ws(',', {', '.join(f'{name}.signature' for name in lists)}) AS signature"
-    hashed = f" || {SEPARATOR} || ".join(f"coalesce({name}, '')" for name in (*kind.hashed, "signature"))
+    hashed = f" || {SEPARATOR} || ".join(f"coalesce(\"{name}\", '')" for name in (*kind.hashed, "signature"))
     return f"""
 CREATE TEMPORARY TABLE _new_data ON COMMIT DROP AS
-SELECT identifier, {", ".join(column.name for column in source.columns)},
+SELECT identifier, {", ".join(values[:-1])},
        {", ".join(f"{name}_aliases" for name in lists)}, md5({hashed})::uuid AS content_hash
   FROM (SELECT identifier, {", ".join([*largest, *aliases, signature])} FROM {joined} OFFSET 0) people"""
 
 
 def _list(kind: Kind, declaration: ListDeclaration) -> str:
     raw = f"{raw_table(kind.source, declaration)} r"
-    values = [*(column.name for column in kind.source.columns), lowered(kind.source)]
+    values = _values(kind.source)
     once = f"NOT EXISTS (SELECT FROM {_repeated(declaration)} several WHERE several.identifier = r.identifier)"
     return f"""
 SELECT identifier, {", ".join(values)}, aliases, signature FROM {raw} {_of_document(kind)} AND {once}
@@ -110,7 +107,7 @@ SELECT coalesce(n.identifier, t.identifier) AS identifier,
 
 def _aliases(source: ListSource) -> str:
     """Those of all lists, in order. To sort them is costly, and most people stand on one list."""
-    lists = [f"n.{declaration.name}_aliases" for declaration in source.lists]
+    lists = [f"n.list_{declaration.name}_aliases" for declaration in source.lists]
     together = " || ".join(f"coalesce({name}::jsonb, '[]')" for name in lists)
     in_order = """alias ->> 'alias' COLLATE "C", alias ->> 'type' COLLATE "C\""""
     return f"""CASE num_nonnulls({", ".join(lists)})
@@ -121,9 +118,9 @@ def _aliases(source: ListSource) -> str:
 
 def _as_json(column: ListColumn) -> str:
     if column.type is ColumnType.PLACE:
-        lat, lon = (f"split_part(n.{column.name}, ' ', {part})::float8" for part in (1, 2))
-        return f"CASE WHEN n.{column.name} IS NOT NULL THEN jsonb_build_object('lat', {lat}, 'lon', {lon}) END"
-    return f"n.{column.name}"
+        lat, lon = (f"split_part(n.\"{column.name}\", ' ', {part})::float8" for part in (1, 2))
+        return f"CASE WHEN n.\"{column.name}\" IS NOT NULL THEN jsonb_build_object('lat', {lat}, 'lon', {lon}) END"
+    return f'n."{column.name}"'
 
 
 COUNT_CHANGES = "SELECT change_type, count(*) AS rows FROM _changes GROUP BY 1"
@@ -168,14 +165,14 @@ SELECT coalesce(sum(removed), 0)::bigint AS removed,
 
 def count_values(kind: Kind) -> str:
     """Of the rows before the run, in how many each column has a value."""
-    members = ", ".join(f"count(fields ->> '{column.shown_as}') AS {column.name}" for column in kind.source.columns)
+    members = ", ".join(f"count(fields ->> '{column.shown_as}') AS \"{column.name}\"" for column in kind.source.columns)
     return f"SELECT {members} FROM roster_rows WHERE document_type = {kind.document_type}"
 
 
 def count_blanked(kind: Kind) -> str:
     """In how many modified rows each column had a value and is empty now."""
     members = ", ".join(
-        f"count(*) FILTER (WHERE r.fields ->> '{name}' IS NOT NULL AND c.fields ->> '{name}' IS NULL) AS {column}"
+        f"count(*) FILTER (WHERE r.fields ->> '{name}' IS NOT NULL AND c.fields ->> '{name}' IS NULL) AS \"{column}\""
         for column, name in ((column.name, column.shown_as) for column in kind.source.columns)
     )
     return f"""
