@@ -21,3 +21,9 @@ class RosterFolderMissing(Unavailable):
     """This copy has no folder for lists."""
 
     code = "roster_folder_missing"
+
+
+class NoLists(Conflict):
+    """No list is named in the settings, and none was pushed."""
+
+    code = "no_lists"

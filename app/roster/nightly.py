@@ -8,7 +8,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from app.db.database import Database
-from app.roster.contract import RosterFolderMissing
+from app.roster.contract import NoLists, RosterFolderMissing
 from app.roster.gather_lists import ListPlaces
 from app.roster.kinds.kind import Kind
 from app.roster.kinds.known_kinds import kind_named, known_kinds
@@ -35,6 +35,8 @@ def sync(
     if run.is_under_way():
         return run.report_of_another()
     kinds = _kinds(names, places)
+    if not kinds:
+        raise NoLists("There are no lists. Name some in ROSTER_SOURCES, or push them.")
     return run.sync(kinds, places.gather(kinds, step), dry_run=dry_run)
 
 
