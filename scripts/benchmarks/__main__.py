@@ -30,6 +30,7 @@ from benchmarks import (
     recovery,
     report,
     retention,
+    roster_lists,
 )
 from benchmarks.bench import Bench, load_average, say
 
@@ -52,6 +53,7 @@ MEASURE: dict[str, Measure] = {
     "job-cluster": job_cluster.measure,
     "job-rows": job_rows.measure,
     "report": fairness.measure,
+    "roster": roster_lists.measure,
 }
 
 
