@@ -1,5 +1,6 @@
 """Parses pieces of a list in processes beside this one, and keeps their order."""
 
+import gc
 import multiprocessing
 import signal
 from collections import deque
@@ -42,3 +43,5 @@ def _begin() -> None:
     end_with_parent(signal.SIGKILL)
     # Ctrl-C is for the process that reads, which ends its processes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A tree of elements has no circles, but looking for them takes a third of the time to build it.
+    gc.disable()
