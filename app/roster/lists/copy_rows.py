@@ -1,7 +1,7 @@
 """Makes rows in the text format of COPY."""
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -90,8 +90,13 @@ class RowWriter:
         for part in more_parts(source):
             self._alias_parts.append((part, TimeCheck(part, rules.zone) if part in source.alias_times else None))
         places = {part: f"{{{number}}}" for number, (part, _) in enumerate(self._alias_parts)}
+        self._template = self._template_of(source, places)
+        quoted = self._template_of(source, {part: f'"{place}"' for part, place in places.items()})
+        self._only_one = f"[{quoted}]\t{{0}}:{self._type}"
+
+    def _template_of(self, source: ListSource, places: Mapping[str, str]) -> str:
         members = ", ".join(f'"{part}": {places.get(part, _json(self._type))}' for part in source.alias_parts)
-        self._template = f"{{{{{members}}}}}"
+        return f"{{{{{members}}}}}"
 
     def write(self, records: Iterator[RawRecord], flawed: dict[int, FlawedRow]) -> Iterator[MadeRecord]:
         """Those that are good; the others are added to `flawed`."""
@@ -125,10 +130,10 @@ class RowWriter:
         for (part, check), text in zip(self._alias_parts, raw, strict=True):
             value = plain(text, part, LONGEST_ALIAS)
             parts.append(check.one(value) if check and value else value)
-        return self._made(tuple(parts), [_json(part) for part in parts])
+        return self._made(tuple(parts))
 
-    def _made(self, parts: tuple[str, ...], json: Sequence[str]) -> MadeAlias:
-        return MadeAlias(parts, self._template.format(*json), f"{parts[0]}:{self._type}")
+    def _made(self, parts: tuple[str, ...]) -> MadeAlias:
+        return MadeAlias(parts, self._template.format(*[_json(part) for part in parts]), f"{parts[0]}:{self._type}")
 
     def _make_together(self, batch: list[RawRecord]) -> list[MadeRecord] | None:
         """None if anything is unusual. Otherwise the same as one by one."""
@@ -138,10 +143,17 @@ class RowWriter:
         if identifiers is None or columns is None or aliases is None:
             return None
         lower = turkish_lower("\n".join(columns[self._lower])).split("\n")
+        nullable = [[value or _NULL for value in column] if "" in column else column for column in (*columns, lower)]
+        shared = map("\t".join, zip(identifiers, *nullable, strict=True))
         made: list[MadeRecord] = []
-        for record, identifier, low, *values in zip(batch, identifiers, lower, *columns, strict=True):
-            listed = [(document, list(islice(aliases, len(raw)))) for document, raw in record.aliases]
-            rows = _rows(_shared(identifier, values, low), listed)
+        for record, identifier, values in zip(batch, identifiers, shared, strict=True):
+            rows: list[str] = []
+            for document, raw in record.aliases:
+                if len(raw) == 1:
+                    rows.append(f"{document or _NULL}\t{values}\t{self._only_one.format(*next(aliases))}")
+                elif raw:
+                    listed = _listed([self._made(parts) for parts in islice(aliases, len(raw))])
+                    rows.append(f"{document or _NULL}\t{values}\t{listed}")
             if not rows and not self._has_documents:
                 return None
             made.append(MadeRecord(record.position, identifier, rows))
@@ -160,16 +172,18 @@ class RowWriter:
             columns.append(checked)
         return columns
 
-    def _aliases_of(self, batch: list[RawRecord]) -> Iterator[MadeAlias] | None:
+    def _aliases_of(self, batch: list[RawRecord]) -> Iterator[tuple[str, ...]] | None:
+        """The parts of all affiliations, one after the other; none of them is empty or needs an escape in JSON."""
         flat = [alias for record in batch for _, listed in record.aliases for alias in listed]
         columns: list[list[str]] = []
         for (_, check), texts in zip(self._alias_parts, zip(*flat, strict=True), strict=False):
             values = plain_many(texts, LONGEST_ALIAS)
             checked = check.many(values) if check and values is not None else values
-            if checked is None or not all(checked) or any('"' in value or "\\" in value for value in checked):
+            joined = "".join(checked or ())
+            if checked is None or "" in checked or '"' in joined or "\\" in joined:
                 return None
             columns.append(checked)
-        return (self._made(parts, [f'"{part}"' for part in parts]) for parts in zip(*columns, strict=True))
+        return zip(*columns, strict=True)
 
 
 def more_parts(source: ListSource) -> tuple[str, ...]:
@@ -182,14 +196,15 @@ def parsed_piece(
     flawed: dict[int, FlawedRow],
     lines_of: Callable[[list[int]], list[int]],
 ) -> ParsedPiece:
-    parsed, rows = ParsedPiece(), list[str]()
-    for record in made:
-        rows += record.rows
-        parsed.keys.append(key(record))
-        parsed.positions.append(record.position)
-        parsed.row_counts.append(len(record.rows))
-    parsed.copy_text = ("\n".join([*rows, ""])).replace("\\", "\\\\").replace(_NULL, "\\N").encode()
-    parsed.bad_count = len(flawed)
+    records = list(made)
+    rows = [row for record in records for row in record.rows]
+    parsed = ParsedPiece(
+        copy_text="\n".join([*rows, ""]).replace("\\", "\\\\").replace(_NULL, "\\N").encode(),
+        bad_count=len(flawed),
+        keys=array("Q", map(key, records)),
+        positions=array("L", [record.position for record in records]),
+        row_counts=array("L", [len(record.rows) for record in records]),
+    )
     first = sorted(flawed)[:MOST_BAD_ROWS]
     for line, position in zip(lines_of(first), first, strict=True):
         parsed.bad.append(BadRow(line, flawed[position].flaw, flawed[position].field))

@@ -38,8 +38,15 @@ def _decoded(first: bytes, everything: Iterable[bytes], is_xml: bool) -> Iterato
     if first.startswith(_UTF16):
         return _transcoded(everything, "utf-16")
     if first.startswith(codecs.BOM_UTF8):
-        return _transcoded(everything, "utf-8-sig")
-    return _transcoded(everything, _declared_encoding(first)) if is_xml else _utf8_or_turkish(everything)
+        return _utf8(_without_mark(everything), or_turkish=False)
+    encoding = _declared_encoding(first) if is_xml else "utf-8"
+    return _utf8(everything, or_turkish=not is_xml) if encoding == "utf-8" else _transcoded(everything, encoding)
+
+
+def _without_mark(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    source = iter(chunks)
+    yield next(source).removeprefix(codecs.BOM_UTF8)
+    yield from source
 
 
 def _declared_encoding(first: bytes) -> str:
@@ -62,26 +69,26 @@ def _transcoded(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
         raise _undecodable() from error
 
 
-def _utf8_or_turkish(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _utf8(chunks: Iterable[bytes], *, or_turkish: bool) -> Iterator[bytes]:
+    """Whole letters. Decoding is only a check; the bytes stay as they are."""
     source = iter(chunks)
     decoder = codecs.getincrementaldecoder("utf-8")()
-    is_ascii = True
+    may_be_turkish, kept = or_turkish, b""
     for chunk in source:
-        # What the decoder has kept is the beginning of a letter that the last chunk has cut.
-        kept = decoder.getstate()[0]
+        whole = kept + chunk
         try:
-            text = decoder.decode(chunk)
+            may_be_turkish = decoder.decode(chunk).isascii() and may_be_turkish
         except UnicodeDecodeError as error:
-            if not is_ascii or not (kept + chunk)[: error.start].isascii():
+            if not may_be_turkish or not whole[: error.start].isascii():
                 raise _undecodable() from error
-            yield from _transcoded(chain((kept + chunk,), source), _TURKISH)
+            yield from _transcoded(chain((whole,), source), _TURKISH)
             return
-        is_ascii = is_ascii and text.isascii()
-        yield text.encode()
-    if kept := decoder.getstate()[0]:
-        if not is_ascii:
-            raise _undecodable()
-        yield from _transcoded((kept,), _TURKISH)
+        # The beginning of a letter that the chunk has cut.
+        kept = decoder.getstate()[0]
+        yield whole[: len(whole) - len(kept)]
+    if kept and not may_be_turkish:
+        raise _undecodable()
+    yield from _transcoded((kept,), _TURKISH)
 
 
 def _undecodable() -> ListRefused:

@@ -1,6 +1,6 @@
 """Reads one list, and checks all of it. Memory does not grow with the list, but for `SeenRecords`."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,7 +33,7 @@ class ListPiece:
 
 def read_pieces(
     file: Path, source: ListSource, declaration: ListDeclaration, rules: ReadingRules
-) -> Iterator[ListPiece]:
+) -> Generator[ListPiece]:
     """May raise `ListRefused` until its end, and then everything that came before must be rolled back. With processes,
     the thread that takes the first piece has to live until the last."""
     with open_member(file, rules.limits, rules.piece_bytes) as member:

@@ -26,7 +26,7 @@ class ReadingRules:
     limits: ListLimits = ListLimits()
     processes: int = 1
     """How many parse beside the one that reads. Below two, the reading process parses by itself."""
-    piece_bytes: int = MEGABYTE
-    """How much of the list is parsed at a time."""
+    piece_bytes: int = 256 * 1024
+    """How much of the list is parsed at a time. Larger pieces are not faster."""
     small_bytes: int = 4 * MEGABYTE
     """Shorter lists are parsed before processes would have started."""

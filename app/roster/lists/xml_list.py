@@ -44,26 +44,24 @@ class XmlList:
     def cut(self, chunks: Iterator[bytes]) -> Iterator[RawPiece]:
         """Each piece gets the root element around it. If it parses as content of the root, it has ended there, so by
         induction no mistake in the search for the end of a record can change what is read."""
-        buffer = bytearray()
-        for chunk in chunks:
-            buffer += chunk
-            if len(buffer) >= _LONGEST_PROLOG:
-                break
-        start, opening, closing = _read_prolog(bytes(buffer))
-        line = 1 + buffer.count(b"\n", 0, start)
-        del buffer[:start]
+        text = b""
+        while len(text) < _LONGEST_PROLOG and (chunk := next(chunks, b"")):
+            text += chunk
+        start, opening, closing = _read_prolog(text)
+        line = 1 + text.count(b"\n", 0, start)
+        text = text[start:]
         while True:
-            if len(buffer) >= self.rules.piece_bytes and (end := self._last_end(bytes(buffer))):
-                yield RawPiece(opening + bytes(buffer[:end]) + closing, line)
-                line += buffer.count(b"\n", 0, end)
-                del buffer[:end]
-            elif len(buffer) > self.rules.limits.record_bytes + self.rules.piece_bytes:
+            if len(text) >= self.rules.piece_bytes and (end := self._last_end(text)):
+                yield RawPiece(b"".join((opening, text[:end], closing)), line)
+                line += text.count(b"\n", 0, end)
+                text = text[end:]
+            elif len(text) > self.rules.limits.record_bytes + self.rules.piece_bytes:
                 raise _malformed(f"a <{self.format.record}> is far too long, after line {line}")
             if not (chunk := next(chunks, b"")):
                 break
-            buffer += chunk
+            text += chunk
         # It has the end of the root element itself.
-        yield RawPiece(opening + bytes(buffer), line)
+        yield RawPiece(opening + text, line)
 
     def _last_end(self, buffer: bytes) -> int:
         """Where the last whole record ends; 0 if there is none."""

@@ -1,8 +1,7 @@
 """Lists that are taken: their formats, their rows, and rows that are left out."""
 
-import dataclasses
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -192,15 +191,7 @@ def test_a_number_is_seen_once() -> None:
     assert seen.repeated([2, *numbers[:3], 2, 3]) == [1, 2, 3, 4]
 
 
-def test_processes_beside_read_the_same(tmp_path: Path) -> None:
-    rows = [HEADER, *[(turkish_id(n), f"Ayşe {n}", "", "", str(n % 3)) for n in range(400)]]
-    file = packed(tmp_path / "list.zip", csv_text(rows).encode())
-    here = replace(LENIENT, piece_bytes=4000)
-    beside = replace(here, processes=2, small_bytes=0)
-    assert read(file, STUDENTS.source, beside) == read(file, STUDENTS.source, here)
-
-
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Person:
     number: int
     name: str
