@@ -49,8 +49,8 @@ hypothesis_settings.load_profile("suite")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """xdist cuts the list into one piece for each worker. Each piece begins with its share of the longest files, so that
-    nobody begins a test of a minute when the others have finished."""
+    """xdist cuts the list into one piece for each worker. Each piece begins with its share of the longest files, so
+    that nobody begins a test of a minute when the others have finished."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     files: dict[str, list[pytest.Item]] = {}
     for item in items:
