@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from xml.etree.ElementTree import Element, ParseError, XMLParser, fromstring
 from xml.parsers import expat
 
@@ -49,7 +49,8 @@ class XmlList:
             text += chunk
         start, opening, closing = _read_prolog(text)
         line = 1 + text.count(b"\n", 0, start)
-        text = text[start:]
+        chunks = chain(_slices(text[start:], self.rules.piece_bytes), chunks)
+        text = b""
         while True:
             if len(text) >= self.rules.piece_bytes and (end := self._last_end(text)):
                 yield RawPiece(b"".join((opening, text[:end], closing)), line)
@@ -174,6 +175,10 @@ class XmlList:
 def _key(record: MadeRecord) -> int:
     # Ten and eleven digits stay different numbers.
     return int(f"1{record.identifier}")
+
+
+def _slices(text: bytes, size: int) -> Iterator[bytes]:
+    return (text[start : start + size] for start in range(0, len(text), size))
 
 
 def _read_prolog(text: bytes) -> tuple[int, bytes, bytes]:

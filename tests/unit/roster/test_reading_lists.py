@@ -63,6 +63,17 @@ def test_each_document_of_a_taxpayer_is_a_row(tmp_path: Path) -> None:
     assert (found.bad, found.records) == ([], 1)
 
 
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\\"])
+def test_affiliations_are_escaped_in_json(tmp_path: Path, name: str) -> None:
+    text = TAXPAYER.replace("2016-01-01<", "2016-01-01T00:00:00<").replace('"c"', "c")
+    text = text.replace(
+        "<Name>urn:mail:d</Name>", f"<Name>{name}</Name><CreationTime>2016-01-01T00:00:00</CreationTime>"
+    )
+    found = read(packed(tmp_path / "list.zip", text.encode(), "list.xml"), GIB_LISTS)
+    (listed,) = json.loads(found.rows[1][7] or "")
+    assert (listed["alias"], found.rows[1][8]) == (name, f"{name}:PK")
+
+
 def test_affiliations_have_the_type_of_their_list(tmp_path: Path) -> None:
     found = read(packed(tmp_path / "list.zip", TAXPAYER.encode(), "list.xml"), GIB_LISTS, declared=1)
     assert found.rows[1][8] == "urn:mail:d:GB"
