@@ -34,6 +34,12 @@ class IdempotencyKeyReused(Conflict):
     code = "idempotency_key_reused"
 
 
+class Gone(AppError):
+    """It was there, and is not kept any more."""
+
+    code = "gone"
+
+
 class InvalidValue(AppError):
     """A value of the right form that is not acceptable now."""
 

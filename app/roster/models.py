@@ -1,5 +1,5 @@
 """The tables of the roster, gathered from its packages."""
 
-from app.roster.sync.models import ChangeType, RunStatus
+from app.roster.sync.models import ChangeType, ConsumerScope, RunStatus
 
-__all__ = ["ChangeType", "RunStatus"]
+__all__ = ["ChangeType", "ConsumerScope", "RunStatus"]

@@ -1,6 +1,26 @@
 """The front door of the roster."""
 
+from app.roster.feed.archives import archive_folder, find_archive, write_archive
+from app.roster.feed.change_pages import read_after, read_window
+from app.roster.feed.consumers import TOKEN_PREFIX, create_consumer, find_consumer, list_consumers, revoke_consumer
+from app.roster.kinds.known_kinds import kind_named
 from app.roster.nightly import sync
 from app.roster.runs import approve_run, get_run, list_runs
 
-__all__ = ["approve_run", "get_run", "list_runs", "sync"]
+__all__ = [
+    "TOKEN_PREFIX",
+    "approve_run",
+    "archive_folder",
+    "create_consumer",
+    "find_archive",
+    "find_consumer",
+    "get_run",
+    "kind_named",
+    "list_consumers",
+    "list_runs",
+    "read_after",
+    "read_window",
+    "revoke_consumer",
+    "sync",
+    "write_archive",
+]

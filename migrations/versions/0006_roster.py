@@ -50,7 +50,8 @@ CREATE TABLE roster_states (
     rows bigint NOT NULL,
     list_hash text,
     archive_position bigint,
-    archive_name text
+    archive_name text,
+    cursor_key bytea NOT NULL DEFAULT sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))
 );
 
 CREATE TABLE roster_changes (

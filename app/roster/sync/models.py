@@ -22,6 +22,7 @@ from sqlalchemy import (
     Text,
     Uuid,
     func,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -90,6 +91,8 @@ sync_metadata = Table(
 
 # `kept_from` is the position after which all changes are still there. The archive holds the list as it is after
 # `archive_position`. `list_hash` is that of the lists of the last run, if nothing in it was held back.
+# `cursor_key` authenticates cursors. It is no setting: a service that does not issue its own tokens has no secret, and
+# a new secret for tokens must not send every reader back to the archive.
 roster_states = Table(
     "roster_states",
     metadata,
@@ -100,6 +103,12 @@ roster_states = Table(
     Column("list_hash", Text),
     Column("archive_position", BigInteger),
     Column("archive_name", Text),
+    Column(
+        "cursor_key",
+        LargeBinary,
+        nullable=False,
+        server_default=text("sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))"),
+    ),
 )
 
 roster_changes = Table(
