@@ -1,8 +1,10 @@
 """The groups of callers. Every route names the group that may call it."""
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from app.roster.models import ConsumerScope
 from app.users.models import Role
 
 
@@ -12,7 +14,14 @@ class Open(Enum):
     ANYONE = "anyone"
 
 
-Who = frozenset[Role] | Open
+@dataclass(frozen=True)
+class KindConsumers:
+    """Consumers of the kind in the path, whose tokens have this scope, and admins."""
+
+    scope: ConsumerScope
+
+
+Who = frozenset[Role] | Open | KindConsumers
 
 ANYONE: Final = Open.ANYONE
 SIGNED_IN: Final = frozenset(Role)
@@ -21,3 +30,5 @@ COORDINATORS: Final = frozenset({Role.COORDINATOR, Role.ADMIN})
 """An admin may do what a coordinator may."""
 ELDER_AND_COORDINATORS: Final = COORDINATORS | {Role.ELDER}
 ADMIN: Final = frozenset({Role.ADMIN})
+READERS: Final = KindConsumers(ConsumerScope.READ)
+PUSHERS: Final = KindConsumers(ConsumerScope.PUSH)

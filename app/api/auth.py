@@ -1,13 +1,15 @@
 """Authentication: turns a bearer token into an active user, or refuses the call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from app.api.access import Open, Who
+from app.api.access import ADMIN, KindConsumers, Open, Who
 from app.api.errors import Unauthenticated
 from app.db.database import Database
 from app.foundation.errors import Forbidden, Unavailable
+from app.roster import service as roster
+from app.roster.contract import Consumer
 from app.users import service as users
 from app.users.models import Caller
 
@@ -45,6 +47,12 @@ class RoleForbidden(Forbidden):
     """This call is not for the role of the caller."""
 
     code = "role_forbidden"
+
+
+class ConsumerForbidden(Forbidden):
+    """The token of this consumer is for another kind, or for something else than this call does."""
+
+    code = "consumer_forbidden"
 
 
 class VerifierUnavailable(Unavailable):
@@ -85,18 +93,44 @@ def find_in(db: Database) -> FindCaller:
     return find
 
 
+FindConsumer = Callable[[str], Consumer | None]
+
+
+def find_consumer_in(db: Database) -> FindConsumer:
+    def find(token: str) -> Consumer | None:
+        with db.autocommit() as conn:
+            return roster.find_consumer(conn, token)
+
+    return find
+
+
 class Doorkeeper:
-    def __init__(self, verifier: TokenVerifier, find_caller: FindCaller) -> None:
+    def __init__(self, verifier: TokenVerifier, find_caller: FindCaller, find_consumer: FindConsumer) -> None:
         self._verifier = verifier
         self._find_caller = find_caller
+        self._find_consumer = find_consumer
 
-    def admit(self, who: Who, authorization: str | None) -> Caller | None:
+    def admit(self, who: Who, authorization: str | None, in_path: Mapping[str, str]) -> Caller | None:
+        """`in_path` are the parameters of the path. Returns None for a caller who is no user."""
         if isinstance(who, Open):
             return None
-        caller = self._find(self._verifier.verify(bearer_token(authorization)))
+        token = bearer_token(authorization)
+        if isinstance(who, KindConsumers):
+            if token.startswith(roster.TOKEN_PREFIX):
+                self._admit_consumer(who, token, in_path["kind"])
+                return None
+            who = ADMIN
+        caller = self._find(self._verifier.verify(token))
         if caller.role not in who:
             raise RoleForbidden("This call is not for your role.")
         return caller
+
+    def _admit_consumer(self, who: KindConsumers, token: str, kind: str) -> None:
+        consumer = self._find_consumer(token)
+        if consumer is None:
+            raise TokenInvalid("The token is not valid.")
+        if (consumer.kind, consumer.scope) != (kind, who.scope):
+            raise ConsumerForbidden("This call is not for your token.")
 
     def _find(self, identity: Identity) -> Caller:
         # Read for every call, so that deactivating a user takes effect at once, not when the token expires.

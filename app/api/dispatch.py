@@ -10,6 +10,7 @@ from werkzeug.wrappers import Response
 
 from app.api import validation
 from app.api.errors import BadRequest, BodyTooLarge, FieldCode, FieldError, InvalidInput, UnsupportedMediaType
+from app.api.file_download import FileDownload
 from app.api.routing import Answer, Call, Reply, Route
 from app.api.site import Site
 
@@ -21,7 +22,7 @@ def handler(route: Route, site: Site) -> Callable[..., Response]:
     view, who, body, query, parameters = route.view, route.who, route.body, route.query, route.path_parameters
 
     def handle(**in_path: str) -> Response:
-        caller = site.doorkeeper.admit(who, request.headers.get("Authorization"))
+        caller = site.doorkeeper.admit(who, request.headers.get("Authorization"), in_path)
         arguments: dict[str, Any] = {}
         for parameter, text in in_path.items():
             name, adapter = parameters[parameter]
@@ -110,4 +111,6 @@ def respond(route: Route, answer: Answer) -> Response:
     if isinstance(body, BaseModel):
         # The model's own serializer writes bytes directly, without building dictionaries first.
         body = body.__pydantic_serializer__.to_json(body, by_alias=True)
+    if isinstance(body, FileDownload):
+        return body.answer(request.environ, headers or {}, route.content_type)
     return Response(body, status, headers, content_type=route.content_type)

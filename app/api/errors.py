@@ -9,10 +9,19 @@ from typing import Any, ClassVar
 import structlog
 from pydantic.alias_generators import to_camel
 from pydantic_core import to_json
-from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestedRangeNotSatisfiable
 from werkzeug.wrappers import Response
 
-from app.foundation.errors import AppError, Conflict, Forbidden, InvalidValue, NotFound, TooManyRequests, Unavailable
+from app.foundation.errors import (
+    AppError,
+    Conflict,
+    Forbidden,
+    Gone,
+    InvalidValue,
+    NotFound,
+    TooManyRequests,
+    Unavailable,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -85,6 +94,12 @@ class BodyTooLarge(BadRequest):
     code = "body_too_large"
 
 
+class RangeNotSatisfiable(BadRequest):
+    """The file ends before the range that was asked for; `Content-Range` tells its length."""
+
+    code = "range_not_satisfiable"
+
+
 class Unauthenticated(AppError):
     """The call has no valid token."""
 
@@ -113,6 +128,7 @@ class Unexpected(AppError):
 # The first matching class decides, so subclasses come before their bases.
 STATUSES: tuple[tuple[type[AppError], int], ...] = (
     (UnsupportedMediaType, 415),
+    (RangeNotSatisfiable, 416),
     (BodyTooLarge, 413),
     (BadRequest, 400),
     (InvalidValue, 400),
@@ -121,6 +137,7 @@ STATUSES: tuple[tuple[type[AppError], int], ...] = (
     (NotFound, 404),
     (WrongMethod, 405),
     (Conflict, 409),
+    (Gone, 410),
     (TooManyRequests, 429),
     (Unavailable, 503),
     (AppError, 500),
@@ -133,8 +150,10 @@ TITLES = {
     404: "Not Found",
     405: "Method Not Allowed",
     409: "Conflict",
+    410: "Gone",
     413: "Content Too Large",
     415: "Unsupported Media Type",
+    416: "Range Not Satisfiable",
     429: "Too Many Requests",
     500: "Internal Server Error",
     503: "Service Unavailable",
@@ -186,6 +205,11 @@ def problem_of_http_error(error: HTTPException) -> Response:
             return response
         case 413:
             return problem(BodyTooLarge("The body is too large.", []))
+        case 416:
+            response = problem(RangeNotSatisfiable("The file ends before this range."))
+            if isinstance(error, RequestedRangeNotSatisfiable):
+                response.headers["Content-Range"] = f"bytes */{error.length}"
+            return response
         case 500 | None:
             return problem_of_fault(error)
         case _:

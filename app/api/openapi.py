@@ -8,8 +8,16 @@ from typing import Any, cast
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from app.api.access import Open, Who
-from app.api.auth import RoleForbidden, TokenExpired, TokenInvalid, TokenMissing, UserUnknown, VerifierUnavailable
+from app.api.access import ADMIN, KindConsumers, Open, Who
+from app.api.auth import (
+    ConsumerForbidden,
+    RoleForbidden,
+    TokenExpired,
+    TokenInvalid,
+    TokenMissing,
+    UserUnknown,
+    VerifierUnavailable,
+)
 from app.api.errors import (
     PROBLEM_JSON,
     BadRequest,
@@ -87,6 +95,8 @@ def errors_of(route: Route) -> list[type[AppError]]:
         kinds += SIGNED_IN
         if route.who != frozenset(Role):
             kinds.append(RoleForbidden)
+    if isinstance(route.who, KindConsumers):
+        kinds.append(ConsumerForbidden)
     kinds.append(InvalidInput)
     if route.body is not None:
         kinds += [MalformedJson, UnsupportedMediaType]
@@ -147,7 +157,7 @@ def _operation(route: Route, refs: Refs) -> Json:
         "parameters": _parameters(route),
         "responses": _responses(route, refs),
         "security": [] if isinstance(route.who, Open) else [{"bearer": []}],
-        "x-roles": [] if isinstance(route.who, Open) else sorted(route.who),
+        "x-roles": sorted(_roles(route.who)),
         "x-error-codes": sorted({error.code for error in errors_of(route)}),
     }
     if route.body is not None:
@@ -157,9 +167,17 @@ def _operation(route: Route, refs: Refs) -> Json:
     return operation
 
 
+def _roles(who: Who) -> frozenset[Role]:
+    if isinstance(who, Open):
+        return frozenset()
+    return ADMIN if isinstance(who, KindConsumers) else who
+
+
 def who_may_call(who: Who) -> str:
     if isinstance(who, Open):
         return "Open to anyone."
+    if isinstance(who, KindConsumers):
+        return f"For consumers of the kind with the scope {who.scope}, and ADMIN."
     if who == frozenset(Role):
         return "For everybody who is signed in."
     return f"For {', '.join(role.value for role in Role if role in who)}."
@@ -202,7 +220,7 @@ def _responses(route: Route, refs: Refs) -> Json:
         if model is not None:
             schema = _renamed(refs[model, "serialization"])
             responses[str(status)]["content"] = {route.content_type: {"schema": schema}}
-        elif status != 204:
+        elif status not in (204, 304):
             media_type = route.content_type.partition(";")[0]
             responses[str(status)]["content"] = {media_type: {"schema": {}}}
         if status == 201:
@@ -223,6 +241,8 @@ _ANSWERS = {
     201: "Created.",
     202: "Accepted.",
     204: "Done; the answer has no body.",
+    206: "The part that was asked for.",
+    304: "Not changed; the answer has no body.",
     503: "Not ready.",
 }
 

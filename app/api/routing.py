@@ -15,6 +15,7 @@ from werkzeug.datastructures import Headers
 
 from app.api import validation
 from app.api.access import Who
+from app.api.file_download import FileDownload
 from app.api.services import Services
 from app.api.site import Site
 from app.foundation.errors import AppError
@@ -35,7 +36,7 @@ class Call:
 
     @property
     def caller(self) -> Caller:
-        assert self.signed_in is not None, "a route that is open to anyone has no caller"
+        assert self.signed_in is not None, "only users are callers: nobody is one on an open route, and no consumer is"
         return self.signed_in
 
 
@@ -43,7 +44,7 @@ class Call:
 class Reply:
     """A view's answer with a status or headers of its own."""
 
-    body: BaseModel | str | bytes | None
+    body: BaseModel | FileDownload | str | bytes | None
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 

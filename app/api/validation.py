@@ -22,6 +22,7 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
     ValidatorFunctionWrapHandler,
+    WithJsonSchema,
     WrapValidator,
 )
 from pydantic.alias_generators import to_camel
@@ -109,6 +110,18 @@ def _moment(value: datetime) -> datetime:
         return FIRST_MOMENT if value.year == FIRST_MOMENT.year else LAST_MOMENT
 
 
+_DATE_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:\.\d+)?)(?:(Z)|([ +-])(\d\d:\d\d))?", re.ASCII)
+
+
+def _service_moment(value: Any) -> Any:
+    found = _DATE_TIME.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError("must be a time such as 2026-02-19T10:00:00")
+    date, time, z, sign, offset = found.groups()
+    moment = datetime.fromisoformat(f"{date}T{time}{z or ''}{'+' if sign == ' ' else sign or ''}{offset or ''}")
+    return moment if moment.tzinfo is None else _moment(moment)
+
+
 def _plain_newlines(value: str) -> str:
     return value.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -136,6 +149,8 @@ Phone = Annotated[
 Identifier = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(whole)]
 PathIdentifier = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(_plain_digits)]
 QueryFlag = Annotated[bool, BeforeValidator(_plain_boolean)]
+PageNumber = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(_plain_digits)]
+LargePageSize = Annotated[int, Field(ge=1, le=1000), BeforeValidator(_plain_digits)]
 PageSize = Annotated[int, Field(ge=1, le=100), BeforeValidator(_plain_digits)]
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.~:=-]+$")]
 DeviceId = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=VISIBLE_ASCII)]
@@ -150,6 +165,13 @@ Instant = Annotated[
 
 
 Moment = Annotated[AwareDatetime, AfterValidator(_moment)]
+ServiceMoment = Annotated[
+    datetime,
+    BeforeValidator(_service_moment),
+    WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-02-19T10:00:00"]}),
+]
+"""With an offset, or without one for service time. A blank may stand for the T, and for the + of an offset, which a URL
+turns into a blank."""
 Address = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=LINE_WITH_A_WORD)]
 Subject = Annotated[str, StringConstraints(max_length=255, pattern=LINE), AfterValidator(normal_form)]
 MessageText = Annotated[

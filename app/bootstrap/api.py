@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 from werkzeug.routing import Map
 
 from app.api.app import compile_map, flask_app
-from app.api.auth import Doorkeeper, TokenVerifier, find_in
+from app.api.auth import Doorkeeper, TokenVerifier, find_consumer_in, find_in
 from app.api.docs import render
 from app.api.openapi import describe, to_bytes
 from app.api.routing import Route
@@ -40,7 +40,8 @@ def create_app(
     pages, url_map = _catalogue() if routes is ROUTES else _served(routes)
     site = Site(
         services=services,
-        doorkeeper=doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db)),
+        doorkeeper=doorkeeper
+        or Doorkeeper(token_verifier(settings), find_in(services.db), find_consumer_in(services.db)),
         backlog=watch_backlog(services.db, settings.notification_backlog_limit),
         catalogue=job_catalogue(settings),
         readiness=Readiness(services.db, services.clockwork, services.matching, settings.late_after_s),

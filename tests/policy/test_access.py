@@ -5,16 +5,18 @@ from typing import Any
 
 import pytest
 
-from app.api.access import Open
+from app.api.access import KindConsumers, Open
 from app.api.errors import TITLES, status_of
 from app.api.openapi import errors_of
 from app.api.routing import Route
 from app.api.services import Services
 from app.api.views.catalogue import ROUTES
 from app.bootstrap.api import create_app
+from app.roster.feed import consumers
+from app.roster.models import ConsumerScope
 from app.users.models import Role
 from tests.support.jobs import SCRIPTS
-from tests.support.world import World, authorization, empty_stores, settle_world
+from tests.support.world import World, authorization, empty_stores, leave_consumer, settle_world
 
 WHO = ("elder", "other_elder", "student", "other_student", "coordinator", "admin")
 
@@ -99,12 +101,30 @@ TABLE: dict[str, tuple[int, ...]] = {
     "GET /api/v1/jobs/{jobId}":          (403, 403, 403, 403, 403, 200),
     "PUT /api/v1/jobs/{jobId}/cancel":   (403, 403, 403, 403, 403, 200),
     "GET /api/v1/jobs/{jobId}/artifacts/{artifactName}": (403, 403, 403, 403, 403, 200),
+    "GET /api/v1/{kind}/changes":         (403, 403, 403, 403, 403, 200),
+    "GET /api/v1/{kind}/archives/latest": (403, 403, 403, 403, 403, 404),
+    "POST /api/v1/roster/consumers":      (403, 403, 403, 403, 403, 201),
+    "GET /api/v1/roster/consumers":       (403, 403, 403, 403, 403, 200),
+    "DELETE /api/v1/roster/consumers/{consumerId}": (403, 403, 403, 403, 403, 204),
     "GET /healthz":                       (200, 200, 200, 200, 200, 200),
     "GET /readyz":                        (200, 200, 200, 200, 200, 200),
     "GET /metrics":                       (200, 200, 200, 200, 200, 200),
     "GET /openapi.json":                  (200, 200, 200, 200, 200, 200),
     "GET /docs":                          (200, 200, 200, 200, 200, 200),
 }  # fmt: skip
+
+# Every other route answers 401: a consumer is no user.
+#                                        reader other  pusher revoked
+CONSUMERS: dict[str, tuple[int, ...]] = {
+    "GET /api/v1/{kind}/changes":         (200, 403, 403, 401),
+    "GET /api/v1/{kind}/archives/latest": (404, 403, 403, 401),
+}  # fmt: skip
+TOKENS = {
+    "yr_reader": ("students", ConsumerScope.READ),
+    "yr_other": ("elders", ConsumerScope.READ),
+    "yr_pusher": ("students", ConsumerScope.PUSH),
+    "yr_revoked": ("students", ConsumerScope.READ),
+}
 
 # Ids begin at 1. The shipped profile and plans come first, so the profile of the world is 2.
 NEW_ENTRIES: dict[str, dict[str, Any]] = {
@@ -126,6 +146,7 @@ IMPOSTORS = {
     "deactivated": (403, "user_deactivated"),
 }
 
+QUERIES = {"GET /api/v1/{kind}/changes": "?since=2100-01-01T00:00:00"}
 AFTER_ACCEPTANCE = {"start", "withdraw", "release"}
 OPEN_TO_ANYONE = {"GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /docs"}
 
@@ -167,6 +188,8 @@ def _body(route: Route, world: World, who: str) -> dict[str, Any]:
             return {"all": True}
         case "POST /api/v1/jobs":
             return {"name": "greet"}
+        case "POST /api/v1/roster/consumers":
+            return {"kind": "students", "name": "Belediye"}
         case "PATCH /users/{userId}":
             return {"locale": "en"}
         case _:
@@ -182,8 +205,17 @@ def _call(client: Any, services: Services, route: Route, world: World, who: str)
         **world.entries,
     }
     body = None if route.body is None else _body(route, world, who)
-    headers = authorization(world, services, who)
-    return client.open(route.path.format(**parameters), method=route.method, json=body, headers=headers)
+    headers = {"Authorization": f"Bearer {who}"} if who in TOKENS else authorization(world, services, who)
+    path = route.path.format(**parameters) + QUERIES.get(route.name, "")
+    return client.open(path, method=route.method, json=body, headers=headers)
+
+
+def _leave_consumers(services: Services) -> None:
+    with services.db.transaction() as conn:
+        for token, (kind, scope) in TOKENS.items():
+            id_ = leave_consumer(conn, kind, scope, token)
+            if token == "yr_revoked":
+                consumers.revoke_consumer(conn, id_, by=1)
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=[route.name for route in ROUTES])
@@ -200,6 +232,12 @@ def test_route_answers_each_caller_as_the_table_says(client: Any, services: Serv
         else:
             assert (response.status_code, response.get_json(force=True)["code"]) == (status, code), who
             assert ("WWW-Authenticate" in response.headers) == (status == 401), who
+    if route.name in CONSUMERS:
+        _leave_consumers(services)
+        for who, status in zip(TOKENS, CONSUMERS[route.name], strict=True):
+            assert _call(client, services, route, world, who).status_code == status, who
+    else:
+        assert _call(client, services, route, world, "yr_reader").status_code == (200 if is_open else 401)
     untouched = True
     for who, status in zip(WHO, TABLE[route.name], strict=True):
         if not untouched:
@@ -215,17 +253,20 @@ def test_route_answers_each_caller_as_the_table_says(client: Any, services: Serv
 
 def test_every_row_of_the_table_is_a_route():
     assert set(TABLE) == {route.name for route in ROUTES}
+    assert set(CONSUMERS) == {route.name for route in ROUTES if isinstance(route.who, KindConsumers)}
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=[route.name for route in ROUTES])
 def test_every_route_declares_who_may_call_it(route: Route):
     if isinstance(route.who, Open):
         assert route.name in OPEN_TO_ANYONE
+    elif isinstance(route.who, KindConsumers):
+        assert "kind" in route.path_parameters
     else:
         assert route.who, "no role may call it"
         assert route.who <= frozenset(Role)
-    # An admin may do what a coordinator may.
-    assert isinstance(route.who, Open) or Role.COORDINATOR not in route.who or Role.ADMIN in route.who
+        # An admin may do what a coordinator may.
+        assert Role.COORDINATOR not in route.who or Role.ADMIN in route.who
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=[route.name for route in ROUTES])

@@ -166,7 +166,7 @@ def settings_for_tests(**changes: Any) -> Settings:
 def app_on_fakes(matching: FakeMatching, **kwargs: Any) -> Any:
     settings = settings_for_tests(**kwargs.pop("settings", {}))
     services: Any = FakeServices(settings, matching)
-    return create_app(services, doorkeeper=Doorkeeper(NamesAreTokens(), find_caller), **kwargs)
+    return create_app(services, doorkeeper=Doorkeeper(NamesAreTokens(), find_caller, lambda _token: None), **kwargs)
 
 
 def bearer(token: str) -> dict[str, str]:

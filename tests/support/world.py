@@ -3,6 +3,7 @@
 import base64
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -24,10 +25,13 @@ from app.jobs.engine.task import TaskType
 from app.jobs.job_store import NewJob, request_job
 from app.jobs.models import JobOrigin
 from app.matching.contract import NewTask
+from app.roster.kinds.known_kinds import kind_named
+from app.roster.models import ConsumerScope
 from app.users import service as users
 from app.users.models import LatLon, Platform, Role
 from tests.support import cleaning
 from tests.support.notifications import NewNotification, enqueue
+from tests.support.rosters import add_run
 
 HOME = LatLon(40.9870, 29.0280)
 NEARBY = LatLon(40.9880, 29.0280)
@@ -51,7 +55,7 @@ class World:
     notification_id: UUID
     entries: dict[str, Any]
     """Ids by the name of their path parameter: one row of each table that coordinators edit, an action, a dead letter,
-    a message in the elder's app, and a job."""
+    a message in the elder's app, a job, and a list with a consumer of its changes."""
 
 
 def empty_stores(services: Services) -> None:
@@ -86,7 +90,7 @@ def settle_world(services: Services, *, assigned: bool = False, started: bool = 
         entries["deadLetterId"] = _give_up(conn, elder.id, task_id)
         (asked,) = actions.request_actions(conn, [NewAction(entries["planId"], evaluation_key="rule-114:0")])
         entries["actionId"] = asked.id
-        entries |= _leave_job(conn)
+        entries |= _leave_job(conn) | _leave_list(conn)
     return World(ids, task_id, notification_id, entries)
 
 
@@ -125,6 +129,20 @@ def _leave_job(conn: Connection) -> dict[str, Any]:
     statement = "INSERT INTO job_artifacts (id, job_id, name, size, content) VALUES (:id, :id, 'report.csv', 1, 'x')"
     conn.execute(text(statement), {"id": requested.id})
     return {"jobId": requested.id, "artifactName": "report.csv"}
+
+
+def _leave_list(conn: Connection) -> dict[str, Any]:
+    add_run(conn, kind_named("students"), datetime(2026, 3, 12, 9, 0, tzinfo=UTC))
+    return {"kind": "students", "consumerId": leave_consumer(conn, "students", ConsumerScope.READ, "yr_world")}
+
+
+def leave_consumer(conn: Connection, kind: str, scope: ConsumerScope, token: str) -> int:
+    statement = (
+        "INSERT INTO roster_consumers (document_type, name, token_hash, scope)"
+        " VALUES (:kind, 'Belediye', sha256(CAST(:token AS bytea)), :scope) RETURNING id"
+    )
+    values = {"kind": kind_named(kind).document_type, "token": token.encode(), "scope": scope}
+    return conn.execute(text(statement), values).scalar_one()
 
 
 def _give_up(conn: Connection, reader_id: int, task_id: UUID) -> UUID:

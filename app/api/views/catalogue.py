@@ -1,10 +1,27 @@
 """Every route of the API, in the order the documentation shows them."""
 
 from app.api.routing import Route
-from app.api.views import actions, audit, dead_letters, directory, jobs, me, notifications, plans, service, tasks, users
+from app.api.views import (
+    actions,
+    audit,
+    consumers,
+    dead_letters,
+    directory,
+    feed,
+    jobs,
+    me,
+    notifications,
+    plans,
+    service,
+    tasks,
+    users,
+)
 
 ROUTES: tuple[Route, ...] = tuple(
     route
-    for module in (tasks, me, users, notifications, directory, plans, actions, dead_letters, jobs, audit, service)
+    for module in (
+        *(tasks, me, users, notifications, directory, plans, actions, dead_letters, jobs),
+        *(feed, consumers, audit, service),
+    )
     for route in module.routes.all
 )
