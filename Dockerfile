@@ -8,7 +8,7 @@ RUN python -m venv /venv \
 
 FROM python:3.11-slim
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin yaninda \
-    && install --directory --owner yaninda --mode 0700 /srv/jobs-tls
+    && install --directory --owner yaninda --mode 0700 /srv/jobs-tls /srv/roster
 WORKDIR /srv
 COPY --from=build /venv /venv
 COPY app app
