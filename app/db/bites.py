@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import sqlalchemy.exc
@@ -236,20 +237,28 @@ _SETTINGS = {
     "synchronous_commit": "off",
     "plan_cache_mode": "force_custom_plan",
 }
-_SHORT = text("SELECT " + ", ".join(f"set_config('{name}', '{value}', false)" for name, value in _SETTINGS.items()))
+# Reads rows by their keys although no statistics say yet that a table has just been filled.
+BY_KEYS = {
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_material": "off",
+}
 
 
 @contextmanager
-def short_statements(db: Database) -> Generator[Connection]:
+def short_statements(db: Database, planned: Mapping[str, str] = MappingProxyType({})) -> Generator[Connection]:
     """Each statement commits by itself, and PostgreSQL ends it after `LIMIT_MS`."""
+    settings = {**_SETTINGS, **planned}
+    chosen = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
     with db.autocommit() as conn:
-        conn.execute(_SHORT)
+        conn.execute(text(f"SELECT {chosen}"))
         try:
             yield conn
         finally:
             if not conn.invalidated:
-                for name in _SETTINGS:
-                    conn.execute(text(f"RESET {name}"))
+                conn.execute(text("RESET ALL"))
 
 
 _READ_MARK = text("SELECT mark FROM retention_marks WHERE kind = :kind")

@@ -26,6 +26,8 @@ from app.delivery.sending.dispatcher import Dispatcher
 from app.foundation import failpoints
 from app.foundation.errors import AppError
 from app.matching.contract import NewTask
+from app.roster.kinds import elders
+from app.roster.service import apply_people
 from app.settings.settings import Settings
 from app.users.models import Caller
 from tests.support.breakers import MemoryBreakers
@@ -64,6 +66,9 @@ def do(services: Services, operation: str, caller: Caller, task_id: UUID | None,
         one.runner.claim_once()
         one.wait_until_recorded()
         one.runner.drain(0)
+        return
+    if operation == "apply_elders":
+        apply_people(services.db, matching, elders.KIND)
         return
     if operation in ("conduct", "take_in", "publish"):
         _do_action_work(services, operation)

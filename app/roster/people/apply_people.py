@@ -9,13 +9,13 @@ what they have, one after the other.
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from sqlalchemy import Row, TextClause
+from sqlalchemy import Connection, Row, TextClause
 
-from app.db.bites import FIRST, in_time, next_size, short_statements
+from app.db.bites import BY_KEYS, CONNECTION_S, FIRST, in_time, next_size, short_statements
 from app.db.database import Database
 from app.matching.contract import Overtaken
 from app.matching.service import Matching
@@ -37,6 +37,7 @@ log = structlog.get_logger(__name__)
 
 PASSES, PAUSE_S = 10, 0.2
 """How often, and after which pause, people are tried again whom others had locked or changed meanwhile."""
+ANALYZE_FIRST = 1_000
 
 WRITTEN_BY = {
     statements.CREATE: {Follows.CREATED},
@@ -65,6 +66,8 @@ def go_through_people(
     with db.reading() as conn:
         total = conn.execute(statements.COUNT_QUEUED, {"document_type": people.document_type}).scalar_one()
     work = _PeopleRun(db, matching, people, cancelled, lambda done: progress(done, max(done, total)))
+    if total >= ANALYZE_FIRST:
+        work.analyze()
     for number in range(PASSES):
         if number:
             time.sleep(PAUSE_S)
@@ -85,40 +88,62 @@ class _PeopleRun:
     note: Callable[[int], None]
     report: PeopleReport = field(default_factory=PeopleReport)
     done: int = 0
+    analyze_at: int = ANALYZE_FIRST
     size: int = FIRST
     slowest_ms: float = 0.0
     """Of the statements of this bite."""
 
     def go_through_queue(self) -> None:
         self.report.left = 0
-        after = ""
-        while not self.cancelled():
-            self.slowest_ms = 0.0
-            people = self._read(statements.READ_NEXT, after=after, size=self.size)
-            if people == []:
-                return
-            if people:
-                self._bring(people)
-                after = people[-1].identifier
-            self.size = next_size(self.size, self.slowest_ms)
-            self.note(self.done)
+        after: str | None = ""
+        while after is not None and not self.cancelled():
+            with short_statements(self.db, BY_KEYS) as conn:
+                give_back_at = time.monotonic() + CONNECTION_S
+                while after is not None and not self._is_time(give_back_at):
+                    after = self._bite(conn, after)
+            if self.done >= self.analyze_at:
+                self.analyze()
 
-    def _bring(self, people: Sequence[QueuedPerson]) -> None:
-        done = self._write(decide_all(people))
+    def _is_time(self, give_back_at: float) -> bool:
+        return self.done >= self.analyze_at or time.monotonic() > give_back_at or self.cancelled()
+
+    def analyze(self) -> None:
+        """A first list makes tables large before autovacuum comes, and without statistics each bite would read them
+        whole."""
+        self.analyze_at = max(2 * self.done, ANALYZE_FIRST)
+        with self.db.autocommit() as conn:
+            conn.execute(statements.ANALYZE)
+
+    def _bite(self, conn: Connection, after: str) -> str | None:
+        """Returns the last person of the bite; None at the end of the queue."""
+        self.slowest_ms = 0.0
+        people = self._read(conn, statements.READ_NEXT, after=after, size=self.size)
+        if people == []:
+            return None
+        if people:
+            self._bring(conn, people)
+            after = people[-1].identifier
+        self.size = next_size(self.size, self.slowest_ms)
+        self.note(self.done)
+        return after
+
+    def _bring(self, conn: Connection, people: Sequence[QueuedPerson]) -> None:
+        done = self._write(conn, decide_all(people))
         leaving = [one.person.identifier for one in done if one.follows is Follows.LEFT]
         if leaving:
-            done += self._write(decide_all(self._read(statements.READ_AGAIN, identifiers=leaving) or ()))
+            left = self._read(conn, statements.READ_AGAIN, identifiers=leaving) or ()
+            done += self._write(conn, decide_all(left))
         out = sum(one.follows is not Follows.LEFT for one in done)
         self.done += out
         self.report.left += len(people) - out
 
-    def _write(self, decided: Sequence[WhatFollows]) -> list[WhatFollows]:
+    def _write(self, conn: Connection, decided: Sequence[WhatFollows]) -> list[WhatFollows]:
         """Returns those whose statement was committed."""
         busy = self._end_tasks([one.user.id for one in decided if one.follows is Follows.GONE and one.user])
         written: list[WhatFollows] = []
         for statement, follows in WRITTEN_BY.items():
             group = [one for one in decided if one.follows in follows and not (one.user and one.user.id in busy)]
-            rows = self._execute(statement, people=json.dumps([_as_json(one) for one in group])) if group else ()
+            rows = self._execute(conn, statement, people=_to_json(group)) if group else ()
             identifiers = {row.identifier for row in rows or ()}
             written += [one for one in group if one.person.identifier in identifiers]
         self.report.add(written, has_places=self.listed.has_places)
@@ -141,18 +166,16 @@ class _PeopleRun:
         if students:
             self.matching.students_returned(students)
 
-    def _read(self, statement: TextClause, **values: Any) -> list[QueuedPerson] | None:
-        rows = self._execute(statement, **values)
+    def _read(self, conn: Connection, statement: TextClause, **values: Any) -> list[QueuedPerson] | None:
+        rows = self._execute(conn, statement, **values)
         return None if rows is None else [_queued(row) for row in rows]
 
-    def _execute(self, statement: TextClause, **values: Any) -> Sequence[Row[Any]] | None:
+    def _execute(self, conn: Connection, statement: TextClause, **values: Any) -> Sequence[Row[Any]] | None:
         """None if it took too long. Whoever it was about stays in the queue, and the next bite is smaller."""
         values |= {"document_type": self.listed.document_type, "role": self.listed.role.value}
-        named = {name: value for name, value in values.items() if name in statement.compile().params}
-        with short_statements(self.db) as conn:
-            began = time.monotonic()
-            rows = in_time(lambda: conn.execute(statement, named).all())
-            took_ms = (time.monotonic() - began) * 1e3
+        began = time.monotonic()
+        rows = in_time(lambda: conn.execute(statement, values).all())
+        took_ms = (time.monotonic() - began) * 1e3
         self.slowest_ms = max(self.slowest_ms, took_ms if rows is not None else took_ms * 4)
         self.report.longest_ms = max(self.report.longest_ms, took_ms)
         return rows
@@ -178,14 +201,31 @@ def _values(found: Mapping[str, Any]) -> PersonValues:
     return PersonValues(found["name"], found["phone"], found["locale"], found["institution_id"], place(found["home"]))
 
 
-def _as_json(one: WhatFollows) -> dict[str, Any]:
-    user, values, home = one.user, one.values, one.values.home
-    known: dict[str, Any] = {"identifier": one.person.identifier, "run_id": one.person.run_id}
+def _to_json(group: Sequence[WhatFollows]) -> str:
+    return json.dumps([_given(one) for one in group], ensure_ascii=False)
+
+
+def _given(one: WhatFollows) -> dict[str, Any]:
+    person, user, values, home = one.person, one.user, one.values, one.values.home
+    known: dict[str, Any] = {"identifier": person.identifier, "run_id": person.run_id, "active": one.active}
     if user is not None:
-        known |= {"user_id": user.id, "version": user.version, "active": one.active, "is_changed": one.is_changed}
-    if one.person.row is not None:
-        known |= {"name": values.name, "phone": values.phone, "locale": values.locale}
-        known |= {"institution_id": values.institution_id, "fields": asdict(one.given)}
+        known |= {"user_id": user.id, "version": user.version}
+    if person.row is not None:
+        known |= {"is_changed": one.is_changed, "fields": _fields(one.given), **_plain(values)}
     if home is not None:
         known |= {"lat": home.lat, "lon": home.lon}
     return known
+
+
+def _plain(values: PersonValues) -> dict[str, Any]:
+    return {
+        "name": values.name,
+        "phone": values.phone,
+        "locale": values.locale,
+        "institution_id": values.institution_id,
+    }
+
+
+def _fields(values: PersonValues) -> dict[str, Any]:
+    home = values.home
+    return {**_plain(values), "home": None if home is None else {"lat": home.lat, "lon": home.lon}}

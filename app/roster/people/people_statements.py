@@ -20,6 +20,7 @@ def _user(alias: str) -> str:
 
 
 def _read(queued: str) -> str:
+    # `|| ''` so that nobody is found by the index of roles, whatever old statistics say.
     return f"""
 SELECT q.identifier, q.run_id, r.fields, r.aliases, p.fields AS given, p.in_service,
        CASE WHEN u.id IS NOT NULL THEN {_user("u")} END AS bound_to, same.users AS same_phone
@@ -29,7 +30,7 @@ SELECT q.identifier, q.run_id, r.fields, r.aliases, p.fields AS given, p.in_serv
   LEFT JOIN users u ON u.id = p.user_id
   LEFT JOIN LATERAL (
       SELECT json_agg({_user("other")} ORDER BY other.id) AS users FROM users other
-       WHERE u.id IS NULL AND other.phone = r.fields ->> 'phone' AND other.role = :role
+       WHERE u.id IS NULL AND other.phone = r.fields ->> 'phone' AND other.role || '' = :role
          AND NOT EXISTS (SELECT FROM roster_people bound WHERE bound.user_id = other.id)
   ) same ON true
  ORDER BY q.identifier"""
@@ -38,13 +39,19 @@ SELECT q.identifier, q.run_id, r.fields, r.aliases, p.fields AS given, p.in_serv
 READ_NEXT = text(_read("identifier > :after ORDER BY identifier LIMIT :size"))
 READ_AGAIN = text(_read("identifier = ANY(:identifiers)"))
 
+ANALYZE = text("ANALYZE roster_to_apply, roster_people, users, students")
+
 COUNT_QUEUED = text("SELECT count(*) FROM roster_to_apply WHERE document_type = :document_type")
 
+# The statement is planned for its tables as they are now. The checks of foreign keys are planned once and not for each
+# row, so the mode is changed while it runs.
 _GIVEN = """
-WITH given AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(CAST(:people AS json)) AS person(
-        identifier text, run_id bigint, user_id bigint, version bigint, name text, phone text, locale text,
-        institution_id bigint, lat float8, lon float8, fields jsonb, active boolean, is_changed boolean)
+WITH planned AS MATERIALIZED (
+    SELECT set_config('plan_cache_mode', 'force_generic_plan', true)
+), given AS MATERIALIZED (
+    SELECT person.* FROM planned, json_to_recordset(CAST(:people AS json)) AS person(
+        identifier text, run_id bigint, user_id bigint, version bigint, active boolean, is_changed boolean,
+        name text, phone text, locale text, institution_id bigint, lat float8, lon float8, fields jsonb)
 ), free AS MATERIALIZED (
     SELECT given.* FROM roster_to_apply q JOIN given ON q.identifier = given.identifier AND q.run_id = given.run_id
      WHERE q.document_type = :document_type FOR UPDATE OF q SKIP LOCKED
@@ -60,7 +67,7 @@ def _dequeued(done: str) -> str:
 
 
 CREATE = text(f"""{_GIVEN}, created AS MATERIALIZED (
-    SELECT nextval(pg_get_serial_sequence('users', 'id')) AS id, free.* FROM free
+    SELECT nextval('users_id_seq') AS id, free.* FROM free
 ), users_made AS (
     INSERT INTO users (id, role, name, phone, locale, institution_id, home)
     SELECT id, :role, name, phone, locale, institution_id, {_HOME} FROM created

@@ -89,8 +89,9 @@ class WhatFollows:
     @property
     def is_changed(self) -> bool:
         # A user who is bound is written also if nothing differs, so that nobody else binds them at the same time.
-        assert self.user is not None, "only users are changed"
-        return self.follows is Follows.BOUND or (self.values, self.active) != (self.user.values, self.user.active)
+        if self.user is None or self.follows is Follows.BOUND:
+            return True
+        return (self.values, self.active) != (self.user.values, self.user.active)
 
 
 def decide_all(people: Sequence[QueuedPerson]) -> list[WhatFollows]:
