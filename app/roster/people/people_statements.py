@@ -84,15 +84,14 @@ _LOCKED = f"""locked AS MATERIALIZED (
     SELECT free.* FROM free JOIN users u ON u.id = free.user_id AND u.xmin::text::bigint = free.version
      ORDER BY u.id FOR NO KEY UPDATE OF u SKIP LOCKED
 ), locked_students AS MATERIALIZED (
-    SELECT s.id FROM students s JOIN locked ON locked.user_id = s.id WHERE locked.active <> s.active
+    SELECT s.id, locked.active FROM students s JOIN locked ON locked.user_id = s.id WHERE locked.active <> s.active
      ORDER BY s.id FOR NO KEY UPDATE OF s SKIP LOCKED
 ), ready AS MATERIALIZED (
     SELECT * FROM locked
      WHERE :role <> '{Role.STUDENT}' OR user_id IN (SELECT id FROM locked_students)
         OR active = (SELECT s.active FROM students s WHERE s.id = user_id)
 ), students_changed AS (
-    UPDATE students s SET active = ready.active FROM ready
-     WHERE s.id = ready.user_id AND s.id IN (SELECT id FROM locked_students)
+    UPDATE students s SET active = locked_students.active FROM locked_students WHERE s.id = locked_students.id
 )"""
 
 CHANGE = text(f"""{_GIVEN}, {_LOCKED}, users_changed AS (
