@@ -4,9 +4,7 @@ from app.api.services import Services
 from app.db.database import Database
 from app.foundation.clock import DatabaseClock
 from app.foundation.logs import configure_logs
-from app.matching.rules.matching_rules import MatchingRules
-from app.matching.service import Matching
-from app.matching.store.stores import Stores
+from app.matching.service import matching_on
 from app.redis_store.breakers import RedisBreakers
 from app.redis_store.client import open_client
 from app.redis_store.limits import PerUserLimit
@@ -34,7 +32,7 @@ def services_on(db: Database, settings: Settings, pool_size: int) -> Services:
     """Tests pass a database whose connections they keep."""
     clock = DatabaseClock(db.now)
     clockwork = connect(settings.redis_url, pool_size=pool_size)
-    matching = Matching(Stores(db), clockwork, clock, MatchingRules.from_settings(settings))
+    matching = matching_on(db, clockwork, settings)
     # The API only reads the state of the breakers, for its metrics.
     breakers = RedisBreakers(open_client(settings.redis_url, pool_size=1))
     location_limit = PerUserLimit("location", settings.locations_per_minute, settings.redis_url)

@@ -10,13 +10,16 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import sqlalchemy.exc
-from sqlalchemy import Column, Connection, DateTime, Row, Table, Text, TextClause, func, text
+from sqlalchemy import Column, Connection, DateTime, Table, Text, TextClause, func, text
 
 from app.db.database import Database
 from app.db.schema import metadata
+
+Result = TypeVar("Result")
 
 AIM_MS = 30.0
 LIMIT_MS = 80
@@ -179,7 +182,8 @@ def eat(
                     eaten.is_finished = False
                     return eaten
                 began = time.monotonic()
-                bite = _bite(conn, statement, {**values, "after": after, "size": size})
+                at = {**values, "after": after, "size": size}
+                bite = in_time(lambda at=at: conn.execute(statement, at).one())
                 took_ms = (time.monotonic() - began) * 1e3
                 eaten.bites += 1
                 eaten.longest_ms = max(eaten.longest_ms, took_ms)
@@ -203,24 +207,24 @@ def eat(
                 if sweep.mark is not None and is_whole:
                     conn.execute(_WRITE_MARK, {"kind": sweep.mark, "mark": after})
                 note(eaten.rows)
-                size = _next_size(size, took_ms)
+                size = next_size(size, took_ms)
 
 
 class BiteTooLarge(Exception):
     """A statement for a single row took longer than the limit, many times. The database is overloaded."""
 
 
-def _bite(conn: Connection, statement: TextClause, values: Mapping[str, Any]) -> Row[Any] | None:
+def in_time(work: Callable[[], Result]) -> Result | None:
     """None if the time limit ended it."""
     try:
-        return conn.execute(statement, values).one()
+        return work()
     except sqlalchemy.exc.DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) in GAVE_UP:
             return None
         raise
 
 
-def _next_size(size: int, took_ms: float) -> int:
+def next_size(size: int, took_ms: float) -> int:
     wanted = int(size * AIM_MS / max(took_ms, 1.0))
     return min(max(wanted, size // 2, 1), size * 2, MOST)
 
@@ -233,20 +237,28 @@ _SETTINGS = {
     "synchronous_commit": "off",
     "plan_cache_mode": "force_custom_plan",
 }
-_SHORT = text("SELECT " + ", ".join(f"set_config('{name}', '{value}', false)" for name, value in _SETTINGS.items()))
+# Reads rows by their keys although no statistics say yet that a table has just been filled.
+BY_KEYS = {
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_material": "off",
+}
 
 
 @contextmanager
-def short_statements(db: Database) -> Generator[Connection]:
+def short_statements(db: Database, planned: Mapping[str, str] = MappingProxyType({})) -> Generator[Connection]:
     """Each statement commits by itself, and PostgreSQL ends it after `LIMIT_MS`."""
+    settings = {**_SETTINGS, **planned}
+    chosen = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
     with db.autocommit() as conn:
-        conn.execute(_SHORT)
+        conn.execute(text(f"SELECT {chosen}"))
         try:
             yield conn
         finally:
             if not conn.invalidated:
-                for name in _SETTINGS:
-                    conn.execute(text(f"RESET {name}"))
+                conn.execute(text("RESET ALL"))
 
 
 _READ_MARK = text("SELECT mark FROM retention_marks WHERE kind = :kind")

@@ -6,16 +6,17 @@ the student's lock it reads the task again. If that is another task by then, the
 transaction is tried again.
 """
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from app.foundation.errors import NotFound
-from app.matching import deeds
+from app.matching import deeds, notices
 from app.matching.follow_up import FollowUp, combined
 from app.matching.rules.eligibility import Obstacle
 from app.matching.rules.errors import Overtaken
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OPEN
-from app.matching.store.records import HelpTask
+from app.matching.store.records import HelpTask, LeftBehind
 from app.matching.store.stores import Store
 from app.users.models import LatLon, Role
 
@@ -56,14 +57,37 @@ def set_active(store: Store, user_id: int, active: bool, rules: MatchingRules) -
         store.set_active_student(user_id, active)
     if active:
         return FollowUp(freed=frozenset({user_id}) if role is Role.STUDENT else frozenset())
+    return _leave_tasks(store, user_id, locked, rules)
+
+
+def leave_service(store: Store, user_id: int, rules: MatchingRules) -> tuple[FollowUp, LeftBehind]:
+    """Ends what a user still has who was deactivated without a look at their tasks. The elder and the coordinators are
+    told of a task that was closed. Does nothing for a user who is active again."""
+    locked = {task.id: task for task in store.lock_tasks(store.tasks_of(user_id))}
+    role = store.lock_inactive(user_id)
+    if role is None:
+        return FollowUp(), LeftBehind()
+    if role is Role.STUDENT:
+        store.lock_students([user_id])
+    left = store.left_behind([user_id])
+    follow_up = _leave_tasks(store, user_id, locked, rules, tell_elder=True)
+    for task in locked.values():
+        if task.elder_id == user_id and task.status in OPEN:
+            notices.elder_left(store, task)
+    return follow_up, left
+
+
+def _leave_tasks(
+    store: Store, user_id: int, locked: Mapping[UUID, HelpTask], rules: MatchingRules, *, tell_elder: bool = False
+) -> FollowUp:
     if any(task_id not in locked for task_id in store.tasks_of(user_id)):
         raise Overtaken
-    return combined(*[_leave_task(store, user_id, task, rules) for task in locked.values()])
+    return combined(*[_leave_task(store, user_id, task, rules, tell_elder) for task in locked.values()])
 
 
-def _leave_task(store: Store, user_id: int, task: HelpTask, rules: MatchingRules) -> FollowUp:
+def _leave_task(store: Store, user_id: int, task: HelpTask, rules: MatchingRules, tell_elder: bool) -> FollowUp:
     if task.elder_id == user_id and task.status in OPEN:
-        return deeds.end_by_cancel(store, task, tell_elder=False)
+        return deeds.end_by_cancel(store, task, tell_elder=tell_elder)
     if task.student_id == user_id and task.is_held:
         return deeds.give_back(store, task, rules)
     return _stop_asking(store, user_id, task, Obstacle.INACTIVE)

@@ -15,12 +15,13 @@ from app.matching.rules.errors import (
 )
 from app.matching.rules.states import IllegalTaskTransition, OfferState, TaskStatus
 from app.matching.rules.visibility import CurrentOffer, MyOffer, OfferView, Person, TaskView
-from app.matching.store.records import StudentDrift, TaskDrift
+from app.matching.store.records import LeftBehind, StudentDrift, TaskDrift
 from app.users.models import LatLon
 
 __all__ = [
     "CurrentOffer",
     "IllegalTaskTransition",
+    "LeftBehind",
     "MyOffer",
     "NewTask",
     "NotAssigned",

@@ -33,6 +33,7 @@ class NoticeKind(StrEnum):
     NOBODY_FOUND_FOR = "NOBODY_FOUND_FOR"
     NOT_STARTED = "NOT_STARTED"
     NOT_COMPLETED = "NOT_COMPLETED"
+    ELDER_LEFT = "ELDER_LEFT"
 
     @property
     def plan(self) -> str:
@@ -122,6 +123,12 @@ def overdue(store: Store, task: HelpTask, *, not_started: bool) -> None:
     student = people[task.student_id].name
     new = _to_coordinators(store, task, kind, people[task.elder_id], student=student)
     delivery.request_actions(store.conn, new)
+
+
+def elder_left(store: Store, task: HelpTask) -> None:
+    """Somebody has to look after an elder who was waiting when their municipality took them off its list."""
+    elder = store.people([task.elder_id])[task.elder_id]
+    delivery.request_actions(store.conn, _to_coordinators(store, task, NoticeKind.ELDER_LEFT, elder))
 
 
 def _to_coordinators(

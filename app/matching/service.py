@@ -1,18 +1,20 @@
 """The interface of matching. Each deed is one transaction, followed by the hints that its commit calls for."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
 
 import structlog
+from sqlalchemy import Connection
 
-from app.foundation.clock import Clock
+from app.db.database import Database
+from app.foundation.clock import Clock, DatabaseClock
 from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint
 from app.foundation.pages import Page
 from app.matching import availability, deeds
-from app.matching.contract import MyOffer, NewTask, OfferView, Pressed, TaskView
+from app.matching.contract import LeftBehind, MyOffer, NewTask, OfferView, Pressed, TaskView
 from app.matching.follow_up import FollowUp
 from app.matching.forget_elder import forget_in_notes as forget_in_notes
 from app.matching.forget_elder import forget_tasks as forget_tasks
@@ -33,6 +35,7 @@ from app.matching.runner import CascadeRunner
 from app.matching.store.records import Overdue
 from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork
+from app.settings.settings import Settings
 from app.users.models import Caller, LatLon
 
 __all__ = [
@@ -40,6 +43,8 @@ __all__ = [
     "drifting_students",
     "drifting_tasks",
     "end_of_portion",
+    "left_behind",
+    "matching_on",
     "repair_students",
     "repair_tasks",
     "wake_searches",
@@ -118,7 +123,22 @@ class Matching:
     def set_active(self, user_id: int, active: bool) -> None:
         self._follow_up(self._commit(lambda store: availability.set_active(store, user_id, active, self.rules)))
 
+    def students_returned(self, student_ids: Collection[int]) -> None:
+        """A hint for tasks that wait for one of these students, who were activated."""
+        self._follow_up(FollowUp(freed=frozenset(student_ids)))
+
+    def leave_service(self, user_id: int) -> LeftBehind:
+        """For a user who is not active any more, in a transaction of its own for each. Returns what was ended."""
+        follow_up, left = self._commit(lambda store: availability.leave_service(store, user_id, self.rules))
+        self._follow_up(follow_up)
+        return left
+
     # ---- reading ----
+
+    def busy_people(self, user_ids: Collection[int]) -> set[int]:
+        """Those with an open task, a task that they have accepted, or a live offer."""
+        with self.stores.reading() as store:
+            return store.busy_people(user_ids)
 
     def task(self, caller: Caller, task_id: UUID) -> TaskView:
         with self.stores.reading() as store:
@@ -178,6 +198,15 @@ class Matching:
         except Unavailable as error:
             # The deed is committed and its follow-up is due, so the matcher carries it out.
             log.warning("follow_up_left_to_the_matcher", code=error.code)
+
+
+def matching_on(db: Database, clockwork: Clockwork, settings: Settings) -> Matching:
+    return Matching(Stores(db), clockwork, DatabaseClock(db.now), MatchingRules.from_settings(settings))
+
+
+def left_behind(conn: Connection, user_ids: Collection[int]) -> LeftBehind:
+    """What these people would leave behind if they left the service now."""
+    return Store(conn).left_behind(user_ids)
 
 
 def _as_pressed(view: TaskView) -> TaskView:

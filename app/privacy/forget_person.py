@@ -24,6 +24,7 @@ from app.foundation.errors import Unavailable
 from app.foundation.ids import uuid7
 from app.matching import service as matching
 from app.redis_store.traces import Traces
+from app.roster import service as roster
 from app.users import service as users
 from app.users.models import Role
 
@@ -43,6 +44,7 @@ WHY = {
     "message_templates": "Operators wrote them. Edit the templates that name this person.",
     "action_plans": "Operators wrote them. Edit the plans that name this person.",
     "recipient_profiles": "Operators wrote them, without a link to the user. Edit those that mean this person.",
+    "roster_rows": "The list of the publisher names this person. Ask the publisher to take them off it.",
     "firebase_account": "It is at Google, with what the person signs in with. Delete it in the Firebase console.",
     "jobs": "They have not ended. They are forgotten RETAIN_JOBS_DAYS after their end.",
 }
@@ -95,8 +97,10 @@ def forget_person(parts: Forgetting, user_id: int, *, by: int | None = None, dry
         kept = delivery.count_kept(conn, found, traces)
         kept["firebase_account"] = int(person.firebase_uid is not None)
         rows["jobs"], kept["jobs"] = parts.forget_jobs(conn, words, dry_run=dry_run)
+        kept["roster_rows"] = roster.count_listed_rows(conn, user_id)
         if not dry_run:
             rows |= users.forget_user(conn, user_id)
+            rows["roster_people"] = roster.unbind_person(conn, user_id)
         receipt = _receipt(parts.db.now(), person, rows, kept, dry_run)
         if not dry_run:
             delivery.append_to_audit_trail(conn, _audited(receipt, by))

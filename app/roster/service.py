@@ -5,12 +5,16 @@ from app.roster.feed.change_pages import read_after, read_window
 from app.roster.feed.consumers import TOKEN_PREFIX, create_consumer, find_consumer, list_consumers, revoke_consumer
 from app.roster.kinds.known_kinds import kind_named
 from app.roster.nightly import sync
+from app.roster.people.forget_listed import count_listed_rows, unbind_person
+from app.roster.people.service import apply_people, removals_would_end
 from app.roster.runs import approve_run, get_run, list_runs
 
 __all__ = [
     "TOKEN_PREFIX",
+    "apply_people",
     "approve_run",
     "archive_folder",
+    "count_listed_rows",
     "create_consumer",
     "find_archive",
     "find_consumer",
@@ -20,7 +24,9 @@ __all__ = [
     "list_runs",
     "read_after",
     "read_window",
+    "removals_would_end",
     "revoke_consumer",
     "sync",
+    "unbind_person",
     "write_archive",
 ]

@@ -110,9 +110,11 @@ CREATE TABLE roster_approvals (
 
 def upgrade() -> None:
     op.execute(TABLES)
+    op.execute("CREATE INDEX users_phone_idx ON users (phone) WHERE phone IS NOT NULL")
 
 
 def downgrade() -> None:
+    op.execute("DROP INDEX users_phone_idx")
     op.execute(
         "DROP TABLE roster_approvals, roster_consumers, roster_to_apply, roster_people, roster_changes, roster_states,"
         " sync_metadata, roster_runs, roster_rows"

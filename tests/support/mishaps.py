@@ -27,6 +27,7 @@ from app.foundation import failpoints
 from app.foundation.errors import AppError
 from app.matching.contract import NewTask
 from app.roster import service as roster
+from app.roster.kinds import elder_list
 from app.settings.settings import Settings
 from app.users.models import Caller
 from tests.support.breakers import MemoryBreakers
@@ -68,6 +69,9 @@ def do(services: Services, operation: str, caller: Caller, task_id: UUID | None,
         return
     if operation == "sync_roster":
         roster.sync(services.db, services.settings, (), dry_run=False, step=lambda *_: None)
+        return
+    if operation == "apply_elders":
+        roster.apply_people(services.db, matching, elder_list.KIND)
         return
     if operation in ("conduct", "take_in", "publish"):
         _do_action_work(services, operation)

@@ -101,6 +101,12 @@ PLANS = (
         "Koordinatöre kimin beklediği söylenir.",
         _push_then_sms("matching.not_completed"),
     ),
+    _plan(
+        "matching.elder_left",
+        "Listeden çıkan yaşlı",
+        "Koordinatöre kimin talebinin kapandığı söylenir.",
+        _push_then_sms("matching.elder_left"),
+    ),
     _plan(DEAD_LETTERS, "Ulaşmayan mesajlar", "Koordinatöre kaç mesajın kaldığı söylenir.", _push(DEAD_LETTERS)),
     _plan(JOB_FAILED, "İş başarısız", "Yöneticiye hangi işin başarısız olduğu söylenir.", _push(JOB_FAILED)),
     _plan(

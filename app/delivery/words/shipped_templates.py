@@ -82,6 +82,17 @@ TEMPLATES: dict[str, dict[str, Words]] = {
             "{{ student }} has not finished yet. Waiting: {{ elder }}, phone: {{ phone or 'not on file' }}.",
         ),
     },
+    "matching.elder_left": {
+        "tr": Words(
+            "Talep kapatıldı",
+            "{{ elder }} artık listede olmadığı için açık talebi kapatıldı; telefon: {{ phone or 'kayıtlı değil' }}.",
+        ),
+        "en": Words(
+            "Request closed",
+            "{{ elder }} is no longer on the list, so the open request was closed;"
+            " phone: {{ phone or 'not on file' }}.",
+        ),
+    },
     DEAD_LETTERS: {
         "tr": Words("Ulaşmayan mesajlar", "{{ depth }} mesaj yerine ulaşmadı. Lütfen ulaşmayan mesajlara bakın."),
         "en": Words("Messages not delivered", "{{ depth }} messages did not arrive. Please look at the dead letters."),

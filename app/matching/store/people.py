@@ -8,7 +8,7 @@ from sqlalchemy import text
 from app.matching.rules.liveness import live
 from app.matching.rules.states import is_held, is_open
 from app.matching.store.connected import Connected
-from app.matching.store.records import Elder, NamedPerson
+from app.matching.store.records import Elder, LeftBehind, NamedPerson
 from app.users.models import LatLon, Role
 
 # The coordinators of the elder's institution; all coordinators if there are none in it or the elder has no institution;
@@ -22,6 +22,17 @@ WITH staff AS (
     FROM users WHERE role IN ('COORDINATOR', 'ADMIN') AND active
 )
 SELECT id FROM staff WHERE tier = (SELECT min(tier) FROM staff) ORDER BY id
+""")
+
+
+LEFT_BEHIND = text(f"""
+WITH people AS MATERIALIZED (SELECT unnest(CAST(:ids AS bigint[])) AS id), touched AS MATERIALIZED (
+    SELECT t.id FROM tasks t JOIN people ON people.id = t.elder_id WHERE {is_open("t.status")}
+    UNION SELECT t.id FROM tasks t JOIN people ON people.id = t.student_id WHERE {is_held("t.status")}
+)
+SELECT (SELECT count(*) FROM touched),
+       (SELECT count(*) FROM offers o WHERE {live("o")}
+           AND (student_id IN (SELECT id FROM people) OR task_id IN (SELECT id FROM touched)))
 """)
 
 
@@ -43,6 +54,23 @@ class PeopleStatements(Connected):
             {"id": user_id, "active": active},
         ).scalar_one_or_none()
         return None if role is None else Role(role)
+
+    def lock_inactive(self, user_id: int) -> Role | None:
+        """The role of a user who is not active; None if there is no such user. The user stays so until the commit."""
+        statement = "SELECT role FROM users WHERE id = :id AND NOT active FOR SHARE"
+        role = self.conn.execute(text(statement), {"id": user_id}).scalar_one_or_none()
+        return None if role is None else Role(role)
+
+    def busy_people(self, user_ids: Iterable[int]) -> set[int]:
+        """Those with a task as in `tasks_of`."""
+        statement = f"""
+        SELECT elder_id AS id FROM tasks WHERE elder_id = ANY(:ids) AND {is_open()}
+        UNION SELECT student_id FROM tasks WHERE student_id = ANY(:ids) AND {is_held()}
+        UNION SELECT student_id FROM offers o WHERE student_id = ANY(:ids) AND {live("o")}"""
+        return {row.id for row in self.conn.execute(text(statement), {"ids": list(user_ids)})}
+
+    def left_behind(self, user_ids: Iterable[int]) -> LeftBehind:
+        return LeftBehind(*self.conn.execute(LEFT_BEHIND, {"ids": list(user_ids)}).one())
 
     def tasks_of(self, user_id: int) -> list[UUID]:
         """The open tasks that this user has requested, has accepted, or is being asked for."""

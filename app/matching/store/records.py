@@ -61,6 +61,16 @@ class HelpTask:
 
 
 @dataclass(frozen=True)
+class LeftBehind:
+    """What people who leave the service still have."""
+
+    open_tasks: int = 0
+    """Of elders, and those that students have accepted."""
+    live_offers: int = 0
+    """To students, and those for the tasks of elders."""
+
+
+@dataclass(frozen=True)
 class FromNow:
     """A time relative to the database's clock when the row is written."""
 

@@ -27,6 +27,7 @@ from app.delivery.service import verify_audit_trail
 from app.delivery.traces_of_person import AT_ONCE, FoundAction, FoundNotification, FoundTraces
 from app.foundation.ids import uuid7
 from app.jobs.service import forget_jobs
+from app.privacy.forget_person import WHY
 from app.privacy.service import Forgetting, StillSending, forget_person
 from app.redis_store.limits import PerUserLimit
 from app.users import service as users
@@ -34,6 +35,7 @@ from app.users.contract import LastAdmin, UserDeactivated, UserNotFound
 from app.users.models import Caller, LatLon, Platform, Role
 from tests.support.actions import RULES, ActionHarness
 from tests.support.copies import record_all, send_all
+from tests.support.listed_people import ELDERS, ListedPeople, row
 from tests.support.matching import Neighbourhood
 from tests.support.streams import ask, bare, requested
 
@@ -569,3 +571,18 @@ def test_messages_are_locked_in_portions() -> None:
         (1, 0, (1,)),
     ]
     assert notifications == (*parts[0].notifications, *parts[1].notifications)
+
+
+def test_a_forgotten_person_is_bound_to_no_list(town: Town):
+    """The row is the publisher's. A change of it brings a new user; the forgotten one stays forgotten."""
+    elders = ListedPeople(town.services, ELDERS)
+    elders.follow({ID: row(NAME, PHONE, home=PLACE)})
+    forgotten = elders.user_id(ID)
+    receipt = town.forget(forgotten)
+    assert receipt["rows"]["roster_people"] == 1
+    assert {"what": "roster_rows", "why": WHY["roster_rows"], "rows": 1} in receipt["stays"]
+    assert town.traces(NAME, PHONE).keys() == {"roster_rows"}
+    elders.follow({ID: row(NAME, PHONE, home=PLACE)})
+    assert elders.user_id(ID) != forgotten
+    with town.services.db.transaction() as conn:
+        assert users.known_person(conn, forgotten).is_forgotten

@@ -46,6 +46,10 @@ READ = {
         "Ahmet henüz bitirmedi. Bekleyen: Ayşe, telefon: +905550100002.",
         "Ahmet has not finished yet. Waiting: Ayşe, phone: +905550100002.",
     ),
+    "matching.elder_left": (
+        "Ayşe artık listede olmadığı için açık talebi kapatıldı; telefon: +905550100002.",
+        "Ayşe is no longer on the list, so the open request was closed; phone: +905550100002.",
+    ),
     DEAD_LETTERS: (
         "20 mesaj yerine ulaşmadı. Lütfen ulaşmayan mesajlara bakın.",
         "20 messages did not arrive. Please look at the dead letters.",
@@ -77,7 +81,9 @@ def test_every_shipped_text(key: str):
 
 
 @pytest.mark.parametrize(("locale", "ending"), [("tr", "telefon: kayıtlı değil."), ("en", "phone: not on file.")])
-@pytest.mark.parametrize("key", ["matching.nobody_found_for", "matching.not_started", "matching.not_completed"])
+@pytest.mark.parametrize(
+    "key", ["matching.nobody_found_for", "matching.not_started", "matching.not_completed", "matching.elder_left"]
+)
 def test_text_without_a_phone_number(key: str, locale: str, ending: str):
     assert render(TEMPLATES[key][locale], GIVEN | {"phone": None}).body.endswith(ending)
 

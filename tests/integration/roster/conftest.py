@@ -1,0 +1,28 @@
+"""Tests of people on lists end with a check of the promises of matching, and that nothing deadlocked."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from app.api.services import Services
+from tests.support.listed_people import ELDERS, STUDENTS, ListedPeople
+from tests.support.matching import Neighbourhood, broken_promises
+
+
+@pytest.fixture
+def town(services: Services) -> Iterator[Neighbourhood]:
+    built = Neighbourhood(services)
+    yield built
+    with built.db.transaction() as conn:
+        assert broken_promises(conn) == {}
+    built.close()
+
+
+@pytest.fixture
+def elders(services: Services) -> ListedPeople:
+    return ListedPeople(services, ELDERS)
+
+
+@pytest.fixture
+def students(services: Services) -> ListedPeople:
+    return ListedPeople(services, STUDENTS)
