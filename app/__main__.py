@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TextIO
 
 from app.foundation import failpoints
+from app.foundation.loading import without_collections
 from app.foundation.logs import configure_logs
 from app.settings.engine_address import ClusterMisconfigured
 from app.settings.settings import Settings, SettingsError, load_settings
@@ -55,7 +56,8 @@ def main(argv: list[str]) -> int:
         return 78
     configure_logs(settings.log_level, settings.log_json)
     failpoints.arm(failpoints.parse(settings.failpoints or ""))
-    command: Callable[[Settings, list[str]], int] = import_module(COMMANDS[name][0]).main
+    with without_collections():
+        command: Callable[[Settings, list[str]], int] = import_module(COMMANDS[name][0]).main
     try:
         code = command(settings, rest)
         sys.stdout.flush()

@@ -1,6 +1,6 @@
 """The objects of the HTTP layer, built once in each process."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from app.api.auth import Doorkeeper
@@ -19,8 +19,9 @@ class Site:
     catalogue: Catalogue
     readiness: Readiness
     metrics: HttpMetrics
-    pages: Mapping[str, bytes]
-    """Constant responses by path: the OpenAPI document and its rendering."""
+    pages: Callable[[], Mapping[str, bytes]]
+    """Constant responses by path: the OpenAPI document and its rendering. Made for the first reader, because they take
+    a fifth of a second and most processes are never asked for them."""
 
     def close(self) -> None:
         self.services.close()

@@ -1,6 +1,6 @@
 """The parts of the role `api`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from flask import Flask
@@ -52,14 +52,18 @@ def create_app(
 
 
 @cache
-def _catalogue() -> tuple[Mapping[str, bytes], Map]:
+def _catalogue() -> tuple[Callable[[], Mapping[str, bytes]], Map]:
     """Described and compiled once in a process: the routes are the same for every application that it makes."""
     return _served(ROUTES)
 
 
-def _served(routes: Sequence[Route]) -> tuple[Mapping[str, bytes], Map]:
-    document = describe(routes)
-    return {DOCUMENT: to_bytes(document), RENDERED: render(document)}, compile_map(routes)
+def _served(routes: Sequence[Route]) -> tuple[Callable[[], Mapping[str, bytes]], Map]:
+    @cache
+    def pages() -> Mapping[str, bytes]:
+        document = describe(routes)
+        return {DOCUMENT: to_bytes(document), RENDERED: render(document)}
+
+    return pages, compile_map(routes)
 
 
 def _read_on_scrape(services: Services) -> list[Collector]:

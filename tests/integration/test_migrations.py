@@ -35,7 +35,7 @@ def empty_database(database_url: str) -> Iterator[Engine]:
 
 
 def test_migrations_have_one_head() -> None:
-    assert len(ScriptDirectory.from_config(alembic_config()).get_heads()) == 1
+    assert ScriptDirectory.from_config(alembic_config()).get_heads() == [head_revision()]
 
 
 def test_empty_database_is_migrated_up_and_down(empty_database: Engine) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import google.auth.exceptions
 import structlog
-from firebase_admin import credentials  # pyright: ignore[reportMissingTypeStubs]
 from google.auth.credentials import TokenState
 
 from app.delivery.channels.http import Answer, HttpClient
@@ -65,6 +64,9 @@ def _is_json_object(content: bytes) -> bool:
 
 class AccessTokens:
     def __init__(self, credentials_path: str, http: HttpClient) -> None:
+        # Imported here because the library is large, and copies without FCM do not need it.
+        from firebase_admin import credentials  # pyright: ignore[reportMissingTypeStubs]
+
         account: Any = credentials.Certificate(credentials_path)
         self.project_id: str = account.project_id
         self._credential: Any = account.get_credential()
