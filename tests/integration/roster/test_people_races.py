@@ -2,6 +2,7 @@
 
 import threading
 
+import pytest
 from sqlalchemy import text
 
 from app.api.services import Services
@@ -80,26 +81,31 @@ def test_whoever_is_locked_stays_in_the_queue(elders: ListedPeople, town: Neighb
     assert elders.apply().updated == 1
 
 
+@pytest.mark.parametrize("changes", ["the user", "the list"])
 def test_what_changes_between_reading_and_writing_is_not_overwritten(
-    services: Services, elders: ListedPeople, town: Neighbourhood
+    services: Services, elders: ListedPeople, town: Neighbourhood, changes: str
 ) -> None:
-    """A worker stands still before each of its statements while somebody changes the phone and the list the name."""
+    """A worker stands still before each of its statements while somebody changes the phone, or the list the name."""
     anybody = town.coordinator()
-    for passage in range(2, 8):
+    for passage in range(3, 7):
         identifier = f"{passage:011}"
         elders.follow({identifier: row("Eski Ad", "+905550000001")})
         elders.publish({identifier: row("Yeni Ad", "+905550000002")})
+        user_id = elders.user_id(identifier)
         step = mishaps.Step(services.settings, f"sql.statement=stop@{passage}", "apply_elders", anybody, None, "")
         with step.standing_still() as is_stopped:
             assert is_stopped
-            before = town.one("SELECT name FROM users WHERE id = :id", id=elders.user_id(identifier)).name
-            with town.db.transaction() as conn:
-                users.patch_user(conn, elders.user_id(identifier), {"phone": "+905559999999"})
-            elders.publish({identifier: row("En Yeni Ad", "+905550000002")})
+            before = town.one("SELECT name FROM users WHERE id = :id", id=user_id).name
+            if changes == "the user":
+                with town.db.transaction() as conn:
+                    users.patch_user(conn, user_id, {"phone": "+905559999999"})
+            else:
+                elders.publish({identifier: row("En Yeni Ad", "+905550000003")})
         step.end()
         elders.apply()
-        found = town.one("SELECT name, phone FROM users WHERE id = :id", id=elders.user_id(identifier))
-        assert found == ("En Yeni Ad", "+905559999999")
+        found = town.one("SELECT name, phone FROM users WHERE id = :id", id=user_id)
+        wanted = ("Yeni Ad", "+905559999999") if changes == "the user" else ("En Yeni Ad", "+905550000003")
+        assert found == wanted
         if before == "Yeni Ad":
             return
     raise AssertionError("the worker was never stopped after its last write")
