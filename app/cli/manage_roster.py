@@ -3,10 +3,10 @@
 import argparse
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from app.bootstrap.open_database import open_long_database
+from app.bootstrap.roster import open_roster
 from app.cli.command import CommandFailed, command_database, command_errors, fail, print_table
 from app.cli.job_progress import ProgressLines
 from app.jobs.contract import JobProgress
@@ -62,7 +62,7 @@ def _named_file(word: str) -> tuple[str, str, str]:
 
 
 def _sync(settings: Settings, options: argparse.Namespace) -> int:
-    db = open_long_database(settings, "roster")
+    db, matching = open_roster(settings)
     progress, parts = ProgressLines(), list[tuple[str, str]]()
 
     def step(place: str, part: str, records: int) -> None:
@@ -75,7 +75,9 @@ def _sync(settings: Settings, options: argparse.Namespace) -> int:
         with command_errors():
             chosen = with_lists(settings, options.list)
             processes = os.cpu_count() or 1
-            report = roster.sync(db, chosen, options.kind, dry_run=options.dry_run, step=step, processes=processes)
+            report = roster.sync(
+                db, matching, chosen, options.kind, dry_run=options.dry_run, step=step, processes=processes
+            )
     finally:
         db.close()
     progress.end(None)
@@ -98,6 +100,12 @@ def _print_report(report: RunReport) -> None:
     rows += [(name, "", 0, 0, 0, "unchanged") for name in report.unchanged]
     if rows:
         print_table(("KIND", "ROWS", "ADDED", "MODIFIED", "REMOVED", ""), rows)
+    for name, found in report.people.items():
+        if told := _people(found):
+            print(f"{name}: {told}")
+    for one in report.kinds.values():
+        if one.at_risk and any(one.at_risk.values()):
+            print(f"{one.kind}: would end {_people(one.at_risk)}")
     for name, refusal in report.refused.items():
         print(f"{name}: refused ({refusal['code']}). {refusal['detail']}")
     for name, seen in report.lists.items():
@@ -106,6 +114,12 @@ def _print_report(report: RunReport) -> None:
         if seen.bad > len(seen.bad_rows):
             print(f"{name}: {seen.bad - len(seen.bad_rows):,} more bad rows")
     print(_sentence(report))
+
+
+def _people(counts: Mapping[str, float]) -> str:
+    return ", ".join(
+        f"{name.replace('_', ' ')} {number:,}" for name, number in counts.items() if number and name != "longest_ms"
+    )
 
 
 def _held(removals: str | None, modifications: str | None) -> str:

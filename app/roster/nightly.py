@@ -3,41 +3,94 @@
 What follows the commit is found again from rows, so a night that was interrupted is finished by the next one.
 """
 
+import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import structlog
+from sqlalchemy import Connection
+
 from app.db.database import Database
+from app.foundation.errors import Unavailable
+from app.matching.service import Matching
 from app.roster.contract import NoLists, RosterFolderMissing
+from app.roster.feed.archives import write_archive
 from app.roster.gather_lists import ListPlaces
 from app.roster.kinds.kind import Kind
 from app.roster.kinds.known_kinds import kind_named, known_kinds
 from app.roster.lists.reading_rules import ListLimits, ReadingRules
+from app.roster.people.service import apply_people, removals_would_end
 from app.roster.sync.comparison import Rules, Step
 from app.roster.sync.guards import GuardLimits
-from app.roster.sync.whole_run import RunReport, WholeRun
+from app.roster.sync.whole_run import RunReport, WholeRun, save_report
 from app.settings.roster_sources import parse_sources
 from app.settings.settings import Environment, Settings
 
+log = structlog.get_logger(__name__)
+
+TRIES, PAUSE_S = 3, 5.0
+
 
 def sync(
-    db: Database, settings: Settings, names: Sequence[str], *, dry_run: bool, step: Step, processes: int = 1
+    db: Database,
+    matching: Matching,
+    settings: Settings,
+    names: Sequence[str],
+    *,
+    dry_run: bool,
+    step: Step,
+    processes: int = 1,
 ) -> RunReport:
     """Without names, of all kinds that have a list."""
-    limits = list_limits(settings)
+    limits, folder = list_limits(settings), roster_folder(settings)
     places = ListPlaces(
         parse_sources(settings.roster_sources),
-        roster_folder(settings),
+        folder,
         limits,
         allow_http_on_loopback=settings.environment is not Environment.PRODUCTION,
     )
-    run = WholeRun(db, _rules(settings), _reading(settings, limits, processes), step)
+    run = WholeRun(db, _rules(settings), _reading(settings, limits, processes), step, _count_risk)
     if run.is_under_way():
         return run.report_of_another()
     kinds = _kinds(names, places)
     if not kinds:
         raise NoLists("There are no lists. Name some in ROSTER_SOURCES, or push them.")
-    return run.sync(kinds, places.gather(kinds, step), dry_run=dry_run)
+    report = run.sync(kinds, places.gather(kinds, step), dry_run=dry_run)
+    if not dry_run and report.id is not None:
+        _follow(db, matching, folder, report, step)
+    return report
+
+
+def _count_risk(conn: Connection, kind: Kind) -> dict[str, int]:
+    return {} if kind.role is None else asdict(removals_would_end(conn, kind))
+
+
+def _follow(db: Database, matching: Matching, folder: Path, report: RunReport, step: Step) -> None:
+    """Of all kinds, not only of those of this run: an earlier one may have been killed before it came here."""
+    for kind in known_kinds().values():
+        if kind.role is not None:
+
+            def progress(done: int, _total: int, name: str = kind.name) -> None:
+                step(name, "people", done)
+
+            report.people[kind.name] = apply_people(db, matching, kind, progress=progress).to_dict()
+        step(kind.name, "archive", 0)
+        report.archives[kind.name] = _write_archive(db, kind, folder)
+    save_report(db, report)
+
+
+def _write_archive(db: Database, kind: Kind, folder: Path) -> str | None:
+    for turn in range(TRIES):
+        if turn:
+            time.sleep(PAUSE_S)
+        try:
+            return write_archive(db, kind, folder)
+        except (OSError, Unavailable) as error:
+            # Readers have the archive before, and the next night writes this one.
+            log.error("roster_archive_failed", kind=kind.name, error_type=type(error).__name__)
+    return None
 
 
 def roster_folder(settings: Settings) -> Path:

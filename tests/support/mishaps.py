@@ -68,7 +68,7 @@ def do(services: Services, operation: str, caller: Caller, task_id: UUID | None,
         one.runner.drain(0)
         return
     if operation == "sync_roster":
-        roster.sync(services.db, services.settings, (), dry_run=False, step=lambda *_: None)
+        roster.sync(services.db, matching, services.settings, (), dry_run=False, step=lambda *_: None)
         return
     if operation == "apply_elders":
         roster.apply_people(services.db, matching, elder_list.KIND)

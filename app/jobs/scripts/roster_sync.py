@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.jobs.engine.execution_context import ExecutionContext
 from app.jobs.engine.task import TaskType
+from app.matching.service import Matching, matching_on
 from app.roster.service import sync
 
 TASK_TYPE = TaskType.IO_BOUND
@@ -23,6 +24,12 @@ class RosterSyncParams(BaseModel):
 
     kinds: tuple[str, ...] = Field((), description="Only these kinds; all that have lists if empty.")
     dry_run: bool = Field(False, description="Only tell what would change, and whom it would hit.")
+
+
+def _matching(context: ExecutionContext) -> Matching:
+    if context.clockwork is None:
+        raise RuntimeError("This engine was started without Redis, which people who leave the service need.")
+    return matching_on(context.db, context.clockwork, context.settings)
 
 
 class SyncCancelled(Exception):
@@ -42,6 +49,7 @@ def run(params: RosterSyncParams, context: ExecutionContext) -> dict[str, Any]:
     try:
         report = sync(
             context.db,
+            _matching(context),
             context.settings,
             params.kinds,
             dry_run=params.dry_run,

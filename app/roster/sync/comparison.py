@@ -6,7 +6,7 @@ enter and leave the service after the commit, a few at a time.
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -38,6 +38,8 @@ BEGIN = (
     "SET LOCAL random_page_cost = 1",
 )
 
+CountRisk = Callable[[Connection, Kind], Mapping[str, int]]
+"""Counts whom the removals of a run would hit. The table `_changes` still has them."""
 Pieces = Iterable[bytes]
 """Rows in the text format of COPY."""
 Step = Callable[[str, str, int], None]
@@ -72,6 +74,8 @@ class KindReport:
     last_position: int
 
     list_hash: str
+    at_risk: Mapping[str, int] | None = None
+    """Whom the removals would hit; only of a dry run."""
 
     @property
     def is_held_back(self) -> bool:
@@ -136,7 +140,15 @@ def _copy(conn: Connection, source: ListSource, declaration: ListDeclaration, pi
             copy.write(piece)
 
 
-def compare(conn: Connection, kind: Kind, list_hash: bytes, run_id: int, rules: Rules, step: Step) -> KindReport:
+def compare(
+    conn: Connection,
+    kind: Kind,
+    list_hash: bytes,
+    run_id: int,
+    rules: Rules,
+    step: Step,
+    count_risk: CountRisk | None = None,
+) -> KindReport:
     step(kind.name, "compare", 0)
     _make_partition(conn, kind)
     before = _read_state(conn, kind)
@@ -151,6 +163,8 @@ def compare(conn: Connection, kind: Kind, list_hash: bytes, run_id: int, rules: 
     step(kind.name, "apply", 0)
     report = _report(kind, before, changes, held, rules.limits, list_hash)
     _apply(conn, kind, before, report, run_id, rules)
+    if count_risk is not None:
+        report = replace(report, at_risk=count_risk(conn, kind))
     conn.execute(text(statements.drop_tables(kind)))
     return report
 

@@ -8,7 +8,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import structlog
 from sqlalchemy import Connection, text
 
 from app.db.database import Database
@@ -16,11 +15,19 @@ from app.roster.kinds.kind import Kind, ListSource
 from app.roster.lists.list_refused import ListRefused
 from app.roster.lists.read_list import ListPiece, read_pieces
 from app.roster.lists.reading_rules import ReadingRules
-from app.roster.sync.comparison import AlreadyRunning, KindReport, Rules, Step, begin, compare, copy_list, touch
+from app.roster.sync.comparison import (
+    AlreadyRunning,
+    CountRisk,
+    KindReport,
+    Rules,
+    Step,
+    begin,
+    compare,
+    copy_list,
+    touch,
+)
 from app.roster.sync.models import RunStatus
 from app.roster.sync.run_notices import announce
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,10 @@ class RunReport:
     refused: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     """By source: code and sentence."""
     lists: dict[str, ListReport] = field(default_factory=dict[str, ListReport])
+    people: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
+    """By kind, who entered, changed and left after the commit."""
+    archives: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    """By kind, the file of the newest archive; None if it could not be written."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -69,6 +80,8 @@ class RunReport:
             "unchanged": self.unchanged,
             "refused": self.refused,
             "lists": {name: asdict(report) for name, report in self.lists.items()},
+            "people": self.people,
+            "archives": self.archives,
         }
 
 
@@ -82,6 +95,8 @@ class WholeRun:
     rules: Rules
     reading: ReadingRules
     step: Step
+    count_risk: CountRisk | None = None
+    """For dry runs."""
 
     def sync(self, kinds: Sequence[Kind], gathered: Mapping[str, Gathered], *, dry_run: bool) -> RunReport:
         report = RunReport(self.db.now(), dry_run)
@@ -160,7 +175,9 @@ class WholeRun:
             pieces = read_pieces(files[declaration.name].path, source, declaration, self.reading)
             copy_list(conn, source, declaration, self._counted(pieces, name, seen))
         for kind in changed:
-            report.kinds[kind.name] = compare(conn, kind, list_hash, run_id, self.rules, self.step)
+            report.kinds[kind.name] = compare(
+                conn, kind, list_hash, run_id, self.rules, self.step, self.count_risk if report.dry_run else None
+            )
 
     def _counted(self, pieces: Iterator[ListPiece], name: str, seen: ListReport) -> Iterator[bytes]:
         for piece in pieces:
@@ -177,6 +194,13 @@ def _status(report: RunReport) -> RunStatus:
     if report.refused or any(kind.is_held_back for kind in report.kinds.values()):
         return RunStatus.PARTIAL
     return RunStatus.SUCCEEDED
+
+
+def save_report(db: Database, report: RunReport) -> None:
+    """Again, with what followed the commit."""
+    if report.id is not None:
+        with db.transaction() as conn:
+            _end(conn, report.id, report)
 
 
 def _end(conn: Connection, run_id: int, report: RunReport) -> None:

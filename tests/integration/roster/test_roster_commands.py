@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from app.api.services import Services
 from app.cli.manage_roster import main
 from app.db.database import Database
 from app.jobs.engine.execution_context import ExecutionContext, JobResources
@@ -94,8 +95,8 @@ def test_bad_rows_are_named_by_line_without_their_values(
 
 
 @pytest.fixture
-def context(db: Database, settings: Settings) -> ExecutionContext:
-    return ExecutionContext("t", "io-0", resources=lambda: JobResources(settings, db))
+def context(db: Database, settings: Settings, services: Services) -> ExecutionContext:
+    return ExecutionContext("t", "io-0", resources=lambda: JobResources(settings, db, services.clockwork))
 
 
 def push(settings: Settings, folder: Path, people: int) -> None:
