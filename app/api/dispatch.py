@@ -11,6 +11,7 @@ from werkzeug.wrappers import Response
 from app.api import validation
 from app.api.errors import BadRequest, BodyTooLarge, FieldCode, FieldError, InvalidInput, UnsupportedMediaType
 from app.api.file_download import FileDownload
+from app.api.file_upload import FileUpload
 from app.api.routing import Answer, Call, Reply, Route
 from app.api.site import Site
 
@@ -36,6 +37,8 @@ def handler(route: Route, site: Site) -> Callable[..., Response]:
             given_body = _read_body(route, body, Call(site, caller, request.headers))
             if body is not validation.Nothing:
                 arguments["body"] = given_body
+        if route.takes_file:
+            arguments["upload"] = FileUpload(request.environ, site.services.settings.roster_download_timeout_s)
         return respond(route, view(Call(site, caller, request.headers), **arguments))
 
     return handle

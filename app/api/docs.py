@@ -1,5 +1,6 @@
 """Renders the OpenAPI document as one HTML page, without scripts and without outside assets."""
 
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -36,11 +37,16 @@ def _section(tag: str, operations: list[tuple[str, str, Json]]) -> str:
     return f'<section id="{_id(tag)}"><h2>{escape(tag)}</h2>{body}</section>'
 
 
+def _body(content: Mapping[str, Any]) -> str:
+    [(media_type, described)] = content.items()
+    return _type(described["schema"]) if media_type == "application/json" else escape(media_type)
+
+
 def _operation(method: str, path: str, operation: Json) -> str:
     paragraphs = "".join(f"<p>{_prose(part)}</p>" for part in operation["description"].split("\n\n"))
     parameters = "".join(_parameter(item) for item in operation["parameters"])
     body = operation.get("requestBody")
-    takes = f"<p>Takes {_type(body['content']['application/json']['schema'])}</p>" if body else ""
+    takes = f"<p>Takes {_body(body['content'])}</p>" if body else ""
     answers = "".join(_response(status, item) for status, item in operation["responses"].items())
     table = f"<table><tr><th>Parameter<th>Where<th>Form</tr>{parameters}</table>" if parameters else ""
     return (

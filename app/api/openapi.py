@@ -164,6 +164,9 @@ def _operation(route: Route, refs: Refs) -> Json:
         required = any(field.is_required() for field in route.body.model_fields.values())
         content = {"application/json": {"schema": _renamed(refs[route.body, "validation"])}}
         operation["requestBody"] = {"required": required, "content": content}
+    if route.takes_file:
+        content = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
+        operation["requestBody"] = {"required": True, "content": content}
     return operation
 
 

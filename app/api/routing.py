@@ -81,6 +81,8 @@ class Route:
     """Parameter in the path → name of the view's argument, and its parser."""
     body: type[BaseModel] | None
     query: type[BaseModel] | None
+    takes_file: bool
+    """Its body is a file of any size, which the view reads in pieces."""
     find_more_problems: FindMoreProblems | None = None
 
     @property
@@ -134,7 +136,8 @@ class Routes:
             names = re.findall(r"\{(\w+)\}", path)
             parameters = {name: (snake(name), TypeAdapter(hints[snake(name)])) for name in names}
             # A call that changes data, but has no model for a body, still refuses a body with fields.
-            body = hints.get("body", validation.Nothing if method in ("POST", "PUT", "PATCH") else None)
+            refuses = method in ("POST", "PUT", "PATCH") and "upload" not in hints
+            body = hints.get("body", validation.Nothing if refuses else None)
             self.all.append(
                 Route(
                     method,
@@ -149,6 +152,7 @@ class Routes:
                     parameters,
                     body,
                     hints.get("query"),
+                    "upload" in hints,
                     find_more_problems,
                 )
             )

@@ -20,3 +20,8 @@ class RosterRunJson(Response):
 
 class ApprovedJson(Response):
     kinds: list[str]
+
+
+class KeptListJson(Response):
+    sha256: str
+    size: int = Field(description="In bytes.")

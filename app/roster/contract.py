@@ -11,6 +11,8 @@ from app.roster.feed.feed_values import NewConsumer as NewConsumer
 from app.roster.feed.feed_values import NewestArchive as NewestArchive
 from app.roster.feed.feed_values import NoListYet as NoListYet
 from app.roster.kinds.known_kinds import UnknownKind as UnknownKind
+from app.roster.kinds.known_kinds import UnknownList as UnknownList
+from app.roster.lists.list_refused import ListRefused as ListRefused
 from app.roster.people.people_report import PeopleReport as PeopleReport
 from app.roster.sync.models import RunStatus as RunStatus
 from app.roster.sync.whole_run import RunReport as RunReport

@@ -17,9 +17,10 @@ from app.foundation.errors import Unavailable
 from app.matching.service import Matching
 from app.roster.contract import NoLists, RosterFolderMissing
 from app.roster.feed.archives import write_archive
-from app.roster.gather_lists import ListPlaces
-from app.roster.kinds.kind import Kind
+from app.roster.gather_lists import PUSHED, ListPlaces
+from app.roster.kinds.kind import Kind, ListDeclaration, ListSource
 from app.roster.kinds.known_kinds import kind_named, known_kinds
+from app.roster.lists.pushed_lists import KeptList, ReadInPieces, keep_pushed
 from app.roster.lists.reading_rules import ListLimits, ReadingRules
 from app.roster.people.service import apply_people, removals_would_end
 from app.roster.sync.comparison import Rules, Step
@@ -61,6 +62,14 @@ def sync(
     if not dry_run and report.id is not None:
         _follow(db, matching, folder, report, step)
     return report
+
+
+def keep_pushed_list(
+    settings: Settings, source: ListSource, declaration: ListDeclaration, stream: ReadInPieces, sha256: str | None
+) -> KeptList:
+    """The next run reads it. Raises `ListRefused`."""
+    folder = roster_folder(settings) / PUSHED
+    return keep_pushed(stream, folder, source.name, declaration.name, list_limits(settings), sha256)
 
 
 def _count_risk(conn: Connection, kind: Kind) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """Who may call which route: every route is called by every kind of caller. A route that is not in the table fails."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from app.roster.feed import consumers
 from app.roster.models import ConsumerScope
 from app.users.models import Role
 from tests.support.jobs import SCRIPTS
+from tests.support.lists import packed_bytes
 from tests.support.world import World, authorization, empty_stores, leave_consumer, settle_world
 
 WHO = ("elder", "other_elder", "student", "other_student", "coordinator", "admin")
@@ -101,6 +103,10 @@ TABLE: dict[str, tuple[int, ...]] = {
     "GET /api/v1/jobs/{jobId}":          (403, 403, 403, 403, 403, 200),
     "PUT /api/v1/jobs/{jobId}/cancel":   (403, 403, 403, 403, 403, 200),
     "GET /api/v1/jobs/{jobId}/artifacts/{artifactName}": (403, 403, 403, 403, 403, 200),
+    "GET /api/v1/roster/runs":            (403, 403, 403, 403, 403, 200),
+    "GET /api/v1/roster/runs/{runId}":    (403, 403, 403, 403, 403, 200),
+    "POST /api/v1/roster/runs/{runId}/approve": (403, 403, 403, 403, 403, 200),
+    "PUT /api/v1/roster/{kind}/lists/{listName}": (403, 403, 403, 403, 403, 200),
     "GET /api/v1/{kind}/changes":         (403, 403, 403, 403, 403, 200),
     "GET /api/v1/{kind}/archives/latest": (403, 403, 403, 403, 403, 404),
     "POST /api/v1/roster/consumers":      (403, 403, 403, 403, 403, 201),
@@ -118,6 +124,7 @@ TABLE: dict[str, tuple[int, ...]] = {
 CONSUMERS: dict[str, tuple[int, ...]] = {
     "GET /api/v1/{kind}/changes":         (200, 403, 403, 401),
     "GET /api/v1/{kind}/archives/latest": (404, 403, 403, 401),
+    "PUT /api/v1/roster/{kind}/lists/{listName}": (403, 403, 200, 401),
 }  # fmt: skip
 TOKENS = {
     "yr_reader": ("students", ConsumerScope.READ),
@@ -126,13 +133,13 @@ TOKENS = {
     "yr_revoked": ("students", ConsumerScope.READ),
 }
 
-# Ids begin at 1. The shipped profile and plans come first, so the profile of the world is 2.
+# Ids begin at 1. The shipped profiles and plans come first, so the profile of the world is 3.
 NEW_ENTRIES: dict[str, dict[str, Any]] = {
     "POST /api/v1/recipient-profiles": {"name": "Nöbet"},
-    "POST /api/v1/recipient-channels": {"profileId": 2, "channelType": "sms", "target": "0555 010 20 30"},
+    "POST /api/v1/recipient-channels": {"profileId": 3, "channelType": "sms", "target": "0555 010 20 30"},
     "POST /api/v1/action-plans": {"name": "Sıcaklık"},
     "POST /api/v1/action-plans/{planId}/steps": {"stepOrder": 2, "channelType": "push"},
-    "POST /api/v1/action-routes": {"actionPlanId": 1, "stepOrder": 1, "recipientProfileId": 2},
+    "POST /api/v1/action-routes": {"actionPlanId": 1, "stepOrder": 1, "recipientProfileId": 3},
     "POST /api/v1/templates": {"key": "heat.alarm", "locale": "en", "body": "Hot"},
 }
 
@@ -152,8 +159,8 @@ OPEN_TO_ANYONE = {"GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.j
 
 
 @pytest.fixture
-def environ() -> dict[str, Any]:
-    return {"jobs_dir": str(SCRIPTS)}
+def environ(tmp_path: Path) -> dict[str, Any]:
+    return {"jobs_dir": str(SCRIPTS), "roster_dir": str(tmp_path / "roster")}
 
 
 @pytest.fixture
@@ -207,7 +214,8 @@ def _call(client: Any, services: Services, route: Route, world: World, who: str)
     body = None if route.body is None else _body(route, world, who)
     headers = {"Authorization": f"Bearer {who}"} if who in TOKENS else authorization(world, services, who)
     path = route.path.format(**parameters) + QUERIES.get(route.name, "")
-    return client.open(path, method=route.method, json=body, headers=headers)
+    content: dict[str, Any] = {"data": packed_bytes(b"")} if route.takes_file else {"json": body}
+    return client.open(path, method=route.method, headers=headers, **content)
 
 
 def _leave_consumers(services: Services) -> None:

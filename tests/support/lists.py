@@ -23,10 +23,16 @@ def turkish_id(number: int) -> str:
 
 
 def packed(path: Path, content: bytes, name: str = "list.csv") -> Path:
-    """The same content makes the same bytes."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0)), content)
+    path.write_bytes(packed_bytes(content, name))
     return path
+
+
+def packed_bytes(content: bytes, name: str = "list.csv") -> bytes:
+    """The same for the same content."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0)), content)
+    return file.getvalue()
 
 
 def line(number: int, *, name: str | None = None, phone: str = "", institution: int = 1001) -> str:
@@ -34,7 +40,11 @@ def line(number: int, *, name: str | None = None, phone: str = "", institution: 
 
 
 def packed_students(path: Path, lines: Iterable[str]) -> Path:
-    return packed(path, "\n".join(["identifier;name;phone;institution", *lines, ""]).encode())
+    return packed(path, students_csv(lines))
+
+
+def students_csv(lines: Iterable[str]) -> bytes:
+    return "\n".join(["identifier;name;phone;institution", *lines, ""]).encode()
 
 
 def csv_text(rows: Iterable[Iterable[str]], delimiter: str = ";", line_end: str = "\r\n") -> str:

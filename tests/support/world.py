@@ -132,8 +132,13 @@ def _leave_job(conn: Connection) -> dict[str, Any]:
 
 
 def _leave_list(conn: Connection) -> dict[str, Any]:
+    """Its run has held something back."""
     add_run(conn, kind_named("students"), datetime(2026, 3, 12, 9, 0, tzinfo=UTC))
-    return {"kind": "students", "consumerId": leave_consumer(conn, "students", ConsumerScope.READ, "yr_world")}
+    held = {"students": {"removals_held": "too_short", "modifications_held": None, "list_hash": "00"}}
+    statement = text("UPDATE roster_runs SET report = CAST(:report AS jsonb) RETURNING id")
+    run_id = conn.execute(statement, {"report": json.dumps({"kinds": held})}).scalar_one()
+    entries = {"kind": "students", "listName": "enrolment", "runId": run_id}
+    return entries | {"consumerId": leave_consumer(conn, "students", ConsumerScope.READ, "yr_world")}
 
 
 def leave_consumer(conn: Connection, kind: str, scope: ConsumerScope, token: str) -> int:

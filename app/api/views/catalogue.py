@@ -12,6 +12,8 @@ from app.api.views import (
     me,
     notifications,
     plans,
+    roster_lists,
+    roster_runs,
     service,
     tasks,
     users,
@@ -21,7 +23,7 @@ ROUTES: tuple[Route, ...] = tuple(
     route
     for module in (
         *(tasks, me, users, notifications, directory, plans, actions, dead_letters, jobs),
-        *(feed, consumers, audit, service),
+        *(roster_runs, roster_lists, feed, consumers, audit, service),
     )
     for route in module.routes.all
 )

@@ -6,13 +6,19 @@ from importlib import import_module
 
 from app.foundation.errors import NotFound
 from app.roster import kinds
-from app.roster.kinds.kind import Kind
+from app.roster.kinds.kind import Kind, ListDeclaration, ListSource
 
 
 class UnknownKind(NotFound):
     """There is no such kind of list."""
 
     code = "unknown_kind"
+
+
+class UnknownList(NotFound):
+    """This kind has no such list."""
+
+    code = "unknown_list"
 
 
 def known_kinds() -> Mapping[str, Kind]:
@@ -30,3 +36,11 @@ def kind_named(name: str) -> Kind:
     if found is None:
         raise UnknownKind(f"There is no kind {name!r}.")
     return found
+
+
+def list_named(kind: str, name: str) -> tuple[ListSource, ListDeclaration]:
+    source = kind_named(kind).source
+    found = next((one for one in source.lists if one.name == name), None)
+    if found is None:
+        raise UnknownList(f"{kind} has no list {name!r}; it has {', '.join(one.name for one in source.lists)}.")
+    return source, found

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Protocol
 
 from app.roster.lists.list_refused import ListRefused, Refusal
 from app.roster.lists.reading_rules import ListLimits
@@ -12,6 +12,10 @@ from app.roster.lists.stored_list import stored_part
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _CHUNK_BYTES = 256 * 1024
+
+
+class ReadInPieces(Protocol):
+    def read(self, size: int, /) -> bytes: ...
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,7 @@ class KeptList:
 
 
 def keep_pushed(
-    stream: BinaryIO, folder: Path, source: str, list_name: str, limits: ListLimits, sha256: str | None = None
+    stream: ReadInPieces, folder: Path, source: str, list_name: str, limits: ListLimits, sha256: str | None = None
 ) -> KeptList:
     """The one before stays until this one is complete, and as it was if this one is refused."""
     target = _file_of(folder, source, list_name)
