@@ -25,6 +25,7 @@ from app.ops.health import Readiness
 from app.ops.job_gauges import JobGauges
 from app.ops.metrics import HttpMetrics
 from app.ops.overdue_gauges import OverdueGauges
+from app.ops.roster_gauges import RosterGauges
 from app.ops.service_level_gauges import ServiceLevelGauges
 from app.settings.settings import AuthMode, Settings
 
@@ -72,6 +73,7 @@ def _read_on_scrape(services: Services) -> list[Collector]:
         OverdueGauges(services.matching),
         DeadLetterGauges(db),
         JobGauges(db),
+        RosterGauges(db),
         ServiceLevelGauges(db),
         BreakerGauges(services.breakers),
     ]

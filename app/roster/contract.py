@@ -1,6 +1,9 @@
 """What other packages may know of the roster: errors, and the values that its functions take and return."""
 
-from app.foundation.errors import Conflict, NotFound, Unavailable
+from app.roster.errors import NoLists as NoLists
+from app.roster.errors import NothingHeldBack as NothingHeldBack
+from app.roster.errors import RosterFolderMissing as RosterFolderMissing
+from app.roster.errors import RunNotFound as RunNotFound
 from app.roster.feed.feed_values import ArchiveNotFound as ArchiveNotFound
 from app.roster.feed.feed_values import ChangesGone as ChangesGone
 from app.roster.feed.feed_values import ChangesPage as ChangesPage
@@ -14,29 +17,6 @@ from app.roster.kinds.known_kinds import UnknownKind as UnknownKind
 from app.roster.kinds.known_kinds import UnknownList as UnknownList
 from app.roster.lists.list_refused import ListRefused as ListRefused
 from app.roster.people.people_report import PeopleReport as PeopleReport
+from app.roster.runs import KindLoad as KindLoad
 from app.roster.sync.models import RunStatus as RunStatus
 from app.roster.sync.whole_run import RunReport as RunReport
-
-
-class RunNotFound(NotFound):
-    """There is no such run of the roster."""
-
-    code = "roster_run_not_found"
-
-
-class NothingHeldBack(Conflict):
-    """A run that held nothing back needs no approval."""
-
-    code = "nothing_held_back"
-
-
-class RosterFolderMissing(Unavailable):
-    """This copy has no folder for lists."""
-
-    code = "roster_folder_missing"
-
-
-class NoLists(Conflict):
-    """No list is named in the settings, and none was pushed."""
-
-    code = "no_lists"

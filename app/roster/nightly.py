@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from app.db.database import Database
 from app.foundation.errors import Unavailable
 from app.matching.service import Matching
-from app.roster.contract import NoLists, RosterFolderMissing
+from app.roster.errors import NoLists, RosterFolderMissing
 from app.roster.feed.archives import write_archive
 from app.roster.gather_lists import PUSHED, ListPlaces
 from app.roster.kinds.kind import Kind, ListDeclaration, ListSource

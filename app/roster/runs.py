@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, text
 
 from app.foundation.pages import Page, page_of, parse_number
-from app.roster.contract import NothingHeldBack, RunNotFound
-from app.roster.kinds.known_kinds import kind_named
+from app.roster.errors import NothingHeldBack, RunNotFound
+from app.roster.kinds.known_kinds import kind_named, known_kinds
 from app.roster.sync.models import RunStatus
 
 
@@ -20,6 +20,34 @@ class RosterRun:
     finished_at: datetime
     report: dict[str, Any]
 
+
+@dataclass(frozen=True)
+class KindLoad:
+    """The state of one kind, for metrics."""
+
+    kind: str
+    rows: int
+    last_run_age_s: float
+    people_left: int
+    """Who do not follow their list yet."""
+    removals_skipped: int
+    """Runs that held removals back."""
+
+
+def read_load(conn: Connection) -> list[KindLoad]:
+    names = {kind.document_type: kind.name for kind in known_kinds().values()}
+    rows = conn.execute(_LOAD)
+    return [KindLoad(names[row.document_type], *row[1:]) for row in rows if row.document_type in names]
+
+
+_LOAD = text("""
+SELECT s.document_type, s.rows,
+       extract(epoch FROM clock_timestamp() - (
+           SELECT max(changed_at) FROM sync_metadata m WHERE m.document_type = s.document_type))::float8,
+       (SELECT count(*) FROM roster_to_apply q WHERE q.document_type = s.document_type),
+       (SELECT count(*) FROM sync_metadata m WHERE m.document_type = s.document_type
+           AND m.report ->> 'removals_held' IS NOT NULL)
+  FROM roster_states s ORDER BY 1""")
 
 _RUN = "SELECT id, status, started_at, finished_at, report FROM roster_runs"
 

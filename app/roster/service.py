@@ -7,7 +7,7 @@ from app.roster.kinds.known_kinds import kind_named, list_named
 from app.roster.nightly import keep_pushed_list, sync
 from app.roster.people.forget_listed import count_listed_rows, unbind_person
 from app.roster.people.service import apply_people, removals_would_end
-from app.roster.runs import approve_run, get_run, list_runs
+from app.roster.runs import approve_run, get_run, list_runs, read_load
 
 __all__ = [
     "TOKEN_PREFIX",
@@ -25,6 +25,7 @@ __all__ = [
     "list_named",
     "list_runs",
     "read_after",
+    "read_load",
     "read_window",
     "removals_would_end",
     "revoke_consumer",

@@ -82,6 +82,7 @@ def test_runs_are_listed_and_what_was_held_back_is_approved(push: Any, call: Any
         for name in NAMES:
             push(archive(people), name)
         held = sync(services)
+    assert 'yaninda_roster_sync_removal_skipped_total{kind="students"} 1.0' in call("admin", "GET", "/metrics").text
     runs = call("admin", "GET", "/api/v1/roster/runs?limit=1").json["items"]
     assert [(run["id"], run["status"]) for run in runs] == [(held.id, "PARTIAL")]
     path = f"/api/v1/roster/runs/{held.id}"
