@@ -72,6 +72,8 @@ def test_the_service_does_what_its_description_says(app: Any, services: Services
     known |= {"notificationId": world.notification_id, **world.entries}
     description = schemathesis.openapi.from_dict(without_long_limits(app.test_client().get("/openapi.json").get_json()))
     description.app = app
+    # Random bytes are no archive: tests/integration/api/test_api_roster.py pushes real ones.
+    description = description.exclude(path_regex="/lists/")
     for result in description.get_all_operations():
         # Random ids are unknown to the service; with known ones the calls reach what they are for.
         _try_out(result.ok(), mode, headers, known if mode is GenerationMode.POSITIVE else {})
