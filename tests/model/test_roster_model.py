@@ -175,20 +175,26 @@ def test_archive_and_changes_are_the_table(
     feed.forget_everything()
     feed.night(first)
     readers = by_cursor, by_time = Reader(), Reader()
-    expected = listed(first)
+    expected, is_old = listed(first), False
     for step, one, other in steps:
         if step == "night":
             expected = check_night(feed, one, expected, approves=other)
         elif step == "read":
             crashes = other if other < 3 else -1
-            poll(feed, by_cursor, lambda reader, pages=one, after=crashes: feed.read_by_cursor(reader, pages, after))
-            poll(feed, by_time, lambda reader, pages=one: feed.read_by_time(reader, pages))
+            poll(
+                feed,
+                by_cursor,
+                lambda reader, pages=one, after=crashes: feed.read_by_cursor(reader, pages, after),
+                is_old=is_old,
+            )
+            poll(feed, by_time, lambda reader, pages=one: feed.read_by_time(reader, pages), is_old=is_old)
         elif step == "days":
             feed.let_days_pass(one, list(readers))
+            is_old = True
         else:
             roster.write_archive(feed.db, KIND, feed.folder)
-    poll(feed, by_cursor, lambda reader: feed.read_by_cursor(reader, 2, -1))
-    poll(feed, by_time, lambda reader: feed.read_by_time(reader, 2))
+    poll(feed, by_cursor, lambda reader: feed.read_by_cursor(reader, 2, -1), is_old=is_old)
+    poll(feed, by_time, lambda reader: feed.read_by_time(reader, 2), is_old=is_old)
     assert by_cursor.copy == by_time.copy == feed.table()
     assert set(feed.table()) == expected
 
@@ -212,9 +218,10 @@ def check_night(feed: Feed, people: People, expected: set[str], *, approves: boo
     return wanted | expected if held else wanted
 
 
-def poll(feed: Feed, reader: Reader, read: Any) -> None:
+def poll(feed: Feed, reader: Reader, read: Any, *, is_old: bool) -> None:
     try:
         read(reader)
     except ChangesGone:
+        assert is_old, "nobody was away for longer than changes are kept"
         feed.begin(reader)
         read(reader)
