@@ -32,6 +32,7 @@ from app.settings.settings import Environment, Settings
 log = structlog.get_logger(__name__)
 
 TRIES, PAUSE_S = 3, 5.0
+FAILED = "failed"
 
 
 def sync(
@@ -86,7 +87,8 @@ def _follow(db: Database, matching: Matching, folder: Path, report: RunReport, s
 
             report.people[kind.name] = apply_people(db, matching, kind, progress=progress).to_dict()
         step(kind.name, "archive", 0)
-        report.archives[kind.name] = _write_archive(db, kind, folder)
+        if archive := _write_archive(db, kind, folder):
+            report.archives[kind.name] = archive
     save_report(db, report)
 
 
@@ -99,7 +101,7 @@ def _write_archive(db: Database, kind: Kind, folder: Path) -> str | None:
         except (OSError, Unavailable) as error:
             # Readers have the archive before, and the next night writes this one.
             log.error("roster_archive_failed", kind=kind.name, error_type=type(error).__name__)
-    return None
+    return FAILED
 
 
 def roster_folder(settings: Settings) -> Path:

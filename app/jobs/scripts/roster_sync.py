@@ -4,7 +4,6 @@ Lists and limits come from the settings ROSTER_…; see docs/roster.md. Any numb
 time: one works, and the others end at once as partial.
 """
 
-import os
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,7 +13,8 @@ from app.jobs.engine.task import TaskType
 from app.matching.service import Matching, matching_on
 from app.roster.service import sync
 
-TASK_TYPE = TaskType.IO_BOUND
+# It parses by itself: a worker cannot have processes of multiprocessing, whose tracker it has not inherited.
+TASK_TYPE = TaskType.CPU_BOUND
 TIMEOUT_S = 2 * 3600.0
 MAX_RETRIES = 2
 
@@ -54,7 +54,6 @@ def run(params: RosterSyncParams, context: ExecutionContext) -> dict[str, Any]:
             params.kinds,
             dry_run=params.dry_run,
             step=step,
-            processes=os.cpu_count() or 1,
         )
     except SyncCancelled:
         return {"cancelled": True}

@@ -34,7 +34,6 @@ BEGIN = (
     "SET LOCAL idle_in_transaction_session_timeout = '30min'",
     "SET LOCAL work_mem = '128MB'",
     "SET LOCAL maintenance_work_mem = '256MB'",
-    "SET LOCAL temp_buffers = '32MB'",
     "SET LOCAL random_page_cost = 1",
 )
 

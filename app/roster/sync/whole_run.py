@@ -66,8 +66,8 @@ class RunReport:
     lists: dict[str, ListReport] = field(default_factory=dict[str, ListReport])
     people: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
     """By kind, who entered, changed and left after the commit."""
-    archives: dict[str, str | None] = field(default_factory=dict[str, str | None])
-    """By kind, the file of the newest archive; None if it could not be written."""
+    archives: dict[str, str] = field(default_factory=dict[str, str])
+    """By kind, the file of the newest archive, or `failed`."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
