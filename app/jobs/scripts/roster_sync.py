@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.jobs.engine.execution_context import ExecutionContext
 from app.jobs.engine.task import TaskType
 from app.matching.service import Matching, matching_on
+from app.roster.contract import RunStatus
 from app.roster.service import sync
 
 TASK_TYPE = TaskType.IO_BOUND
@@ -36,6 +37,10 @@ class SyncCancelled(Exception):
     """Ends the run; everything is rolled back."""
 
 
+class NothingTaken(Exception):
+    """All lists were refused. The job fails, because nobody reads the results of jobs that succeed."""
+
+
 def run(params: RosterSyncParams, context: ExecutionContext) -> dict[str, Any]:
     parts: list[tuple[str, str]] = []
 
@@ -58,4 +63,6 @@ def run(params: RosterSyncParams, context: ExecutionContext) -> dict[str, Any]:
         )
     except SyncCancelled:
         return {"cancelled": True}
+    if report.status is RunStatus.FAILED:
+        raise NothingTaken(" ".join(f"{source}: {refusal['detail']}" for source, refusal in report.refused.items()))
     return report.to_dict()

@@ -10,7 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
+import structlog
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DataError
 
 from app.db.database import driver
 from app.roster.kinds.kind import Kind, ListDeclaration, ListSource
@@ -25,6 +27,8 @@ from app.roster.sync.guards import (
 )
 from app.roster.sync.models import ChangeType
 
+log = structlog.get_logger(__name__)
+
 ADVISORY_LOCK = 8370142691
 
 # The transaction may take minutes and waits for the parser between two statements. Hash tables of a list with 1,500,000
@@ -34,7 +38,6 @@ BEGIN = (
     "SET LOCAL idle_in_transaction_session_timeout = '30min'",
     "SET LOCAL work_mem = '128MB'",
     "SET LOCAL maintenance_work_mem = '256MB'",
-    "SET LOCAL temp_buffers = '32MB'",
     "SET LOCAL random_page_cost = 1",
 )
 
@@ -114,8 +117,18 @@ def begin(conn: Connection) -> None:
     """Raises `AlreadyRunning`."""
     for statement in BEGIN:
         conn.execute(text(statement))
+    _set_temp_buffers(conn)
     if not conn.execute(text("SELECT pg_try_advisory_xact_lock(:lock)"), {"lock": ADVISORY_LOCK}).scalar_one():
         raise AlreadyRunning
+
+
+def _set_temp_buffers(conn: Connection) -> None:
+    """PostgreSQL refuses it in a session that has used temporary tables before; there the run only takes longer."""
+    try:
+        with conn.begin_nested():
+            conn.execute(text("SET LOCAL temp_buffers = '32MB'"))
+    except DataError:
+        log.info("roster_temp_buffers_kept")
 
 
 def copy_list(conn: Connection, source: ListSource, declaration: ListDeclaration, pieces: Pieces) -> None:
@@ -170,9 +183,11 @@ def compare(
 
 
 def _make_partition(conn: Connection, kind: Kind) -> None:
+    """Attached, because `PARTITION OF` would lock all lists for readers until the run commits."""
     number = kind.document_type
     if conn.execute(text(f"SELECT to_regclass('roster_rows_{number}')")).scalar_one() is None:
-        conn.execute(text(f"CREATE TABLE roster_rows_{number} PARTITION OF roster_rows FOR VALUES IN ({number})"))
+        conn.execute(text(f"CREATE TABLE roster_rows_{number} (LIKE roster_rows INCLUDING ALL)"))
+        conn.execute(text(f"ALTER TABLE roster_rows ATTACH PARTITION roster_rows_{number} FOR VALUES IN ({number})"))
 
 
 def _read_state(conn: Connection, kind: Kind) -> _Before:
