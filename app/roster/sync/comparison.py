@@ -145,12 +145,17 @@ def touch(conn: Connection, kind: Kind, list_hash: bytes, run_id: int) -> bool:
 
 def _copy(conn: Connection, source: ListSource, declaration: ListDeclaration, pieces: Pieces) -> None:
     columns = ", ".join(statements.raw_columns(source))
-    with (
-        driver(conn).cursor() as cursor,
-        cursor.copy(f"COPY {statements.raw_table(source, declaration)} ({columns}) FROM STDIN") as copy,
-    ):
-        for piece in pieces:
-            copy.write(piece)
+    try:
+        with (
+            driver(conn).cursor() as cursor,
+            cursor.copy(f"COPY {statements.raw_table(source, declaration)} ({columns}) FROM STDIN") as copy,
+        ):
+            for piece in pieces:
+                copy.write(piece)
+    except conn.dialect.loaded_dbapi.Error as error:
+        # After its first line the message quotes the row: number, name and phone.
+        error.args = (str(error).partition("\n")[0],)
+        raise
 
 
 def compare(

@@ -1,6 +1,7 @@
 """Lists are compared with those before, and what has changed is applied and published in one transaction."""
 
 import threading
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -16,7 +17,7 @@ from app.db.database import Database
 from app.roster.kinds.known_kinds import kind_named
 from app.roster.lists.reading_rules import ReadingRules
 from app.roster.runs import approve_run, get_run
-from app.roster.sync.comparison import KindReport, Rules, Step, begin
+from app.roster.sync.comparison import KindReport, Rules, Step, begin, copy_list
 from app.roster.sync.guards import GuardLimits, Held
 from app.roster.sync.models import RunStatus
 from app.roster.sync.whole_run import ListFile, RunReport, WholeRun
@@ -208,6 +209,18 @@ def test_approval_ends_when_a_later_list_was_taken_in_full(lists: Lists) -> None
     assert report_of(lists.sync(people(30))).removals_held is Held.TOO_MANY_REMOVED
 
 
+def test_after_an_approved_run_people_may_leave_as_before(lists: Lists) -> None:
+    lists.sync(people(100))
+    held = lists.sync(people(60))
+    assert held.id is not None
+    with lists.db.transaction() as conn:
+        approve_run(conn, held.id, None)
+    assert report_of(lists.sync(people(60))).removed == 40
+    assert report_of(lists.sync(people(57))).removed == 3
+    removed = [report_of(lists.sync(people(wanted))).removed for wanted in (52, 47, 43)]
+    assert removed == [5, 5, 0], "15 of the 60 are a quarter"
+
+
 def test_nine_percent_a_day_are_held_back_within_a_week(lists: Lists) -> None:
     left, held = 1000, []
     lists.sync(people(left))
@@ -289,6 +302,13 @@ def test_list_that_is_replaced_after_it_was_fetched_is_refused(lists: Lists) -> 
     run = lists.run([STUDENTS], {STUDENTS: {"enrolment": known, "clearance": known}})
     assert run.refused[STUDENTS]["code"] == "CHECKSUM"
     assert len(lists.rows()) == 20
+
+
+def test_error_of_the_database_quotes_no_row(lists: Lists) -> None:
+    source, row = kind_named(STUDENTS).source, "\\N\t10000000146\tIşıl\n".encode()
+    with pytest.raises(Exception, match="missing data for column") as caught, lists.db.transaction() as conn:
+        copy_list(conn, source, source.lists[0], [row])
+    assert "Işıl" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_session_that_had_temporary_tables_takes_lists_too(lists: Lists) -> None:
