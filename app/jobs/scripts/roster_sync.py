@@ -34,7 +34,8 @@ def _matching(context: ExecutionContext) -> Matching:
 
 
 class SyncCancelled(Exception):
-    """Ends the run; everything is rolled back."""
+    """Ends the run. Before its commit everything is rolled back; after it, the next run brings the people who are
+    left."""
 
 
 class NothingTaken(Exception):

@@ -137,10 +137,14 @@ def copy_list(conn: Connection, source: ListSource, declaration: ListDeclaration
     conn.execute(text(f"ANALYZE {statements.raw_table(source, declaration)}"))
 
 
-def touch(conn: Connection, kind: Kind, list_hash: bytes, run_id: int) -> bool:
-    """True if the last run has applied this very list: then it is only noted that the list is still the same."""
+def touch(conn: Connection, kind: Kind, list_hash: bytes, run_id: int, rules: Rules) -> bool:
+    """True if the last run has applied this very list: then it is only noted that the list is still the same, and old
+    changes are forgotten."""
     values = {"document_type": kind.document_type, "list_hash": list_hash.hex(), "run_id": run_id}
-    return conn.execute(text(statements.TOUCH), values).rowcount > 0
+    if conn.execute(text(statements.TOUCH), values).rowcount == 0:
+        return False
+    conn.execute(text(statements.FORGET_OLD), {"document_type": kind.document_type, "days": rules.retention_days})
+    return True
 
 
 def _copy(conn: Connection, source: ListSource, declaration: ListDeclaration, pieces: Pieces) -> None:

@@ -173,7 +173,7 @@ class WholeRun:
         report: RunReport,
     ) -> None:
         list_hash = sha256(b"".join(files[declaration.name].sha256 for declaration in source.lists)).digest()
-        changed = [kind for kind in kinds if not touch(conn, kind, list_hash, run_id)]
+        changed = [kind for kind in kinds if not touch(conn, kind, list_hash, run_id, self.rules)]
         report.unchanged += [kind.name for kind in kinds if kind not in changed]
         if not changed:
             return

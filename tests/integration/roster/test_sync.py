@@ -166,6 +166,16 @@ def test_same_list_again_is_only_noted(lists: Lists) -> None:
     assert times[0] < times[1], "a time names a position, so no two runs have the same"
 
 
+def test_changes_are_forgotten_also_while_the_list_stays_the_same(lists: Lists) -> None:
+    lists.sync(people(20))
+    lists.sync(people(21))
+    with lists.db.transaction() as conn:
+        conn.execute(text("UPDATE sync_metadata SET changed_at = changed_at - interval '31 days'"))
+    assert lists.sync(people(21)).unchanged == [STUDENTS]
+    assert lists.changes() == []
+    assert [row.kept_from for row in lists.all("SELECT kept_from FROM roster_states")] == [1]
+
+
 @pytest.mark.parametrize(
     ("removed", "held"),
     [(999, None), (1000, None), (1001, Held.TOO_MANY_REMOVED)],
