@@ -286,7 +286,7 @@ def test_run_that_only_asks_sends_no_other_away(lists: Lists) -> None:
     thread = threading.Thread(target=ask)
     thread.start()
     try:
-        for _ in range(100):
+        for _ in range(30):
             with lists.db.transaction() as conn:
                 begin(conn)
                 assert whole.is_under_way()
