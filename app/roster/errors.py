@@ -22,6 +22,6 @@ class RosterFolderMissing(Unavailable):
 
 
 class NoLists(Conflict):
-    """No list is named in the settings, and none was pushed."""
+    """No list is named in the settings and none was pushed, or the settings name one that does not exist."""
 
     code = "no_lists"

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from app.roster.kinds.kind import Kind, ListDeclaration, ListSource
@@ -40,6 +41,8 @@ class ListPlaces:
                 files[declaration.name] = self._list(source, declaration)
         except ListRefused as refusal:
             return refusal
+        except OSError as error:
+            return ListRefused(Refusal.NOT_READABLE, f"The folder of the lists cannot be used: {error.strerror}.")
         return files
 
     def _pushed(self, source: ListSource, declaration: ListDeclaration) -> Path | None:
@@ -57,21 +60,24 @@ class ListPlaces:
             location = str(pushed)
         folder = self.folder / DOWNLOADED / source.name / declaration.name
         kept = folder / "validators.json"
+        place = sha256(location.encode()).hexdigest()
         fetched = fetch_list(
             location,
-            _read_validators(kept),
+            _read_validators(kept, place),
             folder,
             self.limits,
             allow_http_on_loopback=self.allow_http_on_loopback,
         )
         folder.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(asdict(fetched.validators)))
+        kept.write_text(json.dumps({"place": place, "validators": asdict(fetched.validators)}))
         return ListFile(fetched.file, bytes.fromhex(fetched.validators.sha256))
 
 
-def _read_validators(file: Path) -> Validators | None:
-    """None also after a crash in the middle of writing: then the list is fetched again."""
+def _read_validators(file: Path, place: str) -> Validators | None:
+    """None also after a crash in the middle of writing, and for another address, which may use the same tags: then the
+    list is fetched again."""
     try:
-        return Validators(**json.loads(file.read_text()))
-    except (FileNotFoundError, json.JSONDecodeError):
+        kept = json.loads(file.read_text())
+        return Validators(**kept["validators"]) if kept["place"] == place else None
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None

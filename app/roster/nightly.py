@@ -4,7 +4,7 @@ What follows the commit is found again from rows, so a night that was interrupte
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -25,6 +25,7 @@ from app.roster.lists.reading_rules import ListLimits, ReadingRules
 from app.roster.people.service import apply_people, removals_would_end
 from app.roster.sync.comparison import Rules, Step
 from app.roster.sync.guards import GuardLimits
+from app.roster.sync.models import RunStatus
 from app.roster.sync.whole_run import RunReport, WholeRun, save_report
 from app.settings.roster_sources import parse_sources
 from app.settings.settings import Environment, Settings
@@ -33,6 +34,7 @@ log = structlog.get_logger(__name__)
 
 TRIES, PAUSE_S = 3, 5.0
 FAILED = "failed"
+Sleep = Callable[[float], None]
 
 
 def sync(
@@ -44,6 +46,7 @@ def sync(
     dry_run: bool,
     step: Step,
     processes: int = 1,
+    sleep: Sleep = time.sleep,
 ) -> RunReport:
     """Without names, of all kinds that have a list."""
     limits, folder = list_limits(settings), roster_folder(settings)
@@ -56,12 +59,14 @@ def sync(
     run = WholeRun(db, _rules(settings), _reading(settings, limits, processes), step, _count_risk)
     if run.is_under_way():
         return run.report_of_another()
+    after = run.last_run()
+    _require_known(places.sources)
     kinds = _kinds(names, places)
     if not kinds:
         raise NoLists("There are no lists. Name some in ROSTER_SOURCES, or push them.")
-    report = run.sync(kinds, places.gather(kinds, step), dry_run=dry_run)
+    report = run.sync(kinds, places.gather(kinds, step), dry_run=dry_run, after=after)
     if not dry_run and report.id is not None:
-        _follow(db, matching, folder, report, step)
+        _follow(db, matching, folder, report, step, sleep)
     return report
 
 
@@ -77,8 +82,26 @@ def _count_risk(conn: Connection, kind: Kind) -> dict[str, int]:
     return {} if kind.role is None else asdict(removals_would_end(conn, kind))
 
 
-def _follow(db: Database, matching: Matching, folder: Path, report: RunReport, step: Step) -> None:
-    """Of all kinds, not only of those of this run: an earlier one may have been killed before it came here."""
+def _require_known(sources: Mapping[str, Mapping[str, str]]) -> None:
+    """Otherwise a list with a wrong name in the settings would never be taken, and nobody would know."""
+    known = {f"{kind.source.name}/{declared.name}" for kind in known_kinds().values() for declared in kind.source.lists}
+    unknown = sorted({f"{source}/{name}" for source, lists in sources.items() for name in lists} - known)
+    if unknown:
+        raise NoLists(f"There is no list {unknown[0]}. There are: {', '.join(sorted(known))}.")
+
+
+def _follow(db: Database, matching: Matching, folder: Path, report: RunReport, step: Step, sleep: Sleep) -> None:
+    """Of all kinds, not only of those of this run: an earlier one may have been killed before it came here. Archives
+    come first, because people may take long and somebody may stop that."""
+    for kind in known_kinds().values():
+        step(kind.name, "archive", 0)
+        try:
+            archive = _write_archive(db, kind, folder, sleep)
+        except ArchiveFailed:
+            archive, report.status = FAILED, RunStatus.PARTIAL
+            report.reason = f"The archive of {kind.name} could not be written. Is there room in ROSTER_DIR?"
+        if archive is not None:
+            report.archives[kind.name] = archive
     for kind in known_kinds().values():
         if kind.role is not None:
 
@@ -86,22 +109,22 @@ def _follow(db: Database, matching: Matching, folder: Path, report: RunReport, s
                 step(name, "people", done)
 
             report.people[kind.name] = apply_people(db, matching, kind, progress=progress).to_dict()
-        step(kind.name, "archive", 0)
-        if archive := _write_archive(db, kind, folder):
-            report.archives[kind.name] = archive
     save_report(db, report)
 
 
-def _write_archive(db: Database, kind: Kind, folder: Path) -> str | None:
+class ArchiveFailed(Exception):
+    """Every try to write an archive has failed. Readers have the one before, and the next night writes this one."""
+
+
+def _write_archive(db: Database, kind: Kind, folder: Path, sleep: Sleep) -> str | None:
     for turn in range(TRIES):
         if turn:
-            time.sleep(PAUSE_S)
+            sleep(PAUSE_S)
         try:
             return write_archive(db, kind, folder)
         except (OSError, Unavailable) as error:
-            # Readers have the archive before, and the next night writes this one.
             log.error("roster_archive_failed", kind=kind.name, error_type=type(error).__name__)
-    return FAILED
+    raise ArchiveFailed
 
 
 def roster_folder(settings: Settings) -> Path:

@@ -131,7 +131,7 @@ def _night(folder: Path, people: int, share: int) -> Night:
         file = folder / f"roster-{share}-{declaration.name}.zip"
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             archive.writestr("list.csv", lines)
-        files[declaration.name] = ListFile(file, hashlib.sha256(lines).digest())
+        files[declaration.name] = ListFile(file, hashlib.sha256(file.read_bytes()).digest())
         size += len(lines)
     with copied.open("wb") as out:
         for piece in _pieces(files, ENROLMENT):

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.jobs.engine.execution_context import ExecutionContext
 from app.jobs.engine.task import TaskType
 from app.matching.service import Matching, matching_on
+from app.roster.contract import RunStatus
 from app.roster.service import sync
 
 # It parses by itself: a worker cannot have processes of multiprocessing, whose tracker it has not inherited.
@@ -33,7 +34,12 @@ def _matching(context: ExecutionContext) -> Matching:
 
 
 class SyncCancelled(Exception):
-    """Ends the run; everything is rolled back."""
+    """Ends the run. Before its commit everything is rolled back; after it, the next run brings the people who are
+    left."""
+
+
+class NothingTaken(Exception):
+    """All lists were refused. The job fails, because nobody reads the results of jobs that succeed."""
 
 
 def run(params: RosterSyncParams, context: ExecutionContext) -> dict[str, Any]:
@@ -57,4 +63,6 @@ def run(params: RosterSyncParams, context: ExecutionContext) -> dict[str, Any]:
         )
     except SyncCancelled:
         return {"cancelled": True}
+    if report.status is RunStatus.FAILED:
+        raise NothingTaken(" ".join(f"{source}: {refusal['detail']}" for source, refusal in report.refused.items()))
     return report.to_dict()

@@ -107,7 +107,7 @@ def _read(conn: Connection, kind: Kind, state: FeedState, first: int, last: int)
     """The changes after the position `first` up to `last`."""
     values = {"document_type": kind.document_type, "first": first, "rows": last - first}
     rows = conn.execute(text(_changes(kind)), values).all()
-    if last > first and (not rows or rows[-1].position != last):
+    if len(rows) != last - first or (rows and rows[-1].position != last):
         # A run has deleted some of them since the state was read.
         raise changes_gone(conn, kind, state)
     return rows

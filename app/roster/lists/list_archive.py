@@ -1,5 +1,6 @@
 """Opens the one member of an archive, and refuses archives that could do harm. Nothing is written to disk."""
 
+import hashlib
 import re
 import struct
 import zipfile
@@ -7,6 +8,7 @@ import zlib
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -34,11 +36,15 @@ class ListMember:
 
 
 @contextmanager
-def open_member(path: Path, limits: ListLimits, chunk_bytes: int = MEGABYTE) -> Generator[ListMember]:
+def open_member(
+    path: Path, limits: ListLimits, chunk_bytes: int = MEGABYTE, sha256: bytes | None = None
+) -> Generator[ListMember]:
     with ExitStack() as stack:
         with _damage_as_refusal():
             file = stack.enter_context(path.open("rb"))
             _check_archive(file, limits)
+            if sha256 is not None:
+                _check_digest(file, sha256)
             archive = stack.enter_context(zipfile.ZipFile(file))
             member = _only_member(archive, limits)
             opened = stack.enter_context(archive.open(member))
@@ -80,6 +86,13 @@ def _check_archive(file: BinaryIO, limits: ListLimits) -> None:
     _check_beginning(file.read(512))
     file.seek(max(size - _LONGEST_COMMENT - _END_BYTES, 0))
     _check_directory(file.read())
+
+
+def _check_digest(file: BufferedReader, sha256: bytes) -> None:
+    """Approvals and the comparison with the last run go by the digest, so it has to be that of what is read."""
+    file.seek(0)
+    if hashlib.file_digest(file, "sha256").digest() != sha256:
+        raise ListRefused(Refusal.CHECKSUM, "The list was replaced after the run began. The next run takes it.")
 
 
 def _check_beginning(first: bytes) -> None:

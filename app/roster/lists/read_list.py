@@ -32,11 +32,11 @@ class ListPiece:
 
 
 def read_pieces(
-    file: Path, source: ListSource, declaration: ListDeclaration, rules: ReadingRules
+    file: Path, source: ListSource, declaration: ListDeclaration, rules: ReadingRules, sha256: bytes | None = None
 ) -> Generator[ListPiece]:
     """May raise `ListRefused` until its end, and then everything that came before must be rolled back. With processes,
     the thread that takes the first piece has to live until the last."""
-    with open_member(file, rules.limits, rules.piece_bytes) as member:
+    with open_member(file, rules.limits, rules.piece_bytes, sha256) as member:
         format, pieces = _cut(member, source, declaration, rules)
         is_small = rules.processes < 2 or member.size <= rules.small_bytes
         parsed = parse_here(format.parse, pieces) if is_small else parse_beside(format.parse, pieces, rules.processes)

@@ -37,6 +37,7 @@ log = structlog.get_logger(__name__)
 
 PASSES, PAUSE_S = 10, 0.2
 """How often, and after which pause, people are tried again whom others had locked or changed meanwhile."""
+READS_IN_VAIN = 10
 ANALYZE_FIRST = 1_000
 
 WRITTEN_BY = {
@@ -90,11 +91,13 @@ class _PeopleRun:
     done: int = 0
     analyze_at: int = ANALYZE_FIRST
     size: int = FIRST
+    in_vain: int = 0
+    """Reads of one person in a row that took too long."""
     slowest_ms: float = 0.0
     """Of the statements of this bite."""
 
     def go_through_queue(self) -> None:
-        self.report.left = 0
+        self.report.left = self.in_vain = 0
         after: str | None = ""
         while after is not None and not self.cancelled():
             with short_statements(self.db, BY_KEYS) as conn:
@@ -119,6 +122,11 @@ class _PeopleRun:
         self.slowest_ms = 0.0
         people = self._read(conn, statements.READ_NEXT, after=after, size=self.size)
         if people == []:
+            return None
+        self.in_vain = self.in_vain + 1 if people is None and self.size == 1 else 0
+        if self.in_vain == READS_IN_VAIN:
+            # The database is too busy to read a single person, so this pass ends.
+            self.report.left += 1
             return None
         if people:
             self._bring(conn, people)

@@ -10,6 +10,9 @@ from sqlalchemy import text
 
 from app.users.models import Role
 
+MOST_OF_ONE_PHONE = 500
+"""Of more people with the same number it tells nothing, and to look at all of them for each person takes hours."""
+
 
 def _user(alias: str) -> str:
     """`xmin` is the transaction that wrote this version of the row."""
@@ -29,8 +32,10 @@ SELECT q.identifier, q.run_id, r.fields, r.aliases, p.fields AS given, p.in_serv
   LEFT JOIN roster_people p ON p.document_type = :document_type AND p.identifier = q.identifier
   LEFT JOIN users u ON u.id = p.user_id
   LEFT JOIN LATERAL (
-      SELECT json_agg({_user("other")} ORDER BY other.id) AS users FROM users other
-       WHERE u.id IS NULL AND other.phone = r.fields ->> 'phone' AND other.role || '' = :role
+      SELECT json_agg({_user("other")} ORDER BY other.id) AS users
+        FROM (SELECT *, xmin FROM users
+               WHERE u.id IS NULL AND phone = r.fields ->> 'phone' LIMIT {MOST_OF_ONE_PHONE}) other
+       WHERE other.role || '' = :role
          AND NOT EXISTS (SELECT FROM roster_people bound WHERE bound.user_id = other.id)
   ) same ON true
  ORDER BY q.identifier"""

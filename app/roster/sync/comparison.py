@@ -123,20 +123,29 @@ def copy_list(conn: Connection, source: ListSource, declaration: ListDeclaration
     conn.execute(text(f"ANALYZE {statements.raw_table(source, declaration)}"))
 
 
-def touch(conn: Connection, kind: Kind, list_hash: bytes, run_id: int) -> bool:
-    """True if the last run has applied this very list: then it is only noted that the list is still the same."""
+def touch(conn: Connection, kind: Kind, list_hash: bytes, run_id: int, rules: Rules) -> bool:
+    """True if the last run has applied this very list: then it is only noted that the list is still the same, and old
+    changes are forgotten."""
     values = {"document_type": kind.document_type, "list_hash": list_hash.hex(), "run_id": run_id}
-    return conn.execute(text(statements.TOUCH), values).rowcount > 0
+    if conn.execute(text(statements.TOUCH), values).rowcount == 0:
+        return False
+    conn.execute(text(statements.FORGET_OLD), {"document_type": kind.document_type, "days": rules.retention_days})
+    return True
 
 
 def _copy(conn: Connection, source: ListSource, declaration: ListDeclaration, pieces: Pieces) -> None:
     columns = ", ".join(statements.raw_columns(source))
-    with (
-        driver(conn).cursor() as cursor,
-        cursor.copy(f"COPY {statements.raw_table(source, declaration)} ({columns}) FROM STDIN") as copy,
-    ):
-        for piece in pieces:
-            copy.write(piece)
+    try:
+        with (
+            driver(conn).cursor() as cursor,
+            cursor.copy(f"COPY {statements.raw_table(source, declaration)} ({columns}) FROM STDIN") as copy,
+        ):
+            for piece in pieces:
+                copy.write(piece)
+    except conn.dialect.loaded_dbapi.Error as error:
+        # After its first line the message quotes the row: number, name and phone.
+        error.args = (str(error).partition("\n")[0],)
+        raise
 
 
 def compare(
@@ -169,9 +178,11 @@ def compare(
 
 
 def _make_partition(conn: Connection, kind: Kind) -> None:
+    """Attached, because `PARTITION OF` would lock all lists for readers until the run commits."""
     number = kind.document_type
     if conn.execute(text(f"SELECT to_regclass('roster_rows_{number}')")).scalar_one() is None:
-        conn.execute(text(f"CREATE TABLE roster_rows_{number} PARTITION OF roster_rows FOR VALUES IN ({number})"))
+        conn.execute(text(f"CREATE TABLE roster_rows_{number} (LIKE roster_rows INCLUDING ALL)"))
+        conn.execute(text(f"ALTER TABLE roster_rows ATTACH PARTITION roster_rows_{number} FOR VALUES IN ({number})"))
 
 
 def _read_state(conn: Connection, kind: Kind) -> _Before:

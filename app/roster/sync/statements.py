@@ -156,11 +156,17 @@ SELECT s.last_position, s.rows, s.kept_from,
        (SELECT max(changed_at) FROM sync_metadata m WHERE m.document_type = s.document_type) AS changed_at
   FROM roster_states s WHERE s.document_type = :document_type"""
 
+# It begins anew with a run that was approved: otherwise nobody could leave for seven days after it.
 WEEK = """
+WITH week AS (
+    SELECT max(changed_at) AS begins FROM sync_metadata m
+     WHERE document_type = :document_type AND (changed_at <= clock_timestamp() - interval '7 days' OR run_id IN (
+           SELECT used_run_id FROM roster_approvals a WHERE a.document_type = m.document_type))
+)
 SELECT coalesce(sum(removed), 0)::bigint AS removed,
-       (SELECT rows FROM sync_metadata WHERE document_type = :document_type
-           AND changed_at <= clock_timestamp() - interval '7 days' ORDER BY changed_at DESC LIMIT 1) AS rows
-  FROM sync_metadata WHERE document_type = :document_type AND changed_at > clock_timestamp() - interval '7 days'"""
+       (SELECT rows FROM sync_metadata JOIN week ON changed_at = begins WHERE document_type = :document_type) AS rows
+  FROM sync_metadata CROSS JOIN week
+ WHERE document_type = :document_type AND changed_at > coalesce(begins, '-infinity')"""
 
 
 def count_values(kind: Kind) -> str:
@@ -214,6 +220,10 @@ SELECT document_type, :run_id,
        last_position, last_position, rows, 0, jsonb_build_object('unchanged', true)
   FROM roster_states s WHERE document_type = :document_type AND list_hash = :list_hash"""
 
+# It ends when a later list was taken in full, so that the approved one does not come back months later.
 USE_APPROVAL = """
-UPDATE roster_approvals SET used_run_id = :run_id
- WHERE document_type = :document_type AND list_hash = :list_hash AND used_run_id IS NULL"""
+UPDATE roster_approvals a SET used_run_id = :run_id
+ WHERE document_type = :document_type AND list_hash = :list_hash AND used_run_id IS NULL
+   AND NOT EXISTS (
+       SELECT FROM sync_metadata m WHERE m.document_type = a.document_type AND m.run_id > a.run_id
+          AND m.report ->> 'removals_held' IS NULL AND m.report ->> 'modifications_held' IS NULL)"""

@@ -16,6 +16,7 @@ from app.roster.lists.list_refused import ListRefused
 from app.roster.lists.read_list import ListPiece, read_pieces
 from app.roster.lists.reading_rules import ReadingRules
 from app.roster.sync.comparison import (
+    ADVISORY_LOCK,
     AlreadyRunning,
     CountRisk,
     KindReport,
@@ -57,7 +58,7 @@ class RunReport:
     status: RunStatus = RunStatus.SUCCEEDED
     id: int | None = None
     reason: str | None = None
-    """Why nothing was done."""
+    """Why nothing was done, or what is missing."""
     kinds: dict[str, KindReport] = field(default_factory=dict[str, KindReport])
     unchanged: list[str] = field(default_factory=list[str])
     """Kinds whose lists are those of the run before."""
@@ -98,11 +99,17 @@ class WholeRun:
     count_risk: CountRisk | None = None
     """For dry runs."""
 
-    def sync(self, kinds: Sequence[Kind], gathered: Mapping[str, Gathered], *, dry_run: bool) -> RunReport:
+    def sync(
+        self, kinds: Sequence[Kind], gathered: Mapping[str, Gathered], *, dry_run: bool, after: int | None = None
+    ) -> RunReport:
+        """`after` is the last run before the lists were fetched. The lists of one that has worked since may be newer,
+        so this one leaves."""
         report = RunReport(self.db.now(), dry_run)
         try:
             with self.db.transaction() as conn:
                 begin(conn)
+                if after is not None and conn.execute(_LAST_RUN).scalar_one() != after:
+                    raise AlreadyRunning
                 self._sync(conn, kinds, gathered, report)
                 if dry_run:
                     raise _DryRun
@@ -126,12 +133,13 @@ class WholeRun:
 
     def is_under_way(self) -> bool:
         """Asked before lists are fetched, so that a second run leaves at once."""
-        try:
-            with self.db.transaction() as conn:
-                begin(conn)
-        except AlreadyRunning:
-            return True
-        return False
+        with self.db.reading() as conn:
+            return conn.execute(_IS_LOCKED, {"lock": ADVISORY_LOCK}).scalar_one()
+
+    def last_run(self) -> int:
+        """That has taken a list."""
+        with self.db.reading() as conn:
+            return conn.execute(_LAST_RUN).scalar_one()
 
     def report_of_another(self) -> RunReport:
         """Partial, and not kept: the other run keeps its own."""
@@ -165,14 +173,15 @@ class WholeRun:
         report: RunReport,
     ) -> None:
         list_hash = sha256(b"".join(files[declaration.name].sha256 for declaration in source.lists)).digest()
-        changed = [kind for kind in kinds if not touch(conn, kind, list_hash, run_id)]
+        changed = [kind for kind in kinds if not touch(conn, kind, list_hash, run_id, self.rules)]
         report.unchanged += [kind.name for kind in kinds if kind not in changed]
         if not changed:
             return
         for declaration in source.lists:
             name = f"{source.name}/{declaration.name}"
             report.lists[name] = seen = ListReport()
-            pieces = read_pieces(files[declaration.name].path, source, declaration, self.reading)
+            file = files[declaration.name]
+            pieces = read_pieces(file.path, source, declaration, self.reading, file.sha256)
             copy_list(conn, source, declaration, self._counted(pieces, name, seen))
         for kind in changed:
             report.kinds[kind.name] = compare(
@@ -211,6 +220,13 @@ def sources_of(kinds: Sequence[Kind]) -> list[ListSource]:
     return list({kind.source.name: kind.source for kind in kinds}.values())
 
 
+# To try the lock would send a run away that tries it at the same moment.
+_IS_LOCKED = text("""
+SELECT EXISTS (
+    SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+       AND (classid::bigint << 32) + objid::bigint = :lock)""")
+_LAST_RUN = text("SELECT coalesce(max(id), 0) FROM roster_runs WHERE status <> 'FAILED'")
 _BEGIN_RUN = text("""
 INSERT INTO roster_runs (status, started_at, report) VALUES ('SUCCEEDED', :started_at, '{}') RETURNING id""")
 _END_RUN = text("""

@@ -97,6 +97,11 @@ def test_an_archive_is_written_only_after_a_change_and_replaces_the_last_but_one
     assert {path.name for path in folder.iterdir()} == set(names[1:])
 
 
+def test_archives_are_for_no_other_user_of_the_machine(sync: Any, folder: Path):
+    sync(0, added("1"))
+    assert [path.stat().st_mode & 0o777 for path in folder.iterdir()] == [0o600]
+
+
 def test_no_archive_is_not_found(call: Any, download: Any, services: Services, sync: Any, tmp_path: Path, folder: Path):
     assert roster.write_archive(services.db, ELDERS, tmp_path) is None
     assert download().get_json(force=True)["code"] == "no_list_yet"

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from app.api.services import Services
 from app.roster.kinds.kind import Kind
@@ -330,3 +330,27 @@ def test_a_consumer_that_makes_no_sense_is_refused(call: Any):
     for field, body in wrong.items():
         refused = call("admin", "POST", CONSUMERS, body)
         assert (refused.status_code, json.loads(refused.data)["errors"][0]["field"]) == (400, field)
+
+
+@pytest.mark.parametrize("by", ["cursor", "since"])
+def test_changes_that_are_forgotten_in_the_middle_of_a_page_are_gone(
+    services: Services, sync: Any, changes: Any, by: str
+):
+    sync(0)
+    sync(1, people(1, 2))
+    begin = {"cursor": changes(since=at(0), pageSize=1)[1]["nextCursor"], "since": at(0)}
+    sync(2, people(3, 4))
+    forgotten: list[int] = []
+
+    def forget(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.lstrip().startswith("SELECT position") and not forgotten:
+            forgotten.append(3)
+            with services.db.transaction() as conn:
+                forget_changes(conn, EINVOICE, 3)
+
+    event.listen(services.db.engine, "before_cursor_execute", forget)
+    try:
+        status, answer = changes(**{by: begin[by]})
+    finally:
+        event.remove(services.db.engine, "before_cursor_execute", forget)
+    assert (status, answer["code"], forgotten) == (410, "changes_gone", [3])

@@ -77,6 +77,20 @@ def test_in_doubt_a_new_user_is_created(elders: ListedPeople, town: Neighbourhoo
     assert elders.user_id(A) not in known
 
 
+def test_a_phone_that_very_many_have_holds_nobody_up(elders: ListedPeople, town: Neighbourhood) -> None:
+    with elders.db.transaction() as conn:
+        many = "INSERT INTO users (role, name, phone) SELECT 'ELDER', 'Kişi', :phone FROM generate_series(1, 30000)"
+        conn.execute(text(many), {"phone": PHONE})
+    elders.publish({A: row(), B: row()})
+    assert elders.apply(progress=fails_after(50)).created == 2
+    assert elders.queued() == []
+
+
+def fails_after(calls: int) -> Any:
+    left = iter(range(calls))
+    return lambda *_: next(left)
+
+
 def test_nobody_of_another_role_or_on_another_row_is_bound(
     elders: ListedPeople, students: ListedPeople, town: Neighbourhood
 ) -> None:

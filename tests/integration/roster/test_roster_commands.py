@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -15,10 +16,12 @@ from app.db.database import Database
 from app.jobs.engine.execution_context import ExecutionContext, JobResources
 from app.jobs.scripts import roster_sync
 from app.jobs.scripts.roster_sync import RosterSyncParams
-from app.roster.gather_lists import PUSHED
+from app.roster.contract import RunStatus
+from app.roster.gather_lists import DOWNLOADED, PUSHED
 from app.roster.kinds import known_kinds
 from app.roster.lists.pushed_lists import keep_pushed
 from app.roster.lists.reading_rules import ListLimits
+from app.roster.nightly import sync
 from app.settings.settings import Settings
 from tests.support.lists import line, packed, packed_students, turkish_id
 
@@ -77,6 +80,55 @@ def test_commands_tell_what_is_wrong(
     assert capsys.readouterr().err == f"{sentence}\n"
 
 
+def test_list_with_an_unknown_name_is_an_error(
+    db: Database, settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [*write(tmp_path, 20), "--list", f"student/enrolment={tmp_path / 'enrolment.zip'}"]
+    assert main(settings, ["sync", *options]) == 1
+    assert "There is no list student/enrolment. There are: elders/clearance," in capsys.readouterr().err
+
+
+def test_folder_that_cannot_be_written_refuses_its_source_and_keeps_the_run(
+    db: Database, settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    downloaded = Path(settings.roster_dir or "") / DOWNLOADED
+    downloaded.mkdir(parents=True)
+    (downloaded / "students").write_text("a file where a folder should be")
+    assert main(settings, ["sync", *write(tmp_path, 20)]) == 1
+    assert "students: refused (NOT_READABLE)" in capsys.readouterr().out
+    with db.reading() as conn:
+        assert conn.execute(text("SELECT status FROM roster_runs")).scalar_one() == "FAILED"
+
+
+def test_archive_that_cannot_be_written_is_told(
+    db: Database, settings: Settings, services: Services, tmp_path: Path
+) -> None:
+    push(settings, tmp_path, 20)
+    (Path(settings.roster_dir or "") / "archives").write_text("a file where a folder should be")
+    waits: list[float] = []
+    report = sync(
+        db, services.matching, settings, ["students"], dry_run=False, step=lambda *_: None, sleep=waits.append
+    )
+    assert report.status is RunStatus.PARTIAL
+    assert "could not be written" in (report.reason or "")
+    assert waits[:2] == [5.0, 5.0]
+    assert report.people["students"]["created"] == 20
+
+
+def test_tags_of_one_address_are_not_used_for_another(db: Database, settings: Settings, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder, institution in ((first, 1), (second, 2)):
+        folder.mkdir()
+        lines = [line(number, institution=institution) for number in range(20)]
+        for name in NAMES:
+            os.utime(packed_students(folder / f"{name}.zip", lines), (1, 1))
+    options = [
+        [word for name in NAMES for word in ("--list", f"students/{name}={folder}/{name}.zip")]
+        for folder in (first, second)
+    ]
+    assert [main(settings, ["sync", *words]) for words in options] == [0, 3]
+
+
 def test_missing_list_says_what_to_do(db: Database, settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(settings, ["sync", "--kind", "students"]) == 1
     assert "Name it in ROSTER_SOURCES, or push one." in capsys.readouterr().out
@@ -132,6 +184,15 @@ def test_cancelled_job_leaves_nothing(
     assert roster_sync.run(RosterSyncParams(), context) == {"cancelled": True}
     with db.reading() as conn:
         assert conn.execute(text("SELECT count(*) FROM roster_rows")).scalar_one() == 0
+
+
+def test_job_whose_lists_were_all_refused_has_failed(
+    settings: Settings, context: ExecutionContext, tmp_path: Path
+) -> None:
+    push(settings, tmp_path, 20)
+    (Path(settings.roster_dir or "") / PUSHED / "students" / "enrolment.zip").write_bytes(b"<html>")
+    with pytest.raises(roster_sync.NothingTaken, match="students: This is a web page"):
+        roster_sync.run(RosterSyncParams(), context)
 
 
 FIFTH = '''

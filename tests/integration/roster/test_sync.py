@@ -1,6 +1,7 @@
 """Lists are compared with those before, and what has changed is applied and published in one transaction."""
 
 import threading
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -16,7 +17,7 @@ from app.db.database import Database
 from app.roster.kinds.known_kinds import kind_named
 from app.roster.lists.reading_rules import ReadingRules
 from app.roster.runs import approve_run, get_run
-from app.roster.sync.comparison import KindReport, Rules, begin
+from app.roster.sync.comparison import KindReport, Rules, Step, begin, copy_list
 from app.roster.sync.guards import GuardLimits, Held
 from app.roster.sync.models import RunStatus
 from app.roster.sync.whole_run import ListFile, RunReport, WholeRun
@@ -41,18 +42,21 @@ class Lists:
     db: Database
     folder: Path
     limits: GuardLimits = LIMITS
+    step: Step = lambda *_: None
 
-    def sync(self, enrolment: Iterable[str], clearance: Iterable[str] = (), *, dry_run: bool = False) -> RunReport:
+    def sync(self, enrolment: Iterable[str], clearance: Iterable[str] = (), **options: Any) -> RunReport:
         # A list has at least one row, so one person stands on both.
         files = {
             "enrolment": _file(packed_students(self.folder / "enrolment.zip", enrolment)),
             "clearance": _file(packed_students(self.folder / "clearance.zip", [*clearance, line(0)])),
         }
-        return self.run([STUDENTS], {STUDENTS: files}, dry_run=dry_run)
+        return self.run([STUDENTS], {STUDENTS: files}, **options)
 
-    def run(self, kinds: list[str], gathered: dict[str, dict[str, ListFile]], *, dry_run: bool = False) -> RunReport:
-        whole = WholeRun(self.db, Rules(self.limits, 30), ReadingRules(ZoneInfo("Europe/Istanbul")), lambda *_: None)
-        return whole.sync([kind_named(name) for name in kinds], gathered, dry_run=dry_run)
+    def run(self, kinds: list[str], gathered: dict[str, dict[str, ListFile]], **options: Any) -> RunReport:
+        return self.whole().sync([kind_named(name) for name in kinds], gathered, **{"dry_run": False, **options})
+
+    def whole(self) -> WholeRun:
+        return WholeRun(self.db, Rules(self.limits, 30), ReadingRules(ZoneInfo("Europe/Istanbul")), self.step)
 
     def rows(self, kind: str = STUDENTS) -> dict[str, Any]:
         return {
@@ -162,6 +166,16 @@ def test_same_list_again_is_only_noted(lists: Lists) -> None:
     assert times[0] < times[1], "a time names a position, so no two runs have the same"
 
 
+def test_changes_are_forgotten_also_while_the_list_stays_the_same(lists: Lists) -> None:
+    lists.sync(people(20))
+    lists.sync(people(21))
+    with lists.db.transaction() as conn:
+        conn.execute(text("UPDATE sync_metadata SET changed_at = changed_at - interval '31 days'"))
+    assert lists.sync(people(21)).unchanged == [STUDENTS]
+    assert lists.changes() == []
+    assert [row.kept_from for row in lists.all("SELECT kept_from FROM roster_states")] == [1]
+
+
 @pytest.mark.parametrize(
     ("removed", "held"),
     [(999, None), (1000, None), (1001, Held.TOO_MANY_REMOVED)],
@@ -193,6 +207,28 @@ def test_skipped_removals_are_applied_once_after_approval_and_only_for_the_very_
     lists.sync(people(40))
     again = lists.sync(people(30))
     assert report_of(again).removals_held is not None, "an approval holds once"
+
+
+def test_approval_ends_when_a_later_list_was_taken_in_full(lists: Lists) -> None:
+    lists.sync(people(40))
+    held = lists.sync(people(30))
+    assert held.id is not None
+    with lists.db.transaction() as conn:
+        approve_run(conn, held.id, None)
+    lists.sync(people(41))
+    assert report_of(lists.sync(people(30))).removals_held is Held.TOO_MANY_REMOVED
+
+
+def test_after_an_approved_run_people_may_leave_as_before(lists: Lists) -> None:
+    lists.sync(people(100))
+    held = lists.sync(people(60))
+    assert held.id is not None
+    with lists.db.transaction() as conn:
+        approve_run(conn, held.id, None)
+    assert report_of(lists.sync(people(60))).removed == 40
+    assert report_of(lists.sync(people(57))).removed == 3
+    removed = [report_of(lists.sync(people(wanted))).removed for wanted in (52, 47, 43)]
+    assert removed == [5, 5, 0], "15 of the 60 are a quarter"
 
 
 def test_nine_percent_a_day_are_held_back_within_a_week(lists: Lists) -> None:
@@ -237,6 +273,76 @@ def test_second_run_leaves_as_partial_while_one_is_under_way(lists: Lists) -> No
         begin(conn)
         run = lists.sync(people(20))
     assert (run.status, run.id, lists.rows()) == (RunStatus.PARTIAL, None, {})
+
+
+def test_run_that_only_asks_sends_no_other_away(lists: Lists) -> None:
+    whole = lists.whole()
+    ended = threading.Event()
+
+    def ask() -> None:
+        while not ended.is_set():
+            whole.is_under_way()
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        for _ in range(30):
+            with lists.db.transaction() as conn:
+                begin(conn)
+                assert whole.is_under_way()
+    finally:
+        ended.set()
+        thread.join()
+    assert not whole.is_under_way()
+
+
+def test_lists_that_were_fetched_before_another_run_are_not_taken_after_it(lists: Lists) -> None:
+    lists.sync(people(20))
+    after = lists.whole().last_run()
+    lists.sync(people(22))
+    late = lists.sync(people(21), after=after)
+    assert (late.status, late.id, len(lists.rows())) == (RunStatus.PARTIAL, None, 22)
+    assert lists.sync(people(21), after=lists.whole().last_run()).status is RunStatus.SUCCEEDED
+
+
+def test_list_that_is_replaced_after_it_was_fetched_is_refused(lists: Lists) -> None:
+    lists.sync(people(20))
+    known = _file(packed_students(lists.folder / "enrolment.zip", people(21)))
+    packed_students(known.path, people(19))
+    run = lists.run([STUDENTS], {STUDENTS: {"enrolment": known, "clearance": known}})
+    assert run.refused[STUDENTS]["code"] == "CHECKSUM"
+    assert len(lists.rows()) == 20
+
+
+def test_error_of_the_database_quotes_no_row(lists: Lists) -> None:
+    source, row = kind_named(STUDENTS).source, "\\N\t10000000146\tIşıl\n".encode()
+    with pytest.raises(Exception, match="missing data for column") as caught, lists.db.transaction() as conn:
+        copy_list(conn, source, source.lists[0], [row])
+    assert "Işıl" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_session_that_had_temporary_tables_takes_lists_too(lists: Lists) -> None:
+    """Jobs share their connections, and the monthly report makes such tables."""
+    lists.db.engine.dispose()
+    with lists.db.reading() as conn:
+        conn.execute(text("CREATE TEMPORARY TABLE of_a_report AS SELECT 1 AS number"))
+        conn.execute(text("DROP TABLE of_a_report"))
+    assert lists.sync(people(20)).status is RunStatus.SUCCEEDED
+
+
+def test_first_run_of_a_kind_lets_all_lists_be_read(lists: Lists) -> None:
+    held: list[str] = []
+
+    def read_beside(place: str, part: str, _records: int) -> None:
+        if part == "apply":
+            with lists.db.transaction() as conn:
+                conn.execute(text("SET LOCAL lock_timeout = '200ms'"))
+                conn.execute(text("SELECT count(*) FROM roster_rows"))
+            held.append(place)
+
+    lists.step = read_beside
+    lists.sync(people(20))
+    assert (held, len(lists.rows())) == ([STUDENTS], 20)
 
 
 def test_refused_list_leaves_its_kind_and_the_others_go_on(lists: Lists) -> None:
