@@ -79,7 +79,7 @@ def test_profiles_are_filtered_by_device_user_and_status(ask: Any, world: World)
     assert found("deviceId=device-1") == [one]
     assert found("key=coordinator.on_call") == [1]
     assert found(f"userId={student}") == [two]
-    assert found("status=false") == [two, 1]
+    assert found("status=false") == [two, 2, 1], "the shipped ones are switched off"
     assert one in found("status=true")
 
 
@@ -93,7 +93,7 @@ def test_profiles_are_paginated_newest_first(ask: Any, world: World):
         if page["nextCursor"] is None:
             break
         cursor = f"&cursor={page['nextCursor']}"
-    assert seen == [*reversed(made), world.entries["profileId"], 1]
+    assert seen == [*reversed(made), world.entries["profileId"], 2, 1]
     assert refused(ask("GET", f"{PROFILES}?cursor=x")) == ["cursor"]
 
 

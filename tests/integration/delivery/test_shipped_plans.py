@@ -23,14 +23,18 @@ def test_all_shipped_plans_are_installed(db: Database):
     assert len(there["action_plan_steps"]) == sum(len(plan.steps) for plan in shipped_plans.PLANS)
     assert len(there["message_templates"]) == 2 * len(shipped_plans.TEMPLATES)
     with db.transaction() as conn:
-        row = conn.execute(
+        routed = conn.execute(
             text(
-                "SELECT p.status, s.channel_type, s.audience FROM action_routes r"
+                "SELECT p.key, p.status, s.channel_type, s.audience FROM action_routes r"
                 " JOIN recipient_profiles p ON p.id = r.recipient_profile_id"
                 " JOIN action_plan_steps s ON s.action_plan_id = r.action_plan_id AND s.step_order = r.step_order"
+                " ORDER BY p.key"
             )
-        ).one()
-    assert tuple(row) == (False, "sms", "ROUTES")
+        ).all()
+    assert [tuple(row) for row in routed] == [
+        ("coordinator.on_call", False, "sms", "ROUTES"),
+        ("roster.watchers", False, "webhook", "ROUTES"),
+    ]
 
 
 def test_second_installation_changes_nothing(db: Database):
