@@ -164,7 +164,7 @@ def feed(db: Database, tmp_path: Path) -> Feed:
 
 
 @settings(
-    max_examples=size(suite=25, deep=400),
+    max_examples=size(suite=15, deep=400),
     database=None,
     derandomize=True,
     deadline=None,

@@ -174,10 +174,7 @@ class WholeRun:
     ) -> None:
         list_hash = sha256(b"".join(files[declaration.name].sha256 for declaration in source.lists)).digest()
         changed = [kind for kind in kinds if not touch(conn, kind, list_hash, run_id, self.rules)]
-        report.unchanged += [kind.name for kind in kinds if kind not in changed]
-        if not changed:
-            return
-        for declaration in source.lists:
+        for declaration in source.lists if changed else ():
             name = f"{source.name}/{declaration.name}"
             report.lists[name] = seen = ListReport()
             file = files[declaration.name]
@@ -187,6 +184,8 @@ class WholeRun:
             report.kinds[kind.name] = compare(
                 conn, kind, list_hash, run_id, self.rules, self.step, self.count_risk if report.dry_run else None
             )
+        # At the end: if a list is refused, nothing of its source was taken.
+        report.unchanged += [kind.name for kind in kinds if kind not in changed]
 
     def _counted(self, pieces: Iterator[ListPiece], name: str, seen: ListReport) -> Iterator[bytes]:
         for piece in pieces:

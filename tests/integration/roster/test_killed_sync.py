@@ -15,7 +15,7 @@ from tests.support.lists import line, packed_students, turkish_id
 
 WHAT = ("sync_roster", Caller(0, Role.ADMIN, "", "tr", None), None, "")
 MOST = 300
-SOME = size(suite=6, deep=1)
+SOME = size(suite=9, deep=1)
 """One of so many later statements; there are more than two hundred."""
 
 
