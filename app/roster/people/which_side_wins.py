@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from app.roster.lists.field_values import turkish_lower
 from app.users.models import LatLon
 
 Value = TypeVar("Value")
@@ -120,8 +121,8 @@ def _decide(person: QueuedPerson, taken: Collection[int]) -> WhatFollows:
 
 def _entered_by_hand(row: PersonValues, same_phone: Sequence[KnownUser], taken: Collection[int]) -> KnownUser | None:
     """Two users of this name and phone may be father and son, so neither is chosen."""
-    name = lower_as_turkish(row.name)
-    same = [user for user in same_phone if user.id not in taken and lower_as_turkish(user.values.name) == name]
+    name = turkish_lower(row.name)
+    same = [user for user in same_phone if user.id not in taken and turkish_lower(user.values.name) == name]
     return same[0] if len(same) == 1 else None
 
 
@@ -161,7 +162,3 @@ def _smallest_institution(aliases: Sequence[Mapping[str, Any]]) -> int | None:
 
 def place(found: Mapping[str, float] | None) -> LatLon | None:
     return None if found is None else LatLon(found["lat"], found["lon"])
-
-
-def lower_as_turkish(name: str) -> str:
-    return name.replace("İ", "i").replace("I", "ı").lower()

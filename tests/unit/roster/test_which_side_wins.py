@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from app.roster.lists.field_values import turkish_lower
 from app.roster.people.which_side_wins import (
     Follows,
     KnownUser,
@@ -13,7 +14,6 @@ from app.roster.people.which_side_wins import (
     WhatFollows,
     decide_all,
     listed_values,
-    lower_as_turkish,
 )
 from app.users.models import LatLon
 
@@ -155,4 +155,4 @@ def test_a_row_without_a_locale_is_turkish():
 
 @pytest.mark.parametrize(("name", "lower"), [("İIiı", "iıiı"), ("ÇĞÖŞÜ", "çğöşü"), ("IŞIK", "ışık")])
 def test_lower_case_is_turkish(name: str, lower: str):
-    assert lower_as_turkish(name) == lower
+    assert turkish_lower(name) == lower
