@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection, text
 
 from app.db.database import Database, driver
+from app.foundation.durable import sync_folder
 from app.foundation.failpoints import failpoint
 from app.roster.feed.change_cursors import cursor_of
 from app.roster.feed.feed_state import archive_place, read_state
@@ -60,7 +61,7 @@ def write_archive(db: Database, kind: Kind, roster_folder: Path) -> str | None:
         name = f"{kind.name}-{position}-{unfinished.stem}{SUFFIX}"
         failpoint("archive.written")
         unfinished.rename(folder / name)
-        _fsync(folder)
+        sync_folder(folder)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
@@ -124,14 +125,6 @@ def _pieces(rows: Iterator[bytes]) -> Iterator[bytes]:
             yield bytes(piece)
             piece.clear()
     yield bytes(piece)
-
-
-def _fsync(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def _remove_old(folder: Path, valid: str | None) -> None:

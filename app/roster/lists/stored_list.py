@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.foundation.durable import sync_folder
 from app.roster.lists.list_archive import check_archive
 from app.roster.lists.list_refused import ListRefused, Refusal
 from app.roster.lists.reading_rules import ListLimits
@@ -25,7 +26,7 @@ class StoredPart:
     def move_to(self, target: Path) -> Path:
         """Whoever has the old file open keeps it."""
         self.path.replace(target)
-        _sync(target.parent)
+        sync_folder(target.parent)
         return target
 
 
@@ -61,11 +62,3 @@ def _remove_old_parts(own: Path) -> None:
     for part in own.parent.glob(f"*{_PART}"):
         if now - part.stat().st_mtime > _DAY_S:
             part.unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
