@@ -11,7 +11,7 @@ from app.cli.command import CommandFailed, command_database, command_errors, fai
 from app.cli.job_progress import ProgressLines
 from app.jobs.contract import JobProgress
 from app.roster import service as roster
-from app.roster.contract import RunReport, RunStatus
+from app.roster.contract import RunParts, RunReport, RunStatus
 from app.settings.roster_sources import parse_sources
 from app.settings.settings import Settings
 
@@ -63,13 +63,11 @@ def _named_file(word: str) -> tuple[str, str, str]:
 
 def _sync(settings: Settings, options: argparse.Namespace) -> int:
     db, matching = open_roster(settings)
-    progress, parts = ProgressLines(), list[tuple[str, str]]()
+    progress, parts = ProgressLines(), RunParts()
 
     def step(place: str, part: str, records: int) -> None:
-        if (place, part) not in parts:
-            parts.append((place, part))
-        note = f"{place} {part}" + (f" {records:,}" if records else "")
-        progress.show(JobProgress(len(parts), None, note))
+        done, note = parts.reach(place, part, records)
+        progress.show(JobProgress(done, None, note))
 
     try:
         with command_errors():

@@ -18,5 +18,6 @@ from app.roster.kinds.known_kinds import UnknownList as UnknownList
 from app.roster.lists.list_refused import ListRefused as ListRefused
 from app.roster.people.people_report import PeopleReport as PeopleReport
 from app.roster.runs import KindLoad as KindLoad
+from app.roster.sync.comparison import RunParts as RunParts
 from app.roster.sync.models import RunStatus as RunStatus
 from app.roster.sync.whole_run import RunReport as RunReport

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.jobs.engine.execution_context import ExecutionContext
 from app.jobs.engine.task import TaskType
 from app.matching.service import Matching, matching_on
-from app.roster.contract import RunStatus
+from app.roster.contract import RunParts, RunStatus
 from app.roster.service import sync
 
 # It parses by itself: a worker cannot have processes of multiprocessing, whose tracker it has not inherited.
@@ -43,14 +43,13 @@ class NothingTaken(Exception):
 
 
 def run(params: RosterSyncParams, context: ExecutionContext) -> dict[str, Any]:
-    parts: list[tuple[str, str]] = []
+    parts = RunParts()
 
     def step(place: str, part: str, records: int) -> None:
         if context.cancelled:
             raise SyncCancelled
-        if (place, part) not in parts:
-            parts.append((place, part))
-        context.progress(len(parts), None, f"{place} {part}" + (f" {records:,}" if records else ""))
+        done, note = parts.reach(place, part, records)
+        context.progress(done, None, note)
 
     try:
         report = sync(

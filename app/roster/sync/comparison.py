@@ -33,7 +33,6 @@ BEGIN = (
     "SET LOCAL statement_timeout = '30min'",
     "SET LOCAL idle_in_transaction_session_timeout = '30min'",
     "SET LOCAL work_mem = '128MB'",
-    "SET LOCAL maintenance_work_mem = '256MB'",
     "SET LOCAL random_page_cost = 1",
 )
 
@@ -43,6 +42,17 @@ Pieces = Iterable[bytes]
 """Rows in the text format of COPY."""
 Step = Callable[[str, str, int], None]
 """Called with a kind or list, the part that begins or goes on, and the records so far; may raise to stop."""
+
+
+class RunParts:
+    """Turns the steps of a run into a number that grows, and a note."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, str], None] = {}
+
+    def reach(self, place: str, part: str, records: int) -> tuple[int, str]:
+        self._seen[place, part] = None
+        return len(self._seen), f"{place} {part}" + (f" {records:,}" if records else "")
 
 
 class AlreadyRunning(Exception):
@@ -71,7 +81,6 @@ class KindReport:
     modifications_found: int
     blanked: Sequence[str]
     last_position: int
-
     list_hash: str
     at_risk: Mapping[str, int] | None = None
     """Whom the removals would hit; only of a dry run."""

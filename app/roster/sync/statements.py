@@ -151,9 +151,9 @@ INSERT INTO roster_to_apply (document_type, identifier, run_id)
 SELECT :document_type, identifier, :run_id FROM _changes ORDER BY identifier
 ON CONFLICT (document_type, identifier) DO UPDATE SET run_id = excluded.run_id"""
 
-LAST = """
-SELECT s.last_position, s.rows, s.kept_from,
-       (SELECT max(changed_at) FROM sync_metadata m WHERE m.document_type = s.document_type) AS changed_at
+NEWEST = "(SELECT max(changed_at) FROM sync_metadata m WHERE m.document_type = s.document_type)"
+LAST = f"""
+SELECT s.last_position, s.rows, {NEWEST} AS changed_at
   FROM roster_states s WHERE s.document_type = :document_type"""
 
 # It begins anew with a run that was approved: otherwise nobody could leave for seven days after it.
@@ -186,9 +186,13 @@ SELECT {members} FROM _changes c JOIN roster_rows r USING (identifier)
  WHERE r.document_type = {kind.document_type} AND c.change_type = {ChangeType.MODIFIED:d}"""
 
 
-# In whole seconds, as times in answers are, and later than that of the run before also if the clock was set back.
-CHANGED_AT = """
-SELECT greatest(date_trunc('second', clock_timestamp()), CAST(:before AS timestamptz) + interval '1 second')"""
+def _later_than(before: str) -> str:
+    """In whole seconds, as times in answers are, and later than that of the run before also if the clock was set
+    back."""
+    return f"greatest(date_trunc('second', clock_timestamp()), {before} + interval '1 second')"
+
+
+CHANGED_AT = f"SELECT {_later_than('CAST(:before AS timestamptz)')}"
 
 FORGET_OLD = """
 WITH old AS (
@@ -212,11 +216,9 @@ ON CONFLICT (document_type) DO UPDATE
    SET last_position = excluded.last_position, rows = excluded.rows, list_hash = excluded.list_hash"""
 
 # A new row also where nothing has changed: otherwise the time that readers ask from would be past retention one day.
-TOUCH = """
+TOUCH = f"""
 INSERT INTO sync_metadata (document_type, run_id, changed_at, first_position, last_position, rows, removed, report)
-SELECT document_type, :run_id,
-       greatest(date_trunc('second', clock_timestamp()), (
-           SELECT max(changed_at) FROM sync_metadata m WHERE m.document_type = s.document_type) + interval '1 second'),
+SELECT document_type, :run_id, {_later_than(NEWEST)},
        last_position, last_position, rows, 0, jsonb_build_object('unchanged', true)
   FROM roster_states s WHERE document_type = :document_type AND list_hash = :list_hash"""
 
