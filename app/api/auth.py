@@ -1,39 +1,19 @@
 """Authentication: turns a bearer token into an active user, or refuses the call."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from app.api.access import ADMIN, KindConsumers, Open, Who
 from app.api.errors import Unauthenticated
+from app.api.identities import Identity, TokenInvalid, TokenMissing, TokenVerifier, UserId
 from app.db.database import Database
-from app.foundation.errors import Forbidden, Unavailable
+from app.foundation.errors import Forbidden
 from app.roster import service as roster
 from app.roster.contract import Consumer
 from app.users import service as users
 from app.users.models import Caller
 
 LONGEST_TOKEN = 8_000
-
-
-class TokenMissing(Unauthenticated):
-    """The call needs a bearer token."""
-
-    code = "token_missing"
-
-
-class TokenInvalid(Unauthenticated):
-    """The token is forged, damaged, or was issued for another service."""
-
-    code = "token_invalid"
-    challenge: ClassVar[str] = 'Bearer error="invalid_token"'
-
-
-class TokenExpired(Unauthenticated):
-    """The token has expired; sign in again."""
-
-    code = "token_expired"
-    challenge: ClassVar[str] = 'Bearer error="invalid_token", error_description="expired"'
 
 
 class UserUnknown(Unauthenticated):
@@ -53,31 +33,6 @@ class ConsumerForbidden(Forbidden):
     """The token of this consumer is for another kind, or for something else than this call does."""
 
     code = "consumer_forbidden"
-
-
-class VerifierUnavailable(Unavailable):
-    """The token cannot be checked just now."""
-
-    code = "verifier_unavailable"
-
-
-@dataclass(frozen=True)
-class UserId:
-    value: int
-
-
-@dataclass(frozen=True)
-class FirebaseUid:
-    value: str
-
-
-Identity = UserId | FirebaseUid
-
-
-class TokenVerifier(Protocol):
-    def verify(self, token: str) -> Identity:
-        """Raises `TokenInvalid`, `TokenExpired` or `VerifierUnavailable`."""
-        ...
 
 
 FindCaller = Callable[[Identity], Caller | None]

@@ -7,7 +7,7 @@ import firebase_admin  # pyright: ignore[reportMissingTypeStubs]
 import google.auth.credentials
 from firebase_admin import auth, credentials, exceptions  # pyright: ignore[reportMissingTypeStubs]
 
-from app.api.auth import FirebaseUid, TokenExpired, TokenInvalid, VerifierUnavailable
+from app.api.identities import FirebaseUid, TokenExpired, TokenInvalid, VerifierUnavailable
 
 # The library has no type annotations.
 _firebase = cast(Any, firebase_admin)

@@ -9,15 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from app.api.access import ADMIN, KindConsumers, Open, Who
-from app.api.auth import (
-    ConsumerForbidden,
-    RoleForbidden,
-    TokenExpired,
-    TokenInvalid,
-    TokenMissing,
-    UserUnknown,
-    VerifierUnavailable,
-)
+from app.api.auth import ConsumerForbidden, RoleForbidden, UserUnknown
 from app.api.errors import (
     PROBLEM_JSON,
     BadRequest,
@@ -31,6 +23,7 @@ from app.api.errors import (
     WrongMethod,
     status_of,
 )
+from app.api.identities import TokenExpired, TokenInvalid, TokenMissing, VerifierUnavailable
 from app.api.load import Overloaded
 from app.api.routing import Route
 from app.db.database import DatabaseUnavailable

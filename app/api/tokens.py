@@ -6,7 +6,7 @@ from typing import Any
 
 import jwt
 
-from app.api.auth import TokenExpired, TokenInvalid, UserId
+from app.api.identities import TokenExpired, TokenInvalid, UserId
 from app.foundation.pages import BIGINT_MAX
 
 ISSUER = "yaninda"

@@ -8,8 +8,9 @@ from prometheus_client.registry import Collector
 from werkzeug.routing import Map
 
 from app.api.app import compile_map, flask_app
-from app.api.auth import Doorkeeper, TokenVerifier, find_consumer_in, find_in
+from app.api.auth import Doorkeeper, find_consumer_in, find_in
 from app.api.docs import render
+from app.api.identities import TokenVerifier
 from app.api.openapi import describe, to_bytes
 from app.api.routing import Route
 from app.api.services import Services

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from app.api.auth import Doorkeeper, Identity, TokenInvalid, UserId
+from app.api.auth import Doorkeeper
+from app.api.identities import Identity, TokenInvalid, UserId
 from app.bootstrap.api import create_app
 from app.db.database import DatabaseUnavailable
 from app.foundation.clock import FakeClock

@@ -13,5 +13,5 @@ def size(suite: int, deep: int) -> int:
 
 def passages(most: int) -> Iterable[int]:
     """At which passages of a failpoint a test interrupts an operation. Most are passed fewer than five times, so the
-    suite leaves out only two of three later statements of long operations."""
-    return range(1, most) if DEEP else (*range(1, 5), *range(7, most, 3))
+    suite leaves out only three of four later statements of long operations."""
+    return range(1, most) if DEEP else (*range(1, 5), *range(8, most, 4))

@@ -120,7 +120,9 @@ class _Fork(popen_forkserver.Popen):
             forkserver.connect_to_new_process = shared
 
 
-class _Process(multiprocessing.process.BaseProcess):
+class ForkedProcess(multiprocessing.process.BaseProcess):
+    """Begins without importing anything, in a few milliseconds."""
+
     _start_method = "forkserver"
 
     @staticmethod
@@ -139,7 +141,7 @@ class Outcome:
 class Step:
     def __init__(self, settings: Settings, fault: str, *what: Any) -> None:
         self._results, sender = CONTEXT.Pipe(duplex=False)
-        self._process = _Process(target=_run, args=(settings, fault, sender, *what), daemon=True)
+        self._process = ForkedProcess(target=_run, args=(settings, fault, sender, *what), daemon=True)
         self._process.start()
         sender.close()
 

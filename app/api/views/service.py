@@ -1,7 +1,7 @@
 """The service itself: liveness, readiness, metrics, documentation."""
 
 from app.api.access import ANYONE
-from app.api.auth import TokenInvalid, TokenMissing
+from app.api.identities import TokenInvalid, TokenMissing
 from app.api.routing import Call, Reply, Routes
 from app.api.schemas import AliveJson, ChecksJson, ReadyJson
 from app.ops import metrics

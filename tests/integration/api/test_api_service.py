@@ -20,7 +20,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 from sqlalchemy import text
 
-from app.api.auth import UserId
+from app.api.identities import UserId
 from app.api.services import Services
 from app.api.tokens import LocalTokens
 from app.bootstrap.api import create_app

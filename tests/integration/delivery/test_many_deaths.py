@@ -31,7 +31,7 @@ from app.settings.settings import Settings
 from tests.support.breakers import MemoryBreakers
 from tests.support.delivery import add_user, post, statuses
 from tests.support.depth import size
-from tests.support.mishaps import CONTEXT
+from tests.support.mishaps import CONTEXT, ForkedProcess
 
 DEATHS = size(suite=12, deep=300)
 SIDE_BY_SIDE = 3
@@ -79,7 +79,7 @@ def work(settings: Settings, provider_log: Path, fault: str, done: Connection) -
 class DispatcherProcess:
     def __init__(self, settings: Settings, provider_log: Path, fault: str) -> None:
         receiver, self._done = CONTEXT.Pipe(duplex=False)
-        self._process = CONTEXT.Process(target=work, args=(settings, provider_log, fault, receiver), daemon=True)
+        self._process = ForkedProcess(target=work, args=(settings, provider_log, fault, receiver), daemon=True)
         self._process.start()
         receiver.close()
         assert self._process.pid is not None

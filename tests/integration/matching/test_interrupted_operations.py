@@ -2,7 +2,7 @@
 
 A passage of `sql.statement` is the moment before a statement, of `sql.commit` the one before a commit, and so on. Each
 test tries later and later passages until the operation ends before the passage, so it covers statements that are added
-later. The suite tries the first passages and then every third one, a deep run tries all.
+later. The suite tries the first passages and then every fourth one, a deep run tries all.
 """
 
 import time

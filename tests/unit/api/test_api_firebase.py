@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 from firebase_admin import _token_gen
 
-from app.api.auth import FirebaseUid, TokenExpired, TokenInvalid, VerifierUnavailable
 from app.api.firebase import FirebaseTokens
+from app.api.identities import FirebaseUid, TokenExpired, TokenInvalid, VerifierUnavailable
 from app.bootstrap.api import token_verifier
 from tests.support.api import settings_for_tests
 

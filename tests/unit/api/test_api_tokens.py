@@ -7,7 +7,8 @@ from typing import Any
 import jwt
 import pytest
 
-from app.api.auth import TokenExpired, TokenInvalid, TokenMissing, UserId, bearer_token
+from app.api.auth import bearer_token
+from app.api.identities import TokenExpired, TokenInvalid, TokenMissing, UserId
 from app.api.tokens import AUDIENCE, ISSUER, LIFETIME_S, LocalTokens
 from tests.support.api import SECRET, bearer
 
