@@ -20,6 +20,7 @@ from app.delivery import service as delivery
 from app.foundation.clock import rfc3339
 from app.foundation.ids import earliest_id
 from app.matching import service as matching
+from app.roster import service as roster
 from app.settings.settings import Settings
 from app.users import service as users
 
@@ -28,7 +29,7 @@ log = structlog.get_logger(__name__)
 COUNT_LIMIT_S = 600.0
 Kinds = Mapping[str, tuple[Part, ...]]
 """In the order in which they are forgotten. The setting of a kind is `retain_<kind>_days`."""
-KINDS: Kinds = {**matching.OLD_TASKS, **delivery.OLD_MESSAGES, **users.OLD_USERS}
+KINDS: Kinds = {**matching.OLD_TASKS, **delivery.OLD_MESSAGES, **users.OLD_USERS, **roster.OLD_LISTED_PEOPLE}
 """Of the packages below; who knows more kinds adds them."""
 
 

@@ -4,12 +4,14 @@ from app.roster.feed.archives import archive_folder, find_archive, write_archive
 from app.roster.feed.change_pages import read_after, read_window
 from app.roster.feed.consumers import TOKEN_PREFIX, create_consumer, find_consumer, list_consumers, revoke_consumer
 from app.roster.kinds.known_kinds import kind_named, list_named
-from app.roster.nightly import keep_pushed_list, sync
+from app.roster.nightly import has_pushed_list, keep_pushed_list, sync
 from app.roster.people.forget_listed import count_listed_rows, unbind_person
+from app.roster.people.old_listed_people import OLD_LISTED_PEOPLE
 from app.roster.people.service import apply_people, removals_would_end
 from app.roster.runs import approve_run, get_run, list_runs, read_load
 
 __all__ = [
+    "OLD_LISTED_PEOPLE",
     "TOKEN_PREFIX",
     "apply_people",
     "approve_run",
@@ -19,6 +21,7 @@ __all__ = [
     "find_archive",
     "find_consumer",
     "get_run",
+    "has_pushed_list",
     "keep_pushed_list",
     "kind_named",
     "list_consumers",

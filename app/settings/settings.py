@@ -190,9 +190,13 @@ class Settings(BaseModel):
     roster_removed_percent: Percent = Field(10.0, description="If a list removes more of its people, all of them stay.")
     roster_removed_week_percent: Percent = Field(25.0, description="The same over the last seven days.")
     roster_modified_percent: Percent = Field(50.0, description="If a list modifies more rows, all stay as they are.")
+    roster_modified_week_percent: float = Field(
+        150.0, ge=0, description="The same over the last seven days, in which a row may be modified several times."
+    )
     roster_blanked_percent: Percent = Field(
         20.0, description="If a list empties a column in more of the rows that had a value, all rows stay as they are."
     )
+    roster_blanked_week_percent: Percent = Field(40.0, description="The same over the last seven days.")
     retain_notes_days: Days = Field(30, description="Notes and idempotency keys of ended tasks; 0 is for ever.")
     retain_places_days: Days = Field(30, description="Exact places of ended tasks, and of students who are not active.")
     retain_messages_days: Days = Field(30, description="Words and addresses of messages, and variables of actions.")
@@ -203,6 +207,7 @@ class Settings(BaseModel):
     retain_notifications_days: Days = Field(180, description="Rows of notifications, in whole months.")
     retain_actions_days: Days = Field(180, description="Rows of actions.")
     retain_devices_days: Days = Field(270, description="Tokens of phones whose app was not opened.")
+    retain_roster_days: Days = Field(365, description="That somebody who left was on a list, and as whom.")
     retain_jobs_days: Days = Field(90, description="Jobs that have ended, with their output and files.")
     retain_addresses_days: Days = Field(90, description="Names and addresses that were removed from the directory.")
 

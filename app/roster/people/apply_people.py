@@ -195,7 +195,7 @@ def _queued(row: Row[Any]) -> QueuedPerson:
         row.run_id,
         None if row.fields is None else listed_values(row.fields, row.aliases),
         None if row.given is None else _values(row.given),
-        bool(row.in_service),
+        row.given is not None and row.left_at is None,
         None if row.bound_to is None else _known_user(row.bound_to),
         [_known_user(one) for one in row.same_phone or ()],
     )

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 _REMOVED = text(
     """
     SELECT p.user_id FROM _changes c JOIN roster_people p ON p.identifier = c.identifier
-     WHERE p.document_type = :document_type AND p.in_service AND c.change_type = :removed
+     WHERE p.document_type = :document_type AND p.left_at IS NULL AND c.change_type = :removed
     """
 )
 

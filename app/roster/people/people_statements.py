@@ -25,7 +25,7 @@ def _user(alias: str) -> str:
 def _read(queued: str) -> str:
     # `|| ''` so that nobody is found by the index of roles, whatever old statistics say.
     return f"""
-SELECT q.identifier, q.run_id, r.fields, r.aliases, p.fields AS given, p.in_service,
+SELECT q.identifier, q.run_id, r.fields, r.aliases, p.fields AS given, p.left_at,
        CASE WHEN u.id IS NOT NULL THEN {_user("u")} END AS bound_to, same.users AS same_phone
   FROM (SELECT identifier, run_id FROM roster_to_apply WHERE document_type = :document_type AND {queued}) q
   LEFT JOIN roster_rows r ON r.document_type = :document_type AND r.identifier = q.identifier
@@ -79,8 +79,8 @@ CREATE = text(f"""{_GIVEN}, created AS MATERIALIZED (
 ), students_made AS (
     INSERT INTO students (id) SELECT id FROM created WHERE :role = '{Role.STUDENT}'
 ), bound AS (
-    INSERT INTO roster_people (document_type, identifier, user_id, fields, in_service)
-    SELECT :document_type, identifier, id, fields, true FROM created
+    INSERT INTO roster_people (document_type, identifier, user_id, fields)
+    SELECT :document_type, identifier, id, fields FROM created
 ), {_dequeued("created")}
 SELECT identifier FROM created""")
 
@@ -104,9 +104,9 @@ CHANGE = text(f"""{_GIVEN}, {_LOCKED}, users_changed AS (
            institution_id = ready.institution_id, home = {_HOME}, updated_at = clock_timestamp()
       FROM ready WHERE u.id = ready.user_id AND ready.is_changed
 ), bound AS (
-    INSERT INTO roster_people (document_type, identifier, user_id, fields, in_service)
-    SELECT :document_type, identifier, user_id, fields, true FROM ready
-    ON CONFLICT (document_type, identifier) DO UPDATE SET fields = excluded.fields, in_service = true
+    INSERT INTO roster_people (document_type, identifier, user_id, fields)
+    SELECT :document_type, identifier, user_id, fields FROM ready
+    ON CONFLICT (document_type, identifier) DO UPDATE SET fields = excluded.fields, left_at = NULL
 ), {_dequeued("ready")}
 SELECT identifier FROM ready""")
 
@@ -114,7 +114,7 @@ SELECT identifier FROM ready""")
 LEAVE = text(f"""{_GIVEN}, {_LOCKED}, users_changed AS (
     UPDATE users u SET active = false, updated_at = clock_timestamp() FROM ready WHERE u.id = ready.user_id AND u.active
 ), left_behind AS (
-    UPDATE roster_people p SET in_service = false FROM ready
+    UPDATE roster_people p SET left_at = clock_timestamp() FROM ready
      WHERE p.document_type = :document_type AND p.identifier = ready.identifier
 )
 SELECT identifier FROM ready""")

@@ -9,7 +9,6 @@ from enum import IntEnum, StrEnum
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     CheckConstraint,
     Column,
     DateTime,
@@ -125,8 +124,8 @@ roster_changes = Table(
     CheckConstraint("(change_type = 3) = (fields IS NULL) AND (fields IS NULL) = (aliases IS NULL)", name="snapshot"),
 )
 
-# A user who stands on a list. `fields` is the row as it was when the user was last changed after it: where the user
-# still has the value of the list, the list may change it.
+# A user who stands on a list, or has until `left_at`. `fields` is the row as it was when the user was last changed
+# after it: where the user still has the value of the list, the list may change it.
 roster_people = Table(
     "roster_people",
     metadata,
@@ -134,7 +133,7 @@ roster_people = Table(
     Column("identifier", Text(collation="C"), primary_key=True),
     Column("user_id", BigInteger, ForeignKey("users.id"), nullable=False),
     Column("fields", JSONB, nullable=False),
-    Column("in_service", Boolean, nullable=False),
+    Column("left_at", DateTime(timezone=True)),
     Index("roster_people_user_id_key", "user_id", unique=True),
 )
 

@@ -276,6 +276,19 @@ def test_devices_keys_codes_and_removed_addresses_are_forgotten(db: Database, ol
     assert old.rows("SELECT name FROM recipient_profiles WHERE key IS NOT NULL")[0].name == "Nöbetçi koordinatör"
 
 
+def test_who_left_a_list_long_ago_is_unbound_and_who_is_on_it_stays(db: Database, old: OldRows, forget: Any) -> None:
+    harness = ActionHarness(db)
+    for identifier, days in (("stays", None), ("left", 364), ("left long ago", 366)):
+        old.run(
+            "INSERT INTO roster_people (document_type, identifier, user_id, fields, left_at)"
+            " VALUES (3, :identifier, :user_id, '{}', clock_timestamp() - make_interval(days => CAST(:days AS int)))",
+            identifier=identifier, user_id=harness.user(), days=days,
+        )  # fmt: skip
+    assert forget(dry_run=True)["roster"]["rows"] == 1
+    assert forget()["roster"]["rows"] == 1
+    assert [row.identifier for row in old.rows("SELECT identifier FROM roster_people ORDER BY 1")] == ["left", "stays"]
+
+
 def test_dry_run_tells_numbers_and_changes_nothing(db: Database, old: OldRows, forget: Any) -> None:
     oldest = old.notification(days=300, body="Ahmet yola çıktı!", attempts=1)
     found = forget(dry_run=True)
