@@ -20,7 +20,7 @@ from app.roster.feed.archives import write_archive
 from app.roster.gather_lists import PUSHED, ListPlaces
 from app.roster.kinds.kind import Kind, ListDeclaration, ListSource
 from app.roster.kinds.known_kinds import kind_named, known_kinds
-from app.roster.lists.pushed_lists import KeptList, ReadInPieces, keep_pushed
+from app.roster.lists.pushed_lists import KeptList, ReadInPieces, find_pushed, keep_pushed
 from app.roster.lists.reading_rules import ListLimits, ReadingRules
 from app.roster.people.service import apply_people, removals_would_end
 from app.roster.sync.comparison import Rules, Step
@@ -76,6 +76,10 @@ def keep_pushed_list(
     """The next run reads it. Raises `ListRefused`."""
     folder = roster_folder(settings) / PUSHED
     return keep_pushed(stream, folder, source.name, declaration.name, list_limits(settings), sha256)
+
+
+def has_pushed_list(settings: Settings, source: ListSource, declaration: ListDeclaration) -> bool:
+    return find_pushed(roster_folder(settings) / PUSHED, source.name, declaration.name) is not None
 
 
 def _count_risk(conn: Connection, kind: Kind) -> dict[str, int]:
@@ -164,6 +168,8 @@ def _rules(settings: Settings) -> Rules:
         least_rows=settings.roster_least_rows,
         removed_percent_of_week=settings.roster_removed_week_percent,
         modified_percent=settings.roster_modified_percent,
+        modified_percent_of_week=settings.roster_modified_week_percent,
         blanked_percent=settings.roster_blanked_percent,
+        blanked_percent_of_week=settings.roster_blanked_week_percent,
     )
     return Rules(limits, settings.roster_change_retention_days)

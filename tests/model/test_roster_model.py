@@ -29,7 +29,14 @@ KIND = roster.kind_named("students")
 ZONE = ZoneInfo("Europe/Istanbul")
 DAYS, FAR = 30, 100_000
 LIMITS = GuardLimits(
-    removed_percent=40, floor=1, least_rows=0, removed_percent_of_week=100, modified_percent=60, blanked_percent=100
+    removed_percent=40,
+    floor=1,
+    least_rows=0,
+    removed_percent_of_week=100,
+    modified_percent=60,
+    modified_percent_of_week=FAR,
+    blanked_percent=100,
+    blanked_percent_of_week=100,
 )
 TABLES = ("roster_approvals", "sync_metadata", "roster_runs", "roster_states", "roster_changes", "roster_rows")
 People = Mapping[int, int]

@@ -12,7 +12,14 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from app.delivery.plans.models import Audience, OnFailure
-from app.delivery.words.shipped_templates import DEAD_LETTERS, JOB_FAILED, ROSTER_HELD_BACK, ROSTER_RUN, TEMPLATES
+from app.delivery.words.shipped_templates import (
+    DEAD_LETTERS,
+    JOB_FAILED,
+    ROSTER_HELD_BACK,
+    ROSTER_REFUSED,
+    ROSTER_RUN,
+    TEMPLATES,
+)
 
 ON_CALL = "coordinator.on_call"
 """The profile of the coordinators on call. It is switched off until an operator adds a channel and switches it on."""
@@ -116,6 +123,7 @@ PLANS = (
         ShippedStep("webhook", Audience.ROUTES, ROSTER_RUN, profile_key=ROSTER_WATCHERS),
     ),
     _plan(ROSTER_HELD_BACK, "Liste uygulanmadı", "Yöneticiye söylenir.", _push(ROSTER_HELD_BACK)),
+    _plan(ROSTER_REFUSED, "Liste alınamadı", "Yöneticiye hangisi olduğu söylenir.", _push(ROSTER_REFUSED)),
 )
 
 PROFILES = {ON_CALL: "Nöbetçi koordinatör", ROSTER_WATCHERS: "Liste izleyicileri"}

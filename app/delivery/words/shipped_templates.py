@@ -7,6 +7,7 @@ DEAD_LETTERS = "delivery.dead_letters"
 JOB_FAILED = "jobs.failed"
 ROSTER_RUN = "roster.run"
 ROSTER_HELD_BACK = "roster.held_back"
+ROSTER_REFUSED = "roster.refused"
 
 # Variables: `student` and `elder` are names, `phone` may be null, and `minutes` is 0 if the time is given by `seconds`.
 TEMPLATES: dict[str, dict[str, Words]] = {
@@ -123,6 +124,10 @@ TEMPLATES: dict[str, dict[str, Words]] = {
             "Changes held back",
             "{{ count }} changes in the list {{ kind }} were held back. If the list is right, approve run {{ run }}.",
         ),
+    },
+    ROSTER_REFUSED: {
+        "tr": Words("Liste alınamadı", "{{ source }} listeleri alınamadı ({{ reason }}). {{ run }}. çalışmaya bakın."),
+        "en": Words("List refused", "The lists of {{ source }} were refused ({{ reason }}). Look at run {{ run }}."),
     },
     VERIFICATION_CODE: {
         "tr": Words("Doğrulama kodu", "Yanında doğrulama kodunuz: {{ code }}. {{ minutes }} dakika geçerlidir."),

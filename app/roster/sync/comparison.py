@@ -5,6 +5,7 @@ enter and leave the service after the commit, a few at a time.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -19,7 +20,10 @@ from app.roster.sync.guards import (
     GuardLimits,
     Held,
     ListChanges,
+    WeekBefore,
+    any_above_floor,
     blanked_columns,
+    columns_blanked_this_week,
     modifications_held_back,
     removals_held_back,
 )
@@ -80,6 +84,9 @@ class KindReport:
     modifications_held: Held | None
     modifications_found: int
     blanked: Sequence[str]
+    """The columns that were emptied in too many rows."""
+    emptied: Mapping[str, int]
+    """By column, in how many rows it was emptied."""
     last_position: int
     list_hash: str
     at_risk: Mapping[str, int] | None = None
@@ -173,7 +180,7 @@ def compare(
         conn.execute(text(statements.create_repeated(kind, declaration)))
     for statement in (statements.create_new_data(kind), "ANALYZE _new_data", statements.create_changes(kind)):
         conn.execute(text(statement))
-    changes = _count(conn, kind, before)
+    changes = _count(conn, kind, before, rules.limits)
     held = {} if before.is_first else _held_back(conn, kind, changes, list_hash, run_id, rules.limits)
     for change_type in held:
         conn.execute(text(statements.HOLD_BACK), {"change_type": change_type})
@@ -201,26 +208,32 @@ def _read_state(conn: Connection, kind: Kind) -> _Before:
     return _Before(last.rows, last.last_position, last.changed_at)
 
 
-def _count(conn: Connection, kind: Kind, before: _Before) -> ListChanges:
+def _count(conn: Connection, kind: Kind, before: _Before, limits: GuardLimits) -> ListChanges:
     found = {row.change_type: row.rows for row in conn.execute(text(statements.COUNT_CHANGES))}
     added, modified, removed = (found.get(change_type, 0) for change_type in ChangeType)
-    week = conn.execute(text(statements.WEEK), {"document_type": kind.document_type}).one()
-    # Nothing can be blanked where nothing is modified, and to count the values reads the whole table.
-    filled, blanked = ({}, {}) if not modified else (_values(conn, which(kind)) for which in _COUNTED)
+    week = _week(conn, kind, before)
+    blanked = _values(conn, statements.count_blanked(kind)) if modified else {}
+    # To count the values reads the whole table.
+    filled = _values(conn, statements.count_values(kind)) if any_above_floor(blanked, week, limits) else {}
     return ListChanges(
         before=before.rows,
         after=before.rows + added - removed,
         added=added,
         modified=modified,
         removed=removed,
-        removed_this_week=week.removed,
-        before_this_week=before.rows + week.removed if week.rows is None else week.rows,
+        week=week,
         filled=filled,
         blanked=blanked,
     )
 
 
-_COUNTED = (statements.count_values, statements.count_blanked)
+def _week(conn: Connection, kind: Kind, before: _Before) -> WeekBefore:
+    found = conn.execute(text(statements.WEEK), {"document_type": kind.document_type}).one()
+    blanked: Counter[str] = Counter()
+    for values in found.blanked:
+        blanked.update(values)
+    rows = before.rows + found.removed if found.rows is None else found.rows
+    return WeekBefore(rows, found.removed, found.modified, blanked)
 
 
 def _values(conn: Connection, statement: str) -> dict[str, int]:
@@ -254,8 +267,9 @@ def _report(
     limits: GuardLimits,
     list_hash: bytes,
 ) -> KindReport:
+    modifications_are_held = ChangeType.MODIFIED in held
     removed = 0 if ChangeType.REMOVED in held else changes.removed
-    modified = 0 if ChangeType.MODIFIED in held else changes.modified
+    modified = 0 if modifications_are_held else changes.modified
     published = 0 if before.is_first else changes.added + modified + removed
     return KindReport(
         kind=kind.name,
@@ -268,7 +282,8 @@ def _report(
         removals_found=changes.removed,
         modifications_held=held.get(ChangeType.MODIFIED),
         modifications_found=changes.modified,
-        blanked=sorted(blanked_columns(changes, limits)),
+        blanked=sorted({*blanked_columns(changes, limits), *columns_blanked_this_week(changes, limits)}),
+        emptied={name: count for name, count in changes.blanked.items() if count and not modifications_are_held},
         last_position=before.last_position + published,
         list_hash=list_hash.hex(),
     )
@@ -290,7 +305,7 @@ def _apply(conn: Connection, kind: Kind, before: _Before, report: KindReport, ru
     }
     # Nobody has asked for changes before there was a list, and a first list would fill the table.
     published = [] if before.is_first else [statements.PUBLISH]
-    followed = [] if kind.role is None else [statements.TO_APPLY]
+    followed = [] if kind.role is None else [statements.TAKE_FROM_QUEUE, statements.TO_APPLY]
     applied = [statements.INSERT_ADDED, statements.UPDATE_MODIFIED, statements.DELETE_REMOVED]
     saved = [statements.SAVE_METADATA, statements.SAVE_STATE, statements.FORGET_OLD]
     for statement in (*applied, *published, *followed, *saved):

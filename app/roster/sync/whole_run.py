@@ -160,7 +160,10 @@ class WholeRun:
             except ListRefused as refusal:
                 report.refused[source.name] = {"code": refusal.reason, "detail": refusal.message}
         report.status = _status(report)
-        announce(conn, run_id, list(report.kinds.values()))
+        # If nothing was taken the job fails, which is told already.
+        is_partial = report.status is RunStatus.PARTIAL
+        refused = {source: refusal["code"] for source, refusal in report.refused.items()} if is_partial else {}
+        announce(conn, run_id, list(report.kinds.values()), refused)
         _end(conn, run_id, report)
 
     def _sync_source(

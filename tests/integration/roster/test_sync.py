@@ -2,7 +2,7 @@
 
 import threading
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -15,12 +15,13 @@ from sqlalchemy import text
 from app.api.services import Services
 from app.db.database import Database
 from app.roster.kinds.known_kinds import kind_named
+from app.roster.lists.list_refused import ListRefused, Refusal
 from app.roster.lists.reading_rules import ReadingRules
 from app.roster.runs import approve_run, get_run
 from app.roster.sync.comparison import KindReport, Rules, Step, begin, copy_list
 from app.roster.sync.guards import GuardLimits, Held
 from app.roster.sync.models import RunStatus
-from app.roster.sync.whole_run import ListFile, RunReport, WholeRun
+from app.roster.sync.whole_run import Gathered, ListFile, RunReport, WholeRun
 from app.users import service as users
 from app.users.models import Role
 from app.users.service import NewUser
@@ -32,7 +33,9 @@ LIMITS = GuardLimits(
     least_rows=10,
     removed_percent_of_week=25,
     modified_percent=50,
+    modified_percent_of_week=100,
     blanked_percent=20,
+    blanked_percent_of_week=30,
 )
 STUDENTS = "students"
 
@@ -52,7 +55,7 @@ class Lists:
         }
         return self.run([STUDENTS], {STUDENTS: files}, **options)
 
-    def run(self, kinds: list[str], gathered: dict[str, dict[str, ListFile]], **options: Any) -> RunReport:
+    def run(self, kinds: list[str], gathered: Mapping[str, Gathered], **options: Any) -> RunReport:
         return self.whole().sync([kind_named(name) for name in kinds], gathered, **{"dry_run": False, **options})
 
     def whole(self) -> WholeRun:
@@ -261,6 +264,25 @@ def test_column_that_is_suddenly_empty_is_held_back(lists: Lists) -> None:
     assert report_of(lists.sync([*without[:20], *with_phone[20:]])).modified == 20
 
 
+def test_modifications_of_a_week_are_held_back_together(lists: Lists) -> None:
+    lists.sync(people(100))
+    held: list[Held | None] = []
+    for turn in range(4):
+        changed = [line(number, name=f"Öğrenci {number} {turn}") for number in range(40)]
+        held.append(report_of(lists.sync([*changed, *people(100)[40:]])).modifications_held)
+    assert held == [None, None, Held.TOO_MANY_MODIFIED_THIS_WEEK, Held.TOO_MANY_MODIFIED_THIS_WEEK]
+
+
+def test_column_that_is_emptied_a_little_every_night_is_held_back(lists: Lists) -> None:
+    with_phone, without = people(100, phone="05320000000"), people(100)
+    lists.sync(with_phone)
+    for emptied in (15, 30):
+        assert report_of(lists.sync([*without[:emptied], *with_phone[emptied:]])).emptied == {"phone": 15}
+    report = report_of(lists.sync([*without[:33], *with_phone[33:]]))
+    assert (report.modifications_held, report.blanked) == (Held.TOO_MANY_BLANKED_THIS_WEEK, ["phone"])
+    assert report.emptied == {}
+
+
 def test_dry_run_tells_and_leaves_nothing(lists: Lists) -> None:
     lists.sync(people(20))
     run = lists.sync(people(19), dry_run=True)
@@ -432,3 +454,21 @@ def test_webhooks_are_told_of_changes_and_administrators_of_what_was_held_back(
         ("roster.held_back", None, 10),
     ]
     assert actions[-1].person_id == admin
+
+
+def test_administrators_are_told_of_a_source_that_was_refused_while_others_were_taken(
+    lists: Lists, services: Services
+) -> None:
+    admin = an_admin(services)
+    file = _file(packed_students(lists.folder / "list.zip", people(20)))
+    files = {"enrolment": file, "clearance": file}
+    refused = ListRefused(Refusal.UNREACHABLE, "The server does not answer.")
+    assert lists.run([STUDENTS, "elders"], {STUDENTS: files, "elders": refused}).status is RunStatus.PARTIAL
+    assert lists.run(["elders"], {"elders": refused}).status is RunStatus.FAILED
+    told = (
+        "SELECT a.person_id, a.variables FROM actions a JOIN action_plans plan ON plan.id = a.action_plan_id"
+        " WHERE plan.key = 'roster.refused'"
+    )
+    [action] = lists.all(told)
+    assert action.person_id == admin
+    assert (action.variables["source"], action.variables["reason"]) == ("elders", "UNREACHABLE")

@@ -5,12 +5,19 @@ import pytest
 from app.delivery.messages.values import NotificationType
 from app.delivery.plans.shipped_plans import DEAD_LETTERS, PLANS, PROFILES, PlanAsShipped
 from app.delivery.words.rendering import render
-from app.delivery.words.shipped_templates import JOB_FAILED, ROSTER_HELD_BACK, ROSTER_RUN, TEMPLATES, VERIFICATION_CODE
+from app.delivery.words.shipped_templates import (
+    JOB_FAILED,
+    ROSTER_HELD_BACK,
+    ROSTER_REFUSED,
+    ROSTER_RUN,
+    TEMPLATES,
+    VERIFICATION_CODE,
+)
 
 GIVEN = {"student": "Ahmet", "elder": "Ayşe", "minutes": 10, "seconds": 600, "depth": 20, "code": "048213"}
 GIVEN |= {"phone": "+905550100002", "job": "fairness_report"}
 GIVEN |= {"kind": "students", "run": 7, "held": True, "count": 60, "rows": 500}
-GIVEN |= {"added": 3, "modified": 2, "removed": 1}
+GIVEN |= {"added": 3, "modified": 2, "removed": 1, "source": "students", "reason": "BAD_ROWS"}
 
 READ = {
     "matching.offer": (
@@ -65,6 +72,10 @@ READ = {
     ROSTER_HELD_BACK: (
         "students listesindeki 60 değişiklik uygulanmadı. Liste doğruysa 7. çalışmayı onaylayın.",
         "60 changes in the list students were held back. If the list is right, approve run 7.",
+    ),
+    ROSTER_REFUSED: (
+        "students listeleri alınamadı (BAD_ROWS). 7. çalışmaya bakın.",
+        "The lists of students were refused (BAD_ROWS). Look at run 7.",
     ),
     VERIFICATION_CODE: (
         "Yanında doğrulama kodunuz: 048213. 10 dakika geçerlidir.",
