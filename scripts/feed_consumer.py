@@ -20,6 +20,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Callable, Iterator
 from email.message import Message
 from pathlib import Path
@@ -30,8 +31,10 @@ TIMEOUT_S = 60.0
 TRIES = 8
 LONGEST_WAIT_S = 60.0
 ROWS_IN_ONE_COMMIT = 5_000
-BROKEN = (OSError, http.client.HTTPException, EOFError)
-"""The connection failed, or broke off in the middle of an answer. HTTPError is an OSError, but is handled before."""
+BROKEN = (OSError, http.client.HTTPException, EOFError, ValueError)
+"""The connection failed or broke off in the middle of an answer, or something between here and the service answered for
+it. HTTPError is an OSError, but is handled before."""
+DAMAGED = (gzip.BadGzipFile, zlib.error, EOFError, ValueError)
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS people (identifier TEXT PRIMARY KEY, record TEXT NOT NULL);
@@ -60,7 +63,7 @@ class FeedClient:
 
     def changes(self, cursor: str, page_size: int) -> dict[str, Any]:
         path = f"/changes?{urlencode({'cursor': cursor, 'pageSize': page_size})}"
-        return self._again_and_again(lambda: json.loads(self._open(path, {}).read()))
+        return self._again_and_again(lambda: _page(self._open(path, {}).read()))
 
     def archive(self) -> "ArchiveStream":
         return ArchiveStream(self)
@@ -102,6 +105,13 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
+def _page(answer: bytes) -> dict[str, Any]:
+    page = json.loads(answer)
+    if not (isinstance(page, dict) and {"changes", "nextCursor", "totalPages"} <= page.keys()):
+        raise ValueError("the answer is no page of changes")
+    return page
+
+
 def _retry_after(headers: Message) -> float:
     text = headers.get("Retry-After", "")
     return float(text) if text.isdigit() else 0.0
@@ -113,9 +123,11 @@ class ArchiveStream(io.RawIOBase):
     def __init__(self, feed: FeedClient) -> None:
         self._feed = feed
         self._answer = feed.open_archive({})
-        self.cursor: str = self._answer.headers["Roster-Cursor"]
-        self._tag: str = self._answer.headers["ETag"]
-        self._length = int(self._answer.headers["Content-Length"])
+        headers = {name: self._answer.headers[name] for name in ("Roster-Cursor", "ETag", "Content-Length")}
+        if None in headers.values():
+            raise Refused("the answer is no archive")
+        self.cursor, self._tag = headers["Roster-Cursor"], headers["ETag"]
+        self._length = int(headers["Content-Length"])
         self._done = 0
 
     def readable(self) -> bool:
@@ -203,6 +215,8 @@ def bootstrap(feed: FeedClient, copy: sqlite3.Connection) -> str:
             break
         except ArchiveChanged:
             print("There is a newer archive: beginning with that", file=sys.stderr)
+        except DAMAGED as error:
+            raise Refused(f"the archive is damaged ({type(error).__name__})") from error
     copy.execute("BEGIN IMMEDIATE")
     copy.execute("DROP TABLE people")
     copy.execute("ALTER TABLE new_people RENAME TO people")

@@ -43,6 +43,8 @@ class Mishaps:
         self.refuse = 0
         self.cut: list[int] = []
         """After so many bytes."""
+        self.pretend: list[bytes] = []
+        """What somebody between the consumer and the service answers."""
         self.url = ""
 
     def __call__(self, environ: Any, start_response: Any) -> Any:
@@ -50,6 +52,9 @@ class Mishaps:
             self.refuse -= 1
             start_response("503 Service Unavailable", [("Retry-After", "7"), ("Content-Length", "0")])
             return [b""]
+        if self.pretend:
+            start_response("200 OK", [])
+            return [self.pretend.pop(0)]
         answer = self._app(environ, start_response)
         if not self.cut:
             return answer
@@ -187,6 +192,19 @@ def test_a_consumer_comes_back_later_while_the_service_cannot_answer(
     service.cut = [20, 20]
     assert consumer.poll() == the_list(services)
     assert len(consumer.waits) == 4
+
+
+def test_an_answer_of_somebody_else_is_not_applied(services: Services, sync: Any, consumer: Consumer, service: Mishaps):
+    """Such as the page of a hotel's network."""
+    sync(0, added("1", name="Ayşe"), write=True)
+    service.pretend = [b"<html>Ho\xfe geldiniz</html>"]
+    with pytest.raises(feed_consumer.Refused, match="no archive"):
+        consumer.poll()
+    assert consumer.poll() == the_list(services)
+    sync(1, added("2", name="Fatma"))
+    service.pretend = [b"<html>Ho\xfe geldiniz</html>", b"[]", b'{"changes":[]}']
+    assert consumer.poll() == the_list(services)
+    assert len(consumer.waits) == 3
 
 
 def test_an_archive_that_breaks_off_is_read_on_or_from_the_beginning_if_it_was_replaced(
