@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, text
 
 from app.cli.command import CommandFailed, command_database, fail, print_table
+from app.cli.demo_lists import leave_demo_lists
 from app.settings.settings import Settings
 from app.users import service as users
 from app.users.models import LatLon, Role
@@ -51,6 +52,8 @@ def main(settings: Settings, argv: list[str]) -> int:
             rows = [(_find_or_add(conn, person), person.role, person.name, _distance(person)) for person in NEIGHBOURS]
     except CommandFailed as failure:
         return fail(str(failure))
+    if settings.roster_dir is not None:
+        leave_demo_lists(settings)
     print_table(("ID", "ROLE", "NAME", "FROM AYŞE"), rows)
     return 0
 

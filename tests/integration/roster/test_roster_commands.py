@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from app.api.services import Services
+from app.cli import demo
 from app.cli.manage_roster import main
 from app.db.database import Database
 from app.jobs.engine.execution_context import ExecutionContext, JobResources
@@ -64,6 +65,20 @@ def test_sync_prints_what_changed_and_how_to_approve_what_was_held(
     ]
     assert main(settings, ["show", run]) == 0
     assert json.loads(capsys.readouterr().out)["kinds"]["students"]["removals_found"] == 10
+
+
+def test_the_demo_leaves_two_lists_that_a_run_takes(
+    db: Database, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert demo.main(settings, []) == demo.main(settings, []) == 0
+    capsys.readouterr()
+    assert main(settings, ["sync"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:3] == [
+        "elders  3     3      0         0",
+        "elders: created 1, bound 2",
+    ]
+    assert main(settings, ["sync"]) == 0
+    assert "unchanged" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
