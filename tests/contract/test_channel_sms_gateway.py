@@ -15,7 +15,7 @@ from app.foundation.clock import FakeClock
 from tests.support.delivery import outgoing
 from tests.support.provider_server import Answer, Hang, ProviderServer, retry_afters
 
-QUICK = RetryPolicy(timeout_s=0.6, retries=2, repeatable=False)
+QUICK = RetryPolicy(timeout_s=2.0, retries=2, repeatable=False)
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
 PHONE = "+905551234567"
 SENT, TRANSIENT, PERMANENT, UNKNOWN = Outcome.SENT, Outcome.TRANSIENT, Outcome.PERMANENT, Outcome.UNKNOWN

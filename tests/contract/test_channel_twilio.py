@@ -13,7 +13,7 @@ from tests.support.delivery import outgoing
 from tests.support.phone_providers import ACCOUNT_SID, AUTH_TOKEN, TwilioServer, twilio_error, twilio_message
 from tests.support.provider_server import Answer, retry_afters
 
-QUICK = RetryPolicy(timeout_s=0.6, retries=2, repeatable=False)
+QUICK = RetryPolicy(timeout_s=2.0, retries=2, repeatable=False)
 NUMBER, SERVICE = "+15005550006", "MG0123456789abcdef0123456789abcdef"
 SENT, TRANSIENT, PERMANENT, UNKNOWN = Outcome.SENT, Outcome.TRANSIENT, Outcome.PERMANENT, Outcome.UNKNOWN
 GONE = Outcome.RECIPIENT_GONE

@@ -13,7 +13,7 @@ from tests.support.delivery import outgoing
 from tests.support.phone_providers import ACCESS_TOKEN, NUMBER_ID, CloudApiServer, cloud_error
 from tests.support.provider_server import Answer, retry_afters
 
-QUICK = RetryPolicy(timeout_s=0.6, retries=1, repeatable=False)
+QUICK = RetryPolicy(timeout_s=2.0, retries=1, repeatable=False)
 SENT, TRANSIENT, PERMANENT, UNKNOWN = Outcome.SENT, Outcome.TRANSIENT, Outcome.PERMANENT, Outcome.UNKNOWN
 GONE = Outcome.RECIPIENT_GONE
 TEMPLATE = {"name": "yeni_talep", "language": "tr", "parameters": ["Ayşe", 10]}

@@ -25,7 +25,7 @@ from tests.support.fcm_server import FcmServer, bad_field, fcm_error, quota_exce
 from tests.support.provider_server import Answer, Hang, Reset, Scripted, Slow, retry_afters
 
 # Shorter than in production, because tests wait for it.
-QUICK = RetryPolicy(timeout_s=0.6, retries=2)
+QUICK = RetryPolicy(timeout_s=2.0, retries=2)
 
 
 @pytest.fixture
