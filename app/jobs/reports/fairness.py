@@ -168,6 +168,6 @@ def read_fairness(tasks: TaskFigures, students: StudentFigures, scope: Scope, st
 
 def _read_offers(students: StudentFigures) -> Answers:
     students.read_answers()
-    students.read_completed()
+    students.read_not_completed()
     students.read_students()
     return students.answers()

@@ -8,7 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from app.db.database import driver
+from app.db.schema import one_of
 from app.jobs.reports.report_month import Month
+from app.matching.contract import TaskStatus
 
 # A report may take its time, and one of its readings waits for the other. Two at a time keep two processors busy;
 # parallel workers would each fill tables of their own, which do not fit into the caches together. A whole month of an
@@ -25,6 +27,7 @@ BEGIN = (
 )
 
 IN_MONTH = "{id} >= :first AND {id} < :after"
+NOT_YET_COMPLETED = one_of("t.status", [status for status in TaskStatus if status is not TaskStatus.COMPLETED])
 OF_INSTITUTION = "{elder} IN (SELECT id FROM users WHERE institution_id = :institution)"
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from app.db.database import driver
-from app.jobs.reports.month_reading import IN_MONTH, MonthReading
-from app.matching.contract import OfferState, TaskStatus
+from app.jobs.reports.month_reading import IN_MONTH, NOT_YET_COMPLETED, MonthReading
+from app.matching.contract import OfferState
 
 STUDENTS_AT_ONCE = 5_000
 
@@ -53,10 +53,12 @@ ANSWERED = """
 SELECT state, CASE WHEN state = '{skipped}' THEN reason END AS reason, sum(offers)::bigint AS offers
   FROM report_answers GROUP BY 1, 2
 """
-COMPLETED = """
-CREATE TEMPORARY TABLE report_completed ON COMMIT DROP AS
-SELECT t.student_id, count(*) AS completed FROM tasks t
- WHERE {which} AND t.status = '{completed}' AND t.student_id IS NOT NULL GROUP BY 1
+# Almost all tasks that a student holds are completed, so the others are counted, by their index, and subtracted: to
+# count the completed ones reads every task of the month. The offer of the student who holds a task stays accepted.
+NOT_COMPLETED = """
+CREATE TEMPORARY TABLE report_not_completed ON COMMIT DROP AS
+SELECT t.student_id, count(*) AS not_completed FROM tasks t
+ WHERE {which} AND {not_completed} AND t.student_id IS NOT NULL GROUP BY 1
 """
 # A student counts as available who was asked in the month, or is active and on duty now: past duty is not recorded.
 STUDENTS = """
@@ -64,16 +66,17 @@ CREATE TEMPORARY TABLE report_students ON COMMIT DROP AS
 SELECT student_id, coalesce(asked, 0)::bigint AS asked, coalesce(accepted, 0)::bigint AS accepted,
        coalesce(rejected, 0)::bigint AS rejected, coalesce(silent, 0)::bigint AS silent,
        coalesce(withdrawn, 0)::bigint AS withdrawn, coalesce(skipped, 0)::bigint AS skipped,
-       coalesce(completed, 0)::bigint AS completed,
-       coalesce(on_duty, false) OR coalesce(asked, 0) > 0 OR completed IS NOT NULL AS available
+       (coalesce(held, 0) - coalesce(not_completed, 0))::bigint AS completed,
+       coalesce(on_duty, false) OR coalesce(asked, 0) > 0 AS available
   FROM (SELECT student_id, sum(offers) FILTER (WHERE state <> '{S.SKIPPED}') AS asked,
                sum(offers) FILTER (WHERE state IN ('{S.ACCEPTED}', '{S.RELEASED}')) AS accepted,
+               sum(offers) FILTER (WHERE state = '{S.ACCEPTED}') AS held,
                sum(offers) FILTER (WHERE state = '{S.REJECTED}') AS rejected,
                sum(offers) FILTER (WHERE state = '{S.EXPIRED}') AS silent,
                sum(offers) FILTER (WHERE state = '{S.WITHDRAWN}') AS withdrawn,
                sum(offers) FILTER (WHERE state = '{S.SKIPPED}') AS skipped
           FROM report_answers GROUP BY student_id) answers
-  FULL JOIN report_completed USING (student_id)
+  LEFT JOIN report_not_completed USING (student_id)
   FULL JOIN (SELECT s.id AS student_id, true AS on_duty FROM students s JOIN users u USING (id)
               WHERE s.active AND s.on_duty AND u.created_at < :ends {students_of}) duty USING (student_id)
 """
@@ -92,8 +95,8 @@ STUDENT_COLUMNS = ", ".join(StudentLoad._fields)
 class StudentFigures(MonthReading):
     """Reads in the order of its methods: `read_…` makes the temporary tables that the others use."""
 
-    def read_completed(self) -> None:
-        self._execute(COMPLETED.format(which=self._tasks(), completed=TaskStatus.COMPLETED))
+    def read_not_completed(self) -> None:
+        self._execute(NOT_COMPLETED.format(which=self._tasks(), not_completed=NOT_YET_COMPLETED))
 
     def read_answers(self) -> None:
         which = IN_MONTH.format(id="o.task_id")

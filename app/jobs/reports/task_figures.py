@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from app.db.schema import one_of
 from app.jobs.reports.geohash import Cell, column_sql, row_sql
-from app.jobs.reports.month_reading import MonthReading
+from app.jobs.reports.month_reading import NOT_YET_COMPLETED, MonthReading
 from app.jobs.reports.neighbourhoods import Need
 from app.matching.contract import TaskStatus
 
@@ -55,8 +54,7 @@ class TaskFigures(MonthReading):
         self._execute(ELDERS.format(which=self._tasks(), **states))
 
     def outcomes(self) -> dict[TaskStatus, int]:
-        others = [status for status in TaskStatus if status is not TaskStatus.COMPLETED]
-        statement = OUTCOMES.format(which=self._tasks(), not_completed=one_of("t.status", others))
+        statement = OUTCOMES.format(which=self._tasks(), not_completed=NOT_YET_COMPLETED)
         found = {row.status: row.tasks for row in self._execute(statement)}
         outcomes = {status: found.get(status, 0) for status in TaskStatus}
         outcomes[TaskStatus.COMPLETED] = found["ALL"] - sum(outcomes.values())
