@@ -1,27 +1,32 @@
 """`serve`: one child process per role. It restarts a role that dies; SIGTERM drains them all.
 
-Roles are processes, not threads: a busy thread in the same interpreter made the matcher seconds late.
+Roles are processes, not threads: a busy thread in the same interpreter made the matcher seconds late. They are forked
+after all modules are imported, so they start at once and share the memory of the code.
 """
 
 import contextlib
+import gc
 import os
 import signal
-import subprocess
-import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
 
-from app.foundation.parent import end_with_parent
+from app.foundation.loading import without_collections
+from app.foundation.parent import end_with_parent, name_process
 from app.ops.shared_metrics import shared_metrics
 from app.settings.settings import Settings
 
 log = structlog.get_logger(__name__)
 
 ROLES = ("api", "matcher", "delivery", "jobs")
+RunRole = Callable[[], int]
+"""Runs a role until it ends, and returns its exit code."""
 
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 10.0
@@ -48,87 +53,104 @@ def decide_restart(quick_deaths: int, lived_s: float) -> Restart:
     return Restart(min(FIRST_DELAY_S * 2 ** min(before, 16), LONGEST_DELAY_S), before + 1)
 
 
+class _InRole(Exception):
+    """Leaves the supervisor in the process of a role, which has just been forked."""
+
+    def __init__(self, run: RunRole) -> None:
+        self.run = run
+
+
 @dataclass
 class _Role:
     name: str
-    command: Sequence[str]
+    run: RunRole
     on_end: Callable[[int], None]
     """Called with the pid of a process that ended."""
-    process: "subprocess.Popen[bytes] | None" = None
+    pid: int | None = None
     started_at: float = 0.0
     due_at: float = 0.0
     quick_deaths: int = 0
 
     def start(self) -> None:
+        """Raises `_InRole` in the process of the role."""
         supervisor = os.getpid()
-        self.process = subprocess.Popen(
-            self.command,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            preexec_fn=lambda: _prepare_child(supervisor),
-        )
+        pid = os.fork()
+        if pid == 0:
+            _become(self.name, supervisor)
+            raise _InRole(self.run)
+        self.pid = pid
         self.started_at = time.monotonic()
-        log.info("role_started", role=self.name, pid=self.process.pid)
+        log.info("role_started", role=self.name, pid=pid)
 
     def reap(self) -> int | None:
         """The exit code of a role that has ended, returned once. The rest of its process group is killed."""
-        if self.process is None:
+        pid = self.pid
+        if pid is None:
             return None
-        pid = self.process.pid
         # WNOWAIT keeps the pid reserved, so that `kill` reaches the group of this role and no other. Workers that
         # outlive a killed role would keep its port.
         if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return None
         self.kill()
-        exit_code = self.process.wait()
+        _, status = os.waitpid(pid, 0)
         self.on_end(pid)
-        self.process = None
-        return exit_code
+        self.pid = None
+        return os.waitstatus_to_exitcode(status)
 
     def terminate(self) -> None:
-        if self.process is not None:
-            self.process.send_signal(signal.SIGTERM)
+        if self.pid is not None:
+            os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        if self.process is not None:
+        if self.pid is not None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+                os.killpg(self.pid, signal.SIGKILL)
 
 
-def _prepare_child(supervisor: int) -> None:
-    """Runs between fork and exec."""
+def _become(name: str, supervisor: int) -> None:
+    os.setsid()
     # If the supervisor is SIGKILLed, its roles have to end; otherwise they would run beside those of its successor.
     end_with_parent(signal.SIGTERM)
     if os.getppid() != supervisor:
         os._exit(1)
+    name_process(name)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def run_supervisor(
-    commands: Mapping[str, Sequence[str]],
+    runs: Mapping[str, RunRole],
     *,
     drain_s: float,
     policy: Callable[[int, float], Restart] = decide_restart,
     on_end: Callable[[int], None] = lambda pid: None,
 ) -> int:
-    """Supervises until SIGTERM or SIGINT. Returns 0 after a clean drain, 1 if a role had to be killed."""
+    """Supervises until SIGTERM or SIGINT. Returns 0 after a clean drain, 1 if a role had to be killed; and in the
+    process of a role its exit code."""
+    supervisor = os.getpid()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
-    roles = [_Role(name, command, on_end) for name, command in commands.items()]
+    roles = [_Role(name, run, on_end) for name, run in runs.items()]
     try:
         _keep_running(roles, policy)
         return _drain(roles, drain_s)
+    except _InRole as forked:
+        run = forked.run
     finally:
-        for role in roles:
-            role.kill()
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if os.getpid() == supervisor:
+            for role in roles:
+                role.kill()
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return run()
 
 
 def _keep_running(roles: Sequence[_Role], policy: Callable[[int, float], Restart]) -> None:
     while True:
         for role in roles:
-            if role.process is None and role.due_at <= time.monotonic():
+            if role.pid is None and role.due_at <= time.monotonic():
                 role.start()
-        waiting = [role.due_at - time.monotonic() for role in roles if role.process is None]
+        waiting = [role.due_at - time.monotonic() for role in roles if role.pid is None]
         if _await_signal(min(waiting, default=LONGEST_DELAY_S)) in _STOP:
             return
         for role in roles:
@@ -149,14 +171,14 @@ def _drain(roles: Sequence[_Role], drain_s: float) -> int:
         for role in roles:
             if (exit_code := role.reap()) is not None:
                 log.info("role_stopped", role=role.name, exit_code=exit_code)
-        if not any(role.process for role in roles):
+        if not any(role.pid for role in roles):
             break
         # A second signal means that the operator does not want to wait.
         if _await_signal(until - time.monotonic()) in _STOP or time.monotonic() >= until:
             for role in roles:
-                if role.process is not None:
+                if role.pid is not None:
                     clean = False
-                    log.error("role_killed", role=role.name, pid=role.process.pid)
+                    log.error("role_killed", role=role.name, pid=role.pid)
                     role.kill()
             until = float("inf")
     log.info("drain_finished", clean=clean)
@@ -169,11 +191,25 @@ def _await_signal(timeout_s: float) -> int | None:
 
 
 def main(settings: Settings, _argv: Sequence[str] = ()) -> int:
-    commands = {role: [sys.executable, "-m", "app", role] for role in ROLES}
     with shared_metrics(settings) as directory:
+        settings = settings.model_copy(update={"prometheus_multiproc_dir": directory})
+        runs = _import_roles(settings)
+        assert threading.active_count() == 1, "a module has started a thread, which a forked process does not have"
         return run_supervisor(
-            commands, drain_s=settings.drain_s + EXTRA_DRAIN_S, on_end=lambda pid: _forget_gauges(pid, directory)
+            runs, drain_s=settings.drain_s + EXTRA_DRAIN_S, on_end=lambda pid: _forget_gauges(pid, directory)
         )
+
+
+def _import_roles(settings: Settings) -> Mapping[str, RunRole]:
+    """In here, because the metrics library reads the folder of shared metrics when it is imported."""
+    with without_collections():
+        from app.bootstrap import api, build_services  # noqa: F401  (the api imports them when it runs)
+        from app.cli import run_api, run_delivery, run_jobs, run_matcher
+
+    # What is imported lives as long as its processes, and a collection that marks it would copy the shared memory.
+    gc.freeze()
+    mains = (run_api.main, run_matcher.main, run_delivery.main, run_jobs.main)
+    return {role: partial(main, settings, []) for role, main in zip(ROLES, mains, strict=True)}
 
 
 def _forget_gauges(pid: int, directory: str) -> None:

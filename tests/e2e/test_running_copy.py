@@ -65,11 +65,10 @@ class Copy:
         return processes.running_with(MARK, str(self.folder))
 
     def role(self, name: str) -> int | None:
-        """The pid of a role: the process with its command line that leads its session."""
+        """The pid of a role: the process of its name that leads its session."""
         for pid in self.roles():
             try:
-                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                if words[1:4] == [b"-m", b"app", name.encode()] and os.getsid(pid) == pid:
+                if Path(f"/proc/{pid}/comm").read_text() == f"{name}\n" and os.getsid(pid) == pid:
                     return pid
             except (FileNotFoundError, ProcessLookupError):
                 continue

@@ -23,9 +23,11 @@ STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 WAITING = "threading.Event().wait()"
 
 SUPERVISE = """
-import json, sys
+import json, os, sys
+from functools import partial
 from app.cli.supervisor import run_supervisor
-sys.exit(run_supervisor(json.loads(sys.argv[1]), drain_s=float(sys.argv[2])))
+runs = {name: partial(os.execv, command[0], command) for name, command in json.loads(sys.argv[1]).items()}
+sys.exit(run_supervisor(runs, drain_s=float(sys.argv[2])))
 """
 
 
