@@ -50,10 +50,10 @@ def _of_document(kind: Kind) -> str:
 
 
 def drop_tables(kind: Kind) -> str:
-    return f"DROP TABLE {', '.join(['_new_data', '_changes', *map(_repeated, kind.source.lists)])}"
+    return f"DROP TABLE {', '.join(['_changes', *map(_repeated, kind.source.lists)])}"
 
 
-def create_new_data(kind: Kind) -> str:
+def _people(kind: Kind) -> str:
     """One row for each person. Of several records, the largest value of each column counts.
 
     Affiliations are only signed here, in the order of the lists; they are put together where something has changed.
@@ -68,11 +68,12 @@ def create_new_data(kind: Kind) -> str:
     aliases = [f"{name}.aliases AS {name}_aliases" for name in lists]
     signature = f"concat_ws(',', {', '.join(f'{name}.signature' for name in lists)}) AS signature"
     hashed = f" || {SEPARATOR} || ".join(f"coalesce(\"{name}\", '')" for name in (*kind.hashed, "signature"))
+    # OFFSET 0 keeps the planner from working out a value again wherever it is used.
     return f"""
-CREATE TEMPORARY TABLE _new_data ON COMMIT DROP AS
 SELECT identifier, {", ".join(values[:-1])},
        {", ".join(f"{name}_aliases" for name in lists)}, md5({hashed})::uuid AS content_hash
-  FROM (SELECT identifier, {", ".join([*largest, *aliases, signature])} FROM {joined} OFFSET 0) people"""
+  FROM (SELECT identifier, {", ".join([*largest, *aliases, signature])} FROM {joined} OFFSET 0) people
+OFFSET 0"""
 
 
 def _list(kind: Kind, declaration: ListDeclaration) -> str:
@@ -89,7 +90,10 @@ SELECT identifier, {", ".join(f"max({value})" for value in values)},
 
 
 def create_changes(kind: Kind) -> str:
-    """Who was added, modified or removed, with the snapshot that is published."""
+    """Who was added, modified or removed, with the snapshot that is published.
+
+    One statement with the lists, so that the rows of people who have not changed are never stored.
+    """
     members = ", ".join(f"'{column.shown_as}', {_as_json(column)}" for column in kind.source.columns)
     return f"""
 CREATE TEMPORARY TABLE _changes ON COMMIT DROP AS
@@ -99,7 +103,7 @@ SELECT coalesce(n.identifier, t.identifier) AS identifier,
        n.content_hash,
        CASE WHEN n.identifier IS NOT NULL THEN jsonb_build_object({members}) END AS fields,
        {_aliases(kind.source)} AS aliases
-  FROM _new_data n
+  FROM ({_people(kind)}) n
   FULL JOIN (SELECT identifier, content_hash FROM roster_rows WHERE document_type = {kind.document_type}) t
     ON t.identifier = n.identifier
  WHERE n.content_hash IS DISTINCT FROM t.content_hash"""
@@ -180,14 +184,16 @@ def count_values(kind: Kind) -> str:
 
 
 def count_blanked(kind: Kind) -> str:
-    """In how many modified rows each column had a value and is empty now."""
+    """In how many modified rows each column had a value and is empty now. Rows without an empty column, most of them,
+    are not joined."""
     members = ", ".join(
         f"count(*) FILTER (WHERE r.fields ->> '{name}' IS NOT NULL AND c.fields ->> '{name}' IS NULL) AS \"{column}\""
         for column, name in ((column.name, column.shown_as) for column in kind.source.columns)
     )
+    now = ", ".join(f"c.fields ->> '{column.shown_as}'" for column in kind.source.columns)
     return f"""
 SELECT {members} FROM _changes c JOIN roster_rows r USING (identifier)
- WHERE r.document_type = {kind.document_type} AND c.change_type = {ChangeType.MODIFIED:d}"""
+ WHERE r.document_type = {kind.document_type} AND c.change_type = {ChangeType.MODIFIED:d} AND num_nulls({now}) > 0"""
 
 
 def _later_than(before: str) -> str:
