@@ -57,7 +57,7 @@ def sync(
         allow_http_on_loopback=settings.environment is not Environment.PRODUCTION,
     )
     run = WholeRun(db, _rules(settings), _reading(settings, limits, processes), step, _count_risk)
-    if run.is_under_way():
+    if not dry_run and run.is_under_way():
         return run.report_of_another()
     after = run.last_run()
     _require_known(places.sources)

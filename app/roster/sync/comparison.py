@@ -131,10 +131,20 @@ class _Before:
 
 def begin(conn: Connection) -> None:
     """Raises `AlreadyRunning`."""
-    for statement in BEGIN:
-        conn.execute(text(statement))
+    _set_limits(conn)
     if not conn.execute(text("SELECT pg_try_advisory_xact_lock(:lock)"), {"lock": ADVISORY_LOCK}).scalar_one():
         raise AlreadyRunning
+
+
+def begin_preview(conn: Connection) -> None:
+    """Beside a run that may commit in between, so all is read from one snapshot."""
+    conn.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+    _set_limits(conn)
+
+
+def _set_limits(conn: Connection) -> None:
+    for statement in BEGIN:
+        conn.execute(text(statement))
 
 
 def copy_list(conn: Connection, source: ListSource, declaration: ListDeclaration, pieces: Pieces) -> None:
@@ -143,9 +153,14 @@ def copy_list(conn: Connection, source: ListSource, declaration: ListDeclaration
     conn.execute(text(f"ANALYZE {statements.raw_table(source, declaration)} (document, identifier)"))
 
 
+def has_same_list(conn: Connection, kind: Kind, list_hash: bytes) -> bool:
+    """Whether the last run has applied this very list."""
+    values = {"document_type": kind.document_type, "list_hash": list_hash.hex()}
+    return conn.execute(text(statements.HAS_SAME_LIST), values).first() is not None
+
+
 def touch(conn: Connection, kind: Kind, list_hash: bytes, run_id: int, rules: Rules) -> bool:
-    """True if the last run has applied this very list: then it is only noted that the list is still the same, and old
-    changes are forgotten."""
+    """True if the list is the same: then it is only noted that it still is, and old changes are forgotten."""
     values = {"document_type": kind.document_type, "list_hash": list_hash.hex(), "run_id": run_id}
     if conn.execute(text(statements.TOUCH), values).rowcount == 0:
         return False
@@ -168,33 +183,61 @@ def _copy(conn: Connection, source: ListSource, declaration: ListDeclaration, pi
         raise
 
 
-def compare(
+def compare(conn: Connection, kind: Kind, list_hash: bytes, run_id: int, rules: Rules, step: Step) -> KindReport:
+    _make_partition(conn, kind)
+
+    def is_approved() -> bool:
+        """Uses the approval up: it was given for this very list, once."""
+        return conn.execute(text(statements.USE_APPROVAL), _of_list(kind, list_hash) | {"run_id": run_id}).rowcount > 0
+
+    before = _read_state(conn, kind)
+    report = _find_changes(conn, kind, before, list_hash, rules, step, is_approved)
+    step(kind.name, "apply", 0)
+    _apply(conn, kind, before, report, run_id, rules)
+    conn.execute(text(statements.drop_tables(kind)))
+    return report
+
+
+def preview(
+    conn: Connection, kind: Kind, list_hash: bytes, rules: Rules, step: Step, count_risk: CountRisk
+) -> KindReport:
+    """What `compare` would do. It writes to temporary tables only, so it needs no lock."""
+
+    def is_approved() -> bool:
+        return conn.execute(text(statements.HAS_APPROVAL), _of_list(kind, list_hash)).first() is not None
+
+    report = _find_changes(conn, kind, _read_state(conn, kind), list_hash, rules, step, is_approved)
+    report = replace(report, at_risk=count_risk(conn, kind))
+    conn.execute(text(statements.drop_tables(kind)))
+    return report
+
+
+def _of_list(kind: Kind, list_hash: bytes) -> dict[str, Any]:
+    return {"document_type": kind.document_type, "list_hash": list_hash}
+
+
+def _find_changes(
     conn: Connection,
     kind: Kind,
+    before: _Before,
     list_hash: bytes,
-    run_id: int,
     rules: Rules,
     step: Step,
-    count_risk: CountRisk | None = None,
+    is_approved: Callable[[], bool],
 ) -> KindReport:
+    """Fills `_changes` with those that are not held back."""
     step(kind.name, "compare", 0)
-    _make_partition(conn, kind)
-    before = _read_state(conn, kind)
     for declaration in kind.source.lists:
         conn.execute(text(statements.create_repeated(kind, declaration)))
     for statement in (statements.create_changes(kind), "ANALYZE _changes (identifier, change_type)"):
         conn.execute(text(statement))
     changes = _count(conn, kind, before, rules.limits)
-    held = {} if before.is_first else _held_back(conn, kind, changes, list_hash, run_id, rules.limits)
+    held = {} if before.is_first else _held_back(changes, rules.limits)
+    if held and is_approved():
+        held = {}
     for change_type in held:
         conn.execute(text(statements.HOLD_BACK), {"change_type": change_type})
-    step(kind.name, "apply", 0)
-    report = _report(kind, before, changes, held, rules.limits, list_hash)
-    _apply(conn, kind, before, report, run_id, rules)
-    if count_risk is not None:
-        report = replace(report, at_risk=count_risk(conn, kind))
-    conn.execute(text(statements.drop_tables(kind)))
-    return report
+    return _report(kind, before, changes, held, rules.limits, list_hash)
 
 
 def _make_partition(conn: Connection, kind: Kind) -> None:
@@ -248,23 +291,12 @@ def _values(conn: Connection, statement: str) -> dict[str, int]:
     return dict(conn.execute(text(statement)).mappings().one())
 
 
-def _held_back(
-    conn: Connection, kind: Kind, changes: ListChanges, list_hash: bytes, run_id: int, limits: GuardLimits
-) -> dict[ChangeType, Held]:
+def _held_back(changes: ListChanges, limits: GuardLimits) -> dict[ChangeType, Held]:
     found = {
         ChangeType.REMOVED: removals_held_back(changes, limits),
         ChangeType.MODIFIED: modifications_held_back(changes, limits),
     }
-    held = {change_type: reason for change_type, reason in found.items() if reason is not None}
-    if held and _is_approved(conn, kind, list_hash, run_id):
-        return {}
-    return held
-
-
-def _is_approved(conn: Connection, kind: Kind, list_hash: bytes, run_id: int) -> bool:
-    """Uses the approval up: it was given for this very list, once."""
-    values = {"document_type": kind.document_type, "list_hash": list_hash, "run_id": run_id}
-    return conn.execute(text(statements.USE_APPROVAL), values).rowcount > 0
+    return {change_type: reason for change_type, reason in found.items() if reason is not None}
 
 
 def _report(

@@ -232,10 +232,12 @@ SELECT document_type, :run_id, {_later_than(NEWEST)},
        last_position, last_position, rows, 0, jsonb_build_object('unchanged', true)
   FROM roster_states s WHERE document_type = :document_type AND list_hash = :list_hash"""
 
+HAS_SAME_LIST = "SELECT FROM roster_states WHERE document_type = :document_type AND list_hash = :list_hash"
+
 # It ends when a later list was taken in full, so that the approved one does not come back months later.
-USE_APPROVAL = """
-UPDATE roster_approvals a SET used_run_id = :run_id
- WHERE document_type = :document_type AND list_hash = :list_hash AND used_run_id IS NULL
+_APPROVED = """document_type = :document_type AND list_hash = :list_hash AND used_run_id IS NULL
    AND NOT EXISTS (
        SELECT FROM sync_metadata m WHERE m.document_type = a.document_type AND m.run_id > a.run_id
           AND m.report ->> 'removals_held' IS NULL AND m.report ->> 'modifications_held' IS NULL)"""
+HAS_APPROVAL = f"SELECT FROM roster_approvals a WHERE {_APPROVED}"
+USE_APPROVAL = f"UPDATE roster_approvals a SET used_run_id = :run_id WHERE {_APPROVED}"

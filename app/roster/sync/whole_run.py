@@ -23,8 +23,11 @@ from app.roster.sync.comparison import (
     Rules,
     Step,
     begin,
+    begin_preview,
     compare,
     copy_list,
+    has_same_list,
+    preview,
     touch,
 )
 from app.roster.sync.models import RunStatus
@@ -57,6 +60,7 @@ class RunReport:
     dry_run: bool
     status: RunStatus = RunStatus.SUCCEEDED
     id: int | None = None
+    """None of a dry run, which is not kept."""
     reason: str | None = None
     """Why nothing was done, or what is missing."""
     kinds: dict[str, KindReport] = field(default_factory=dict[str, KindReport])
@@ -86,35 +90,32 @@ class RunReport:
         }
 
 
-class _DryRun(Exception):
-    """Rolls a dry run back."""
-
-
 @dataclass(frozen=True)
 class WholeRun:
     db: Database
     rules: Rules
     reading: ReadingRules
     step: Step
-    count_risk: CountRisk | None = None
+    count_risk: CountRisk = lambda _conn, _kind: {}
     """For dry runs."""
 
     def sync(
         self, kinds: Sequence[Kind], gathered: Mapping[str, Gathered], *, dry_run: bool, after: int | None = None
     ) -> RunReport:
         """`after` is the last run before the lists were fetched. The lists of one that has worked since may be newer,
-        so this one leaves."""
+        so this one leaves. A dry run works beside others."""
         report = RunReport(self.db.now(), dry_run)
+        if dry_run:
+            with self.db.transaction() as conn:
+                begin_preview(conn)
+                self._take_sources(conn, kinds, gathered, report)
+            return report
         try:
             with self.db.transaction() as conn:
                 begin(conn)
                 if after is not None and conn.execute(_LAST_RUN).scalar_one() != after:
                     raise AlreadyRunning
                 self._sync(conn, kinds, gathered, report)
-                if dry_run:
-                    raise _DryRun
-        except _DryRun:
-            report.id = None
         except AlreadyRunning:
             return self.report_of_another()
         except Exception as error:
@@ -123,8 +124,6 @@ class WholeRun:
         return report
 
     def _record_failure(self, report: RunReport, error: Exception) -> None:
-        if report.dry_run:
-            return
         report.id, report.status, report.reason = None, RunStatus.FAILED, type(error).__name__
         report.kinds.clear()
         with self.db.transaction() as conn:
@@ -149,34 +148,37 @@ class WholeRun:
         self, conn: Connection, kinds: Sequence[Kind], gathered: Mapping[str, Gathered], report: RunReport
     ) -> None:
         report.id = run_id = conn.execute(_BEGIN_RUN, {"started_at": report.started_at}).scalar_one()
-        for source in sources_of(kinds):
-            files = gathered[source.name]
-            try:
-                if isinstance(files, ListRefused):
-                    raise files
-                with conn.begin_nested():
-                    mine = [kind for kind in kinds if kind.source is source]
-                    self._sync_source(conn, source, mine, files, run_id, report)
-            except ListRefused as refusal:
-                report.refused[source.name] = {"code": refusal.reason, "detail": refusal.message}
-        report.status = _status(report)
+        self._take_sources(conn, kinds, gathered, report)
         # If nothing was taken the job fails, which is told already.
         is_partial = report.status is RunStatus.PARTIAL
         refused = {source: refusal["code"] for source, refusal in report.refused.items()} if is_partial else {}
         announce(conn, run_id, list(report.kinds.values()), refused)
         _end(conn, run_id, report)
 
-    def _sync_source(
+    def _take_sources(
+        self, conn: Connection, kinds: Sequence[Kind], gathered: Mapping[str, Gathered], report: RunReport
+    ) -> None:
+        for source in sources_of(kinds):
+            files = gathered[source.name]
+            try:
+                if isinstance(files, ListRefused):
+                    raise files
+                with conn.begin_nested():
+                    self._take_source(conn, source, [kind for kind in kinds if kind.source is source], files, report)
+            except ListRefused as refusal:
+                report.refused[source.name] = {"code": refusal.reason, "detail": refusal.message}
+        report.status = _status(report)
+
+    def _take_source(
         self,
         conn: Connection,
         source: ListSource,
         kinds: Sequence[Kind],
         files: Mapping[str, ListFile],
-        run_id: int,
         report: RunReport,
     ) -> None:
         list_hash = sha256(b"".join(files[declaration.name].sha256 for declaration in source.lists)).digest()
-        changed = [kind for kind in kinds if not touch(conn, kind, list_hash, run_id, self.rules)]
+        changed = [kind for kind in kinds if not self._is_unchanged(conn, kind, list_hash, report)]
         for declaration in source.lists if changed else ():
             name = f"{source.name}/{declaration.name}"
             report.lists[name] = seen = ListReport()
@@ -184,11 +186,19 @@ class WholeRun:
             pieces = read_pieces(file.path, source, declaration, self.reading, file.sha256)
             copy_list(conn, source, declaration, self._counted(pieces, name, seen))
         for kind in changed:
-            report.kinds[kind.name] = compare(
-                conn, kind, list_hash, run_id, self.rules, self.step, self.count_risk if report.dry_run else None
-            )
+            report.kinds[kind.name] = self._compare(conn, kind, list_hash, report)
         # At the end: if a list is refused, nothing of its source was taken.
         report.unchanged += [kind.name for kind in kinds if kind not in changed]
+
+    def _is_unchanged(self, conn: Connection, kind: Kind, list_hash: bytes, report: RunReport) -> bool:
+        if report.id is None:
+            return has_same_list(conn, kind, list_hash)
+        return touch(conn, kind, list_hash, report.id, self.rules)
+
+    def _compare(self, conn: Connection, kind: Kind, list_hash: bytes, report: RunReport) -> KindReport:
+        if report.id is None:
+            return preview(conn, kind, list_hash, self.rules, self.step, self.count_risk)
+        return compare(conn, kind, list_hash, report.id, self.rules, self.step)
 
     def _counted(self, pieces: Iterator[ListPiece], name: str, seen: ListReport) -> Iterator[bytes]:
         for piece in pieces:

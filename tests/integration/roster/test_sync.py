@@ -290,6 +290,31 @@ def test_dry_run_tells_and_leaves_nothing(lists: Lists) -> None:
     assert (len(lists.rows()), lists.changes()) == (20, [])
 
 
+def test_dry_run_and_run_go_on_beside_each_other(lists: Lists, tmp_path: Path) -> None:
+    """If one waited for the other, this test would not end."""
+    lists.sync(people(40))
+    held = lists.sync(people(30))
+    assert held.id is not None
+    with lists.db.transaction() as conn:
+        approve_run(conn, held.id, None)
+    found: list[RunReport] = []
+
+    def ask(place: str, part: str, _records: int) -> None:
+        if (place, part) == (STUDENTS, "apply"):
+            folder = tmp_path / "asking"
+            folder.mkdir()
+            found.append(Lists(lists.db, folder, step=run_beside).sync(people(30), dry_run=True))
+
+    def run_beside(place: str, part: str, _records: int) -> None:
+        if (place, part) == (STUDENTS, "compare"):
+            found.append(Lists(lists.db, tmp_path).sync(people(30)))
+
+    run = Lists(lists.db, tmp_path, step=ask).sync(people(30))
+    sent_away, asked = found
+    assert (sent_away.status, report_of(asked).removed, report_of(run).removed) == (RunStatus.PARTIAL, 10, 10)
+    assert report_of(asked).removals_held is None, "the approval counts, and is not used up"
+
+
 def test_second_run_leaves_as_partial_while_one_is_under_way(lists: Lists) -> None:
     with lists.db.transaction() as conn:
         begin(conn)
