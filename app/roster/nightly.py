@@ -66,7 +66,11 @@ def sync(
         raise NoLists("There are no lists. Name some in ROSTER_SOURCES, or push them.")
     report = run.sync(kinds, places.gather(kinds, step), dry_run=dry_run, after=after)
     if not dry_run and report.id is not None:
-        _follow(db, matching, folder, report, step, sleep)
+        try:
+            _follow(db, matching, folder, report, step, sleep)
+        finally:
+            # Also if it was cancelled: what was done is done.
+            save_report(db, report)
     return report
 
 
@@ -113,7 +117,6 @@ def _follow(db: Database, matching: Matching, folder: Path, report: RunReport, s
                 step(name, "people", done)
 
             report.people[kind.name] = apply_people(db, matching, kind, progress=progress).to_dict()
-    save_report(db, report)
 
 
 class ArchiveFailed(Exception):

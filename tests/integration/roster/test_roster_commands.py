@@ -201,6 +201,23 @@ def test_cancelled_job_leaves_nothing(
         assert conn.execute(text("SELECT count(*) FROM roster_rows")).scalar_one() == 0
 
 
+def test_job_that_is_cancelled_after_its_commit_keeps_in_its_run_what_was_done(
+    settings: Settings, context: ExecutionContext, db: Database, tmp_path: Path
+) -> None:
+    push(settings, tmp_path, 30)
+
+    def cancel_at_an_archive(_done: int, _total: int | None, note: str) -> None:
+        if note.startswith("students archive"):
+            context.cancel.set()
+
+    context.cancel, context.report_progress = Event(), cancel_at_an_archive
+    assert roster_sync.run(RosterSyncParams(), context) == {"cancelled": True}
+    with db.reading() as conn:
+        [report] = conn.execute(text("SELECT report FROM roster_runs")).scalars()
+    assert report["kinds"]["students"]["added"] == 30
+    assert "students" in report["archives"]
+
+
 def test_job_whose_lists_were_all_refused_has_failed(
     settings: Settings, context: ExecutionContext, tmp_path: Path
 ) -> None:
