@@ -15,13 +15,13 @@ def main(settings: Settings, argv: Sequence[str] = ()) -> int:
         raise SystemExit("usage: python -m app api")
     with shared_metrics(settings) as directory:
         try:
-            Server(settings, directory, _builder()).run()
+            Server(settings, directory, import_app()).run()
         except SystemExit as ended:
             return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     return 0
 
 
-def _builder() -> BuildApp:
+def import_app() -> BuildApp:
     """The imports are in here, because the metrics library reads the folder of shared metrics from the environment when
     it is imported. They are done once, before the fork, and the workers share their memory."""
     with without_collections():

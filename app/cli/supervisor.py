@@ -203,9 +203,9 @@ def main(settings: Settings, _argv: Sequence[str] = ()) -> int:
 def _import_roles(settings: Settings) -> Mapping[str, RunRole]:
     """In here, because the metrics library reads the folder of shared metrics when it is imported."""
     with without_collections():
-        from app.bootstrap import api, build_services  # noqa: F401  (the api imports them when it runs)
         from app.cli import run_api, run_delivery, run_jobs, run_matcher
 
+        run_api.import_app()
     # What is imported lives as long as its processes, and a collection that marks it would copy the shared memory.
     gc.freeze()
     mains = (run_api.main, run_matcher.main, run_delivery.main, run_jobs.main)
