@@ -2,6 +2,8 @@
 
 DELIVERY = ("delivery-drain", "delivery-latency", "delivery-failures", "delivery-api", "delivery-batches")
 JOBS = ("job-engine", "job-cluster", "job-rows", "report", "retention")
-MEASUREMENTS = ("candidates", "deadlines", "recovery", "http", "overload", "memory", "flat", "roster", *DELIVERY, *JOBS)
-GROUPS = {"delivery": DELIVERY, "jobs": JOBS}
+ROSTER = ("roster-runs", "roster-nights", "roster-pages", "roster-parsing", "roster-presses")
+MATCHING = ("candidates", "deadlines", "recovery", "http", "overload", "memory", "flat")
+MEASUREMENTS = (*MATCHING, *ROSTER, *DELIVERY, *JOBS)
+GROUPS = {"roster": ROSTER, "delivery": DELIVERY, "jobs": JOBS}
 """Names that stand for several measurements."""

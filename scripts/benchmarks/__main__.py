@@ -31,6 +31,10 @@ from benchmarks import (
     report,
     retention,
     roster_lists,
+    roster_nights,
+    roster_pages,
+    roster_parsing,
+    roster_presses,
 )
 from benchmarks.bench import Bench, load_average, say
 
@@ -53,7 +57,11 @@ MEASURE: dict[str, Measure] = {
     "job-cluster": job_cluster.measure,
     "job-rows": job_rows.measure,
     "report": fairness.measure,
-    "roster": roster_lists.measure,
+    "roster-runs": roster_lists.measure,
+    "roster-nights": roster_nights.measure,
+    "roster-pages": roster_pages.measure,
+    "roster-parsing": roster_parsing.measure,
+    "roster-presses": roster_presses.measure,
 }
 
 

@@ -16,6 +16,7 @@ from app.db.database import psycopg_url
 from app.db.revisions import alembic_config, current_revision, head_revision, is_compared
 from app.db.schema import metadata
 from app.delivery.plans.shipped_plans import PLANS
+from app.roster.sync.comparison import STORAGE
 
 
 @pytest.fixture
@@ -93,6 +94,16 @@ def test_newest_schema_includes_the_shipped_plans(empty_database: Engine) -> Non
     upgrade(empty_database)
     with empty_database.connect() as conn:
         assert conn.execute(text("SELECT count(*) FROM action_plans")).scalar_one() == len(PLANS)
+
+
+def test_lists_from_before_get_the_storage_of_new_ones(empty_database: Engine) -> None:
+    upgrade(empty_database, "0007")
+    with empty_database.begin() as conn:
+        conn.execute(text("CREATE TABLE roster_rows_1 PARTITION OF roster_rows FOR VALUES IN (1)"))
+    upgrade(empty_database)
+    with empty_database.connect() as conn:
+        altered = conn.execute(text("SELECT reloptions FROM pg_class WHERE relname = 'roster_rows_1'")).scalar_one()
+    assert altered == STORAGE.replace(" ", "").split(",")
 
 
 def test_migration_gives_up_without_its_lock(empty_database: Engine) -> None:

@@ -1,0 +1,97 @@
+"""How many people a second are read from a list and checked, without a database."""
+
+import csv
+import io
+import os
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree.ElementTree import iterparse
+
+from app.roster.lists.read_list import read_pieces
+from benchmarks.bench import Bench, say
+from benchmarks.report import Row, Section
+from benchmarks.roster_files import CSV_NAME, ENROLMENT, KIND, XML_NAME, csv_lines, reading, write_archive, xml_lines
+
+TURNS = 3
+GOAL = 1.3
+TITLE = (
+    "roster-parsing: {people:,} elders read, checked and written as rows for COPY, people a second; floor: only read,"
+    " by the csv module or iterparse of the standard library, which is written in C"
+)
+
+
+@dataclass(frozen=True)
+class Format:
+    name: str
+    member: str
+    content: Callable[[int], bytes]
+    bare: Callable[[Path], int]
+
+
+def measure(bench: Bench) -> Section:
+    people = bench.size(1_500_000, 50_000)  # Shorter lists are parsed without processes.
+    rows = [row for format in FORMATS for row in _measure(bench, format, people)]
+    notes = ["lxml is no dependency, so it is not measured."]
+    return Section("roster-parsing", TITLE.format(people=people), rows, notes)
+
+
+def _measure(bench: Bench, format: Format, people: int) -> list[Row]:
+    say(f"roster: parsing {format.name}")
+    file, cores = bench.folder / f"roster-parsing-{format.name}.zip", os.cpu_count() or 1
+    write_archive(file, format.member, format.content(people))
+    floor: list[float] = []
+    one: list[float] = []
+    all_cores: list[float] = []
+    for _ in range(1 if bench.quick else TURNS):
+        floor.append(_rate(people, lambda: format.bare(file)))
+        one.append(_rate(people, lambda: _ours(file, 1)))
+        all_cores.append(_rate(people, lambda: _ours(file, cores)))
+    file.unlink()
+    speed_up = max(all_cores) / max(one)
+    return [
+        Row(f"{format.name}, one process", max(one), max(floor)),
+        Row(
+            f"{format.name}, {cores} processes beside the one that reads",
+            max(all_cores),
+            max(floor),
+            goal=f"≥{GOAL}x one process",
+            met=None if bench.quick else speed_up >= GOAL,
+            facts={"speed_up": speed_up},
+        ),
+    ]
+
+
+def _rate(people: int, read: Callable[[], int]) -> float:
+    began = time.perf_counter()
+    found = read()
+    seconds = time.perf_counter() - began
+    if found != people:
+        raise AssertionError(f"{found:,} of {people:,} were read")
+    return people / seconds
+
+
+def _ours(file: Path, processes: int) -> int:
+    return sum(piece.records for piece in read_pieces(file, KIND.source, ENROLMENT, reading(processes)))
+
+
+def _bare_csv(file: Path) -> int:
+    with zipfile.ZipFile(file) as archive, archive.open(CSV_NAME) as member:
+        return sum(1 for _ in csv.reader(io.TextIOWrapper(member, "utf-8"), delimiter=";")) - 1
+
+
+def _bare_xml(file: Path) -> int:
+    records = 0
+    with zipfile.ZipFile(file) as archive, archive.open(XML_NAME) as member:
+        events = iterparse(member, events=("start", "end"))
+        _, root = next(events)
+        for event, element in events:
+            if event == "end" and element.tag == "elder":
+                records += 1
+                root.clear()
+    return records
+
+
+FORMATS = (Format("CSV", CSV_NAME, csv_lines, _bare_csv), Format("XML", XML_NAME, xml_lines, _bare_xml))
