@@ -170,9 +170,7 @@ class Run:
         try:
             drivers = Drivers(people, self.ports, self.answer_log, self.options.seed)
             drivers.start()
-            beside = [threading.Thread(target=one.run, daemon=True) for one in (nightly, poller)]
-            for thread in beside:
-                thread.start()
+            beside = [self._start_beside(one.run) for one in (nightly, poller)]
             self._inject_faults()
             self.log("faults end")
             nightly.stop()
@@ -191,8 +189,23 @@ class Run:
                 down = self._take_down(creator)
             return self._report(time.monotonic() - began, down, prompt, compared)
         finally:
+            nightly.stop()
+            poller.stop()
             self.roles.stop()
             self.proxy.close()
+
+    def _start_beside(self, work: Callable[[], None]) -> threading.Thread:
+        def work_or_tell() -> None:
+            try:
+                work()
+            except Exception as error:
+                self.violations.append(
+                    checker.Violation("a part of the torture that broke off", f"{type(error).__name__}: {error}")
+                )
+
+        thread = threading.Thread(target=work_or_tell, daemon=True)
+        thread.start()
+        return thread
 
     def _publisher(self, people: People) -> Publisher:
         """Some of those who press and are asked are on the lists."""
