@@ -41,4 +41,7 @@ def test_no_promise_is_broken_in_a_short_torture_and_nothing_is_left(tmp_path: P
     assert sum(report["faults"].values()) >= 3, "more on a machine that is less busy"
     assert sum(report["tasks"].values()) > 40
     assert report["downtime"]["overdue"] == OVERDUE
+    assert report["syncs"]["killed"] >= 1
+    assert report["syncs"]["taken"] >= 1
+    assert report["polls"]["bootstraps"] >= 2, "both copies were made anew"
     assert list(temporary.iterdir()) == []

@@ -10,6 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from app.jobs.checks.questions_of_history import OF_HISTORY
+from app.jobs.checks.questions_of_roster import OF_ROSTER
 from app.jobs.checks.redis_agreement import UNCHANGED, OpenTask, disagreements
 from app.redis_store import keys
 from app.redis_store.store import RedisClockwork
@@ -27,6 +28,7 @@ AGREED_AFTER_S = 6.0
 """Every change older than this has reached Redis: `RedisSync` compares rows older than 2 s, every second."""
 
 HISTORY = {question.name: question.sql for question in OF_HISTORY}
+ROSTER = {question.name: question.sql for question in OF_ROSTER}
 
 Conn = psycopg.Connection[Any]
 
@@ -47,7 +49,7 @@ class Evidence:
 
 def check_always(conn: Conn) -> list[Violation]:
     """Promises that hold at any moment. The connection must read one snapshot."""
-    return ask(conn, ANY_MOMENT)
+    return [*ask(conn, ANY_MOMENT), *ask(conn, ROSTER)]
 
 
 def check_ended(conn: Conn, client: Any) -> list[Violation]:

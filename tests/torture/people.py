@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from app.api.tokens import LocalTokens
 from app.db.database import Database
+from app.roster import service as roster
+from app.roster.models import ConsumerScope
 from app.users import service as users
 from app.users.models import LatLon, Platform, Role
 
@@ -20,6 +22,8 @@ class Person:
     id: int
     token: str = field(repr=False)
     home: LatLon
+    name: str = ""
+    phone: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,10 @@ class PeopleCreator:
         """Places of one elder each, so far apart that no two share a student."""
         return [self._place(LatLon(36 + index * 0.02, 34.0), 1, students) for index in range(number)]
 
+    def consumer_token(self, kind: str, by: Person) -> str:
+        with self._db.transaction() as conn:
+            return roster.create_consumer(conn, kind, "torture", ConsumerScope.READ, by.id).token
+
     def _place(self, spot: LatLon, elders: int, students: int) -> Place:
         return Place(
             spot,
@@ -83,4 +91,4 @@ class PeopleCreator:
             for phone in range(self._number % 3):
                 device = users.DeviceRegistration(f"phone-{id_}-{phone}", f"token-{id_}-{phone}", Platform.ANDROID)
                 users.put_device(conn, id_, device)
-        return Person(id_, self._tokens.issue(id_), home)
+        return Person(id_, self._tokens.issue(id_), home, new.name, new.phone or "")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from tests.torture.checker import Violation
 from tests.torture.downtime import Downtime
+from tests.torture.feed_poller import PollCounts
+from tests.torture.nightly_lists import SyncCounts
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,10 @@ class Report:
     compared: int
     """Live offers that were compared with Redis after it had lost data."""
     downtime: Downtime | None
+    syncs: SyncCounts
+    followed: Mapping[str, int]
+    """What people did who follow the lists, as far as complete runs tell."""
+    polls: PollCounts
     violations: Sequence[Violation]
     notes: Sequence[str]
 
@@ -50,6 +56,12 @@ class Report:
         rows += [
             ("offers expired while only clocks were wrong", str(self.prompt)),
             ("live offers compared with Redis", str(self.compared)),
+            ("runs of roster sync", f"{self.syncs.syncs}: {self.syncs.taken} complete, {self.syncs.killed} killed"),
+            ("people of the lists", _counts({name: count for name, count in self.followed.items() if count})),
+            (
+                "changes polled",
+                f"{self.polls.changes} in {self.polls.polls} polls, {self.polls.bootstraps} beginnings with an archive",
+            ),
         ]
         if self.downtime is not None:
             down = self.downtime

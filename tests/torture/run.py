@@ -15,13 +15,16 @@ from sqlalchemy import create_engine
 
 from app.cli.migrate import upgrade
 from app.db.database import Database, psycopg_url
-from tests.torture import checker, downtime, history_triggers, order
+from tests.torture import checker, downtime, history_triggers, order, roster_checks
 from tests.torture.answers import AnswerLog
 from tests.torture.drivers import Drivers
 from tests.torture.fault_injector import AHEAD_S, FaultInjector
 from tests.torture.fault_windows import AFTERMATH_S
+from tests.torture.feed_poller import FeedPoller
+from tests.torture.nightly_lists import NightlyLists
 from tests.torture.people import SECRET, People, PeopleCreator
 from tests.torture.proxy import Proxy
+from tests.torture.published_lists import KINDS, Publisher, listed
 from tests.torture.redis_loss import RedisLoss
 from tests.torture.report import Report
 from tests.torture.roles import Instance, Roles
@@ -31,6 +34,8 @@ RADIUS_M = 1000.0
 BEHIND_S = -300
 LEASE_S = 30.0
 LOG_EVERY_S = 10.0
+STRANGERS = 15
+"""Of each kind, who enter the service by a list."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,8 @@ class Run:
         self.proxy = Proxy(stores.redis_port)
         self.host_clock = SkewedClock(stores.folder, "host")
         self.ports = [processes.free_port() for _ in range(options.apis)]
+        self.roster_folder = stores.folder / "roster"
+        self.roster_folder.mkdir()
         self.roles = Roles(self._instances(), random.Random(options.seed + 1))
         self.fault_injector = FaultInjector(
             stores, self.roles, self.proxy, random.Random(options.seed + 2), pace=0.4 if options.quick else 1.0
@@ -85,7 +92,16 @@ class Run:
         return [*apis, *matchers, *[self._instance("delivery", index) for index in range(self.options.deliveries)]]
 
     def _instance(self, role: str, index: int, **extra: str) -> Instance:
-        environ = {
+        environ = {**self._environ(), **extra}
+        # The last process of each role gets a clock that is behind.
+        copies = {"api": self.options.apis, "matcher": self.options.matchers, "delivery": self.options.deliveries}
+        if index == copies[role] - 1:
+            environ |= self.host_clock.environment
+        name = f"{role}-{index + 1}"
+        return Instance(role, name, environ, self.stores.folder / f"{name}.log")
+
+    def _environ(self) -> dict[str, str]:
+        return {
             "PATH": "/usr/bin:/bin",
             "LANG": "C.UTF-8",
             # Files that a killed process leaves are removed with the folder of the run.
@@ -105,15 +121,11 @@ class Run:
             "MATCHER_BATCH": str(self.options.batch),
             "TASKS_PER_MINUTE": "1000",
             "LOCATIONS_PER_MINUTE": "1000",
+            "ROSTER_DIR": str(self.roster_folder),
+            "ROSTER_LEAST_ROWS": "0",
+            "ROSTER_REMOVED_FLOOR": "1000",
             MARK: str(self.stores.folder),
-            **extra,
         }
-        # The last process of each role gets a clock that is behind.
-        copies = {"api": self.options.apis, "matcher": self.options.matchers, "delivery": self.options.deliveries}
-        if index == copies[role] - 1:
-            environ |= self.host_clock.environment
-        name = f"{role}-{index + 1}"
-        return Instance(role, name, environ, self.stores.folder / f"{name}.log")
 
     def _create_people(self) -> tuple[People, PeopleCreator]:
         engine = create_engine(psycopg_url(self.stores.database_url))
@@ -132,6 +144,21 @@ class Run:
     def run(self) -> Report:
         began = time.monotonic()
         people, creator = self._create_people()
+        self.publisher = self._publisher(people)
+        nightly = self.nightly = NightlyLists(
+            self.publisher,
+            self._environ(),
+            self.stores.folder / "roster-sync.log",
+            random.Random(self.options.seed + 5),
+            self.options.quick,
+        )
+        poller = self.poller = FeedPoller(
+            self.stores.folder,
+            self.ports,
+            {kind: creator.consumer_token(kind, people.admin) for kind in KINDS},
+            self.publisher,
+            random.Random(self.options.seed + 6),
+        )
         self.host_clock.set_skew(BEHIND_S)
         restarting = threading.Thread(target=self.roles.run, daemon=True)
         self.roles.armed = False
@@ -143,19 +170,60 @@ class Run:
         try:
             drivers = Drivers(people, self.ports, self.answer_log, self.options.seed)
             drivers.start()
+            beside = [self._start_beside(one.run) for one in (nightly, poller)]
             self._inject_faults()
             self.log("faults end")
+            nightly.stop()
             self.fault_injector.end_faults((self.host_clock,))
-            self.roles.disarm()
+            # On a busy machine the new start takes longer than an offer may be late.
+            with self.fault_injector.fault_log.record("everything killed"):
+                self.roles.disarm()
             prompt = self._skew_clocks()
             drivers.stop()
+            poller.stop()
+            for thread in beside:
+                thread.join()
+            self._take_everybody()
             compared = self._end_tasks(drivers, people)
             if self.options.overdue and not self.violations:
                 down = self._take_down(creator)
             return self._report(time.monotonic() - began, down, prompt, compared)
         finally:
+            nightly.stop()
+            poller.stop()
             self.roles.stop()
             self.proxy.close()
+
+    def _start_beside(self, work: Callable[[], None]) -> threading.Thread:
+        def work_or_tell() -> None:
+            try:
+                work()
+            except Exception as error:
+                self.violations.append(
+                    checker.Violation("a part of the torture that broke off", f"{type(error).__name__}: {error}")
+                )
+
+        thread = threading.Thread(target=work_or_tell, daemon=True)
+        thread.start()
+        return thread
+
+    def _publisher(self, people: People) -> Publisher:
+        """Some of those who press and are asked are on the lists."""
+        busy = {
+            "students": [one for place in people.busy for one in place.students[:3]],
+            "elders": [one for place in people.busy for one in place.elders[1:3]],
+        }
+        everybody = listed(busy, STRANGERS)
+        return Publisher(self.stores.folder / "lists", everybody, random.Random(self.options.seed + 4))
+
+    def _take_everybody(self) -> None:
+        self.log("everybody comes back by a list")
+        self.nightly.take_everybody()
+        self.poller.compare()
+        with self.stores.connect() as conn:
+            self.violations += roster_checks.check_followed(conn, self.publisher)
+            self.violations += roster_checks.check_archives(conn, self.roster_folder, self.publisher)
+        self.violations += [*self.nightly.violations, *self.nightly.tracebacks(), *self.poller.violations]
 
     def _inject_faults(self) -> None:
         seconds = self.options.minutes * 60
@@ -182,7 +250,8 @@ class Run:
             with self.stores.connect(patience_s=0) as conn:
                 conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
                 with conn.transaction():
-                    found = checker.check_always(conn)
+                    found = [*checker.check_always(conn), *roster_checks.check_lists(conn, self.publisher)]
+                found += roster_checks.check_archives(conn, self.roster_folder, self.publisher)
         except psycopg.Error:
             return
         self.violations += [violation for violation in found if violation not in self.violations]
@@ -276,9 +345,18 @@ class Run:
                 prompt=prompt,
                 compared=compared,
                 downtime=down,
+                syncs=self.nightly.counts,
+                followed=_counts(conn, FOLLOWED),
+                polls=self.poller.counts,
                 violations=self.violations,
                 notes=[*self.notes, *(f"not injected: {text}" for text in self.fault_injector.failed)],
             )
+
+
+FOLLOWED = """
+SELECT count.key, sum(count.value::float8)::int
+FROM roster_runs r, jsonb_each(r.report -> 'people') kind, jsonb_each_text(kind.value) count
+WHERE count.key <> 'longest_ms' GROUP BY count.key"""
 
 
 def _assigned_tasks(conn: checker.Conn) -> Sequence[tuple[str, str, int]]:

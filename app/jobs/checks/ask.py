@@ -15,8 +15,9 @@ from app.jobs.checks.promises import AskedPeriod, Promise, Question
 from app.jobs.checks.questions_of_any_moment import AT_ANY_MOMENT
 from app.jobs.checks.questions_of_history import OF_HISTORY
 from app.jobs.checks.questions_of_lateness import OVERDUE
+from app.jobs.checks.questions_of_roster import OF_ROSTER
 
-QUESTIONS = (*AT_ANY_MOMENT, *OVERDUE, *OF_HISTORY)
+QUESTIONS = (*AT_ANY_MOMENT, *OF_ROSTER, *OVERDUE, *OF_HISTORY)
 STATEMENT_TIMED_OUT, LOCK_TIMED_OUT = "57014", "55P03"
 """SQLSTATEs. A question waits for a lock only while somebody changes the table itself."""
 WORK_MEM = "128MB"

@@ -11,6 +11,7 @@ class Promise(StrEnum):
     ONE_AT_A_TIME = "2. One student for a task; one live offer and one open task for a student."
     DEADLINE = "3. A deadline acts when it falls due."
     NOTHING_LOST = "4. Nothing is lost, and nobody is notified twice."
+    LISTS = "People and consumers follow the lists of the roster."
     KEPT_VALUES = "Values that are kept twice agree."
 
 

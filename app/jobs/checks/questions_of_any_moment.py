@@ -9,6 +9,13 @@ BY_HAND = "Look at the tasks in the list, and end or release all but one by hand
 COUNTS = "Run `jobs run rebuild_counts`, and again with `--param fix=true`."
 REPORT = "Keep the result and report it: the service does not write this."
 
+
+def waits_in_queue(user_id: str) -> str:
+    """True for a person who left their list, until what they have is ended: they are deactivated before that."""
+    return f"""EXISTS (SELECT FROM roster_people p JOIN roster_to_apply q USING (document_type, identifier)
+                    WHERE p.user_id = {user_id})"""
+
+
 AT_ANY_MOMENT = (
     Question(
         "two live offers for one student",
@@ -62,9 +69,9 @@ AT_ANY_MOMENT = (
     Question(
         "a live offer to a student who cannot take it",
         Promise.ONE_AT_A_TIME,
-        """
+        f"""
         SELECT o.id AS offer_id, o.task_id, o.student_id FROM offers o JOIN students s ON s.id = o.student_id
-        WHERE o.state = 'PENDING' AND NOT s.available""",
+        WHERE o.state = 'PENDING' AND NOT s.available AND NOT {waits_in_queue("s.id")}""",
         "A task waits for a student who is busy, off duty, or not active.",
         "A coordinator may move the search on. Otherwise it goes on at the deadline of the offer.",
     ),

@@ -110,11 +110,13 @@ CHANGE = text(f"""{_GIVEN}, {_LOCKED}, users_changed AS (
 ), {_dequeued("ready")}
 SELECT identifier FROM ready""")
 
-# They stay in the queue, because it has to be looked after their tasks and offers when this is committed.
+# They stay in the queue, because it has to be looked after their tasks and offers when this is committed. Both times
+# are the same, so that a user who was activated by hand later can be told from one who was not deactivated.
 LEAVE = text(f"""{_GIVEN}, {_LOCKED}, users_changed AS (
-    UPDATE users u SET active = false, updated_at = clock_timestamp() FROM ready WHERE u.id = ready.user_id AND u.active
+    UPDATE users u SET active = false, updated_at = statement_timestamp() FROM ready
+     WHERE u.id = ready.user_id AND u.active
 ), left_behind AS (
-    UPDATE roster_people p SET left_at = clock_timestamp() FROM ready
+    UPDATE roster_people p SET left_at = statement_timestamp() FROM ready
      WHERE p.document_type = :document_type AND p.identifier = ready.identifier
 )
 SELECT identifier FROM ready""")
