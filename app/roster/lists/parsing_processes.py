@@ -11,6 +11,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from app.foundation.parent import end_with_parent
 from app.roster.lists.copy_rows import ParsedPiece, RawPiece
 
+NICE = 10
+
 Parse = Callable[[RawPiece], ParsedPiece]
 
 
@@ -44,6 +46,8 @@ def _begin(parent: int) -> None:
     end_with_parent(signal.SIGKILL)
     if os.getppid() != parent:  # It ended before that, and nobody would give work or an end.
         os._exit(1)
+    # They take what presses and deadlines leave of the processors.
+    os.nice(NICE)
     # Ctrl-C is for the process that reads, which ends its processes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A tree of elements has no circles, but looking for them takes a third of the time to build it.
