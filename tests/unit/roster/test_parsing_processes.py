@@ -13,6 +13,7 @@ from pathlib import Path
 
 from app.roster.kinds.student_list import KIND
 from app.roster.lists.list_refused import BadRow, ListRefused, Refusal, RowFlaw
+from app.roster.lists.parsing_processes import NICE
 from app.roster.lists.read_list import read_pieces
 from tests.support.lists import RULES, packed, read, turkish_id
 
@@ -54,6 +55,16 @@ def test_processes_find_the_same_in_the_same_order(tmp_path: Path) -> None:
     assert found == read(file, KIND.source, HERE)
     assert found.bad == [BadRow(402, RowFlaw.DUPLICATE, "identifier")]
     assert multiprocessing.active_children() == []
+
+
+def test_process_that_has_parsed_gives_way_to_the_service(tmp_path: Path) -> None:
+    pieces = read_pieces(listed(tmp_path, range(400)), KIND.source, KIND.source.lists[0], BESIDE)
+    next(pieces)
+    children = [child.pid for child in multiprocessing.active_children() if child.pid is not None]
+    mine = os.getpriority(os.PRIO_PROCESS, 0)
+    # The other one may not have begun yet.
+    assert max(os.getpriority(os.PRIO_PROCESS, pid) for pid in children) == min(mine + NICE, 19)
+    list(pieces)
 
 
 def test_refusal_can_be_sent_by_a_process() -> None:
