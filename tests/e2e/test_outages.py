@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,9 @@ from app.cli.migrate import upgrade
 from app.settings.settings import Settings
 from app.users.models import Caller
 from tests.conftest import SECRET
+from tests.support import mishaps
+from tests.support.changing_lists import WHAT, ChangingLists
+from tests.support.depth import size
 from tests.support.matching import Neighbourhood, broken_promises
 from tests.support.serving import eventually, free_port
 from tests.support.world import empty_stores
@@ -40,6 +43,7 @@ WITHOUT_REDIS_S = 1.0
 THREADS = 4
 OWN_POOL = 4
 OFFER_S, LATE_S = 600, 100
+POINTS = size(suite=2, deep=20)
 
 
 @dataclass(frozen=True)
@@ -109,12 +113,7 @@ def _checks(port: int) -> Any:
 def running() -> Iterator[Service]:
     with ExitStack() as stack:
         started = stack.enter_context(stores())
-        settings = Settings(
-            database_url=started.database_url,
-            redis_url=started.redis_url(),
-            auth_secret=SECRET,
-            request_timeout_s=int(LIMIT_S),
-        )
+        settings = _settings(started)
         services = build_services(settings, role="test", pool_size=OWN_POOL)
         stack.callback(services.close)
         upgrade(services.db.engine)
@@ -122,6 +121,16 @@ def running() -> Iterator[Service]:
         town = Neighbourhood(services)
         stack.callback(town.close)
         yield Service(port, services, started, town)
+
+
+def _settings(stores: Stores, **more: Any) -> Settings:
+    return Settings(
+        database_url=stores.database_url,
+        redis_url=stores.redis_url(),
+        auth_secret=SECRET,
+        request_timeout_s=int(LIMIT_S),
+        **more,
+    )
 
 
 @contextmanager
@@ -276,6 +285,24 @@ def test_an_accept_gets_503_in_time_when_postgres_falls_silent_meanwhile(service
     service.check_complete(elder)
     again = service.call(ahmet, "PUT", f"/tasks/{task_id}/accept")
     assert (again.status, again.body["status"]) == (200, "ASSIGNED")
+
+
+def test_a_run_of_lists_whose_postgres_is_killed_is_whole_or_never_was(service: Service, tmp_path: Path) -> None:
+    lists = ChangingLists(tmp_path)
+    with closing(build_services(_settings(service.stores, **lists.environ), role="test", pool_size=OWN_POOL)) as services:
+        lists.take(services)
+        lists.publish_next()
+        statements = mishaps.Step(services.settings, "sql.statement=stop@9999", *WHAT).end().passages
+        for point in range(1, POINTS + 1):
+            lists.publish_next()
+            run = mishaps.Step(services.settings, f"sql.statement=stop@{point * statements // POINTS}", *WHAT)
+            with run.standing_still() as is_stopped:
+                assert is_stopped
+                service.stores.kill_postgres_at_once()
+                service.stores.start_postgres()
+            run.end()
+            lists.check_whole_or_never_was(services)
+            lists.take(services)
 
 
 # ---- slow callers, and the number of connections ----
