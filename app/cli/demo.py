@@ -50,10 +50,12 @@ def main(settings: Settings, argv: list[str]) -> int:
         with command_database(settings, "demo") as db, db.transaction() as conn:
             conn.execute(text("SELECT pg_advisory_xact_lock(hashtextextended('demo neighbourhood', 0))"))
             rows = [(_find_or_add(conn, person), person.role, person.name, _distance(person)) for person in NEIGHBOURS]
+        if settings.roster_dir is not None:
+            leave_demo_lists(settings)
     except CommandFailed as failure:
         return fail(str(failure))
-    if settings.roster_dir is not None:
-        leave_demo_lists(settings)
+    except OSError as error:
+        return fail(f"The lists of the demo cannot be written: {error}. Check ROSTER_DIR.")
     print_table(("ID", "ROLE", "NAME", "FROM AYŞE"), rows)
     return 0
 

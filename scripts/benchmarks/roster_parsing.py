@@ -33,7 +33,7 @@ class Format:
 
 
 def measure(bench: Bench) -> Section:
-    people = bench.size(1_500_000, 50_000)  # Shorter lists are parsed without processes.
+    people = bench.size(500_000, 50_000)  # Shorter lists are parsed without processes.
     rows = [row for format in FORMATS for row in _measure(bench, format, people)]
     return Section("roster-parsing", TITLE.format(people=people), rows, [])
 

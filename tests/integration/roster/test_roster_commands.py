@@ -81,6 +81,14 @@ def test_the_demo_leaves_two_lists_that_a_run_takes(
     assert "unchanged" in capsys.readouterr().out
 
 
+def test_the_demo_says_that_its_lists_cannot_be_written(
+    db: Database, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(settings.roster_dir or "").write_text("a file where the folder should be")
+    assert demo.main(settings, []) == 1
+    assert "Check ROSTER_DIR." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
