@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import structlog
 from flask import request
 from pydantic import BaseModel
 from werkzeug.exceptions import HTTPException
@@ -24,6 +25,8 @@ def handler(route: Route, site: Site) -> Callable[..., Response]:
 
     def handle(**in_path: str) -> Response:
         caller = site.doorkeeper.admit(who, request.headers.get("Authorization"), in_path)
+        if caller is not None:
+            structlog.contextvars.bind_contextvars(caller_id=caller.id)
         arguments: dict[str, Any] = {}
         for parameter, text in in_path.items():
             name, adapter = parameters[parameter]

@@ -289,7 +289,8 @@ def test_an_accept_gets_503_in_time_when_postgres_falls_silent_meanwhile(service
 
 def test_a_run_of_lists_whose_postgres_is_killed_is_whole_or_never_was(service: Service, tmp_path: Path) -> None:
     lists = ChangingLists(tmp_path)
-    with closing(build_services(_settings(service.stores, **lists.environ), role="test", pool_size=OWN_POOL)) as services:
+    settings = _settings(service.stores, **lists.environ)
+    with closing(build_services(settings, role="test", pool_size=OWN_POOL)) as services:
         lists.take(services)
         lists.publish_next()
         statements = mishaps.Step(services.settings, "sql.statement=stop@9999", *WHAT).end().passages

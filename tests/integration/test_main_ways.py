@@ -24,11 +24,12 @@ WAYS = (ROOT / "docs" / "architecture.md").read_text().split("\n## The five main
 LISTED = re.compile(r"`([\w/]+\.py)`\s+`(\w+)`")
 ACTION_FOLLOWS = "[An action](#an-action) from 2 on"
 
-# Not on the page: what every request passes, values, pure functions, and what reads an answer of delivery.
+# Not on the page: what every request passes, values, pure functions, logs and metrics, and what reads an answer of
+# delivery.
 NOT_LISTED = re.compile(
     r"""api/\w+\.py | (db|foundation|ops|settings|users)/.* | .*/metrics\.py
     | redis_store/(client|contract|keys)\.py
-    | matching/(rules/.*|follow_up\.py|store/(records|stores)\.py)
+    | matching/(rules/.*|follow_up\.py|store/(records|stores|task_log)\.py)
     | delivery/actions/(context|requests|request_format|step_codec|steps)\.py
     | delivery/(actions|messages)/views\.py
     | delivery/messages/(error_texts|traits|values)\.py

@@ -2,7 +2,11 @@
 
 from sqlalchemy import Connection
 
+from app.matching.store.task_log import TaskLog
+
 
 class Connected:
+    """The attributes are set by `Store`."""
+
     conn: Connection
-    """Set by `Store`."""
+    log: TaskLog

@@ -89,7 +89,7 @@ FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[]), CAST(:rea
 JOIN students s ON s.id = p.student_id
 ORDER BY p.student_id
 ON CONFLICT DO NOTHING
-RETURNING task_id
+RETURNING task_id, student_id, reason
 """)
 
 OFFERS_AROUND = text(f"""
@@ -141,11 +141,16 @@ class OfferStatements(Connected):
         row = self.conn.execute(
             text(statement), {"id": offer.id, "state": state, "from_state": offer.state, "reason": reason}
         ).one_or_none()
+        if row is not None:
+            self.log.offer(state, offer.task_id, offer.student_id)
         return row is not None
 
     def accept_offer(self, offer: Offer) -> bool:
         """Accepts for the student. False if the deadline has passed or the offer is no longer live."""
-        return self.conn.execute(ACCEPT_OFFER, {"id": offer.id}).one_or_none() is not None
+        if self.conn.execute(ACCEPT_OFFER, {"id": offer.id}).one_or_none() is None:
+            return False
+        self.log.offer(OfferState.ACCEPTED, offer.task_id, offer.student_id)
+        return True
 
     def accept_by_hand(self, task_id: UUID, student_id: int, time_zone: str) -> None:
         """Accepts for a coordinator who assigns the task, whatever the state of an earlier offer, or without one."""
@@ -163,6 +168,7 @@ class OfferStatements(Connected):
         values = {"task_id": task_id, "student_id": student_id, "time_zone": time_zone}
         if self.conn.execute(text(statement), values).one_or_none() is None:
             raise Overtaken
+        self.log.offer(OfferState.ACCEPTED, task_id, student_id, by_hand=True)
         self.conn.execute(
             text(f"UPDATE tasks SET {SET_COUNTS} WHERE id = :task_id"),
             {"task_id": task_id},
@@ -173,6 +179,8 @@ class OfferStatements(Connected):
         the earliest deadline first."""
         rows = self.conn.execute(EXPIRE_OFFERS, {"ids": list(task_ids)}).all()
         expired = [Expired(row.task_id, row.student_id, row.late_s) for row in rows if row.overdue]
+        for one in expired:
+            self.log.offer(OfferState.EXPIRED, one.task_id, one.student_id)
         return expired, _by_task(_offer(row) for row in rows if not row.overdue)
 
     def candidates(self, pairs: Sequence[tuple[UUID, int]], rules: MatchingRules) -> dict[tuple[UUID, int], Candidate]:
@@ -211,6 +219,8 @@ class OfferStatements(Connected):
             },
         )
         deadlines = {(row.task_id, row.student_id): row.deadline for row in rows}
+        for task_id, student_id in deadlines:
+            self.log.offer(OfferState.PENDING, task_id, student_id)
         # In the order of the picks, so that the oldest task notifies first.
         pairs = [(pick.task_id, pick.student_id) for pick in picks]
         return {pair: deadlines[pair] for pair in pairs if pair in deadlines}
@@ -218,7 +228,7 @@ class OfferStatements(Connected):
     def insert_skips(self, skips: Sequence[Skip]) -> list[UUID]:
         if not skips:
             return []
-        rows = self.conn.execute(
+        inserted = self.conn.execute(
             INSERT_SKIPS,
             {
                 "task_ids": [skip.task_id for skip in skips],
@@ -227,5 +237,7 @@ class OfferStatements(Connected):
                 "completed": [skip.completed for skip in skips],
                 "distances": [skip.distance_m for skip in skips],
             },
-        )
-        return [row.task_id for row in rows]
+        ).all()
+        for row in inserted:
+            self.log.offer(OfferState.SKIPPED, row.task_id, row.student_id, reason=row.reason)
+        return [row.task_id for row in inserted]

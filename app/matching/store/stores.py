@@ -17,6 +17,7 @@ from app.matching.store.offers import OfferStatements
 from app.matching.store.people import PeopleStatements
 from app.matching.store.students import StudentStatements
 from app.matching.store.sweep import SweepStatements
+from app.matching.store.task_log import TaskLog
 from app.matching.store.tasks import TaskStatements
 from app.matching.store.views import ViewStatements
 
@@ -35,6 +36,7 @@ class Store(
 
     def __init__(self, conn: Connection) -> None:
         self.conn = conn
+        self.log = TaskLog()
 
 
 class Stores:
@@ -44,7 +46,9 @@ class Stores:
     @contextmanager
     def transaction(self) -> Generator[Store]:
         with self._db.transaction() as conn:
-            yield Store(conn)
+            store = Store(conn)
+            yield store
+        store.log.write()
 
     @contextmanager
     def reading(self) -> Generator[Store]:

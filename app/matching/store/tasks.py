@@ -117,6 +117,8 @@ class TaskStatements(Connected):
                 "idempotency_key": idempotency_key,
             },
         ).one_or_none()
+        if row is not None:
+            self.log.task_created(task_id, elder_id)
         return row is not None
 
     def find_open_task(self, elder_id: int) -> HelpTask | None:
@@ -159,6 +161,8 @@ class TaskStatements(Connected):
         row = self.conn.execute(text(statement), values).one_or_none()
         if row is None:
             raise Overtaken
+        if transition.target is not transition.current:
+            self.log.task(transition.target, transition.task_id, changes.get("student_id"))
         return Moved(row.next_step_at, row.updated_at)
 
     def save_progress(self, progress: Sequence[Progress]) -> dict[UUID, datetime]:
@@ -193,4 +197,7 @@ class TaskStatements(Connected):
         UPDATE tasks SET status = '{TaskStatus.TIMED_OUT}', next_step_at = NULL, ended_at = clock_timestamp(),
                          {SET_VERSION}, {SET_COUNTS}
         WHERE id = ANY(:ids) AND {may_become_task(TaskStatus.TIMED_OUT)} RETURNING id, updated_at"""
-        return {row.id: row.updated_at for row in self.conn.execute(text(statement), {"ids": list(task_ids)})}
+        ended = {row.id: row.updated_at for row in self.conn.execute(text(statement), {"ids": list(task_ids)})}
+        for task_id in ended:
+            self.log.task(TaskStatus.TIMED_OUT, task_id)
+        return ended

@@ -11,7 +11,7 @@ import sqlalchemy.exc
 from app.api.errors import TITLES
 from app.foundation.errors import AppError, Conflict, Forbidden, InvalidValue, NotFound, TooManyRequests, Unavailable
 from app.foundation.logs import configure_logs
-from tests.support.api import TASK_ID, FakeMatching, app_on_fakes, bearer
+from tests.support.api import PEOPLE, TASK_ID, FakeMatching, app_on_fakes, bearer
 
 ACCEPT = f"/tasks/{TASK_ID}/accept"
 
@@ -120,6 +120,14 @@ def test_internal_error_shows_only_the_place(client: Any, matching: FakeMatching
     for secret in SECRETS:
         assert secret not in response.get_data(as_text=True)
         assert secret not in logged.getvalue()
+
+
+def test_request_line_names_the_caller(client: Any, logged: io.StringIO):
+    client.get("/me", headers=bearer("student"))
+    client.get("/me")
+    known, unknown = (json.loads(line) for line in logged.getvalue().splitlines() if '"request"' in line)
+    assert (known["caller_id"], known["route"]) == (PEOPLE["student"].id, "/me")
+    assert "caller_id" not in unknown
 
 
 def test_logs_and_errors_do_not_quote_the_request(client: Any, logged: io.StringIO):
