@@ -172,6 +172,13 @@ class Settings(BaseModel):
     notification_backlog_limit: PositiveInt = Field(
         100_000, description="Number of unsent notifications at which `POST /api/notifications` answers 503."
     )
+    sends_per_minute: PositiveInt = Field(
+        600, description="Messages and actions that one caller may submit over HTTP in a minute."
+    )
+    sends_per_day: PositiveInt = Field(10_000, description="The same in a day.")
+    sends_per_recipient: PositiveInt = Field(
+        60, description="Messages of one type that all callers may submit for one recipient in an hour."
+    )
     notification_max_age_s: PositiveInt = Field(86_400, description="A notification that waited longer is EXPIRED.")
     push_timeout_s: Timeout = Field(3.0, description="PUSH: time limit of an attempt, at most 12.")
     push_retries: Retries = Field(2, description="PUSH: retries after the first attempt.")

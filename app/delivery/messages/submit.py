@@ -49,6 +49,8 @@ class Submitted:
     submitted_at: datetime
     is_new: bool
     """False if an earlier request with the same key created it."""
+    recipient: str = field(default="", repr=False)
+    """In canonical form."""
 
 
 USER = "user:"
@@ -89,7 +91,7 @@ def submit(conn: Connection, new: NewSubmission, key: SubmissionKey | None = Non
     values = _values(new, key)
     row = conn.execute(_SUBMIT, values).one_or_none()
     if row is not None:
-        return Submitted(values["id"], row.created_at, is_new=True)
+        return Submitted(values["id"], row.created_at, is_new=True, recipient=new.recipient)
     before = conn.execute(_FIND_KEY, values).one_or_none() if key is not None else None
     if before is None:
         problems = _check_database(conn, values["user_id"], new.expires_at)
