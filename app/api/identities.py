@@ -27,6 +27,20 @@ class TokenExpired(Unauthenticated):
     challenge: ClassVar[str] = 'Bearer error="invalid_token", error_description="expired"'
 
 
+class TokenRevoked(Unauthenticated):
+    """The token was revoked, or its account was disabled; sign in again."""
+
+    code = "token_revoked"
+    challenge: ClassVar[str] = 'Bearer error="invalid_token", error_description="revoked"'
+
+
+class AnonymousRefused(Unauthenticated):
+    """The token is of an anonymous sign-in."""
+
+    code = "anonymous_refused"
+    challenge: ClassVar[str] = 'Bearer error="invalid_token"'
+
+
 class VerifierUnavailable(Unavailable):
     """The token cannot be checked just now."""
 
@@ -48,5 +62,5 @@ Identity = UserId | FirebaseUid
 
 class TokenVerifier(Protocol):
     def verify(self, token: str) -> Identity:
-        """Raises `TokenInvalid`, `TokenExpired` or `VerifierUnavailable`."""
+        """Raises one of the errors above."""
         ...

@@ -23,7 +23,14 @@ from app.api.errors import (
     WrongMethod,
     status_of,
 )
-from app.api.identities import TokenExpired, TokenInvalid, TokenMissing, VerifierUnavailable
+from app.api.identities import (
+    AnonymousRefused,
+    TokenExpired,
+    TokenInvalid,
+    TokenMissing,
+    TokenRevoked,
+    VerifierUnavailable,
+)
 from app.api.load import Overloaded
 from app.api.routing import Route
 from app.db.database import DatabaseUnavailable
@@ -45,6 +52,8 @@ SIGNED_IN: tuple[type[AppError], ...] = (
     TokenMissing,
     TokenInvalid,
     TokenExpired,
+    TokenRevoked,
+    AnonymousRefused,
     UserUnknown,
     UserDeactivated,
     DatabaseUnavailable,

@@ -46,7 +46,7 @@ class NewActionBody(Request):
     action_plan_id: Identifier | None = Field(None, description="The plan to carry out. Give either this or `planKey`.")
     plan_key: PlanKey | None = Field(None, examples=["matching.on_the_way"])
     evaluation_key: Key = Field(
-        description="Requests with the same key are carried out only once.", examples=["rule-114:9823412"]
+        description="Requests of one caller with the same key are carried out only once.", examples=["rule-114:9823412"]
     )
     person_id: Identifier | None = Field(None, description="The user that steps for PERSON go to.")
     variables: dict[str, Any] | None = Field(
@@ -60,9 +60,10 @@ class NewActionBody(Request):
     priority: Priority | None = Field(None, description="NORMAL if absent.")
     expires_at: Moment | None = Field(None, description="No step begins after this time.")
 
-    def to_new_action(self, plan: int | str) -> NewAction:
+    def to_new_action(self, plan: int | str, caller_id: int) -> NewAction:
         return NewAction(
             plan=plan,
+            requested_by=caller_id,
             person_id=self.person_id,
             variables=self.variables or {},
             priority=self.priority or Priority.NORMAL,

@@ -29,6 +29,7 @@ from pydantic.alias_generators import to_camel
 
 from app.api.errors import FieldCode, FieldError, InvalidInput, MalformedJson
 from app.foundation.clock import rfc3339
+from app.foundation.field_sentences import sentence
 from app.foundation.pages import BIGINT_MAX
 
 FIRST_MOMENT, LAST_MOMENT = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
@@ -115,10 +116,13 @@ _DATE_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:\.\d+)?)(?:(Z)|
 
 def _service_moment(value: Any) -> Any:
     found = _DATE_TIME.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
-        raise ValueError("must be a time such as 2026-02-19T10:00:00")
-    date, time, z, sign, offset = found.groups()
-    moment = datetime.fromisoformat(f"{date}T{time}{z or ''}{'+' if sign == ' ' else sign or ''}{offset or ''}")
+    try:
+        if found is None:
+            raise ValueError
+        date, time, z, sign, offset = found.groups()
+        moment = datetime.fromisoformat(f"{date}T{time}{z or ''}{'+' if sign == ' ' else sign or ''}{offset or ''}")
+    except ValueError:
+        raise ValueError("must be a time such as 2026-02-19T10:00:00") from None
     return moment if moment.tzinfo is None else _moment(moment)
 
 
@@ -218,8 +222,14 @@ def read_path_parameter(field: str, adapter: TypeAdapter[Any], text: str) -> Any
 def _explain(error: ValidationError) -> InvalidInput | MalformedJson:
     items = error.errors(include_url=False, include_input=False)
     if items[0]["type"] == "json_invalid":
-        return MalformedJson(str(items[0]["msg"]).removeprefix("Invalid JSON: "))
+        return MalformedJson(_place(str(items[0]["msg"])))
     return InvalidInput([field_error(_name(item["loc"]), item) for item in items[:50]])
+
+
+def _place(message: str) -> str:
+    """Of the parser's message only the place is kept: the rest may quote the body."""
+    found = re.search(r"line ([0-9]+) column ([0-9]+)$", message)
+    return f"cannot be read at line {found[1]}, column {found[2]}" if found else "cannot be read"
 
 
 def _name(location: tuple[int | str, ...]) -> str:
@@ -228,15 +238,15 @@ def _name(location: tuple[int | str, ...]) -> str:
     names = [str(name) for name in location]
     if any(re.fullmatch(r"[A-Za-z0-9_]{1,64}", name) is None for name in names):
         return "(unknown)"
-    return ".".join(names)
+    return ".".join(names) or "body"
 
 
 def field_error(field: str, item: Any) -> FieldError:
-    kind = str(item["type"])
-    message = str(item["msg"]).removeprefix("Value error, ").removeprefix("Input ")
-    if kind == "string_pattern_mismatch":
-        message = "holds characters that are not allowed here, or does not have the form that is asked for"
-    return FieldError(field, message[:1].lower() + message[1:], _FIELD_CODES.get(kind, FieldCode.INVALID))
+    return FieldError(field, sentence(item), field_code(str(item["type"])))
+
+
+def field_code(kind: str) -> FieldCode:
+    return _FIELD_CODES.get(kind, FieldCode.INVALID)
 
 
 _FIELD_CODES = {

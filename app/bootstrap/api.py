@@ -28,7 +28,7 @@ from app.ops.metrics import HttpMetrics
 from app.ops.overdue_gauges import OverdueGauges
 from app.ops.roster_gauges import RosterGauges
 from app.ops.service_level_gauges import ServiceLevelGauges
-from app.settings.settings import AuthMode, Settings
+from app.settings.settings import AuthMode, Settings, SettingsError
 
 
 def create_app(
@@ -87,6 +87,15 @@ def token_verifier(settings: Settings) -> TokenVerifier:
         from app.api.firebase import FirebaseTokens
 
         emulator = settings.firebase_auth_emulator_host is not None
-        return FirebaseTokens(settings.firebase_project_id, emulator=emulator)
+        try:
+            return FirebaseTokens(
+                settings.firebase_project_id,
+                emulator=emulator,
+                tenant=settings.firebase_tenant_id,
+                # An emulator knows none of the accounts of a project.
+                credentials_path=None if emulator else settings.firebase_credentials,
+            )
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"FIREBASE_CREDENTIALS: cannot be used ({type(error).__name__})") from None
     assert settings.auth_secret is not None, "the settings require it"
     return LocalTokens(settings.auth_secret)

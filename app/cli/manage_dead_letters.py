@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from app.cli.command import CommandFailed, command_database, fail, print_table
+from app.cli.moments import FORMS, moment
 from app.db.database import Database
 from app.delivery import service as delivery
 from app.delivery.contract import EVERY, DeadLetterCriteria, DeadLetterStatus, DeadLetterView
@@ -57,20 +58,14 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--channel", metavar="TYPE", help="push, email, sms, whatsapp, webhook, …")
     parser.add_argument("--code", help="error code, as the list shows it")
     parser.add_argument("--plan", type=_positive, metavar="ID", help="id of the action plan")
-    parser.add_argument("--since", type=_moment, metavar="TIME", help="failed then or later: 2026-03-12T20:55+03:00")
-    parser.add_argument("--until", type=_moment, metavar="TIME", help="failed before then")
+    parser.add_argument("--since", type=moment, metavar="TIME", help=f"failed then or later: {FORMS}")
+    parser.add_argument("--until", type=moment, metavar="TIME", help="failed before then")
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if not 1 <= value < 2**63:
-        raise ValueError
-    return value
-
-
-def _moment(text: str) -> datetime:
-    """A time without a zone is in this machine's time zone."""
-    return datetime.fromisoformat(text).astimezone()
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:20]) < 2**63):
+        raise argparse.ArgumentTypeError("must be a whole number, 1 or more")
+    return int(text)
 
 
 def _filter(options: argparse.Namespace) -> DeadLetterCriteria:

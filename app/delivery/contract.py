@@ -28,6 +28,7 @@ from app.delivery.messages.dead_letter_states import DeadLetterStatus
 from app.delivery.messages.dead_letter_views import EVERY, DeadLetterCriteria, DeadLetterView
 from app.delivery.messages.dead_letters import DeadLetterClosed
 from app.delivery.messages.rules import DeliveryRules
+from app.delivery.messages.sending_limits import SendingLimited, SendingLimits
 from app.delivery.messages.service_levels import ServiceLevels
 from app.delivery.messages.submit import NewSubmission, SubmissionKey
 from app.delivery.messages.values import Notification, NotificationStatus, NotificationType, Outcome, Priority
@@ -71,6 +72,8 @@ __all__ = [
     "PersonTraces",
     "PlanNotFound",
     "Priority",
+    "SendingLimited",
+    "SendingLimits",
     "ServiceLevels",
     "ShippedPlan",
     "ShippedTemplate",

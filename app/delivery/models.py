@@ -11,6 +11,7 @@ from app.delivery.messages.models import (
     notification_counts,
     notification_keys,
     notifications,
+    sending_counts,
 )
 from app.delivery.plans.models import action_plan_steps, action_plans, action_routes
 from app.delivery.words.models import message_templates
@@ -34,4 +35,5 @@ __all__ = [
     "recipient_channels",
     "recipient_profiles",
     "recorded_pushes",
+    "sending_counts",
 ]

@@ -45,7 +45,7 @@ EMPTY_STEPS = """
        FROM jsonb_array_elements(t.steps) WITH ORDINALITY AS each (step, n)), '[]')
 """
 EMPTY_ACTION = f"""
-    context = '{{}}', variables = '{{}}', steps = {EMPTY_STEPS},
+    context = '{{}}', variables = '{{}}', request_digest = NULL, steps = {EMPTY_STEPS},
     data = CASE WHEN t.task_id IS NOT NULL AND t.data ? 'type' THEN jsonb_build_object('type', t.data -> 'type')
                 ELSE '{{}}' END
 """
@@ -152,6 +152,15 @@ OLD_CODES = Sweep(
     chosen="t.expires_at < :cutoff",
     since="t.expires_at",
 )
+# The longest window is a day.
+OLD_COUNTS = Sweep(
+    table="sending_counts",
+    key=KeyType.UUID,
+    order="subject",
+    identity="subject",
+    chosen="t.began_at < :cutoff",
+    since="t.began_at",
+)
 OLD_ADDRESSES = Sweep(
     table="recipient_channels",
     key=KeyType.BIGINT,
@@ -226,7 +235,7 @@ OLD_MONTHS_OF_NOTIFICATIONS = OldMonths(
 OLD_MESSAGES: Mapping[str, tuple[Part, ...]] = {
     # Dead letters first, because what they are about is forgotten only after them.
     "dead_letters": (OLD_DEAD_LETTERS,),
-    "keys": (OLD_KEYS, OLD_CODES),
+    "keys": (OLD_KEYS, OLD_CODES, OLD_COUNTS),
     "messages": (OLD_WORDS, STRAY_WORDS, OLD_VARIABLES, WORDS_OF_CLOSED, VARIABLES_OF_CLOSED, OLD_RECORDED),
     "in_app": (OLD_IN_APP,),
     "addresses": (OLD_ADDRESSES, OLD_PROFILES),

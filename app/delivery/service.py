@@ -23,6 +23,7 @@ from app.delivery.forget_recipient import (
 from app.delivery.messages.backlog import watch_backlog
 from app.delivery.messages.dead_letter_views import count_open_dead_letters, get_dead_letter, list_dead_letters
 from app.delivery.messages.dead_letters import discard_dead_letter, discard_dead_letters
+from app.delivery.messages.sending_limits import count_action, count_message
 from app.delivery.messages.service_levels import measure_service_levels
 from app.delivery.messages.submit import refusals_of_submission, submit_notification
 from app.delivery.messages.views import get_notification, list_notifications
@@ -58,8 +59,10 @@ __all__ = [
     "append_to_audit_trail",
     "cancel_actions",
     "confirm_verification",
+    "count_action",
     "count_being_sent",
     "count_kept",
+    "count_message",
     "count_open_dead_letters",
     "create_step",
     "discard_dead_letter",

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ValidationError
 
+from app.foundation.field_sentences import sentence
 from app.foundation.storable import flaw_of_json
 from app.jobs.engine.declaration import params_model
 from app.jobs.engine.task import MAX_RETRIES, TaskType
@@ -172,4 +173,4 @@ def _unknown(model: type[BaseModel], params: Mapping[str, Any]) -> list[str]:
 
 
 def _problem(item: Any) -> ParamProblem:
-    return ParamProblem(".".join(str(part) for part in item["loc"]), str(item["msg"]), str(item["type"]))
+    return ParamProblem(".".join(str(part) for part in item["loc"]), sentence(item), str(item["type"]))

@@ -20,7 +20,7 @@ from app.matching.follow_up import FollowUp, combined, no_offer_keys
 from app.matching.notices import NoticeKind
 from app.matching.rules.errors import NotAssigned, Overtaken, StudentUnavailable, TaskNotFound, too_late
 from app.matching.rules.matching_rules import MatchingRules
-from app.matching.rules.states import OfferState, TaskStatus
+from app.matching.rules.states import OPEN, IllegalTaskTransition, OfferState, TaskStatus
 from app.matching.store.records import NOW, FromNow, HelpTask, Moved, Offer, Transition
 from app.matching.store.stores import Store
 from app.users.models import Caller, LatLon, Role
@@ -180,8 +180,12 @@ def end_by_cancel(store: Store, task: HelpTask, *, tell_elder: bool) -> FollowUp
 
 def move_on(store: Store, task_id: UUID, lists: Lists, rules: MatchingRules) -> FollowUp:
     task = _lock_task(store, task_id)
+    if task.status not in OPEN:
+        raise IllegalTaskTransition(
+            f"This task has ended, it is {task.status}: nobody is asked any more.", status=task.status
+        )
     if task.status is not TaskStatus.PENDING:
-        raise NotAssigned(f"A task that is {task.status} is not asking anybody.")
+        raise NotAssigned("A student has accepted this task; release it to ask others.")
     freed = take_back_live_offers(store, task, "MOVED_ON")
     return combined(settle(store, [task.id], lists, rules), FollowUp(freed=freed))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from email.message import Message
 from typing import Any
 
-from jinja2 import ChainableUndefined, StrictUndefined, Template, TemplateSyntaxError, Undefined, meta
+from jinja2 import ChainableUndefined, StrictUndefined, Template, TemplateSyntaxError, Undefined, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 REQUEST_NAMES = frozenset({"id", "to", "text", "priority", "token"})
@@ -63,12 +63,18 @@ def _compile(source: str, names: frozenset[str], undefined: type[Undefined]) -> 
     # Jinja's own filter also escapes characters for HTML.
     environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
     try:
-        unknown = sorted(meta.find_undeclared_variables(environment.parse(source)) - names)
+        tree = environment.parse(source)
+        unknown = sorted(meta.find_undeclared_variables(tree) - names)
         template = environment.from_string(source)
     except TemplateSyntaxError as error:
         raise InvalidTemplate(f"is not a Jinja template: {error.message} (line {error.lineno})") from None
     if unknown:
         raise InvalidTemplate(f"uses {', '.join(unknown)}; the known names are {', '.join(sorted(names))}")
+    # Jinja looks for a filter inside a branch only when the branch is rendered, which may be months later.
+    missing = sorted({node.name for node in tree.find_all(nodes.Filter)} - environment.filters.keys())
+    missing += sorted({node.name for node in tree.find_all(nodes.Test)} - environment.tests.keys())
+    if missing:
+        raise InvalidTemplate(f"uses a filter or a test that does not exist: {', '.join(missing)}")
     return template
 
 

@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Annotated, Any
 from zoneinfo import available_timezones
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from app.foundation import failpoints as places
+from app.foundation.backoff import BACKOFF_S
 from app.settings import gateway_templates, signing_secrets
 from app.settings.engine_address import EMBEDDED, parse_engine
 from app.settings.job_schedule import SHIPPED_SCHEDULE, ScheduleEntry, parse_schedule
 from app.settings.mail_server import MailSender, MailServer, Tls, parse_sender, parse_server
 from app.settings.roster_sources import parse_sources
-
-DEFAULT_SECRETS = frozenset({"", "secret", "changeme", "change-me", "development", "test"})
+from app.settings.secret_strength import FEWEST_CHARACTERS, is_known_default, problem_with_secret
+from app.settings.store_urls import problem_with_store
 
 
 class SettingsError(Exception):
@@ -47,6 +48,26 @@ PositiveInt = Annotated[int, Field(ge=1)]
 Days = Annotated[int, Field(ge=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
 Percent = Annotated[float, Field(ge=0, le=100)]
+# An attempt has to end within the lease of its notification (30 s), and a call of a channel may take two time limits
+# and some more, of the audit trail four.
+Timeout = Annotated[float, Field(gt=0, le=12)]
+AuditTimeout = Annotated[float, Field(gt=0, le=7)]
+Retries = Annotated[int, Field(ge=0, le=20)]
+
+
+def _read_pauses(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        pauses = tuple(float(pause) for pause in value.split(","))
+    except ValueError:
+        pauses = ()
+    if not pauses or not all(0 < pause <= 3600 for pause in pauses):
+        raise ValueError("must be seconds, each above 0 and at most 3600, with commas between them, such as 1,5,15")
+    return pauses
+
+
+Pauses = Annotated[tuple[float, ...], BeforeValidator(_read_pauses)]
 
 
 class Settings(BaseModel):
@@ -57,6 +78,9 @@ class Settings(BaseModel):
     environment: Environment = Field(Environment.DEVELOPMENT, description="`production` refuses unsafe settings.")
     database_url: str = Field(description="PostgreSQL with PostGIS, `postgresql://user:password@host:port/name`.")
     redis_url: str = Field(description="Redis, `redis://:password@host:port/0`.")
+    private_network: bool = Field(
+        False, description="Nobody else can read the network to the stores, so production needs no TLS there."
+    )
 
     host: str = Field("127.0.0.1", description="Address the API listens on.")
     port: int = Field(8080, ge=1, le=65535, description="Port the API listens on.")
@@ -79,12 +103,17 @@ class Settings(BaseModel):
     auth_mode: AuthMode = Field(AuthMode.LOCAL, description="`local` or `firebase`.")
     auth_secret: str | None = Field(None, description="Key of local tokens, at least 32 characters.")
     firebase_project_id: str | None = Field(None, description="Project whose ID tokens are accepted.")
+    firebase_tenant_id: str | None = Field(
+        None, description="Tenant of that project whose tokens are accepted; without it, only tokens of no tenant."
+    )
     firebase_auth_emulator_host: str | None = Field(None, description="Accepts unsigned tokens; never in production.")
 
     push: PushMode = Field(PushMode.RECORDING, description="`fcm` sends pushes; `recording` only stores them.")
     fcm_base_url: str = Field("https://fcm.googleapis.com", description="Base URL of FCM.")
     fcm_connections: PositiveInt = Field(16, description="Pushes that a delivery process sends at the same time.")
-    firebase_credentials: str | None = Field(None, description="Path of a service account file, for `PUSH=fcm`.")
+    firebase_credentials: str | None = Field(
+        None, description="Path of a service account file, for `PUSH=fcm` and to learn of revoked tokens."
+    )
 
     smtp_url: str | None = Field(
         None, description="`smtp://user:password@host:587` (STARTTLS) or `smtps://…:465`; percent-encode the password."
@@ -110,6 +139,9 @@ class Settings(BaseModel):
     )
     webhook_allow_private: bool = Field(False, description="Lets webhooks go to private addresses; for tests.")
     country_code: str = Field("90", pattern=r"^[1-9][0-9]{0,3}$", description="Added to phone numbers that have none.")
+    sms_countries: str = Field(
+        "+90", description="Country codes, comma-separated, that SMS go to; they are sent to no other country."
+    )
     dead_letter_alarm: PositiveInt = Field(20, description="Number of open dead letters that raises the alarm.")
     action_topic_prefix: str = Field("cinga", description="First word of the names of the action streams.")
     action_handover_types: str = Field(
@@ -140,7 +172,35 @@ class Settings(BaseModel):
     notification_backlog_limit: PositiveInt = Field(
         100_000, description="Number of unsent notifications at which `POST /api/notifications` answers 503."
     )
+    sends_per_minute: PositiveInt = Field(
+        600, description="Messages and actions that one caller may submit over HTTP in a minute."
+    )
+    sends_per_day: PositiveInt = Field(10_000, description="The same in a day.")
+    sends_per_recipient: PositiveInt = Field(
+        60, description="Messages of one type that all callers may submit for one recipient in an hour."
+    )
     notification_max_age_s: PositiveInt = Field(86_400, description="A notification that waited longer is EXPIRED.")
+    push_timeout_s: Timeout = Field(3.0, description="PUSH: time limit of an attempt, at most 12.")
+    push_retries: Retries = Field(2, description="PUSH: retries after the first attempt.")
+    push_backoff_s: Pauses = Field(BACKOFF_S, description="PUSH: pauses between attempts; the last repeats.")
+    in_app_timeout_s: Timeout = Field(2.0, description="IN_APP: time limit of an attempt, at most 12.")
+    in_app_retries: Retries = Field(3, description="IN_APP: retries after the first attempt.")
+    in_app_backoff_s: Pauses = Field(BACKOFF_S, description="IN_APP: pauses between attempts; the last repeats.")
+    webhook_timeout_s: Timeout = Field(5.0, description="WEBHOOK: time limit of an attempt, at most 12.")
+    webhook_retries: Retries = Field(3, description="WEBHOOK: retries after the first attempt.")
+    webhook_backoff_s: Pauses = Field(BACKOFF_S, description="WEBHOOK: pauses between attempts; the last repeats.")
+    email_timeout_s: Timeout = Field(10.0, description="EMAIL: time limit of an attempt, at most 12.")
+    email_retries: Retries = Field(3, description="EMAIL: retries after the first attempt.")
+    email_backoff_s: Pauses = Field(BACKOFF_S, description="EMAIL: pauses between attempts; the last repeats.")
+    sms_timeout_s: Timeout = Field(8.0, description="SMS: time limit of an attempt, at most 12.")
+    sms_retries: Retries = Field(2, description="SMS: retries after the first attempt.")
+    sms_backoff_s: Pauses = Field(BACKOFF_S, description="SMS: pauses between attempts; the last repeats.")
+    whatsapp_timeout_s: Timeout = Field(8.0, description="WHATSAPP: time limit of an attempt, at most 12.")
+    whatsapp_retries: Retries = Field(1, description="WHATSAPP: retries after the first attempt.")
+    whatsapp_backoff_s: Pauses = Field(BACKOFF_S, description="WHATSAPP: pauses between attempts; the last repeats.")
+    audit_timeout_s: AuditTimeout = Field(2.0, description="AUDIT: time limit of an attempt, at most 7.")
+    audit_retries: Retries = Field(0, description="AUDIT: retries after the first attempt.")
+    audit_backoff_s: Pauses = Field(BACKOFF_S, description="AUDIT: pauses between attempts; the last repeats.")
     delivery_poll_s: PositiveFloat = Field(1.0, description="Longest wait for a notification whose hint was lost.")
     delivery_metrics_port: int = Field(0, ge=0, le=65535, description="Port of delivery's `/metrics`; 0 is off.")
 
@@ -299,6 +359,13 @@ class Settings(BaseModel):
             raise ValueError("must be a URL that begins with https:// or http://")
         return value
 
+    @field_validator("sms_countries")
+    @classmethod
+    def _readable_countries(cls, value: str) -> str:
+        if not re.fullmatch(r"\+?[1-9][0-9]{0,6}(?: *, *\+?[1-9][0-9]{0,6})*", value):
+            raise ValueError("must be country codes with commas between them, such as +90,+49")
+        return value
+
     @field_validator("sms_gateway_answer")
     @classmethod
     def _readable_answer_template(cls, value: str | None) -> str | None:
@@ -316,6 +383,10 @@ class Settings(BaseModel):
     @property
     def job_schedule(self) -> tuple[ScheduleEntry, ...]:
         return parse_schedule(self.jobs_schedule)
+
+    @property
+    def sms_country_codes(self) -> tuple[str, ...]:
+        return tuple(code.strip().removeprefix("+") for code in self.sms_countries.split(","))
 
     @property
     def handover_types(self) -> frozenset[str]:
@@ -344,7 +415,7 @@ class Settings(BaseModel):
     @model_validator(mode="after")
     def _safe_together(self) -> "Settings":
         problems = self._auth_problems() + self._push_problems() + self._mail_problems() + self._phone_problems()
-        problems += self._cluster_problems() + self._only_for_tests()
+        problems += self._cluster_problems() + self._only_for_tests() + self._unsafe_in_production()
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -357,7 +428,7 @@ class Settings(BaseModel):
                 problems.append("FIREBASE_PROJECT_ID must be set when AUTH_MODE=firebase")
         elif production:
             problems.append("AUTH_MODE=local issues its own tokens and is refused in production; use firebase")
-        elif self.auth_secret is None or len(self.auth_secret) < 32 or self.auth_secret.lower() in DEFAULT_SECRETS:
+        elif len(self.auth_secret or "") < FEWEST_CHARACTERS or is_known_default(self.auth_secret or ""):
             problems.append("AUTH_SECRET must be set to at least 32 random characters when AUTH_MODE=local")
         if production and self.firebase_auth_emulator_host:
             problems.append("FIREBASE_AUTH_EMULATOR_HOST accepts unsigned tokens and is refused in production")
@@ -401,6 +472,26 @@ class Settings(BaseModel):
         if parse_engine(self.jobs_engine) is not None and not self.jobs_tls_dir:
             return ["JOBS_TLS_DIR must name a folder made by `cluster certificates` when JOBS_ENGINE=dask://…"]
         return []
+
+    def _unsafe_in_production(self) -> list[str]:
+        if self.environment is not Environment.PRODUCTION:
+            return []
+        providers = ("fcm_base_url", "sms_gateway_url", "twilio_base_url", "whatsapp_base_url")
+        unencrypted = [name for name in providers if (getattr(self, name) or "https://")[:8].lower() != "https://"]
+        given = {
+            name: getattr(self, name) for name in ("sms_gateway_token", "twilio_auth_token", "whatsapp_access_token")
+        }
+        found: dict[str, str | None] = dict.fromkeys(unencrypted, "must begin with https:// in production")
+        found |= {
+            name: problem_with_store(getattr(self, name), self.private_network)
+            for name in ("database_url", "redis_url")
+        }
+        found |= {name: "is a known default" for name, secret in given.items() if is_known_default(secret or "")}
+        found["metrics_token"] = problem_with_secret(self.metrics_token or "")
+        # The rest of a webhook secret is base64.
+        signing = (self.webhook_secret or "").removeprefix(signing_secrets.PREFIX)
+        found["webhook_secret"] = problem_with_secret(signing) if signing else None
+        return [f"{name.upper()} {problem}" for name, problem in found.items() if problem]
 
     def _only_for_tests(self) -> list[str]:
         problems: list[str] = []

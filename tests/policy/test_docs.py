@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # For --write, which runs without pytest.
 
 from app.delivery.channels.registry import channel_modules  # noqa: E402
+from app.delivery.messages.retry import RetryPolicy  # noqa: E402
 from app.delivery.messages.values import NotificationType  # noqa: E402
 from app.settings.settings import Settings  # noqa: E402
 from tests.policy.test_rules import HEIGHTS  # noqa: E402
@@ -37,6 +38,8 @@ def shown(value: object) -> str:
         return "required"
     if value is None:
         return ""
+    if isinstance(value, tuple):
+        return f"`{','.join(f'{pause:g}' for pause in value)}`"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, float) and value.is_integer():
@@ -90,12 +93,18 @@ def test_the_table_of_packages_is_complete_and_in_the_order_of_layers(page: str,
     assert named_there == sorted(named_there, key=lambda name: HEIGHTS[name])
 
 
+def pauses_of(policy: RetryPolicy) -> str:
+    kinds = [pauses[: policy.retries] for pauses in (policy.backoff_s, policy.overloaded_backoff_s) if pauses]
+    return "; after a 5xx ".join(f"{', '.join(f'{pause:g}' for pause in some)} s" for some in kinds if some) or "none"
+
+
 def test_the_table_of_retries_agrees_with_the_channels() -> None:
     shown_there = {cells[0]: cells[1:] for cells in cells_of(DELIVERY, "States, attempts and retries")}
     channels = [module for name, module in channel_modules().items() if name != "recording"]
     for type_, policy in [(type_, channel.POLICY) for channel in channels for type_ in channel.TYPES]:
-        limit, retries, again = shown_there[type_]
+        limit, retries, pauses, again = shown_there[type_]
         assert (limit, retries) == (f"{policy.timeout_s:.0f} s", str(policy.retries))
+        assert pauses == pauses_of(policy)
         # The audit trail is never retried.
         assert again.startswith("yes") is (policy.repeatable and policy.retries > 0)
     assert shown_there.keys() == set(NotificationType)

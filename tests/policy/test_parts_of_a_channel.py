@@ -13,7 +13,7 @@ import pytest
 from app.delivery.channels.base import Channel, Wiring
 from app.delivery.channels.registry import Channels, channel_modules, open_channels
 from app.delivery.messages.addresses import InvalidAddress, check_address
-from app.delivery.messages.retry import RetryPolicy
+from app.delivery.messages.retry import RetryPolicy, policy_of
 from app.delivery.messages.traits import TRAITS, AddressForm
 from app.delivery.messages.values import NotificationType
 from app.foundation.clock import FakeClock
@@ -153,6 +153,27 @@ def test_a_channel_reads_the_settings_that_it_declares(name: str, tmp_path: Path
     assert channel is not None, f"PROVIDERS in this file lacks what opens {name}"
     assert {type_ for type_ in NotificationType if channel.can_handle(type_)} <= set(MODULES[name].TYPES)
     assert names == set(MODULES[name].SETTINGS)
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name != STAND_IN])
+def test_the_settings_have_the_declared_retries_as_defaults(name: str) -> None:
+    module = MODULES[name]
+    assert policy_of(Settings(**STORES), module.TYPES[0], module.POLICY) == module.POLICY
+
+
+def test_settings_change_the_retries_of_one_type() -> None:
+    settings = Settings(**STORES, sms_timeout_s=4, sms_retries=5, sms_backoff_s="2,20")
+    channel, _ = open_with("sms_gateway", {**PROVIDERS["sms_gateway"], "sms_retries": 5, "sms_backoff_s": "2,20"})
+    assert channel is not None
+    assert (channel.policy.retries, channel.policy.backoff_s) == (5, (2.0, 20.0))
+    declared = MODULES["email"].POLICY
+    assert policy_of(settings, NotificationType.EMAIL, declared) == declared
+
+
+@pytest.mark.parametrize("pauses", ["", "1,,5", "0", "1;5", "nan", "inf", "1e9", "one"])
+def test_pauses_that_are_none_are_refused(pauses: str) -> None:
+    with pytest.raises(ValueError, match="seconds"):
+        Settings(**STORES, push_backoff_s=cast(Any, pauses))
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

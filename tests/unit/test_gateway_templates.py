@@ -31,6 +31,8 @@ def test_text_is_escaped_only_by_the_template() -> None:
         ("{{ text", "text/plain", "line 1"),
         ("a\n{% if %}", "text/plain", "line 2"),
         ("{{ text | nosuch }}", "text/plain", "nosuch"),
+        ("{% if priority == 'NOW' %}{{ text | nosuch }}{% endif %}", "text/plain", "nosuch"),
+        ("{% if priority is odder %}{% endif %}", "text/plain", "odder"),
         ("{{ txt }} {{ too }}", "text/plain", "uses too, txt; the known names are id, priority, text, to, token"),
         ("{{ range(3) }}", "text/plain", "uses range"),
         ("{{ text.nosuch }}", "text/plain", "cannot be filled"),

@@ -16,6 +16,7 @@ PRODUCTION = GOOD | {
     "FIREBASE_PROJECT_ID": "yaninda",
     "PUSH": "fcm",
     "FIREBASE_CREDENTIALS": "/etc/yaninda/service-account.json",
+    "METRICS_TOKEN": "8f14e45fceea167a5a36dedd4bea2543",
 }
 
 
@@ -93,6 +94,29 @@ def test_production_starts_with_everything_in_place() -> None:
         ({"FIREBASE_CREDENTIALS": ""}, "FIREBASE_CREDENTIALS"),
         ({"FIREBASE_PROJECT_ID": ""}, "FIREBASE_PROJECT_ID"),
         ({"WEBHOOK_ALLOW_PRIVATE": "true"}, "WEBHOOK_ALLOW_PRIVATE"),
+        ({"FCM_BASE_URL": "http://fcm.googleapis.com"}, "FCM_BASE_URL"),
+        ({"SMS_GATEWAY_URL": "http://sms.ornek.org"}, "SMS_GATEWAY_URL"),
+        ({"TWILIO_BASE_URL": "http://127.0.0.1:9000"}, "TWILIO_BASE_URL"),
+        ({"WHATSAPP_BASE_URL": "http://graph.facebook.com"}, "WHATSAPP_BASE_URL"),
+        (
+            {"DATABASE_URL": "postgresql://yaninda@db/yaninda?sslmode=require"},
+            "DATABASE_URL names .* without a password",
+        ),
+        (
+            {"DATABASE_URL": "postgresql://yaninda:9f8ekq@db/yaninda?sslmode=prefer"},
+            "DATABASE_URL names .* without TLS",
+        ),
+        ({"DATABASE_URL": "postgresql:///yaninda?host=10.0.0.5&password=9f8ekq"}, "DATABASE_URL names .* without TLS"),
+        ({"DATABASE_URL": "postgresql://yaninda:yaninda@db/yaninda?sslmode=require"}, "DATABASE_URL .* known default"),
+        ({"REDIS_URL": "redis://127.0.0.1@redis/0"}, "REDIS_URL names .* without a password"),
+        ({"REDIS_URL": "redis://:9f8ekq@redis/0"}, "REDIS_URL names .* without TLS"),
+        ({"METRICS_TOKEN": ""}, "METRICS_TOKEN"),
+        ({"METRICS_TOKEN": "8f14e45fceea167a5a36dedd4bea254"}, "METRICS_TOKEN must have at least 32"),
+        ({"METRICS_TOKEN": "a" * 64}, "METRICS_TOKEN repeats"),
+        ({"METRICS_TOKEN": "8f14e45f" * 8}, "METRICS_TOKEN repeats"),
+        ({"METRICS_TOKEN": "change-me-CHANGE-ME-change-me-2026"}, "METRICS_TOKEN is a known default"),
+        ({"WEBHOOK_SECRET": f"whsec_{'A' * 32}"}, "WEBHOOK_SECRET repeats"),
+        ({"SMS_GATEWAY_TOKEN": "changeme"}, "SMS_GATEWAY_TOKEN is a known default"),
     ],
 )
 def test_production_refuses_settings_for_development(changed: dict[str, str], named: str) -> None:
@@ -100,7 +124,24 @@ def test_production_refuses_settings_for_development(changed: dict[str, str], na
         load_settings(PRODUCTION | changed)
 
 
-@pytest.mark.parametrize("secret", ["", "changeme", "short"])
+@pytest.mark.parametrize(
+    "stores",
+    [
+        {"DATABASE_URL": "postgresql://y:9f8ekq@db/y?sslmode=verify-full", "REDIS_URL": "rediss://:9f8ekq@redis/0"},
+        {
+            "DATABASE_URL": "postgresql://y:9f8ekq@db,db2/y",
+            "REDIS_URL": "redis://:9f8ekq@redis/0",
+            "PRIVATE_NETWORK": "true",
+        },
+        {"DATABASE_URL": "postgresql:///yaninda?host=/run/postgresql", "REDIS_URL": "redis://[::1]/0"},
+    ],
+    ids=["TLS", "private network", "this host"],
+)
+def test_production_takes_stores_that_nobody_can_listen_to(stores: dict[str, str]) -> None:
+    assert load_settings(PRODUCTION | stores).environment is Environment.PRODUCTION
+
+
+@pytest.mark.parametrize("secret", ["", "changeme", "short", "changeme-changeme-changeme-changeme"])
 def test_local_tokens_need_a_real_secret(secret: str) -> None:
     with pytest.raises(SettingsError, match="AUTH_SECRET"):
         load_settings(GOOD | {"AUTH_SECRET": secret})

@@ -8,7 +8,7 @@ from app.api.routing import Call, Reply, Routes
 from app.api.schemas import PageJson
 from app.api.schemas_actions import ActionInFullJson, ActionJson, ActionsQuery, NewActionBody
 from app.delivery import service as delivery
-from app.delivery.contract import BacklogFull, EvaluationKeyReused, PlanNotFound
+from app.delivery.contract import BacklogFull, EvaluationKeyReused, PlanNotFound, SendingLimited, SendingLimits
 from app.delivery.service import problem_with_variables
 from app.foundation.errors import InvalidValue, NotFound
 
@@ -20,19 +20,26 @@ routes = Routes("Actions")
     "/api/v1/actions",
     who=COORDINATORS,
     answers={202: ActionInFullJson, 200: ActionInFullJson},
-    errors=(InvalidValue, PlanNotFound, EvaluationKeyReused, BacklogFull, Draining),
+    errors=(InvalidValue, PlanNotFound, EvaluationKeyReused, SendingLimited, BacklogFull, Draining),
 )
 def request_action(call: Call, body: NewActionBody) -> Reply:
     """Run a plan.
 
-    202 once the action is committed; `GET /api/v1/actions/{id}` shows its progress. The same `evaluationKey` again is
-    answered with 200 and the action of the first request.
+    202 once the action is committed; `GET /api/v1/actions/{id}` shows its progress. The same `evaluationKey` of the
+    same caller again is answered with 200 and the action of the first request, or with 409 if it asks for something
+    else.
     """
     refuse_while_draining()
     call.site.backlog.admit()
     with call.services.db.transaction() as conn:
-        (requested,) = delivery.request_actions(conn, [body.to_new_action(_plan(body))])
+        call.site.backlog.hold_place(conn)
+        (requested,) = delivery.request_actions(conn, [body.to_new_action(_plan(body), call.caller.id)])
         shown = ActionInFullJson.model_validate(delivery.get_action(conn, requested.id))
+        if requested.is_new:
+            limits = SendingLimits.from_settings(call.services.settings)
+            about = (shown.action_plan_id, shown.person_id)
+            messages = [message.id for step in shown.steps for message in step.notifications]
+            delivery.count_action(conn, limits, call.caller.id, about, messages)
     return Reply(shown, 202 if requested.is_new else 200, {"Location": f"/api/v1/actions/{requested.id}"})
 
 

@@ -24,6 +24,8 @@ from app.delivery.contract import (
     ChannelDisabled,
     DeliveryRules,
     NotAWebhook,
+    SendingLimited,
+    SendingLimits,
     VerificationExpired,
     VerificationNeedsNoCode,
     VerificationNotRunning,
@@ -97,17 +99,18 @@ def forget_old_secrets(call: Call, channel_id: PathIdentifier) -> None:
     f"{CHANNEL}/verification",
     who=COORDINATORS,
     answers={202: VerificationStartedJson},
-    errors=(NotFound, AlreadyVerified, ChannelDisabled, VerificationTooSoon),
+    errors=(NotFound, AlreadyVerified, ChannelDisabled, VerificationTooSoon, SendingLimited),
 )
 def start_verification(call: Call, channel_id: PathIdentifier) -> Reply:
     """Send a code over the channel, or a challenge to a webhook.
 
     A code is valid for ten minutes and five tries. A webhook that answers the challenge is verified by its answer.
     """
+    limits = SendingLimits.from_settings(call.services.settings)
     with call.services.db.transaction() as conn:
-        return Reply(
-            VerificationStartedJson.model_validate(delivery.start_verification(conn, channel_id), from_attributes=True)
-        )
+        started = delivery.start_verification(conn, channel_id)
+        delivery.count_message(conn, limits, call.caller.id, started.channel_type.upper(), started.target)
+    return Reply(VerificationStartedJson.model_validate(started, from_attributes=True))
 
 
 @routes.add(

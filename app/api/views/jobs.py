@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from app.api.access import ADMIN
-from app.api.errors import FieldCode, FieldError, InvalidInput
+from app.api.errors import FieldError, InvalidInput
 from app.api.idempotency import key_header, read_key
 from app.api.load import Draining, refuse_while_draining
 from app.api.routing import Call, Reply, Routes
@@ -17,7 +17,7 @@ from app.api.schemas_jobs import (
     ScriptJson,
     ScriptsJson,
 )
-from app.api.validation import field_error
+from app.api.validation import field_code
 from app.foundation.errors import IdempotencyKeyReused, InvalidValue
 from app.jobs import service as jobs
 from app.jobs.contract import (
@@ -97,9 +97,7 @@ def _field_error(field: str, message: str, kind: str) -> FieldError:
     if not all(part.isidentifier() or part.isdigit() for part in name.split(".")):
         # The caller may send any text as the name of a parameter.
         name = "(unknown)"
-    if kind == "unstorable":
-        return FieldError(name, message, FieldCode.INVALID)
-    return field_error(name, {"type": kind, "msg": message})
+    return FieldError(name, message, field_code(kind))
 
 
 @routes.add("GET", "/api/v1/jobs", who=ADMIN, answers={200: PageJson[JobJson]}, errors=(InvalidValue,))

@@ -19,7 +19,7 @@ from app.api.schemas import (
     SubmittedJson,
 )
 from app.delivery import service as delivery
-from app.delivery.contract import BacklogFull, SubmissionKey
+from app.delivery.contract import BacklogFull, SendingLimited, SendingLimits, SubmissionKey
 from app.foundation.errors import IdempotencyKeyReused, InvalidValue, NotFound
 
 routes = Routes("Notifications")
@@ -39,6 +39,7 @@ def _find_more_problems(call: Call, content: bytes) -> Mapping[str, str]:
             read.metadata,
             read.expires_at,
             call.services.settings.country_code,
+            call.services.settings.sms_country_codes,
         )
 
 
@@ -52,7 +53,7 @@ def _find_more_problems(call: Call, content: bytes) -> Mapping[str, str]:
             "A request that its caller repeats with the same key returns the same notification. Keys do not expire."
         ),
     ),
-    errors=(InvalidValue, IdempotencyKeyReused, BacklogFull, Draining),
+    errors=(InvalidValue, IdempotencyKeyReused, SendingLimited, BacklogFull, Draining),
     find_more_problems=_find_more_problems,
 )
 def submit_notification(call: Call, body: NewNotificationBody) -> SubmittedJson:
@@ -63,13 +64,19 @@ def submit_notification(call: Call, body: NewNotificationBody) -> SubmittedJson:
     refuse_while_draining()
     call.site.backlog.admit()
     key = read_key(call)
-    with call.services.db.autocommit() as conn:
+    settings = call.services.settings
+    with call.services.db.transaction() as conn:
+        call.site.backlog.hold_place(conn)
         submitted = delivery.submit_notification(
             conn,
             body.to_submission(),
-            call.services.settings.country_code,
+            settings.country_code,
             SubmissionKey(call.caller.id, key) if key else None,
+            countries=settings.sms_country_codes,
         )
+        if submitted.is_new:
+            limits = SendingLimits.from_settings(settings)
+            delivery.count_message(conn, limits, call.caller.id, body.notification_type, submitted.recipient)
     if submitted.is_new:
         call.site.backlog.note_added()
     return SubmittedJson(id=submitted.id, submitted_at=submitted.submitted_at)

@@ -1,5 +1,7 @@
 """An action with the data that decides its next transition: the directory, its templates, and the settings."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -29,6 +31,8 @@ class Action:
     run: Run
     origin: Origin = Origin.INTERNAL
     evaluation_key: str | None = None
+    key_owner: str = ""
+    """Whose key it is, while the action is being requested."""
     person_id: int | None = None
     task_id: UUID | None = None
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -36,6 +40,14 @@ class Action:
     data: Mapping[str, str] = field(default_factory=dict[str, str])
     priority: Priority = Priority.NORMAL
     created_at: datetime | None = None
+
+    @property
+    def request_digest(self) -> bytes:
+        """A hash of what is sent and to whom. The rest of a request, such as its trace, may change when it is
+        repeated."""
+        device_id = self.context.get("device_id")
+        asked = [self.plan_id, self.person_id, device_id, dict(self.variables), dict(self.data)]
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
 
     @property
     def about(self) -> targets.About:

@@ -9,6 +9,7 @@ UNKNOWN_CHANNEL = "UNKNOWN_CHANNEL"
 # The message or its address is wrong, so every attempt would fail. Some of these codes come from providers.
 BAD_INPUT = frozenset(
     {
+        "COUNTRY_NOT_ALLOWED",
         INVALID_ADDRESS,
         "EMPTY_MESSAGE",
         "INVALID_SUBJECT",
@@ -18,6 +19,7 @@ BAD_INPUT = frozenset(
         "PAYLOAD_TOO_LARGE",
         "PRIVATE_ADDRESS",
         RECIPIENT_RETIRED,
+        "RESERVED_KEY",
         "TEMPLATE_RENDER_FAILED",
         "TWILIO_21211",
         UNKNOWN_CHANNEL,

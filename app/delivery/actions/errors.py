@@ -10,6 +10,6 @@ class PlanNotFound(NotFound):
 
 
 class EvaluationKeyReused(Conflict):
-    """The evaluation key was used for another plan."""
+    """The evaluation key was used for another plan, other variables, or another recipient."""
 
     code = "evaluation_key_reused"

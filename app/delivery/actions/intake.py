@@ -25,7 +25,6 @@ from app.delivery.actions.request_format import Unreadable, read
 from app.delivery.actions.requests import NewAction
 from app.delivery.messages import dead_letters
 from app.delivery.messages.dead_letters import NewDeadLetter
-from app.delivery.messages.error_texts import explain
 from app.foundation.errors import AppError, InvalidValue, Unavailable
 from app.foundation.failpoints import failpoint
 from app.foundation.logs import describe_error
@@ -54,6 +53,7 @@ class RefusedRequest:
     error_code: str
     action_plan_id: int | None
     context: dict[str, Any]
+    detail: str = ""
 
     @property
     def id(self) -> UUID:
@@ -141,13 +141,14 @@ def _read(entry: StreamEntry) -> NewAction | RefusedRequest:
     try:
         return read(entry.payload)
     except Unreadable as error:
-        return RefusedRequest(entry, "INVALID_REQUEST", error.action_plan_id, error.context)
+        return RefusedRequest(entry, "INVALID_REQUEST", error.action_plan_id, error.context, error.problem)
 
 
 def _refused(entry: StreamEntry, new: NewAction, error: Exception) -> RefusedRequest:
     plan_id = new.plan if isinstance(new.plan, int) else None
     if isinstance(error, InvalidValue):
-        return RefusedRequest(entry, "INVALID_REQUEST", plan_id, new.context)
+        problems = "; ".join(f"{field} {problem}" for field, problem in error.problems.items())
+        return RefusedRequest(entry, "INVALID_REQUEST", plan_id, new.context, f"{problems}.")
     if isinstance(error, AppError):
         return RefusedRequest(entry, error.code.upper(), plan_id, new.context)
     log.error("intake_refuses", message_id=entry.id, **describe_error(error))
@@ -156,21 +157,22 @@ def _refused(entry: StreamEntry, new: NewAction, error: Exception) -> RefusedReq
 
 def refuse(conn: Connection, refused: Sequence[RefusedRequest]) -> None:
     """Writes a dead letter for each request, and an event for each one that was not refused before."""
-    new = [
-        NewDeadLetter(
-            channel_type=CHANNEL_TYPE,
-            error_code=request.error_code,
-            retryable=False,
-            id=request.id,
-            action_plan_id=request.action_plan_id,
-            context=request.context,
-        )
-        for request in refused
-    ]
-    written = dead_letters.write(conn, new)
+    written = dead_letters.write(conn, [_dead_letter(request) for request in refused])
     if written:
         now = conn.execute(text("SELECT clock_timestamp()")).scalar_one()
         outbox.put(conn, [_failed(request, now) for request in refused if request.id in written])
+
+
+def _dead_letter(request: RefusedRequest) -> NewDeadLetter:
+    return NewDeadLetter(
+        channel_type=CHANNEL_TYPE,
+        error_code=request.error_code,
+        retryable=False,
+        id=request.id,
+        action_plan_id=request.action_plan_id,
+        context=request.context,
+        detail=request.detail,
+    )
 
 
 def _failed(request: RefusedRequest, now: datetime) -> outbox.Event:
@@ -179,7 +181,7 @@ def _failed(request: RefusedRequest, now: datetime) -> outbox.Event:
         produced_at=now,
         process_ms=_process_ms(request.entry, now),
         error_code=request.error_code,
-        error_message=explain(request.error_code),
+        error_message=_dead_letter(request).error_message,
         retryable=False,
         failed_at=now,
     )

@@ -9,6 +9,7 @@ from sqlalchemy import (
     DateTime,
     ForeignKey,
     Index,
+    LargeBinary,
     Table,
     Text,
     Uuid,
@@ -38,6 +39,10 @@ actions = Table(
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("evaluation_key", Text),
+    # A key belongs to who asked, so that nobody finds or blocks an action of another caller by guessing its key.
+    Column("key_owner", Text, nullable=False, server_default=""),
+    # A hash of what was asked for, so that the same key for something else is an error.
+    Column("request_digest", LargeBinary),
     # No foreign key, because it would make every offer lock the same row of its plan. Plans are never deleted.
     Column("action_plan_id", BigInteger, nullable=False),
     Column("status", Text, nullable=False, server_default=new_state(ACTION_TRANSITIONS, ActionStatus.RUNNING)),
@@ -58,7 +63,13 @@ actions = Table(
     CheckConstraint(one_of("priority", Priority), name="priority"),
     CheckConstraint("(status = 'RUNNING') = (finished_at IS NULL)", name="running_is_unfinished"),
     # A request that is repeated with the same evaluation key creates no second action.
-    Index("actions_evaluation_key", "evaluation_key", unique=True, postgresql_where=text("evaluation_key IS NOT NULL")),
+    Index(
+        "actions_evaluation_key",
+        "key_owner",
+        "evaluation_key",
+        unique=True,
+        postgresql_where=text("evaluation_key IS NOT NULL"),
+    ),
     Index("actions_due_idx", "due_at", postgresql_where=text("due_at IS NOT NULL")),
     Index("actions_task_idx", "task_id", postgresql_where=text("task_id IS NOT NULL")),
     postgresql_with={"autovacuum_vacuum_scale_factor": "0.01", "autovacuum_vacuum_threshold": "1000"},

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from app.delivery.actions.models import Origin
 from app.delivery.actions.requests import NewAction
 from app.delivery.messages.values import Priority
+from app.foundation.field_sentences import sentence
 from app.foundation.pages import BIGINT_MAX
 from app.foundation.storable import flaw_of_json
 
@@ -18,6 +19,7 @@ LONGEST_KEY = 200
 MOST_PAYLOAD_BYTES = 65_536
 MOST_VARIABLES_BYTES = 16_384
 DEEPEST = 8
+MOST_PROBLEMS = 5
 
 
 def problem_with_variables(variables: Mapping[str, Any]) -> str | None:
@@ -87,19 +89,21 @@ class _Requested(_Part):
 class Unreadable(Exception):
     """The payload is not a valid request for an action. The failure event repeats the parts that could be read."""
 
-    def __init__(self, action_plan_id: int | None, context: dict[str, Any]) -> None:
+    def __init__(self, problem: str, action_plan_id: int | None, context: dict[str, Any]) -> None:
         super().__init__("A message is not a request for an action.")
+        self.problem = problem
+        """A sentence that names the fields."""
         self.action_plan_id = action_plan_id
         self.context = context
 
 
 def read(payload: bytes) -> NewAction:
     if len(payload) > MOST_PAYLOAD_BYTES:
-        raise Unreadable(None, {"trace_id": new_trace_id()})
+        raise Unreadable(f"It is larger than {MOST_PAYLOAD_BYTES} bytes.", None, {"trace_id": new_trace_id()})
     try:
         event = _Requested.model_validate_json(payload)
-    except ValidationError:
-        raise _unreadable(payload) from None
+    except ValidationError as error:
+        raise _unreadable(payload, _problems(error)) from None
     return NewAction(
         plan=event.data.action_plan_id,
         person_id=event.data.person_id,
@@ -118,7 +122,15 @@ def read(payload: bytes) -> NewAction:
     )
 
 
-def _unreadable(payload: bytes) -> Unreadable:
+def _problems(error: ValidationError) -> str:
+    items = error.errors(include_url=False, include_input=False)
+    if items[0]["type"] == "json_invalid":
+        return "It is not JSON."
+    named = [f"{'.'.join(map(str, item['loc'])) or 'payload'} {sentence(item)}" for item in items[:MOST_PROBLEMS]]
+    return f"{'; '.join(named)}."
+
+
+def _unreadable(payload: bytes, problem: str) -> Unreadable:
     """Keeps each part that can be read, so that the sender recognises its request in our events."""
     try:
         event: object = json.loads(payload)
@@ -132,7 +144,7 @@ def _unreadable(payload: bytes) -> Unreadable:
         "group_id": _one(_Data, data, "group_id"),
         "rule_id": _one(_Data, data, "rule_id"),
     }
-    return Unreadable(_one(_Data, data, "action_plan_id"), known)
+    return Unreadable(problem, _one(_Data, data, "action_plan_id"), known)
 
 
 def _part(event: object, name: str) -> dict[str, Any]:

@@ -25,10 +25,18 @@ class NewAction:
     expires_at: datetime | None = None
     task_id: UUID | None = None
     evaluation_key: str | None = None
-    """Repeated requests with the same key create one action. A request without a key always creates one."""
+    """Repeated requests of the same caller with the same key create one action. A request without a key always creates
+    one."""
+    requested_by: int | None = None
+    """The user who asks over HTTP."""
     origin: Origin = Origin.INTERNAL
     context: dict[str, Any] = field(default_factory=dict[str, Any])
     """`device_id`, `stream_id`, `group_id`, `rule_id`, `trace_id`: copied into the events about the action."""
+
+    @property
+    def key_owner(self) -> str:
+        """The namespace of the evaluation key: each user has one, and so do the stream and this service."""
+        return self.origin.value if self.requested_by is None else f"user:{self.requested_by}"
 
 
 @dataclass(frozen=True)

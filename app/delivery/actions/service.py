@@ -41,7 +41,7 @@ def request_actions(conn: Connection, new: Sequence[NewAction]) -> list[Requeste
     )
     earlier = _requested_earlier(conn, [action for action in actions if action.id not in inserted])
     return [
-        Requested(action.id, True) if action.id in inserted else Requested(earlier[action.evaluation_key or ""], False)
+        Requested(action.id, True) if action.id in inserted else Requested(earlier[_key(action)], False)
         for action in actions
     ]
 
@@ -64,6 +64,7 @@ def _action(new: NewAction, plan: PlanToRun) -> Action:
         run=Run(plan.steps, new.expires_at),
         origin=new.origin,
         evaluation_key=new.evaluation_key,
+        key_owner=new.key_owner,
         person_id=new.person_id,
         task_id=new.task_id,
         context=new.context,
@@ -86,18 +87,33 @@ def _begin(context: ActionContext, plan: PlanToRun) -> ActionTransition:
     return ActionTransition(action, decision, plan.read_at, is_new=True)
 
 
-_FIND_KEYS = text("SELECT evaluation_key, id, action_plan_id FROM actions WHERE evaluation_key = ANY(:keys)")
+# The digest is NULL once the variables were forgotten, and for actions that are older than digests.
+_FIND_KEYS = text(
+    """
+    SELECT key_owner, evaluation_key, id, action_plan_id, request_digest FROM actions
+     WHERE (key_owner, evaluation_key) IN (SELECT * FROM unnest(CAST(:owners AS text[]), CAST(:keys AS text[])))
+    """
+)
 
 
-def _requested_earlier(conn: Connection, again: Sequence[Action]) -> dict[str, UUID]:
-    """The ids of the earlier actions, by evaluation key."""
+def _requested_earlier(conn: Connection, again: Sequence[Action]) -> dict[tuple[str, str], UUID]:
+    """The ids of the earlier actions, by evaluation key and its owner."""
     if not again:
         return {}
-    rows = conn.execute(_FIND_KEYS, {"keys": [action.evaluation_key for action in again]}).all()
-    plans = {row.evaluation_key: row.action_plan_id for row in rows}
-    if any(plans[action.evaluation_key] != action.plan_id for action in again):
-        raise EvaluationKeyReused("This evaluation key was used for another plan.")
-    return {row.evaluation_key: row.id for row in rows}
+    wanted = [_key(action) for action in again]
+    values = {"owners": [owner for owner, _ in wanted], "keys": [key for _, key in wanted]}
+    rows = {(row.key_owner, row.evaluation_key): row for row in conn.execute(_FIND_KEYS, values)}
+    for action in again:
+        row = rows[_key(action)]
+        if row.action_plan_id != action.plan_id:
+            raise EvaluationKeyReused("This evaluation key was used for another plan.")
+        if row.request_digest is not None and bytes(row.request_digest) != action.request_digest:
+            raise EvaluationKeyReused("This evaluation key was used with other variables, or for another recipient.")
+    return {key: row.id for key, row in rows.items()}
+
+
+def _key(action: Action) -> tuple[str, str]:
+    return action.key_owner, action.evaluation_key or ""
 
 
 # Waits for the holders of the actions. They may wait in turn for actions with higher ids, for dead letters (a redrive

@@ -63,16 +63,17 @@ _SEND = """
 _INSERT = text(
     f"""
     WITH written AS (
-        INSERT INTO actions (id, evaluation_key, action_plan_id, status, origin, person_id, task_id, context,
-                             variables, data, steps, priority, expires_at, due_at, finished_at)
-        SELECT id, evaluation_key, action_plan_id, status, origin, person_id, task_id, context, variables, data,
-               steps, priority, expires_at, due_at, CASE WHEN status <> 'RUNNING' THEN clock_timestamp() END
+        INSERT INTO actions (id, evaluation_key, key_owner, request_digest, action_plan_id, status, origin, person_id,
+                             task_id, context, variables, data, steps, priority, expires_at, due_at, finished_at)
+        SELECT id, evaluation_key, key_owner, request_digest, action_plan_id, status, origin, person_id, task_id,
+               context, variables, data, steps, priority, expires_at, due_at,
+               CASE WHEN status <> 'RUNNING' THEN clock_timestamp() END
           FROM json_to_recordset(CAST(:rows AS json)) AS row(
-               id uuid, evaluation_key text, action_plan_id bigint, status text, origin text, person_id bigint,
-               task_id uuid, context jsonb, variables jsonb, data jsonb, steps jsonb, priority text,
-               expires_at timestamptz, due_at timestamptz)
-         ORDER BY evaluation_key
-            ON CONFLICT (evaluation_key) WHERE evaluation_key IS NOT NULL DO NOTHING
+               id uuid, evaluation_key text, key_owner text, request_digest bytea, action_plan_id bigint, status text,
+               origin text, person_id bigint, task_id uuid, context jsonb, variables jsonb, data jsonb, steps jsonb,
+               priority text, expires_at timestamptz, due_at timestamptz)
+         ORDER BY key_owner, evaluation_key
+            ON CONFLICT (key_owner, evaluation_key) WHERE evaluation_key IS NOT NULL DO NOTHING
         RETURNING id, due_at
     ), {_SEND}
     """
@@ -199,6 +200,8 @@ def _changed_row(action: Action, decision: Decision) -> dict[str, Any]:
 def _new_row(action: Action, decision: Decision) -> dict[str, Any]:
     return _changed_row(action, decision) | {
         "evaluation_key": action.evaluation_key,
+        "key_owner": action.key_owner,
+        "request_digest": f"\\x{action.request_digest.hex()}" if action.evaluation_key is not None else None,
         "action_plan_id": action.plan_id,
         "origin": action.origin.value,
         "person_id": action.person_id,

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from app.db.database import Database, limit_statements
 from app.delivery.channels import audit_trail
 from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
-from app.delivery.messages.retry import RetryPolicy, SendResult
+from app.delivery.messages.retry import RetryPolicy, SendResult, names_of_settings, policy_of
 from app.delivery.messages.values import NotificationType, Outcome
 
 TYPES = (NotificationType.AUDIT,)
 POLICY = RetryPolicy(timeout_s=2.0, retries=0)
-SETTINGS = ()
+SETTINGS = names_of_settings(TYPES[0])
 
 
 # The statements of one call: set the time limit, take the lock, read the end of the chain, insert the entries.
@@ -21,8 +21,8 @@ _STATEMENTS = 4
 class AuditChannel(SingleProvider):
     batch_size = 50
 
-    def __init__(self, db: Database) -> None:
-        super().__init__("audit", TYPES, POLICY)
+    def __init__(self, db: Database, *, policy: RetryPolicy = POLICY) -> None:
+        super().__init__("audit", TYPES, policy)
         self._db = db
 
     @property
@@ -37,4 +37,4 @@ class AuditChannel(SingleProvider):
 
 
 def open_channel(wiring: Wiring) -> AuditChannel:
-    return AuditChannel(wiring.db)
+    return AuditChannel(wiring.db, policy=policy_of(wiring.settings, TYPES[0], POLICY))

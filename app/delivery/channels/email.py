@@ -12,7 +12,7 @@ from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.email_message import InvalidSubject, Mail, compose
 from app.delivery.channels.smtp import Connection, ConversationFailed, SmtpReply, Stage
 from app.delivery.messages.addresses import InvalidAddress, check_address
-from app.delivery.messages.retry import RetryPolicy, SendResult
+from app.delivery.messages.retry import RetryPolicy, SendResult, names_of_settings, policy_of
 from app.delivery.messages.values import NotificationType, Outcome
 from app.settings.mail_server import MailSender, MailServer
 
@@ -22,7 +22,7 @@ TYPES = (NotificationType.EMAIL,)
 # Repeatable, although a server delivers a repeated mail twice: mail programs recognise the Message-ID, and for mail,
 # twice is better than never.
 POLICY = RetryPolicy(timeout_s=10.0, retries=3)
-SETTINGS = ("smtp_url", "smtp_from", "smtp_ca_file")
+SETTINGS = ("smtp_url", "smtp_from", "smtp_ca_file", *names_of_settings(TYPES[0]))
 
 
 # Servers close connections that are idle for too long or have carried too many mails.
@@ -193,4 +193,4 @@ def open_channel(wiring: Wiring) -> EmailChannel | None:
     context = ssl.create_default_context()
     if wiring.settings.smtp_ca_file is not None:
         context.load_verify_locations(wiring.settings.smtp_ca_file)
-    return EmailChannel(server, sender, context=context)
+    return EmailChannel(server, sender, context=context, policy=policy_of(wiring.settings, TYPES[0], POLICY))

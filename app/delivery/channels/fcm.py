@@ -14,9 +14,9 @@ import structlog
 
 from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
 from app.delivery.channels.fcm_auth import AccessTokens, CredentialsRejected, TokenUnavailable
-from app.delivery.channels.fcm_wire import PayloadTooLarge, encode_message, read_answer
+from app.delivery.channels.fcm_wire import PushRefused, encode_message, read_answer
 from app.delivery.channels.http import Answer, HttpClient, bearer
-from app.delivery.messages.retry import RetryPolicy, SendResult
+from app.delivery.messages.retry import RetryPolicy, SendResult, names_of_settings, policy_of
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import Clock
 from app.foundation.logs import describe_error
@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 TYPES = (NotificationType.PUSH,)
 # FCM asks for a pause of at least 10 s after a 5xx. A repeated push replaces the one that the phone shows.
 POLICY = RetryPolicy(timeout_s=3.0, retries=2, overloaded_backoff_s=(10.0, 30.0, 60.0))
-SETTINGS = ("push", "firebase_credentials", "fcm_base_url", "fcm_connections")
+SETTINGS = ("push", "firebase_credentials", "fcm_base_url", "fcm_connections", *names_of_settings(TYPES[0]))
 
 
 # These errors concern the whole project, not one phone: no push arrives until an operator acts.
@@ -86,8 +86,8 @@ class FcmChannel(SingleProvider):
         try:
             content = encode_message(message, self._clock.now())
             token = self._tokens.get()
-        except PayloadTooLarge:
-            return SendResult(Outcome.PERMANENT, "PAYLOAD_TOO_LARGE")
+        except PushRefused as refused:
+            return SendResult(Outcome.PERMANENT, refused.error_code)
         except TokenUnavailable:
             return SendResult(Outcome.TRANSIENT, "AUTH_UNAVAILABLE")
         except CredentialsRejected:
@@ -119,5 +119,6 @@ def open_channel(wiring: Wiring) -> FcmChannel | None:
         settings.firebase_credentials,
         wiring.clock,
         base_url=settings.fcm_base_url,
+        policy=policy_of(settings, TYPES[0], POLICY),
         connections=settings.fcm_connections,
     )

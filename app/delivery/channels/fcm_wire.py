@@ -1,16 +1,15 @@
 """The requests and answers of Firebase Cloud Messaging (HTTP v1). No I/O."""
 
-import json
 from datetime import datetime
 from typing import Any
 
 from app.delivery.channels.base import OutgoingMessage
 from app.delivery.channels.http import Answer, as_code, as_list, as_object, judge_status
+from app.delivery.messages.content import as_json, fault_of_push, push_content
 from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import Outcome
 from app.users.models import AddressKind
 
-MAX_PAYLOAD_BYTES = 4096
 LONGEST_TTL_S = 28 * 24 * 3600
 DEFAULT_RETRY_AFTER_S = 60.0
 
@@ -19,27 +18,24 @@ _BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
 _TOKEN_FIELDS = frozenset({"message.token", "message.fid"})
 
 
-class PayloadTooLarge(Exception):
-    pass
+class PushRefused(Exception):
+    """FCM would not take the message; no request was made."""
+
+    def __init__(self, error_code: str) -> None:
+        super().__init__(error_code)
+        self.error_code = error_code
 
 
 def encode_message(message: OutgoingMessage, now: datetime) -> bytes:
     assert message.device is not None, "the dispatcher gives this channel only messages with a device"
-    content = _content(message)
-    if len(_dump(content)) > MAX_PAYLOAD_BYTES:
-        raise PayloadTooLarge
+    notification = message.notification
+    content = push_content(notification.subject, notification.body, notification.data)
+    fault = fault_of_push(content)
+    if fault is not None:
+        raise PushRefused(fault)
     address = "fid" if message.device.address_kind is AddressKind.FID else "token"
     encoded = {address: message.device.token, **content, "android": _android(message, now), "apns": _apns(message)}
-    return _dump({"message": encoded})
-
-
-def _content(message: OutgoingMessage) -> dict[str, Any]:
-    notification = message.notification
-    content: dict[str, Any] = {"data": notification.data}
-    shown = {key: value for key, value in (("title", notification.subject), ("body", notification.body)) if value}
-    if shown:
-        content["notification"] = shown
-    return content
+    return as_json({"message": encoded})
 
 
 def _android(message: OutgoingMessage, now: datetime) -> dict[str, Any]:
@@ -63,10 +59,6 @@ def _apns(message: OutgoingMessage) -> dict[str, Any]:
         return {"headers": headers, "payload": {"aps": {"content-available": 1}}}
     headers |= {"apns-priority": "10", "apns-push-type": "alert"}
     return {"headers": headers, "payload": {"aps": {"sound": "default"}}}
-
-
-def _dump(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def read_answer(answer: Answer, now: datetime) -> SendResult:

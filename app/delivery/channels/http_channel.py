@@ -8,8 +8,9 @@ import structlog
 
 from app.delivery.channels.base import OutgoingMessage, SingleProvider
 from app.delivery.channels.http import Answer, HttpClient
-from app.delivery.messages.addresses import InvalidAddress, check_address
+from app.delivery.messages.addresses import InvalidAddress, check_address, is_abroad
 from app.delivery.messages.retry import RetryPolicy, SendResult
+from app.delivery.messages.traits import traits_of
 from app.delivery.messages.values import Notification, Outcome
 from app.foundation.clock import Clock
 
@@ -77,18 +78,22 @@ class HttpChannel(SingleProvider, ABC):
         self._http.close()
 
 
-def phone_of(notification: Notification, country_code: str) -> str:
+def phone_of(notification: Notification, country_code: str, countries: tuple[str, ...] = ()) -> str:
     try:
-        return check_address(notification.notification_type, notification.recipient, country_code)
+        phone = check_address(notification.notification_type, notification.recipient, country_code)
     except InvalidAddress:
         raise MessageRefused("INVALID_ADDRESS") from None
+    if is_abroad(notification.notification_type, phone, countries):
+        raise MessageRefused("COUNTRY_NOT_ALLOWED")
+    return phone
 
 
-def words_of(notification: Notification, longest: int) -> str:
+def words_of(notification: Notification) -> str:
     """The text for providers without subjects: the body, or the subject if there is no body."""
     text = notification.body or notification.subject
     if not text:
         raise MessageRefused("EMPTY_MESSAGE")
-    if len(text) > longest:
+    longest = traits_of(notification.notification_type).longest_text
+    if longest is not None and len(text) > longest:
         raise MessageRefused("PAYLOAD_TOO_LARGE")
     return text

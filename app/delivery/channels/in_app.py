@@ -11,7 +11,7 @@ from sqlalchemy import text
 from app.db.database import Database, limit_statements
 from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
 from app.delivery.messages.addresses import InvalidAddress, check_address
-from app.delivery.messages.retry import RetryPolicy, SendResult
+from app.delivery.messages.retry import RetryPolicy, SendResult, names_of_settings, policy_of
 from app.delivery.messages.submit import user_in
 from app.delivery.messages.values import Notification, NotificationType, Outcome
 from app.redis_store import keys
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 TYPES = (NotificationType.IN_APP,)
 POLICY = RetryPolicy(timeout_s=2.0, retries=3)
-SETTINGS = ()
+SETTINGS = names_of_settings(TYPES[0])
 
 
 # A repeated message is stored once. Rows are inserted in the order of their ids, so that two batches with common
@@ -46,8 +46,8 @@ _WRITE = text(
 class InAppChannel(SingleProvider):
     batch_size = 50
 
-    def __init__(self, db: Database, hints: Hints) -> None:
-        super().__init__("in_app", TYPES, POLICY)
+    def __init__(self, db: Database, hints: Hints, *, policy: RetryPolicy = POLICY) -> None:
+        super().__init__("in_app", TYPES, policy)
         self._db = db
         self._hints = hints
 
@@ -100,4 +100,4 @@ def _result(message: OutgoingMessage, written: set[Any], is_address: bool) -> Se
 
 
 def open_channel(wiring: Wiring) -> InAppChannel:
-    return InAppChannel(wiring.db, wiring.hints)
+    return InAppChannel(wiring.db, wiring.hints, policy=policy_of(wiring.settings, TYPES[0], POLICY))

@@ -1,4 +1,7 @@
-"""Keeps the messages of types without a provider instead of sending them. Not for production."""
+"""Keeps the messages of types without a provider instead of sending them. Not for production.
+
+It refuses what the providers would refuse, so that nobody finds out in production.
+"""
 
 import json
 from collections.abc import Collection, Sequence
@@ -8,8 +11,11 @@ from sqlalchemy import text
 
 from app.db.database import Database
 from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
-from app.delivery.messages.retry import RetryPolicy, SendResult
-from app.delivery.messages.values import NotificationType, Outcome
+from app.delivery.messages.addresses import is_abroad
+from app.delivery.messages.content import fault_of_push, push_content
+from app.delivery.messages.retry import RetryPolicy, SendResult, names_of_settings, policy_of
+from app.delivery.messages.traits import traits_of
+from app.delivery.messages.values import Notification, NotificationType, Outcome
 
 TYPES = (NotificationType.PUSH, NotificationType.EMAIL, NotificationType.SMS, NotificationType.WHATSAPP)
 POLICY = RetryPolicy(timeout_s=3.0, retries=2)
@@ -21,6 +27,8 @@ SETTINGS = (
     "sms_gateway_url",
     "twilio_account_sid",
     "whatsapp_phone_number_id",
+    "sms_countries",
+    *names_of_settings(TYPES[0]),
 )
 
 # A repeated message is kept once, like on a phone.
@@ -43,16 +51,35 @@ class RecordingChannel(SingleProvider):
         db: Database,
         types: Collection[str] = (NotificationType.PUSH,),
         *,
+        countries: tuple[str, ...] = (),
         policy: RetryPolicy = POLICY,
     ) -> None:
         super().__init__("recording", types, policy)
         self._db = db
+        self._countries = countries
 
     def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult]:
-        rows = json.dumps([_row(message) for message in messages], ensure_ascii=False)
-        with self._db.transaction() as conn:
-            conn.execute(_RECORD, {"rows": rows})
-        return [SendResult(Outcome.SENT, provider_message_id=f"recorded:{message.id}") for message in messages]
+        faults = [self._fault(message.notification) for message in messages]
+        rows = [_row(message) for message, fault in zip(messages, faults, strict=True) if fault is None]
+        if rows:
+            with self._db.transaction() as conn:
+                conn.execute(_RECORD, {"rows": json.dumps(rows, ensure_ascii=False)})
+        return [_result(message, fault) for message, fault in zip(messages, faults, strict=True)]
+
+    def _fault(self, notification: Notification) -> str | None:
+        traits = traits_of(notification.notification_type)
+        if traits.is_push:
+            return fault_of_push(push_content(notification.subject, notification.body, notification.data))
+        if is_abroad(notification.notification_type, notification.recipient, self._countries):
+            return "COUNTRY_NOT_ALLOWED"
+        text = notification.body or notification.subject
+        return "PAYLOAD_TOO_LARGE" if traits.longest_text is not None and len(text) > traits.longest_text else None
+
+
+def _result(message: OutgoingMessage, fault: str | None) -> SendResult:
+    if fault is not None:
+        return SendResult(Outcome.PERMANENT, fault, at_fault=False)
+    return SendResult(Outcome.SENT, provider_message_id=f"recorded:{message.id}")
 
 
 def _row(message: OutgoingMessage) -> dict[str, Any]:
@@ -71,4 +98,7 @@ def _row(message: OutgoingMessage) -> dict[str, Any]:
 
 def open_channel(wiring: Wiring) -> RecordingChannel | None:
     types = wiring.settings.recorded_types
-    return RecordingChannel(wiring.db, types) if types else None
+    if not types:
+        return None
+    countries = wiring.settings.sms_country_codes
+    return RecordingChannel(wiring.db, types, countries=countries, policy=policy_of(wiring.settings, TYPES[0], POLICY))

@@ -8,7 +8,7 @@ from typing import Any
 from app.delivery.channels.base import OutgoingMessage, Wiring
 from app.delivery.channels.http import Answer, as_code, bearer, judge_status
 from app.delivery.channels.http_channel import HttpChannel, MessageRefused, ProviderRequest, phone_of, words_of
-from app.delivery.messages.retry import RetryPolicy, SendResult
+from app.delivery.messages.retry import RetryPolicy, SendResult, names_of_settings, policy_of
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import Clock
 from app.settings.gateway_templates import GatewayRenderFailed, answer_template, render, request_template
@@ -22,12 +22,11 @@ SETTINGS = (
     "sms_gateway_request",
     "sms_gateway_answer",
     "country_code",
+    "sms_countries",
     "notification_queue_consumer_threads",
+    *names_of_settings(TYPES[0]),
 )
 
-
-# Networks join at most ten SMS into one message.
-LONGEST_TEXT = 1600
 
 _ID = re.compile(r"[\x21-\x7e]{1,200}")
 
@@ -42,6 +41,8 @@ class Gateway:
     request: str | None = None
     answer: str | None = None
     country_code: str = "90"
+    countries: tuple[str, ...] = ()
+    """The country codes that SMS go to; empty for all."""
 
 
 class SmsGatewayChannel(HttpChannel):
@@ -55,8 +56,8 @@ class SmsGatewayChannel(HttpChannel):
         gateway, notification = self._gateway, message.notification
         values = {
             "id": str(notification.id),
-            "to": phone_of(notification, gateway.country_code),
-            "text": words_of(notification, LONGEST_TEXT),
+            "to": phone_of(notification, gateway.country_code, gateway.countries),
+            "text": words_of(notification),
             "priority": notification.priority.value,
             "token": gateway.token or "",
         }
@@ -147,5 +148,11 @@ def open_channel(wiring: Wiring) -> SmsGatewayChannel | None:
         request=settings.sms_gateway_request,
         answer=settings.sms_gateway_answer,
         country_code=settings.country_code,
+        countries=settings.sms_country_codes,
     )
-    return SmsGatewayChannel(gateway, wiring.clock, connections=settings.notification_queue_consumer_threads)
+    return SmsGatewayChannel(
+        gateway,
+        wiring.clock,
+        policy=policy_of(settings, TYPES[0], POLICY),
+        connections=settings.notification_queue_consumer_threads,
+    )

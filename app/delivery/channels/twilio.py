@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 from app.delivery.channels.base import OutgoingMessage, Wiring
 from app.delivery.channels.http import Answer, basic, judge_status, throttled
 from app.delivery.channels.http_channel import HttpChannel, ProviderRequest, phone_of, words_of
-from app.delivery.messages.retry import RetryPolicy, SendResult
+from app.delivery.messages.retry import RetryPolicy, SendResult, names_of_settings, policy_of
 from app.delivery.messages.values import NotificationType, Outcome
 from app.foundation.clock import Clock
 
@@ -20,11 +20,11 @@ SETTINGS = (
     "twilio_from",
     "twilio_base_url",
     "country_code",
+    "sms_countries",
     "notification_queue_consumer_threads",
+    *names_of_settings(TYPES[0]),
 )
 
-
-LONGEST_TEXT = 1600
 
 # Error codes of Twilio. For other codes the HTTP status decides.
 _OPTED_OUT = 21610
@@ -49,6 +49,8 @@ class Account:
     """A phone number, or the id of a messaging service (`MG…`) that chooses one."""
     base_url: str = "https://api.twilio.com"
     country_code: str = "90"
+    countries: tuple[str, ...] = ()
+    """The country codes that SMS go to; empty for all."""
 
 
 class TwilioChannel(HttpChannel):
@@ -61,9 +63,9 @@ class TwilioChannel(HttpChannel):
         account = self._account
         sender_field = "MessagingServiceSid" if account.sender.startswith("MG") else "From"
         form = {
-            "To": phone_of(message.notification, account.country_code),
+            "To": phone_of(message.notification, account.country_code, account.countries),
             sender_field: account.sender,
-            "Body": words_of(message.notification, LONGEST_TEXT),
+            "Body": words_of(message.notification),
         }
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         return ProviderRequest(self._url, urlencode(form).encode(), headers, basic(account.sid, account.auth_token))
@@ -124,5 +126,11 @@ def open_channel(wiring: Wiring) -> TwilioChannel | None:
         sender=settings.twilio_from,
         base_url=settings.twilio_base_url,
         country_code=settings.country_code,
+        countries=settings.sms_country_codes,
     )
-    return TwilioChannel(account, wiring.clock, connections=settings.notification_queue_consumer_threads)
+    return TwilioChannel(
+        account,
+        wiring.clock,
+        policy=policy_of(settings, TYPES[0], POLICY),
+        connections=settings.notification_queue_consumer_threads,
+    )

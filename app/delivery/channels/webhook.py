@@ -12,13 +12,18 @@ from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.http import Answer, HttpClient, judge_status
 from app.delivery.channels.public_addresses import PrivateAddress, Resolver, require_public
 from app.delivery.messages.addresses import InvalidAddress, check_address
-from app.delivery.messages.retry import RetryPolicy, SendResult
+from app.delivery.messages.retry import RetryPolicy, SendResult, names_of_settings, policy_of
 from app.delivery.messages.values import CHALLENGE, NotificationType, Outcome
 from app.foundation.clock import Clock
 
 TYPES = (NotificationType.WEBHOOK,)
 POLICY = RetryPolicy(timeout_s=5.0, retries=3)
-SETTINGS = ("webhook_secret", "webhook_allow_private", "notification_queue_consumer_threads")
+SETTINGS = (
+    "webhook_secret",
+    "webhook_allow_private",
+    "notification_queue_consumer_threads",
+    *names_of_settings(TYPES[0]),
+)
 
 
 _PORTS = {"http": 80, "https": 443}
@@ -118,5 +123,6 @@ def open_channel(wiring: Wiring) -> WebhookChannel:
         wiring.clock,
         secret=settings.webhook_secret,
         allow_private=settings.webhook_allow_private,
+        policy=policy_of(settings, TYPES[0], POLICY),
         connections=settings.notification_queue_consumer_threads,
     )

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from app.delivery.channels.base import OutgoingMessage, Wiring
 from app.delivery.channels.http import Answer, as_list, as_object, bearer, judge_status, throttled
 from app.delivery.channels.http_channel import HttpChannel, MessageRefused, ProviderRequest, phone_of, words_of
-from app.delivery.messages.retry import RetryPolicy, SendResult
+from app.delivery.messages.retry import RetryPolicy, SendResult, names_of_settings, policy_of
 from app.delivery.messages.values import Notification, NotificationType, Outcome
 from app.foundation.clock import Clock
 
@@ -25,10 +25,9 @@ SETTINGS = (
     "whatsapp_base_url",
     "country_code",
     "notification_queue_consumer_threads",
+    *names_of_settings(TYPES[0]),
 )
 
-
-LONGEST_TEXT = 4096
 
 # The error codes of Meta decide, because its HTTP statuses are misleading: a missing permission is a 500.
 _NOT_ALLOWED = frozenset({0, 3, 10, 190, 131005}) | frozenset(range(200, 300))
@@ -91,7 +90,7 @@ def _content(notification: Notification) -> dict[str, Any]:
     chosen: Any = notification.metadata.get("whatsappTemplate")
     if chosen is not None:
         return {"type": "template", "template": _template(as_object(chosen))}
-    return {"type": "text", "text": {"preview_url": False, "body": words_of(notification, LONGEST_TEXT)}}
+    return {"type": "text", "text": {"preview_url": False, "body": words_of(notification)}}
 
 
 def _template(chosen: dict[str, Any]) -> dict[str, Any]:
@@ -158,4 +157,9 @@ def open_channel(wiring: Wiring) -> WhatsAppChannel | None:
         base_url=settings.whatsapp_base_url,
         country_code=settings.country_code,
     )
-    return WhatsAppChannel(sender, wiring.clock, connections=settings.notification_queue_consumer_threads)
+    return WhatsAppChannel(
+        sender,
+        wiring.clock,
+        policy=policy_of(settings, TYPES[0], POLICY),
+        connections=settings.notification_queue_consumer_threads,
+    )

@@ -8,7 +8,7 @@ from app.db.tables import EditableTable, TableRow, Values, retire_all
 from app.delivery.directory.errors import NotAWebhook
 from app.delivery.directory.models import channel_verifications, recipient_channels, recipient_profiles
 from app.delivery.directory.states import VERIFY_TRANSITIONS, VerifyStatus, initial_status, status_at_new_address
-from app.delivery.messages.addresses import InvalidAddress, check_address
+from app.delivery.messages.addresses import ABROAD, InvalidAddress, check_address, is_abroad
 from app.delivery.messages.metadata import check_metadata
 from app.delivery.messages.rules import DeliveryRules
 from app.delivery.messages.submit import user_in
@@ -91,6 +91,8 @@ def _target(conn: Connection, channel_type: str, target: str, rules: DeliveryRul
         address = check_address(type_, target, rules.country_code)
     except InvalidAddress as error:
         raise InvalidValue("target", str(error)) from None
+    if is_abroad(type_, address, rules.sms_countries):
+        raise InvalidValue("target", ABROAD)
     if len(address) > LONGEST_TARGET:
         raise InvalidValue("target", f"is longer than {LONGEST_TARGET} characters")
     user_id = user_in(type_, address)

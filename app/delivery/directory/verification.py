@@ -9,7 +9,7 @@ address, because an address may be in the directory several times, and may be re
 import hashlib
 import hmac
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -48,6 +48,8 @@ CODE = "code"
 class Started:
     notification_id: UUID
     expires_at: datetime
+    channel_type: str
+    target: str = field(repr=False)
 
 
 _RUNNING = text(
@@ -105,7 +107,7 @@ def start_verification(conn: Connection, channel_id: int) -> Started:
     }
     conn.execute(_BEGIN, values)
     _set_status(conn, channel, VerifyStatus.PENDING)
-    return Started(notification_id, expires_at)
+    return Started(notification_id, expires_at, channel.channel_type, channel.target)
 
 
 def _pause_left_s(conn: Connection, channel: TableRow) -> int:

@@ -22,6 +22,9 @@ LONGEST_TOKEN = 4096
 LONGEST_LINE = 4096
 HIGHEST_USER_ID = 2**63 - 1
 
+ABROAD = "is in a country that messages of this type are not sent to"
+"""Says which address is refused, and not which countries are allowed."""
+
 # Letters of every alphabet are allowed. The channel finds out whether the mail server supports them (SMTPUTF8).
 _LOCAL_PART = re.compile(
     r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00a1-\U0010ffff-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00a1-\U0010ffff-]+)*"
@@ -51,6 +54,13 @@ def check_address(notification_type: str, text: str, country_code: str) -> str:
     if form is None:
         raise InvalidAddress("is of a type that no channel carries")
     return _phone(text, country_code) if form is AddressForm.PHONE else _CHECKS[form](text)
+
+
+def is_abroad(notification_type: str, address: str, countries: tuple[str, ...]) -> bool:
+    """True if messages of this type do not go to the country of a checked address. Without `countries` they go to
+    all. A list of prefixes is enough, because no country code is the beginning of another one."""
+    limited = bool(countries) and traits_of(notification_type).is_limited_to_countries
+    return limited and not address.removeprefix("+").startswith(countries)
 
 
 def _email(text: str) -> str:

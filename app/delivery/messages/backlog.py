@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from app.db.database import Database
 from app.db.schema import one_of
@@ -21,9 +21,14 @@ class BacklogFull(Unavailable):
     retry_after_s = 5
 
 
+NEAR = 10_000
+"""More than all processes together accept between two counts of one of them."""
+
+
 class Backlog:
     """Counts the live notifications at most once a second, and adds those that this process accepts in between. Those
-    of other processes are seen at the next count. So the limit can be exceeded for a second; it is not exact."""
+    of other processes are seen at the next count. Near the limit `hold_place` counts again, one request after the
+    other in all processes, so that they never accept more than the limit together."""
 
     def __init__(
         self, count_live: Callable[[], int], limit: int, monotonic: Callable[[], float] = time.monotonic
@@ -40,7 +45,15 @@ class Backlog:
         if self._monotonic() >= self._next_count_at:
             self._count()
         if self._live >= self._limit:
-            raise BacklogFull("Too many notifications are waiting to be sent.")
+            raise BacklogFull(FULL)
+
+    def hold_place(self, conn: Connection) -> None:
+        """Nobody else gets the place until the caller's transaction ends. Far from the limit it does nothing."""
+        if self._live + NEAR < self._limit:
+            return
+        conn.execute(_ONE_AFTER_THE_OTHER)
+        if conn.execute(_COUNT, {"limit": self._limit}).scalar_one() >= self._limit:
+            raise BacklogFull(FULL)
 
     def note_added(self) -> None:
         with self._adding:
@@ -59,6 +72,8 @@ class Backlog:
             self._counting.release()
 
 
+FULL = "Too many notifications are waiting to be sent."
+_ONE_AFTER_THE_OTHER = text("SELECT pg_advisory_xact_lock(hashtextextended('notification backlog', 0))")
 _COUNT = text(f"SELECT count(*) FROM (SELECT FROM notifications WHERE {one_of('status', LIVE)} LIMIT :limit) AS live")
 
 

@@ -45,6 +45,12 @@ class NewDeadLetter:
     action_plan_id: int | None = None
     """The plan of a request that never became an action. Otherwise the plan is that of the action."""
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    detail: str = ""
+    """What is wrong with this one, in a sentence that names fields and never their values."""
+
+    @property
+    def error_message(self) -> str:
+        return f"{explain(self.error_code)} {self.detail}".rstrip()
 
 
 _WRITE = text(
@@ -85,7 +91,7 @@ def _row(new: NewDeadLetter) -> dict[str, Any]:
         "step_order": new.step_order,
         "channel_type": new.channel_type,
         "error_code": new.error_code,
-        "error_message": explain(new.error_code),
+        "error_message": new.error_message,
         "retryable": new.retryable,
         "retry_count": new.retry_count,
     }

@@ -103,6 +103,19 @@ MONTHLY = (
     MonthlyTable("notification_attempts"),
 )
 
+# How many messages were submitted since `began_at` (see `sending_limits.py`). Every submission updates its rows, so
+# there is room in their pages.
+sending_counts = Table(
+    "sending_counts",
+    metadata,
+    Column("subject", Uuid, nullable=False),
+    Column("window_s", Integer, nullable=False),
+    Column("began_at", DateTime(timezone=True), nullable=False),
+    Column("count", Integer, nullable=False),
+    PrimaryKeyConstraint("subject", "window_s"),
+    postgresql_with={"fillfactor": "50", "autovacuum_vacuum_scale_factor": "0.02"},
+)
+
 # What stays of notifications that were forgotten. The month is that of UTC, as in the borders of the partitions.
 notification_counts = Table(
     "notification_counts",

@@ -1,13 +1,15 @@
 """Decides whether and when a notification is tried again. Pure.
 
-The policy of each channel is in the module of the channel.
+The policy of each channel is in the module of the channel. The settings may change its time limit, its retries and its
+pauses.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from app.delivery.messages.values import Outcome
 from app.foundation.backoff import BACKOFF_S, Rng, backoff_pause_s
+from app.settings.settings import Settings
 
 RETRYABLE = frozenset({Outcome.TRANSIENT, Outcome.UNKNOWN})
 # The provider's Retry-After replaces our own backoff, up to this limit.
@@ -24,6 +26,16 @@ class RetryPolicy:
     repeatable: bool = True
     """True if the receiver recognises a repeated message by its id. If False, a message that the provider may have
     taken is not sent again, because the person would read it twice."""
+
+
+def names_of_settings(type_: str) -> tuple[str, str, str]:
+    """The settings of the time limit, the retries and the pauses of a type."""
+    return f"{type_.lower()}_timeout_s", f"{type_.lower()}_retries", f"{type_.lower()}_backoff_s"
+
+
+def policy_of(settings: Settings, type_: str, declared: RetryPolicy) -> RetryPolicy:
+    timeout_s, retries, backoff_s = (getattr(settings, name) for name in names_of_settings(type_))
+    return replace(declared, timeout_s=timeout_s, retries=retries, backoff_s=backoff_s)
 
 
 @dataclass(frozen=True)

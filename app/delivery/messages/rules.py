@@ -15,10 +15,12 @@ class DeliveryRules:
     """The country of phone numbers that are written without one."""
     handover_types: frozenset[str]
     """The channel types of steps that another service carries out."""
+    sms_countries: tuple[str, ...] = ()
+    """The country codes that SMS go to; empty for all."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "DeliveryRules":
-        return cls(settings.country_code, settings.handover_types)
+        return cls(settings.country_code, settings.handover_types, settings.sms_country_codes)
 
     def check_step_type(self, field: str, channel_type: str) -> None:
         known = [*CHANNEL_TYPES, *sorted(self.handover_types)]

@@ -10,7 +10,8 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from app.db.wake import WAKE_CHANNEL
-from app.delivery.messages.addresses import InvalidAddress, check_address
+from app.delivery.messages.addresses import ABROAD, InvalidAddress, check_address, is_abroad
+from app.delivery.messages.content import problems_with_content
 from app.delivery.messages.metadata import check_metadata
 from app.delivery.messages.traits import traits_of
 from app.delivery.messages.values import NotificationType, Priority
@@ -48,6 +49,8 @@ class Submitted:
     submitted_at: datetime
     is_new: bool
     """False if an earlier request with the same key created it."""
+    recipient: str = field(default="", repr=False)
+    """In canonical form."""
 
 
 USER = "user:"
@@ -88,7 +91,7 @@ def submit(conn: Connection, new: NewSubmission, key: SubmissionKey | None = Non
     values = _values(new, key)
     row = conn.execute(_SUBMIT, values).one_or_none()
     if row is not None:
-        return Submitted(values["id"], row.created_at, is_new=True)
+        return Submitted(values["id"], row.created_at, is_new=True, recipient=new.recipient)
     before = conn.execute(_FIND_KEY, values).one_or_none() if key is not None else None
     if before is None:
         problems = _check_database(conn, values["user_id"], new.expires_at)
@@ -146,10 +149,17 @@ def digest(new: NewSubmission) -> bytes:
 
 
 def submit_notification(
-    conn: Connection, new: NewSubmission, country_code: str, key: SubmissionKey | None = None
+    conn: Connection,
+    new: NewSubmission,
+    country_code: str,
+    key: SubmissionKey | None = None,
+    *,
+    countries: tuple[str, ...] = (),
 ) -> Submitted:
     """Checks and submits the notification. Raises `InvalidValues` with all problems."""
-    recipient, problems = _check_values(new.notification_type, new.recipient, new.metadata, country_code)
+    recipient, problems = _check_values(new.notification_type, new.recipient, new.metadata, country_code, countries)
+    if "metadata" not in problems:
+        problems |= problems_with_content(new.notification_type, new.subject, new.body, new.metadata)
     if problems:
         user_id = user_in(new.notification_type, recipient)
         raise InvalidValues(problems | _check_database(conn, user_id, new.expires_at))
@@ -163,9 +173,10 @@ def refusals_of_submission(
     metadata: dict[str, Any] | None,
     expires_at: datetime | None,
     country_code: str,
+    countries: tuple[str, ...] = (),
 ) -> dict[str, str]:
     """The problems of the fields that could be read, by field, for a request that is refused because of others."""
-    address, problems = _check_values(notification_type, recipient, metadata, country_code)
+    address, problems = _check_values(notification_type, recipient, metadata, country_code, countries)
     user_id = user_in(notification_type, address) if notification_type else None
     return problems | _check_database(conn, user_id, expires_at)
 
@@ -175,6 +186,7 @@ def _check_values(
     recipient: str | None,
     metadata: dict[str, Any] | None,
     country_code: str,
+    countries: tuple[str, ...],
 ) -> tuple[str, dict[str, str]]:
     """The address in canonical form, or empty, and the problems that can be found without the database."""
     problems: dict[str, str] = {}
@@ -184,6 +196,8 @@ def _check_values(
             address = check_address(notification_type, recipient, country_code)
         except InvalidAddress as error:
             problems["recipient"] = str(error)
+        if is_abroad(notification_type, address, countries):
+            problems.setdefault("recipient", ABROAD)
     wrong = check_metadata(metadata or {})
     if wrong is not None:
         problems["metadata"] = wrong

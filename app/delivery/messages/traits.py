@@ -32,17 +32,29 @@ class Traits:
     reached_by: ReachedBy | None = None
     is_for_apps: bool = False
     """Apps get the id of the notification in its data, so that they recognise a message that they have shown."""
+    is_push: bool = False
+    """FCM bounds the size of its content, and keeps some names for itself."""
+    longest_text: int | None = None
+    """The highest number of characters that providers of the type take."""
+    is_limited_to_countries: bool = False
+    """True if a message costs money that depends on the country, so that the settings list the countries."""
     needs_verification: bool = True
     """False if this service delivers the type itself, so that no other party could confirm an address."""
 
 
 TRAITS: Mapping[NotificationType, Traits] = {
     NotificationType.EMAIL: Traits(AddressForm.EMAIL),
-    NotificationType.SMS: Traits(AddressForm.PHONE, ReachedBy.PHONE_NUMBER),
-    NotificationType.PUSH: Traits(AddressForm.USER_OR_TOKEN, ReachedBy.USER_ID, is_for_apps=True),
+    NotificationType.SMS: Traits(
+        AddressForm.PHONE,
+        ReachedBy.PHONE_NUMBER,
+        # Networks join at most ten SMS into one message.
+        longest_text=1600,
+        is_limited_to_countries=True,
+    ),
+    NotificationType.PUSH: Traits(AddressForm.USER_OR_TOKEN, ReachedBy.USER_ID, is_for_apps=True, is_push=True),
     NotificationType.IN_APP: Traits(AddressForm.USER, ReachedBy.USER_ID, is_for_apps=True, needs_verification=False),
     NotificationType.WEBHOOK: Traits(AddressForm.URL),
-    NotificationType.WHATSAPP: Traits(AddressForm.PHONE),
+    NotificationType.WHATSAPP: Traits(AddressForm.PHONE, longest_text=4096),
     NotificationType.AUDIT: Traits(AddressForm.LINE, needs_verification=False),
 }
 

@@ -7,6 +7,7 @@ the same on a busy machine. `docs/decisions/template-language.md` explains the c
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -135,10 +136,23 @@ def _compiled(source: str) -> Template:
     except TemplateInvalid:
         raise
     except TemplateSyntaxError as error:
-        raise TemplateInvalid("body", f"cannot be read: {error.message} (line {error.lineno})") from None
+        raise TemplateInvalid("body", _syntax_problem(error)) from None
     except Exception as error:
         # Limits of Python: recursion, nested blocks, digits of a number.
         raise TemplateInvalid("body", f"cannot be read ({type(error).__name__})") from None
+
+
+def _syntax_problem(error: TemplateSyntaxError) -> str:
+    """In our words: Jinja's change with its versions, and may quote the template."""
+    unclosed = re.search(r"needs to be closed is '(\w+)'", str(error.message))
+    unknown = re.search(r"unknown tag '(\w+)'", str(error.message))
+    if unclosed is not None:
+        reason = f"{unclosed[1]} has no end{unclosed[1]}"
+    elif unknown is not None:
+        reason = f"the tag {unknown[1]} has no meaning here"
+    else:
+        reason = "something is not closed, or is not part of templates"
+    return f"cannot be read: {reason} (line {error.lineno})"
 
 
 _ALLOWED = (
@@ -156,6 +170,11 @@ def _check_nodes(tree: nodes.Template) -> None:
             if not isinstance(node, _ALLOWED):
                 name = type(node).__name__
                 raise TemplateInvalid("body", f"uses {name} in line {node.lineno}, which templates may not")
+            # Jinja looks for these only when the branch is rendered that uses them.
+            if isinstance(node, nodes.Filter) and node.name not in _environment.filters:
+                raise TemplateInvalid("body", f"cannot be read: No filter named {node.name!r} (line {node.lineno})")
+            if isinstance(node, nodes.Test) and node.name not in _environment.tests:
+                raise TemplateInvalid("body", f"cannot be read: No test named {node.name!r} (line {node.lineno})")
             if isinstance(node, nodes.Const) and isinstance(node.value, str) and flaw_of_text(node.value) is not None:
                 raise TemplateInvalid("body", f"spells a character in line {node.lineno} that nobody can store")
         level = [child for node in level for child in node.iter_child_nodes()]

@@ -13,6 +13,8 @@ from app.__main__ import COMMANDS
 from app.api.services import Services
 from app.bootstrap.api import create_app
 from app.cli import manage_dead_letters
+from app.delivery.actions.requests import NewAction
+from app.delivery.actions.service import request_actions
 from app.delivery.messages import dead_letters
 from app.delivery.messages.dead_letters import NewDeadLetter
 from tests.support.streams import rows
@@ -63,6 +65,44 @@ def test_action_is_accepted_and_shown_with_its_steps(client: Any, world: World):
     assert (shown["expiresAt"], shown["origin"]) == ("2098-12-31T21:00:00Z", "HTTP")
     assert [(step["stepOrder"], step["channelType"]) for step in shown["steps"]] == [(1, "webhook")]
     assert client.get(response.headers["Location"]).json == shown
+
+
+OTHERS: list[dict[str, Any]] = [
+    {"variables": {"degrees": 42}},
+    {"variables": {}},
+    {"deviceId": "400000011D081B71"},
+    {"personId": 1},
+]
+
+
+@pytest.mark.parametrize("change", OTHERS, ids=str)
+def test_evaluation_key_of_another_request_is_refused(client: Any, world: World, change: dict[str, Any]):
+    body = asked(world, variables={"degrees": 41, "place": "sera"}, deviceId="400000011D081B70")
+    change = change | ({"personId": world.ids["elder"]} if "personId" in change else {})
+    first = client.post(ACTIONS, json=body)
+    repeated = asked(
+        world,
+        variables={"place": "sera", "degrees": 41},
+        deviceId="400000011D081B70",
+        traceId="another",
+        priority="LOW",
+    )
+    assert client.post(ACTIONS, json=repeated).json["id"] == first.json["id"]
+    refused = client.post(ACTIONS, json=body | change)
+    assert (refused.status_code, refused.get_json(force=True)["code"]) == (409, "evaluation_key_reused")
+
+
+def test_evaluation_keys_belong_to_who_asked(client: Any, services: Services, world: World):
+    mine = client.post(ACTIONS, json=asked(world, variables={"degrees": 41}))
+    theirs = client.post(
+        ACTIONS, json=asked(world, variables={"degrees": 30}), headers=authorization(world, services, "admin")
+    )
+    assert (mine.status_code, theirs.status_code) == (202, 202)
+    assert mine.json["id"] != theirs.json["id"]
+    with services.db.transaction() as conn:
+        (of_stream,) = request_actions(conn, [NewAction(world.entries["planId"], evaluation_key="rule-114:9")])
+    assert of_stream.is_new
+    assert client.post(ACTIONS, json=asked(world, variables={"degrees": 41})).json["id"] == mine.json["id"]
 
 
 def test_action_shows_only_the_end_of_a_token(client: Any, services: Services, world: World):

@@ -219,6 +219,7 @@ def test_request_for_an_unknown_user_does_not_stop_the_intake(db: Database, clie
     assert keys(db) == ["after"]
     (dead_letter,) = rows(db, "SELECT * FROM dead_letters WHERE channel_type = 'action'")
     assert dead_letter.error_code == "INVALID_REQUEST"
+    assert dead_letter.error_message.endswith("personId is not the id of a user.")
 
 
 def test_internal_error_refuses_only_its_request(db: Database, client: Any, open_intake: Open):

@@ -179,6 +179,20 @@ def test_assigned_task_cannot_be_moved_on(town: Neighbourhood, coordinator) -> N
         town.matching.move_on(coordinator, uuid7())
 
 
+@pytest.mark.parametrize("end", ["CANCELLED", "COMPLETED"])
+def test_nobody_is_asked_for_a_task_that_has_ended(town: Neighbourhood, coordinator, end: str) -> None:
+    ali = town.student(10)
+    task_id = town.press()
+    if end == "CANCELLED":
+        town.matching.cancel(coordinator, task_id)
+    else:
+        town.matching.accept(ali, task_id)
+        town.matching.start(ali, task_id)
+        town.matching.complete(ali, task_id)
+    with pytest.raises(IllegalTaskTransition, match=f"has ended, it is {end}"):
+        town.matching.move_on(coordinator, task_id)
+
+
 def test_release_searches_again_without_the_student_and_notifies_all(town: Neighbourhood, coordinator) -> None:
     elder, ali, banu = town.elder(), town.student(10, "Ahmet Çelik"), town.student(20)
     task_id = town.press(elder)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -14,12 +15,22 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
-from firebase_admin import _token_gen
+from firebase_admin import _token_gen, _user_mgt
 
 from app.api.firebase import FirebaseTokens
-from app.api.identities import FirebaseUid, TokenExpired, TokenInvalid, VerifierUnavailable
+from app.api.firebase_accounts import KEPT_S, PAUSE_S, TOKEN_LIFE_S, AccountUnknown, FirebaseAccount, FirebaseAccounts
+from app.api.identities import (
+    AnonymousRefused,
+    FirebaseUid,
+    TokenExpired,
+    TokenInvalid,
+    TokenRevoked,
+    VerifierUnavailable,
+)
 from app.bootstrap.api import token_verifier
+from app.settings.settings import SettingsError
 from tests.support.api import settings_for_tests
+from tests.support.fcm_server import FcmServer
 
 PROJECT = "yaninda-test"
 KEY_ID = "key-1"
@@ -52,6 +63,9 @@ CERTIFICATES = json.dumps({KEY_ID: _certificate(SIGNER)}).encode()
 class CertificateServer(ThreadingHTTPServer):
     answer: tuple[int, bytes] = (200, CERTIFICATES)
     requests = 0
+    account: dict[str, Any] | None = None
+    """The account that a lookup finds."""
+    lookups: list[str]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -66,14 +80,26 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.lookups.append(self.path)
+        users = [self.server.account] if self.server.account else []
+        body = json.dumps({"users": users}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
     def log_message(self, format: str, *args: Any) -> None: ...
 
 
 @pytest.fixture
 def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[CertificateServer]:
     server = CertificateServer(("127.0.0.1", 0), _Handler)
+    server.lookups = []
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    # The address is a constant of the library.
+    # The addresses are constants of the library.
+    monkeypatch.setattr(_user_mgt.UserManager, "ID_TOOLKIT_URL", f"http://127.0.0.1:{server.server_port}/v1")
     monkeypatch.setattr(_token_gen, "ID_TOKEN_CERT_URI", f"http://127.0.0.1:{server.server_port}/certs")
     yield server
     server.shutdown()
@@ -165,10 +191,119 @@ def test_network_failure_is_not_blamed_on_the_token(tokens: FirebaseTokens, goog
         tokens.verify(signed())
 
 
+@pytest.fixture
+def asking(google: CertificateServer, tmp_path: Path) -> Iterator[FirebaseTokens]:
+    """A verifier with a service account, so that it asks for accounts."""
+    google.account = {"localId": "uid-1", "validSince": "0"}
+    with FcmServer().running() as token_server:
+        path = str(token_server.write_credentials(tmp_path / "key.json"))
+        verifier = FirebaseTokens(PROJECT, credentials_path=path)
+        yield verifier
+        verifier.close()
+
+
+def test_account_is_asked_for_once_a_minute(asking: FirebaseTokens, google: CertificateServer):
+    for _ in range(5):
+        assert asking.verify(signed()) == FirebaseUid("uid-1")
+    assert google.lookups == [f"/v1/projects/{PROJECT}/accounts:lookup"]
+
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        {"localId": "uid-1", "validSince": str(int(time.time()) + 60)},
+        {"localId": "uid-1", "validSince": "0", "disabled": True},
+        None,
+    ],
+    ids=["revoked", "disabled", "deleted"],
+)
+def test_revoked_token_is_refused(asking: FirebaseTokens, google: CertificateServer, account: Any):
+    google.account = account
+    with pytest.raises(TokenRevoked):
+        asking.verify(signed())
+
+
+def test_stranger_makes_nobody_ask(asking: FirebaseTokens, google: CertificateServer):
+    with pytest.raises(TokenInvalid):
+        asking.verify(signed(key=STRANGER))
+    assert google.lookups == []
+
+
+class AskedGoogle:
+    """Says what it knows; says nothing while `account` is None."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.account: FirebaseAccount | None = FirebaseAccount(is_active=True)
+        self.asked = 0
+
+    def ask(self, uid: str) -> FirebaseAccount:
+        self.asked += 1
+        if self.account is None:
+            raise AccountUnknown
+        return self.account
+
+
+def test_revocation_counts_within_a_minute():
+    google = AskedGoogle()
+    accounts = FirebaseAccounts(google.ask, lambda: google.now)
+    assert accounts.find("u").accepts(100)
+    google.account = FirebaseAccount(is_active=True, tokens_valid_from_s=200)
+    google.now = KEPT_S - 1
+    assert accounts.find("u").accepts(100)
+    google.now = KEPT_S
+    assert not accounts.find("u").accepts(100)
+    assert accounts.find("u").accepts(200)
+
+
+def test_last_answer_counts_while_google_is_silent():
+    google = AskedGoogle()
+    accounts = FirebaseAccounts(google.ask, lambda: google.now)
+    accounts.find("known")
+    google.account, google.now = None, KEPT_S
+    for _ in range(5):
+        assert accounts.find("known").accepts(0)
+        with pytest.raises(VerifierUnavailable):
+            accounts.find("stranger")
+    assert google.asked == 2, "after a failure nobody asks for a while"
+    google.now += PAUSE_S
+    accounts.find("known")
+    assert google.asked == 3
+    google.now = TOKEN_LIFE_S + 1
+    with pytest.raises(VerifierUnavailable):
+        accounts.find("known")
+
+
+def test_anonymous_sign_in_is_refused(tokens: FirebaseTokens):
+    with pytest.raises(AnonymousRefused):
+        tokens.verify(signed(firebase={"sign_in_provider": "anonymous"}))
+    assert tokens.verify(signed(firebase={"sign_in_provider": "phone"})) == FirebaseUid("uid-1")
+
+
+def test_token_of_another_tenant_is_refused(tokens: FirebaseTokens, google: CertificateServer):
+    of_kadikoy = signed(firebase={"sign_in_provider": "phone", "tenant": "kadikoy-1"})
+    with pytest.raises(TokenInvalid):
+        tokens.verify(of_kadikoy)
+    kadikoy = FirebaseTokens(PROJECT, tenant="kadikoy-1")
+    assert kadikoy.verify(of_kadikoy) == FirebaseUid("uid-1")
+    for firebase in ({"tenant": "moda-2"}, {}, None, "kadikoy-1"):
+        with pytest.raises(TokenInvalid):
+            kadikoy.verify(signed(firebase=firebase))
+    kadikoy.close()
+
+
 def test_setting_chooses_the_verifier():
     firebase = token_verifier(settings_for_tests(auth_mode="firebase", firebase_project_id=PROJECT, auth_secret=None))
     assert isinstance(firebase, FirebaseTokens)
     firebase.close()
+
+
+def test_unusable_service_account_is_named():
+    settings = settings_for_tests(
+        auth_mode="firebase", firebase_project_id=PROJECT, auth_secret=None, firebase_credentials="/nowhere.json"
+    )
+    with pytest.raises(SettingsError, match="FIREBASE_CREDENTIALS"):
+        token_verifier(settings)
 
 
 def test_emulator_is_trusted_only_if_configured(tokens: FirebaseTokens, monkeypatch: pytest.MonkeyPatch):

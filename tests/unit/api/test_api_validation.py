@@ -71,6 +71,14 @@ def test_invalid_json_is_reported_as_malformed(client: Any, body: bytes):
 def test_json_other_than_an_object_is_refused(client: Any, body: bytes):
     response = client.post("/tasks", data=body, content_type="application/json", headers=bearer("elder"))
     assert (response.status_code, response.get_json(force=True)["code"]) == (400, "invalid_input")
+    assert response.get_json(force=True)["errors"] == [
+        {"field": "body", "message": "must be an object", "code": "wrong_type"}
+    ]
+
+
+def test_place_in_malformed_json_is_named_and_nothing_of_it_quoted(client: Any):
+    response = client.post("/tasks", data=b'{"a": secret}', content_type="application/json", headers=bearer("elder"))
+    assert response.get_json(force=True)["errors"][0]["message"] == "cannot be read at line 1, column 7"
 
 
 NOT_JSON = [

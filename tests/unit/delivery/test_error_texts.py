@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.delivery.messages.error_texts import REASONS
+from app.delivery.messages.error_texts import REASONS, explain
 
 DELIVERY = Path(__file__).resolve().parents[3] / "app" / "delivery"
 MODULES = sorted([*(DELIVERY / "channels").glob("*.py"), DELIVERY / "sending" / "sender.py"])
@@ -40,6 +40,30 @@ def codes_in(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
 def test_an_error_code_has_its_sentence(path: Path) -> None:
     assert set(codes_in(path)) <= REASONS.keys()
+
+
+@pytest.mark.parametrize(
+    ("code", "part"),
+    [
+        ("HTTP_404", "404 (Not Found): it does not take the message as it is"),
+        ("HTTP_503", "broken or overloaded"),
+        ("HTTP_429", "send more slowly"),
+        ("HTTP_799", "the status 799"),
+        ("SMTP_550", "for good (reply 550)"),
+        ("SMTP_451", "later (reply 451)"),
+        ("TWILIO_21635", "https://www.twilio.com/docs/api/errors/21635"),
+        ("WHATSAPP_131049", "under 131049"),
+        ("GATEWAY_51", "its own code GATEWAY_51; its documentation"),
+        ("INVALID_ARGUMENT", "a field of the message"),
+        ("HTTP_x" * 9, "its documentation"),
+    ],
+)
+def test_code_of_a_provider_is_explained(code: str, part: str) -> None:
+    assert part in explain(code)
+
+
+def test_nothing_is_said_of_a_directory_that_may_not_hold_the_address() -> None:
+    assert "If it is in the directory" in explain("HTTP_410")
 
 
 def test_codes_are_found() -> None:

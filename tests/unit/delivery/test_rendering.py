@@ -186,6 +186,16 @@ def test_loop_over_a_long_list_is_within_the_budget():
         (Words("a", "{{ b | shout }}"), "body", "No filter named 'shout'"),
         (Words("a", "{{ b() }}"), "body", "uses Call in line 1"),
         (Words("a", "{% endfor %}"), "body", "endfor"),
+        (Words("a", "{% if c %}b"), "body", "if has no endif"),
+        # Jinja itself finds these only when their branch is rendered.
+        (Words("a", "{% if c %}{{ b | shout }}{% endif %}"), "body", "No filter named 'shout'"),
+        (
+            Words("{% for x in c %}{% if x %}{{ (b if x else x | shout) }}{% endif %}{% endfor %}", "b"),
+            "subject",
+            "shout",
+        ),
+        (Words("a", "{% if c %}{% if b is loud %}{% endif %}{% endif %}"), "body", "No test named 'loud'"),
+        (Words("a", "{% if c %}{{ b | attr('x') }}{% endif %}"), "body", "No filter named 'attr'"),
         (Words(r"{{ a or '\x00' }}", "b"), "subject", "in line 1 that nobody can store"),
         (Words("a", "{% if b %}" * DEEPEST + "{{ b() }}" + "{% endif %}" * DEEPEST), "body", "deeper than 40 levels"),
     ],

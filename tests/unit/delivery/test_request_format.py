@@ -106,6 +106,22 @@ def test_invalid_request_is_refused(payload: bytes):
         read(payload)
 
 
+@pytest.mark.parametrize(
+    ("payload", "problem"),
+    [
+        (b"{", "It is not JSON."),
+        (b"[]", "payload must be an object."),
+        (packed(envelope(data={"evaluation_key": "", "priority": "SOON"})), "data.evaluation_key must not be empty; "),
+        (packed(envelope(data={"variables": deep(9)})), "data.variables must not hold NUL"),
+        (packed(envelope(extra="x" * MOST_PAYLOAD_BYTES)), "It is larger than 65536 bytes."),
+    ],
+)
+def test_refusal_says_what_is_wrong(payload: bytes, problem: str):
+    with pytest.raises(Unreadable) as caught:
+        read(payload)
+    assert caught.value.problem.startswith(problem)
+
+
 def test_valid_parts_of_an_invalid_request_are_returned():
     with pytest.raises(Unreadable) as caught:
         read(packed(envelope(data={"evaluation_key": None, "rule_id": "many"})))
