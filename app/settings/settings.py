@@ -141,6 +141,7 @@ class Settings(BaseModel):
         100_000, description="Number of unsent notifications at which `POST /api/notifications` answers 503."
     )
     notification_max_age_s: PositiveInt = Field(86_400, description="A notification that waited longer is EXPIRED.")
+    devices_per_person: PositiveInt = Field(10, description="Phones of one person that get pushes: the newest.")
     delivery_poll_s: PositiveFloat = Field(1.0, description="Longest wait for a notification whose hint was lost.")
     delivery_metrics_port: int = Field(0, ge=0, le=65535, description="Port of delivery's `/metrics`; 0 is off.")
 

@@ -120,6 +120,7 @@ def claim(
     *,
     followers: Sequence[Follower],
     max_age_s: float = 86_400,
+    most_devices: int = 10,
     chance: Callable[[], float] = random.random,
 ) -> Claim:
     # The share of a small claim is less than one row, so the number is rounded at random, by its fraction.
@@ -138,7 +139,8 @@ def claim(
     taken = sorted((row for row in rows if not row.late), key=lambda row: (URGENT_FIRST.index(row.priority), row.id))
     if not taken:
         return Claim([], expired)
-    devices = _devices(conn, {row.recipient_user_id for row in taken}) if notification_type is _PUSH else {}
+    user_ids = {row.recipient_user_id for row in taken}
+    devices = _devices(conn, user_ids, most_devices) if notification_type is _PUSH else {}
     settled = _settled(conn, [row.id for row in taken if row.attempts > 1])
     channels = _recipient_channels(conn, {row.channel_id for row in taken if row.channel_id is not None})
     return Claim([_claimed(row, devices, settled, channels) for row in taken], expired)
@@ -188,13 +190,16 @@ def _destinations(row: Any, devices: dict[int, list[Device]]) -> tuple[Device, .
     return (Device("", row.recipient, kind),)
 
 
-def _devices(conn: Connection, user_ids: Iterable[int | None]) -> dict[int, list[Device]]:
+def _devices(conn: Connection, user_ids: Iterable[int | None], most: int) -> dict[int, list[Device]]:
+    """The phones of each user that were registered last, at most so many."""
     rows = conn.execute(
         text(
-            "SELECT user_id, device_id, token, address_kind FROM devices"
-            " WHERE user_id = ANY(:user_ids) ORDER BY device_id"
+            "SELECT user_id, device_id, token, address_kind FROM ("
+            "SELECT *, row_number() OVER (PARTITION BY user_id ORDER BY updated_at DESC) AS place"
+            " FROM devices WHERE user_id = ANY(:user_ids)) AS newest"
+            " WHERE place <= :most ORDER BY device_id"
         ),
-        {"user_ids": [user_id for user_id in user_ids if user_id is not None]},
+        {"user_ids": [user_id for user_id in user_ids if user_id is not None], "most": most},
     )
     found: dict[int, list[Device]] = {}
     for row in rows:

@@ -47,6 +47,7 @@ class ChannelWorkerOptions:
     """Longer than any call of a channel; otherwise another worker would claim a notification that is being sent."""
     claim_limit: int = 200
     max_age_s: float = 86_400.0
+    most_devices: int = 10
 
 
 class ChannelWorker:
@@ -141,7 +142,13 @@ class ChannelWorker:
         options = self._options
         with self._db.transaction() as conn:
             found = claim(
-                conn, self.type, limit, options.lease_s, max_age_s=options.max_age_s, followers=self._followers
+                conn,
+                self.type,
+                limit,
+                options.lease_s,
+                max_age_s=options.max_age_s,
+                most_devices=options.most_devices,
+                followers=self._followers,
             )
         failpoint("delivery.claimed")
         if found.expired:
