@@ -46,6 +46,8 @@ class Claimed:
     is_retired: bool = False
     """The recipient's channel is disabled or retired, or their profile is retired."""
     action_id: UUID | None = None
+    worker_id: int | None = None
+    """The worker that has claimed it."""
 
     @property
     def id(self) -> UUID:
@@ -97,6 +99,7 @@ CLAIM = text(
            due_at = CASE WHEN NOT {late} THEN clock_timestamp() + make_interval(secs => :lease_s) END,
            finished_at = CASE WHEN {late} THEN clock_timestamp() END,
            error_code = CASE WHEN {late} THEN coalesce(n.error_code, 'TOO_LATE') ELSE n.error_code END,
+           worker_id = :worker_id,
            attempts = n.attempts + CASE WHEN {late} THEN 0 ELSE 1 END
       FROM taken
      WHERE n.id = taken.id
@@ -119,6 +122,7 @@ def claim(
     lease_s: float,
     *,
     followers: Sequence[Follower],
+    worker_id: int | None = None,
     max_age_s: float = 86_400,
     most_devices: int = 10,
     chance: Callable[[], float] = random.random,
@@ -131,6 +135,7 @@ def claim(
         "starved": starved,
         "starved_after_s": STARVED_AFTER_S,
         "lease_s": lease_s,
+        "worker_id": worker_id,
         "max_age_s": max_age_s,
     }
     rows = conn.execute(CLAIM, values).all()
@@ -143,7 +148,7 @@ def claim(
     devices = _devices(conn, user_ids, most_devices) if notification_type is _PUSH else {}
     settled = _settled(conn, [row.id for row in taken if row.attempts > 1])
     channels = _recipient_channels(conn, {row.channel_id for row in taken if row.channel_id is not None})
-    return Claim([_claimed(row, devices, settled, channels) for row in taken], expired)
+    return Claim([_claimed(row, devices, settled, channels, worker_id) for row in taken], expired)
 
 
 def _claimed(
@@ -151,6 +156,7 @@ def _claimed(
     devices: dict[int, list[Device]],
     settled: dict[UUID, dict[str | None, Outcome]],
     channels: dict[int, tuple[str, RecipientChannel]],
+    worker_id: int | None,
 ) -> Claimed:
     notification = Notification(
         id=row.id,
@@ -179,6 +185,7 @@ def _claimed(
         recipient_channel=recipient_channel,
         is_retired=row.channel_id is not None and recipient_channel is None,
         action_id=row.action_id,
+        worker_id=worker_id,
     )
 
 

@@ -16,6 +16,7 @@ from app.delivery.channels.base import Channel
 from app.delivery.messages.claims import Claim, Claimed, claim, put_back
 from app.delivery.messages.outcomes import Report
 from app.delivery.messages.values import URGENT_FIRST, Follower, NotificationType
+from app.delivery.sending.heartbeat import Heartbeat
 from app.delivery.sending.metrics import DeliveryMetrics
 from app.delivery.sending.recorder import Recorder
 from app.delivery.sending.sender import Sender
@@ -62,6 +63,7 @@ class ChannelWorker:
         metrics: DeliveryMetrics,
         options: ChannelWorkerOptions,
         followers: Sequence[Follower],
+        heartbeat: Heartbeat,
     ) -> None:
         self.type = type_
         self._db = db
@@ -71,6 +73,7 @@ class ChannelWorker:
         self._metrics = metrics
         self._options = options
         self._followers = followers
+        self._heartbeat = heartbeat
         self._buffer: Buffer[Claimed] = Buffer(
             options.capacity,
             URGENT_FIRST,
@@ -144,6 +147,7 @@ class ChannelWorker:
 
     def _claim(self, limit: int) -> Claim:
         options = self._options
+        worker_id = self._heartbeat.worker_id()
         with self._db.transaction() as conn:
             found = claim(
                 conn,
@@ -153,6 +157,7 @@ class ChannelWorker:
                 max_age_s=options.max_age_s,
                 most_devices=options.most_devices,
                 followers=self._followers,
+                worker_id=worker_id,
             )
         failpoint("delivery.claimed")
         if found.expired:

@@ -228,6 +228,7 @@ def plan_of_a_claim(db: Database) -> str:
             "starved_after_s": 30,
             "lease_s": 30,
             "max_age_s": 86_400,
+            "worker_id": None,
         }
         rows = conn.execute(text("EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + CLAIM.text), values)
         return "\n".join(rows.scalars())
