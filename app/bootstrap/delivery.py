@@ -43,6 +43,7 @@ def build_delivery(settings: Settings, db: Database, clock: Clock, channels: Cha
             threads=settings.notification_queue_consumer_threads,
             poll_s=settings.delivery_poll_s,
             max_age_s=settings.notification_max_age_s,
+            most_devices=settings.devices_per_person,
         ),
     )
     return DeliveryRole(

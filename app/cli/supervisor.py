@@ -30,7 +30,9 @@ RunRole = Callable[[], int]
 
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 10.0
-HEALTHY_AFTER_S = 30.0
+# Urgent messages wait for a role that was killed, however often that happens.
+LONGEST_DELAY_AFTER_KILL_S = 0.5
+HEALTHY_AFTER_S = 5.0
 
 # A role may use all of DRAIN_S, so the supervisor waits a little longer before it kills the role.
 EXTRA_DRAIN_S = 2.0
@@ -47,10 +49,12 @@ class Restart:
     quick_deaths: int
 
 
-def decide_restart(quick_deaths: int, lived_s: float) -> Restart:
-    """The delay doubles with every quick death. A role that lived long enough starts from the shortest delay again."""
+def decide_restart(quick_deaths: int, lived_s: float, exit_code: int) -> Restart:
+    """The delay doubles with every quick death, because a role that ends by itself soon cannot start. One that was
+    killed by a signal can. A role that lived long enough starts from the shortest delay again."""
     before = 0 if lived_s >= HEALTHY_AFTER_S else quick_deaths
-    return Restart(min(FIRST_DELAY_S * 2 ** min(before, 16), LONGEST_DELAY_S), before + 1)
+    longest_s = LONGEST_DELAY_AFTER_KILL_S if exit_code < 0 else LONGEST_DELAY_S
+    return Restart(min(FIRST_DELAY_S * 2 ** min(before, 16), longest_s), before + 1)
 
 
 class _InRole(Exception):
@@ -124,7 +128,7 @@ def run_supervisor(
     runs: Mapping[str, RunRole],
     *,
     drain_s: float,
-    policy: Callable[[int, float], Restart] = decide_restart,
+    policy: Callable[[int, float, int], Restart] = decide_restart,
     on_end: Callable[[int], None] = lambda pid: None,
 ) -> int:
     """Supervises until SIGTERM or SIGINT. Returns 0 after a clean drain, 1 if a role had to be killed; and in the
@@ -145,7 +149,7 @@ def run_supervisor(
     return run()
 
 
-def _keep_running(roles: Sequence[_Role], policy: Callable[[int, float], Restart]) -> None:
+def _keep_running(roles: Sequence[_Role], policy: Callable[[int, float, int], Restart]) -> None:
     while True:
         for role in roles:
             if role.pid is None and role.due_at <= time.monotonic():
@@ -155,7 +159,7 @@ def _keep_running(roles: Sequence[_Role], policy: Callable[[int, float], Restart
             return
         for role in roles:
             if (exit_code := role.reap()) is not None:
-                restart = policy(role.quick_deaths, time.monotonic() - role.started_at)
+                restart = policy(role.quick_deaths, time.monotonic() - role.started_at, exit_code)
                 role.quick_deaths = restart.quick_deaths
                 role.due_at = time.monotonic() + restart.after_s
                 log.warning("role_died", role=role.name, exit_code=exit_code, restart_after_s=restart.after_s)

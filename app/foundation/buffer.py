@@ -3,30 +3,71 @@
 Producers sleep while the queue is full, consumers while it is empty.
 """
 
+import heapq
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
 STARVED_TURN = 10
-"""Every tenth item taken is the one that has waited longest, so that items of the lowest priority are taken too."""
+"""Every tenth item taken is of the line that has waited longest, so that items of the lowest priority are taken too."""
 
 
 class BufferClosed(Exception):
     """The buffer is closed and accepts no more items."""
 
 
-class Buffer(Generic[Item]):
-    """Items of a higher priority come first; items of the same priority are first in, first out."""
+class _Line(Generic[Item]):
+    """The items of one priority. Every owner's first item comes before the second one of any, so an owner of many does
+    not delay the others. In the same round it is first in, first out."""
 
-    def __init__(self, capacity: int, priorities: Sequence[Hashable], priority_of: Callable[[Item], Hashable]) -> None:
+    def __init__(self) -> None:
+        self._round = 0
+        self._last_rounds: dict[Hashable, int] = {}
+        self._heap: list[tuple[int, int, Hashable, Item]] = []
+
+    def put(self, number: int, owner: Hashable, item: Item) -> None:
+        own_round = max(self._round, self._last_rounds.get(owner, -1) + 1)
+        self._last_rounds[owner] = own_round
+        heapq.heappush(self._heap, (own_round, number, owner, item))
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    @property
+    def next_number(self) -> int:
+        return self._heap[0][1]
+
+    def take(self) -> Item:
+        self._round, _, owner, item = heapq.heappop(self._heap)
+        if self._last_rounds[owner] == self._round:
+            del self._last_rounds[owner]
+        return item
+
+    def clear(self) -> list[Item]:
+        left = [item for *_, item in sorted(self._heap, key=lambda entry: entry[:2])]
+        self._heap.clear()
+        self._last_rounds.clear()
+        return left
+
+
+class Buffer(Generic[Item]):
+    """Items of a higher priority come first; items of the same priority are fair to their owners."""
+
+    def __init__(
+        self,
+        capacity: int,
+        priorities: Sequence[Hashable],
+        priority_of: Callable[[Item], Hashable],
+        owner_of: Callable[[Item], Hashable],
+    ) -> None:
         """`priorities` are listed from the highest to the lowest."""
         self.capacity = capacity
         self._priority_of = priority_of
-        self._waiting: dict[Hashable, deque[tuple[int, Item]]] = {priority: deque() for priority in priorities}
+        self._owner_of = owner_of
+        self._waiting: dict[Hashable, _Line[Item]] = {priority: _Line() for priority in priorities}
         self._size = 0
         self._put = 0
         self._taken = 0
@@ -44,7 +85,7 @@ class Buffer(Generic[Item]):
             self._room.wait_for(lambda: self._closed or self._size < self.capacity)
             if self._closed:
                 raise BufferClosed
-            self._waiting[self._priority_of(item)].append((self._put, item))
+            self._waiting[self._priority_of(item)].put(self._put, self._owner_of(item), item)
             self._put += 1
             self._size += 1
             self._work.notify()
@@ -68,18 +109,16 @@ class Buffer(Generic[Item]):
     def _next(self) -> Item:
         self._taken += 1
         self._size -= 1
-        waiting = [queue for queue in self._waiting.values() if queue]
+        waiting = [line for line in self._waiting.values() if line]
         starved = self._taken % STARVED_TURN == 0
-        queue = min(waiting, key=lambda queue: queue[0][0]) if starved else waiting[0]
-        return queue.popleft()[1]
+        line = min(waiting, key=lambda line: line.next_number) if starved else waiting[0]
+        return line.take()
 
     def close(self) -> list[Item]:
         """Wakes all waiting threads and returns the items that were not taken."""
         with self._work:
             self._closed = True
-            left = [item for queue in self._waiting.values() for _, item in queue]
-            for queue in self._waiting.values():
-                queue.clear()
+            left = [item for line in self._waiting.values() for item in line.clear()]
             self._size = 0
             self._work.notify_all()
             self._room.notify_all()

@@ -1,10 +1,13 @@
 """Circuit breakers, shared by all processes, so that no process calls a provider that is down. CLOSED allows all calls.
-If too many of the latest calls failed, the breaker becomes OPEN: notifications wait, and no attempt is counted. After
-`open_s` one single call, of any process, is allowed as a probe (HALF_OPEN); its result closes the breaker or opens it
-again.
+If calls for too many of the latest recipients failed, the breaker becomes OPEN: notifications wait, and no attempt is
+counted. After `open_s` one single call, of any process, is allowed as a probe (HALF_OPEN); its result closes the
+breaker or opens it again.
+
+A recipient for whom every call fails says nothing about the others, so a recipient's failures count once in a window,
+and recipients without a failure probe first.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -24,6 +27,8 @@ class Passage(StrEnum):
 class Permit:
     passage: Passage
     wait_s: float = 0.0
+    chosen: int = 0
+    """The place of the probe among the recipients that were asked for."""
 
 
 GO = Permit(Passage.GO)
@@ -33,10 +38,16 @@ GO = Permit(Passage.GO)
 class BreakerRules:
     window_s: float = 10.0
     failures: int = 10
-    """The breaker never opens with fewer failures in a window."""
+    """The breaker never opens with fewer recipients in a window whose calls failed."""
     share: float = 0.5
-    """The breaker opens only if this share of the calls in a window failed."""
+    """The breaker opens only if this share of a window's successes and failed recipients failed."""
     open_s: float = 15.0
+
+    @property
+    def others_first_s(self) -> float:
+        """The time in which only others may probe than the recipients that have failed; the one that failed last waits
+        twice as long. Longer than the jitter with which the messages that wait come back."""
+        return self.open_s / 3
 
 
 class BreakerState(StrEnum):
@@ -59,12 +70,13 @@ BREAKER_TRANSITIONS: TransitionTable[BreakerState] = {
 class Breakers(Protocol):
     """The state of all breakers. Each method is atomic."""
 
-    def ask(self, name: str, probe_s: float) -> Permit:
-        """Whether a call may be made. After PROBE the caller has `probe_s` seconds to report its result."""
+    def ask(self, name: str, probe_s: float, recipients: Sequence[str]) -> Permit:
+        """Whether calls may be made for these recipients, of which one may be the probe. After PROBE the caller has
+        `probe_s` seconds to report its result."""
         ...
 
-    def tell(self, name: str, *, calls: int, failures: int, probe: bool = False) -> None:
-        """Reports the results of calls."""
+    def tell(self, name: str, *, succeeded: int, failed: Sequence[str] = (), probe: bool = False) -> None:
+        """Reports the number of calls that succeeded, and the recipients of those that failed, the last one last."""
         ...
 
     def states(self) -> dict[str, BreakerState]: ...
@@ -83,16 +95,19 @@ class RedisBreakers:
         self._now = now
         self._ask = client.register_script(scripts.ASK_BREAKER)
         self._tell = client.register_script(scripts.TELL_BREAKER)
+        self._others_first_ms = _ms(rules.others_first_s)
         self._rules = (_ms(rules.window_s), rules.failures, rules.share, _ms(rules.open_s), keys.BREAKER_TTL_S * 1000)
 
-    def ask(self, name: str, probe_s: float) -> Permit:
+    def ask(self, name: str, probe_s: float, recipients: Sequence[str]) -> Permit:
+        arguments = [_ms(probe_s), self._now_ms(), self._others_first_ms, *recipients]
         with self._reach:
-            passage, wait_ms = self._ask(keys=[keys.breaker(name)], args=[_ms(probe_s), self._now_ms()])
-        return Permit(Passage(passage), wait_ms / 1000)
+            passage, wait_ms, chosen = self._ask(keys=[keys.breaker(name)], args=arguments)
+        return Permit(Passage(passage), wait_ms / 1000, chosen)
 
-    def tell(self, name: str, *, calls: int, failures: int, probe: bool = False) -> None:
+    def tell(self, name: str, *, succeeded: int, failed: Sequence[str] = (), probe: bool = False) -> None:
+        arguments = [succeeded, int(probe), self._now_ms(), *self._rules, *failed]
         with self._reach:
-            self._tell(keys=[keys.breaker(name)], args=[calls, failures, int(probe), self._now_ms(), *self._rules])
+            self._tell(keys=[keys.breaker(name)], args=arguments)
 
     def states(self) -> dict[str, BreakerState]:
         with self._reach:

@@ -8,7 +8,8 @@
 | `task_version:<task id>`        | string     | version of the row in the keys above     | 15 minutes            |
 | `clockwork_complete`            | string     | "1"; any other value means that keys may | no limit              |
 |                                 |            | be missing and have to be written again  |                       |
-| `breaker:<name>`                | hash       | counts and state of a circuit breaker    | 1 hour                |
+| `breaker:<name>`                | hash       | counts and state of a circuit breaker,   | 1 hour                |
+|                                 |            | marks of recipients that failed          |                       |
 | `limit:…`                       | list       | times of calls, by the library `limits`  | 1 minute              |
 | `<prefix>.action.requested`     | stream     | actions that other services request      | set by its writer     |
 | `<prefix>.action.executed` …    | stream     | results, for other services              | the last 100,000      |

@@ -84,47 +84,66 @@ end
 """
 
 # Decides whether a call to a provider may be made. When a breaker has been open for its time, one single caller gets
-# "probe".
+# "probe", for the recipient that may probe first: one without a failure at once, one that has failed later, and the one
+# that failed last after all others. So one recipient for whom every call fails cannot be every probe.
 #
 # KEYS 1 breaker:<name>
 # ARGV 1 milliseconds a probe may take  2 now in ms, or "" for Redis's own clock
-# Returns {"go" | "probe" | "wait", milliseconds to wait}
+#      3 ms in which only others probe than recipients that failed  4… the recipients
+# Returns {"go" | "probe" | "wait", milliseconds to wait, place of the probe among the recipients}
 ASK_BREAKER = """
 local opened = redis.call('HGET', KEYS[1], 'open_until')
 if not opened then
-  return {'go', 0}
+  return {'go', 0, 0}
 end
 local now = tonumber(ARGV[2])
 if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-local wait = math.max(tonumber(opened), tonumber(redis.call('HGET', KEYS[1], 'probe_until') or 0)) - now
+local last = redis.call('HGET', KEYS[1], 'last')
+local turn, chosen = 2, 4
+for i = 4, #ARGV do
+  local own = (ARGV[i] == last and 2) or redis.call('HEXISTS', KEYS[1], 'failed:' .. ARGV[i])
+  if own < turn then
+    turn, chosen = own, i
+  end
+end
+local probing = tonumber(redis.call('HGET', KEYS[1], 'probe_until') or 0)
+local wait = math.max(tonumber(opened) + turn * ARGV[3], probing) - now
 if wait > 0 then
-  return {'wait', wait}
+  return {'wait', wait, 0}
 end
 redis.call('HSET', KEYS[1], 'probe_until', now + ARGV[1])
-return {'probe', 0}
+return {'probe', 0, chosen - 4}
 """
 
-# Counts the results of calls to a provider. Too many failures in one window open the breaker. Only a probe changes an
-# open breaker.
+# Counts the results of calls to a provider. Calls that failed for too many recipients in one window open the breaker.
+# Only a probe changes an open breaker.
 #
 # KEYS 1 breaker:<name>
-# ARGV 1 calls  2 failures among them  3 "1" for a probe  4 now in ms, or "" for Redis's own clock
-#      5 window in ms  6 fewest failures that open it  7 lowest share of failures that opens it  8 ms to stay open
-#      9 lifetime of the key in ms
+# ARGV 1 calls that succeeded  2 "1" for a probe  3 now in ms, or "" for Redis's own clock
+#      4 window in ms  5 fewest failed recipients that open it  6 lowest share of them that opens it
+#      7 ms to stay open  8 lifetime of the key in ms  9… the recipients of the calls that failed
 TELL_BREAKER = """
-local now = tonumber(ARGV[4])
+local now = tonumber(ARGV[3])
 if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-local failures = tonumber(ARGV[2])
-if ARGV[3] == '1' then
-  if failures > 0 then
-    redis.call('HSET', KEYS[1], 'open_until', now + ARGV[8], 'probe_until', 0)
-    redis.call('PEXPIRE', KEYS[1], ARGV[9])
+local function count_failures()
+  for i = 9, #ARGV do
+    if redis.call('HSETNX', KEYS[1], 'failed:' .. ARGV[i], 1) == 1 then
+      redis.call('HINCRBY', KEYS[1], 'failures', 1)
+    end
+    redis.call('HSET', KEYS[1], 'last', ARGV[i])
+  end
+end
+if ARGV[2] == '1' then
+  if #ARGV > 8 then
+    count_failures()
+    redis.call('HSET', KEYS[1], 'open_until', now + ARGV[7], 'probe_until', 0)
+    redis.call('PEXPIRE', KEYS[1], ARGV[8])
   elseif tonumber(ARGV[1]) > 0 then
     redis.call('DEL', KEYS[1])
   elseif redis.call('EXISTS', KEYS[1]) == 1 then
@@ -136,13 +155,15 @@ if redis.call('HEXISTS', KEYS[1], 'open_until') == 1 then
   return
 end
 local began = tonumber(redis.call('HGET', KEYS[1], 'began') or 0)
-if now - began > tonumber(ARGV[5]) then
-  redis.call('HSET', KEYS[1], 'began', now, 'calls', 0, 'failures', 0)
+if now - began > tonumber(ARGV[4]) then
+  redis.call('DEL', KEYS[1])
+  redis.call('HSET', KEYS[1], 'began', now)
 end
-local calls = redis.call('HINCRBY', KEYS[1], 'calls', ARGV[1])
-local failed = redis.call('HINCRBY', KEYS[1], 'failures', failures)
-if failed >= tonumber(ARGV[6]) and failed >= ARGV[7] * calls then
-  redis.call('HSET', KEYS[1], 'open_until', now + ARGV[8])
+count_failures()
+local succeeded = redis.call('HINCRBY', KEYS[1], 'succeeded', ARGV[1])
+local failures = tonumber(redis.call('HGET', KEYS[1], 'failures') or 0)
+if failures >= tonumber(ARGV[5]) and failures >= ARGV[6] * (succeeded + failures) then
+  redis.call('HSET', KEYS[1], 'open_until', now + ARGV[7])
 end
-redis.call('PEXPIRE', KEYS[1], ARGV[9])
+redis.call('PEXPIRE', KEYS[1], ARGV[8])
 """

@@ -201,6 +201,7 @@ class Settings(BaseModel):
     audit_timeout_s: AuditTimeout = Field(2.0, description="AUDIT: time limit of an attempt, at most 7.")
     audit_retries: Retries = Field(0, description="AUDIT: retries after the first attempt.")
     audit_backoff_s: Pauses = Field(BACKOFF_S, description="AUDIT: pauses between attempts; the last repeats.")
+    devices_per_person: PositiveInt = Field(10, description="Phones of one person that get pushes: the newest.")
     delivery_poll_s: PositiveFloat = Field(1.0, description="Longest wait for a notification whose hint was lost.")
     delivery_metrics_port: int = Field(0, ge=0, le=65535, description="Port of delivery's `/metrics`; 0 is off.")
 

@@ -15,6 +15,12 @@ class DeviceNotFound(NotFound):
     code = "device_not_found"
 
 
+class DeviceTaken(Conflict):
+    """The device belongs to another user, and the request does not have its token."""
+
+    code = "device_taken"
+
+
 class UserDeactivated(Forbidden):
     """The user exists, but may not use the service any more."""
 

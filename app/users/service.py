@@ -9,7 +9,7 @@ from sqlalchemy import Connection, RowMapping, text
 from sqlalchemy.exc import IntegrityError
 
 from app.foundation.pages import Page, page_of, parse_number
-from app.users.contract import DeviceNotFound, FirebaseUidTaken, UserDeactivated, UserNotFound
+from app.users.contract import DeviceNotFound, DeviceTaken, FirebaseUidTaken, UserDeactivated, UserNotFound
 from app.users.forget_user import FORGOTTEN as FORGOTTEN
 from app.users.forget_user import KnownPerson as KnownPerson
 from app.users.forget_user import check_not_last_admin as check_not_last_admin
@@ -64,7 +64,8 @@ _USER = """
       FROM users u LEFT JOIN students s ON s.id = u.id
 """
 _POINT = "ST_SetSRID(ST_MakePoint(CAST(:lon AS float8), CAST(:lat AS float8)), 4326)::geography"
-_IS_ACTIVE = text("SELECT active FROM users WHERE id = :id FOR SHARE")
+# The registrations of one user come one after the other.
+_IS_ACTIVE = text("SELECT active FROM users WHERE id = :id FOR NO KEY UPDATE")
 _CALLER = "SELECT id, role, name, locale, institution_id, active FROM users"
 
 
@@ -162,8 +163,28 @@ def is_on_duty(conn: Connection, student_id: int) -> bool:
     return bool(found.scalar_one_or_none())
 
 
-def put_device(conn: Connection, user_id: int, device: DeviceRegistration) -> None:
-    """A phone belongs to the user who signed in last, and a token to the phone that registered it last."""
+_PUT_DEVICE = text(
+    """
+    INSERT INTO devices (device_id, user_id, token, platform, address_kind)
+    VALUES (:device_id, :user_id, :token, :platform, :address_kind)
+    ON CONFLICT (device_id) DO UPDATE
+       SET user_id = excluded.user_id, token = excluded.token, platform = excluded.platform,
+           address_kind = excluded.address_kind, updated_at = clock_timestamp()
+     WHERE devices.user_id = excluded.user_id OR devices.token = excluded.token
+    """
+)
+_KEEP_NEWEST = text(
+    """
+    DELETE FROM devices WHERE device_id IN (
+        SELECT device_id FROM devices WHERE user_id = :user_id ORDER BY updated_at DESC OFFSET :most)
+    """
+)
+
+
+def put_device(conn: Connection, user_id: int, device: DeviceRegistration, most: int = 10) -> None:
+    """A token belongs to the phone that registered it last, and a phone to the user who signed in last. To take over
+    the phone of another user, one has to know its token, because its id is no secret. A user keeps the `most` phones
+    that were registered last."""
     # The caller was active when the request came. The lock keeps that so until the commit.
     if not conn.execute(_IS_ACTIVE, {"id": user_id}).scalar_one():
         raise UserDeactivated("This user is not active any more.")
@@ -172,24 +193,16 @@ def put_device(conn: Connection, user_id: int, device: DeviceRegistration) -> No
         text("DELETE FROM devices WHERE token = :token AND device_id <> :device_id"),
         {"token": device.token, "device_id": device.device_id},
     )
-    conn.execute(
-        text(
-            """
-            INSERT INTO devices (device_id, user_id, token, platform, address_kind)
-            VALUES (:device_id, :user_id, :token, :platform, :address_kind)
-            ON CONFLICT (device_id) DO UPDATE
-               SET user_id = excluded.user_id, token = excluded.token, platform = excluded.platform,
-                   address_kind = excluded.address_kind, updated_at = clock_timestamp()
-            """
-        ),
-        {
-            "device_id": device.device_id,
-            "user_id": user_id,
-            "token": device.token,
-            "platform": device.platform.value,
-            "address_kind": device.address_kind.value,
-        },
-    )
+    values = {
+        "device_id": device.device_id,
+        "user_id": user_id,
+        "token": device.token,
+        "platform": device.platform.value,
+        "address_kind": device.address_kind.value,
+    }
+    if not conn.execute(_PUT_DEVICE, values).rowcount:
+        raise DeviceTaken("This device is registered for another user with another token. Choose a new device id.")
+    conn.execute(_KEEP_NEWEST, {"user_id": user_id, "most": most})
 
 
 def delete_device(conn: Connection, user_id: int, device_id: str) -> None:

@@ -61,52 +61,60 @@ def breakers(request: pytest.FixtureRequest, time: Time) -> Iterator[Breakers]:
     client.close()
 
 
+ANA, ALI, ECE, CAN, NEW = "ana", "ali", "ece", "can", "new"
+
+
+def people(number: int) -> list[str]:
+    return [f"person {place}" for place in range(number)]
+
+
 def open_breaker(breakers: Breakers, name: str = "fcm") -> None:
-    breakers.tell(name, calls=4, failures=4)
+    """The last failure is Can's."""
+    breakers.tell(name, succeeded=0, failed=[ANA, ALI, ECE, CAN])
 
 
 def test_provider_without_failures_is_closed(breakers: Breakers) -> None:
-    assert breakers.ask("fcm", PROBE_S) == GO
-    breakers.tell("fcm", calls=100, failures=3)
-    assert breakers.ask("fcm", PROBE_S) == GO
+    assert breakers.ask("fcm", PROBE_S, [NEW]) == GO
+    breakers.tell("fcm", succeeded=97, failed=people(3))
+    assert breakers.ask("fcm", PROBE_S, [NEW]) == GO
     assert breakers.states()["fcm"] is BreakerState.CLOSED
 
 
 def test_too_many_failures_open_the_breaker_for_its_time(breakers: Breakers, time: Time) -> None:
     open_breaker(breakers)
-    assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, 15)
+    assert breakers.ask("fcm", PROBE_S, [NEW]) == Permit(Passage.WAIT, 15)
     time.now += 10
-    assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, 5)
+    assert breakers.ask("fcm", PROBE_S, [NEW]) == Permit(Passage.WAIT, 5)
     assert breakers.states() == {"fcm": BreakerState.OPEN}
 
 
 def test_open_breaker_does_not_affect_another_provider(breakers: Breakers) -> None:
     open_breaker(breakers)
-    assert breakers.ask("smtp", PROBE_S) == GO
+    assert breakers.ask("smtp", PROBE_S, [NEW]) == GO
 
 
-@pytest.mark.parametrize(("calls", "failures", "opens"), [(3, 3, False), (8, 4, True), (9, 4, False), (40, 8, False)])
-def test_breaker_opens_at_a_number_and_a_share_of_failures(
-    breakers: Breakers, calls: int, failures: int, opens: bool
+@pytest.mark.parametrize(("succeeded", "failed", "opens"), [(0, 3, False), (4, 4, True), (5, 4, False), (32, 8, False)])
+def test_breaker_opens_at_a_number_and_a_share_of_recipients_that_failed(
+    breakers: Breakers, succeeded: int, failed: int, opens: bool
 ) -> None:
-    breakers.tell("fcm", calls=calls, failures=failures)
-    assert (breakers.ask("fcm", PROBE_S) != GO) is opens
+    breakers.tell("fcm", succeeded=succeeded, failed=people(failed))
+    assert (breakers.ask("fcm", PROBE_S, [NEW]) != GO) is opens
 
 
 def test_failures_before_the_window_do_not_count(breakers: Breakers, time: Time) -> None:
-    breakers.tell("fcm", calls=3, failures=3)
+    breakers.tell("fcm", succeeded=0, failed=[ANA, ALI, ECE])
     time.now += 10.001
-    breakers.tell("fcm", calls=3, failures=3)
-    assert breakers.ask("fcm", PROBE_S) == GO
-    breakers.tell("fcm", calls=1, failures=1)
-    assert breakers.ask("fcm", PROBE_S).passage is Passage.WAIT
+    breakers.tell("fcm", succeeded=0, failed=[ALI, ECE, CAN])
+    assert breakers.ask("fcm", PROBE_S, [NEW]) == GO
+    breakers.tell("fcm", succeeded=0, failed=[ANA])
+    assert breakers.ask("fcm", PROBE_S, [NEW]).passage is Passage.WAIT
 
 
 def test_one_probe_is_allowed_and_the_others_wait_for_it(breakers: Breakers, time: Time) -> None:
     open_breaker(breakers)
     time.now += 15
-    assert breakers.ask("fcm", PROBE_S).passage is Passage.PROBE
-    assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, PROBE_S)
+    assert breakers.ask("fcm", PROBE_S, [NEW]).passage is Passage.PROBE
+    assert breakers.ask("fcm", PROBE_S, [NEW]) == Permit(Passage.WAIT, PROBE_S)
     assert breakers.states() == {"fcm": BreakerState.HALF_OPEN}
 
 
@@ -117,7 +125,7 @@ def test_of_forty_concurrent_calls_one_is_the_probe(breakers: Breakers, time: Ti
 
     def ask(_: int) -> Passage:
         together.wait(10)
-        return breakers.ask("fcm", PROBE_S).passage
+        return breakers.ask("fcm", PROBE_S, [NEW]).passage
 
     with ThreadPoolExecutor(20) as pool:
         passages = list(pool.map(ask, range(40)))
@@ -127,55 +135,97 @@ def test_of_forty_concurrent_calls_one_is_the_probe(breakers: Breakers, time: Ti
 def test_successful_probe_closes_the_breaker(breakers: Breakers, time: Time) -> None:
     open_breaker(breakers)
     time.now += 15
-    breakers.ask("fcm", PROBE_S)
-    breakers.tell("fcm", calls=1, failures=0, probe=True)
-    assert breakers.ask("fcm", PROBE_S) == GO
-    breakers.tell("fcm", calls=3, failures=3)
-    assert breakers.ask("fcm", PROBE_S) == GO
+    breakers.ask("fcm", PROBE_S, [NEW])
+    breakers.tell("fcm", succeeded=1, probe=True)
+    assert breakers.ask("fcm", PROBE_S, [NEW]) == GO
+    breakers.tell("fcm", succeeded=0, failed=people(3))
+    assert breakers.ask("fcm", PROBE_S, [NEW]) == GO
 
 
 def test_failed_probe_opens_the_breaker_again(breakers: Breakers, time: Time) -> None:
     open_breaker(breakers)
     time.now += 16
-    breakers.ask("fcm", PROBE_S)
-    breakers.tell("fcm", calls=1, failures=1, probe=True)
-    assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, 15)
+    breakers.ask("fcm", PROBE_S, [NEW])
+    breakers.tell("fcm", succeeded=0, failed=[NEW], probe=True)
+    assert breakers.ask("fcm", PROBE_S, ["newer"]) == Permit(Passage.WAIT, 15)
+
+
+def test_failures_of_one_recipient_are_not_those_of_the_provider(breakers: Breakers) -> None:
+    for _ in range(50):
+        breakers.tell("fcm", succeeded=0, failed=[ANA])
+    assert breakers.ask("fcm", PROBE_S, [ANA]) == GO
+    # They hide those of the others neither: the share is one of recipients, not of calls.
+    breakers.tell("fcm", succeeded=4, failed=[ALI, ECE, CAN])
+    assert breakers.ask("fcm", PROBE_S, [NEW]).passage is Passage.WAIT
+
+
+def test_recipient_without_a_failure_probes_first_and_the_last_failed_one_last(breakers: Breakers, time: Time) -> None:
+    open_breaker(breakers)
+    time.now += 15
+    assert breakers.ask("fcm", PROBE_S, [CAN]) == Permit(Passage.WAIT, 10)
+    assert breakers.ask("fcm", PROBE_S, [CAN, ANA]) == Permit(Passage.WAIT, 5)
+    assert breakers.ask("fcm", PROBE_S, [CAN, ANA, NEW]) == Permit(Passage.PROBE, chosen=2)
+
+
+def test_only_recipient_that_waits_probes_although_it_failed_last(breakers: Breakers, time: Time) -> None:
+    open_breaker(breakers)
+    for _ in range(2):
+        time.now += 15
+        wait = breakers.ask("fcm", PROBE_S, [CAN])
+        assert wait == Permit(Passage.WAIT, 10)
+        time.now += wait.wait_s
+        assert breakers.ask("fcm", PROBE_S, [CAN]) == Permit(Passage.PROBE)
+        breakers.tell("fcm", succeeded=0, failed=[CAN], probe=True)
+
+
+def test_failures_are_remembered_until_a_probe_succeeds(breakers: Breakers, time: Time) -> None:
+    open_breaker(breakers)
+    time.now += 15
+    breakers.ask("fcm", PROBE_S, [NEW])
+    breakers.tell("fcm", succeeded=0, failed=[NEW], probe=True)
+    time.now += 15
+    assert breakers.ask("fcm", PROBE_S, [NEW, CAN]) == Permit(Passage.WAIT, 5)
+    breakers.ask("fcm", PROBE_S, ["newer"])
+    breakers.tell("fcm", succeeded=1, probe=True)
+    open_breaker(breakers)
+    time.now += 15
+    assert breakers.ask("fcm", PROBE_S, [NEW]).passage is Passage.PROBE
 
 
 def test_probe_that_was_not_made_is_given_to_the_next_call(breakers: Breakers, time: Time) -> None:
     open_breaker(breakers)
     time.now += 16
-    breakers.ask("fcm", PROBE_S)
-    breakers.tell("fcm", calls=0, failures=0, probe=True)
-    assert breakers.ask("fcm", PROBE_S).passage is Passage.PROBE
+    breakers.ask("fcm", PROBE_S, [NEW])
+    breakers.tell("fcm", succeeded=0, probe=True)
+    assert breakers.ask("fcm", PROBE_S, [NEW]).passage is Passage.PROBE
 
 
 def test_probe_of_a_dead_worker_is_made_again(breakers: Breakers, time: Time) -> None:
     open_breaker(breakers)
     time.now += 16
-    breakers.ask("fcm", PROBE_S)
+    breakers.ask("fcm", PROBE_S, [NEW])
     time.now += PROBE_S
-    assert breakers.ask("fcm", PROBE_S).passage is Passage.PROBE
+    assert breakers.ask("fcm", PROBE_S, [NEW]).passage is Passage.PROBE
 
 
 def test_late_results_do_not_change_an_open_breaker(breakers: Breakers, time: Time) -> None:
     open_breaker(breakers)
     time.now += 14
-    breakers.tell("fcm", calls=50, failures=50)
-    breakers.tell("fcm", calls=50, failures=0)
-    assert breakers.ask("fcm", PROBE_S) == Permit(Passage.WAIT, 1)
+    breakers.tell("fcm", succeeded=0, failed=people(50))
+    breakers.tell("fcm", succeeded=50)
+    assert breakers.ask("fcm", PROBE_S, [NEW]) == Permit(Passage.WAIT, 1)
 
 
 def test_metrics_show_the_state_of_each_provider(breakers: Breakers, time: Time) -> None:
-    breakers.tell("smtp", calls=5, failures=0)
+    breakers.tell("smtp", succeeded=5)
     open_breaker(breakers)
     [providers, _] = BreakerGauges(breakers).collect()
     assert {sample.labels["provider"]: sample.value for sample in providers.samples} == {"fcm": 2, "smtp": 0}
 
 
 def test_metrics_count_receivers_of_webhooks_without_naming_them(breakers: Breakers) -> None:
-    breakers.tell("ornek.org:443", calls=5, failures=0)
-    breakers.tell("2001:db8::1:443", calls=5, failures=0)
+    breakers.tell("ornek.org:443", succeeded=5)
+    breakers.tell("2001:db8::1:443", succeeded=5)
     open_breaker(breakers, "gizli.ornek.org:443")
     families = list(BreakerGauges(breakers).collect())
     assert "ornek" not in str(families)
@@ -187,7 +237,7 @@ def test_probe_that_was_not_made_leaves_no_key(redis_url: str) -> None:
     client: Any = redis.Redis.from_url(redis_url, decode_responses=True)
     client.flushdb()
     own = RedisBreakers(client, RULES)
-    own.tell("fcm", calls=0, failures=0, probe=True)
+    own.tell("fcm", succeeded=0, probe=True)
     assert client.keys("*") == []
     client.close()
 
@@ -196,7 +246,7 @@ def test_gate_keeps_a_limited_number_of_receivers_of_webhooks(time: Time) -> Non
     gate = BreakerGate(MemoryBreakers(RULES, time), time)
     for number in range(MOST_KNOWN + 100):
         name = f"host-{number}:443"
-        gate.tell(name, gate.ask(name, PROBE_S), calls=1, failures=0)
+        gate.tell(name, gate.ask(name, PROBE_S, [NEW]), succeeded=1, failed=[])
     assert len(gate._known) == MOST_KNOWN  # pyright: ignore[reportPrivateUsage]
 
 
@@ -205,7 +255,7 @@ def test_without_a_clock_the_time_of_redis_is_used(redis_url: str) -> None:
     client.flushdb()
     own = RedisBreakers(client, RULES)
     open_breaker(own)
-    permit = own.ask("fcm", PROBE_S)
+    permit = own.ask("fcm", PROBE_S, [NEW])
     assert permit.passage is Passage.WAIT
     assert 10 < permit.wait_s <= 15
     assert own.states() == {"fcm": BreakerState.OPEN}
@@ -221,17 +271,20 @@ class Call:
     """A call of a breaker after a pause."""
 
     pause_s: int
-    calls: int
-    failures: int
+    asking: list[str]
+    succeeded: int
+    failed: list[str]
     probe: bool = False
     """Reports as a probe, whether or not it is one: probes may end after their time."""
 
 
+RECIPIENTS = st.sampled_from([*people(6), NEW])
 CALLS = st.builds(
-    lambda pause_s, succeeded, failures, probe: Call(pause_s, succeeded + failures, failures, probe),
+    Call,
     st.sampled_from([0, 1, 5, 6, 7, 10, 15, 16]),
+    st.lists(RECIPIENTS, min_size=1, max_size=3),
     st.integers(0, 5),
-    st.integers(0, 5),
+    st.lists(RECIPIENTS, max_size=5),
     st.booleans(),
 )
 
@@ -261,11 +314,11 @@ def test_any_sequence_keeps_to_the_table_and_is_the_same_in_memory_and_in_redis(
     for call in sequence:
         time.now += call.pause_s
         state = moved(state, both)
-        permits = [one.ask("fcm", PROBE_S) for one in both]
+        permits = [one.ask("fcm", PROBE_S, call.asking) for one in both]
         assert permits[0] == permits[1]
         state = moved(state, both)
         for one in both:
-            one.tell("fcm", calls=call.calls, failures=call.failures, probe=call.probe)
+            one.tell("fcm", succeeded=call.succeeded, failed=call.failed, probe=call.probe)
         state = moved(state, both)
 
 

@@ -263,6 +263,30 @@ def test_failure_of_one_phone_does_not_affect_the_rest_of_its_batch(
     assert [one["event"] for one in logs] == ["channel_failed"]
 
 
+def test_answer_does_not_wait_for_slower_ones_of_its_batch(eight_connections: FcmChannel, server: FcmServer) -> None:
+    messages = slow_phones(server, 40)
+    server.by_address["token-0"] = Hang()
+    places = [place for place, _ in eight_connections.answers(messages, lambda: True)]
+    assert sorted(places) == list(range(40))
+    assert places[-1] == 0
+
+
+def test_batch_that_may_not_go_on_begins_no_further_message(eight_connections: FcmChannel, server: FcmServer) -> None:
+    messages = slow_phones(server, 40)
+    answers = eight_connections.answers(messages, lambda: len(server.messages) < 10)
+    begun = [place for place, result in answers if result is not None]
+    assert 10 <= len(begun) <= 18
+
+
+def test_two_batches_share_the_connections_evenly(eight_connections: FcmChannel, server: FcmServer) -> None:
+    """The second one does not wait until the messages of the first one are sent."""
+    first = eight_connections.answers(slow_phones(server, 200), lambda: True)
+    next(first)
+    assert len(list(eight_connections.answers(slow_phones(server, 8), lambda: True))) == 8
+    assert len(server.messages) < 100
+    assert len(list(first)) == 199
+
+
 @pytest.mark.parametrize(("begin_within_s", "timeout_s"), [(0.5, 1.0)])
 def test_batch_without_answers_ends_in_time(eight_connections: FcmChannel, server: FcmServer) -> None:
     messages = slow_phones(server, 500)

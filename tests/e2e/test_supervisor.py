@@ -31,22 +31,29 @@ sys.exit(run_supervisor(runs, drain_s=float(sys.argv[2])))
 """
 
 
+KILLED, ENDED = -signal.SIGKILL, 1
+
+
 @pytest.mark.parametrize(
-    ("quick_deaths", "lived_s", "after_s", "then"),
+    ("quick_deaths", "lived_s", "exit_code", "after_s", "then"),
     [
-        (0, 0.1, 0.2, 1),
-        (1, 0.1, 0.4, 2),
-        (2, 0.1, 0.8, 3),
-        (5, 0.1, 6.4, 6),
-        (6, 0.1, 10.0, 7),
-        (5000, 0.1, 10.0, 5001),
-        (6, 29.9, 10.0, 7),
-        (6, 30.0, 0.2, 1),
-        (0, 3600.0, 0.2, 1),
+        (0, 0.1, ENDED, 0.2, 1),
+        (1, 0.1, ENDED, 0.4, 2),
+        (2, 0.1, ENDED, 0.8, 3),
+        (5, 0.1, ENDED, 6.4, 6),
+        (6, 0.1, ENDED, 10.0, 7),
+        (5000, 0.1, ENDED, 10.0, 5001),
+        (6, 4.9, ENDED, 10.0, 7),
+        (6, 5.0, ENDED, 0.2, 1),
+        (0, 3600.0, ENDED, 0.2, 1),
+        (0, 0.1, KILLED, 0.2, 1),
+        (5000, 0.1, KILLED, 0.5, 5001),
     ],
 )
-def test_delay_doubles_with_each_quick_death(quick_deaths: int, lived_s: float, after_s: float, then: int) -> None:
-    decision = decide_restart(quick_deaths, lived_s)
+def test_delay_doubles_with_each_quick_death_but_stays_short_after_a_kill(
+    quick_deaths: int, lived_s: float, exit_code: int, after_s: float, then: int
+) -> None:
+    decision = decide_restart(quick_deaths, lived_s, exit_code)
     assert (decision.after_s, decision.quick_deaths) == (pytest.approx(after_s), then)
 
 

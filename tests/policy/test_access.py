@@ -41,7 +41,7 @@ TABLE: dict[str, tuple[int, ...]] = {
     "GET /me/offer":                      (403, 403, 200, 204, 403, 403),
     "PUT /me/location":                   (403, 403, 204, 204, 403, 403),
     "PUT /me/availability":               (403, 403, 204, 204, 403, 403),
-    "PUT /me/devices/{deviceId}":         (204, 204, 204, 204, 204, 204),
+    "PUT /me/devices/{deviceId}":         (204, 409, 409, 409, 409, 409),
     "DELETE /me/devices/{deviceId}":      (204, 404, 404, 404, 404, 404),
     "GET /me/messages":                   (200, 200, 200, 200, 200, 200),
     "PUT /me/messages/{messageId}/read":  (204, 404, 404, 404, 404, 404),

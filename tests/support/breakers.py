@@ -2,8 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from app.delivery.sending.breaker_gate import BreakerGate
 from app.redis_store.breakers import GO, BreakerRules, BreakerState, Passage, Permit
@@ -12,8 +12,9 @@ from app.redis_store.breakers import GO, BreakerRules, BreakerState, Passage, Pe
 @dataclass
 class _Breaker:
     began: float = 0.0
-    calls: int = 0
-    failures: int = 0
+    succeeded: int = 0
+    failed: set[str] = field(default_factory=set[str])
+    last_failed: str | None = None
     open_until: float | None = None
     probe_until: float = 0.0
 
@@ -27,35 +28,40 @@ class MemoryBreakers:
         self._breakers: dict[str, _Breaker] = {}
         self._lock = threading.Lock()
 
-    def ask(self, name: str, probe_s: float) -> Permit:
+    def ask(self, name: str, probe_s: float, recipients: Sequence[str]) -> Permit:
         with self._lock:
             now, breaker = self._now(), self._breakers.get(name)
             if breaker is None or breaker.open_until is None:
                 return GO
-            wait_s = max(breaker.open_until, breaker.probe_until) - now
+            turns = [2 if one == breaker.last_failed else int(one in breaker.failed) for one in recipients]
+            first_s = breaker.open_until + min(turns) * self._rules.others_first_s
+            wait_s = max(first_s, breaker.probe_until) - now
             if wait_s > 0:
                 return Permit(Passage.WAIT, wait_s)
             breaker.probe_until = now + probe_s
-            return Permit(Passage.PROBE)
+            return Permit(Passage.PROBE, chosen=turns.index(min(turns)))
 
-    def tell(self, name: str, *, calls: int, failures: int, probe: bool = False) -> None:
+    def tell(self, name: str, *, succeeded: int, failed: Sequence[str] = (), probe: bool = False) -> None:
         rules = self._rules
         with self._lock:
             now, breaker = self._now(), self._breakers.setdefault(name, _Breaker())
             if probe:
                 breaker.probe_until = 0.0
-                if failures:
-                    breaker.open_until = now + rules.open_s
-                elif calls:
+                if failed:
+                    breaker.failed.update(failed)
+                    breaker.last_failed, breaker.open_until = failed[-1], now + rules.open_s
+                elif succeeded:
                     self._breakers[name] = _Breaker()
                 return
             if breaker.open_until is not None:
                 return
             if now - breaker.began > rules.window_s:
-                breaker.began, breaker.calls, breaker.failures = now, 0, 0
-            breaker.calls += calls
-            breaker.failures += failures
-            if breaker.failures >= rules.failures and breaker.failures >= rules.share * breaker.calls:
+                breaker = self._breakers[name] = _Breaker(began=now)
+            breaker.succeeded += succeeded
+            breaker.failed.update(failed)
+            breaker.last_failed = failed[-1] if failed else breaker.last_failed
+            number = len(breaker.failed)
+            if number >= rules.failures and number >= rules.share * (breaker.succeeded + number):
                 breaker.open_until = now + rules.open_s
 
     def states(self) -> dict[str, BreakerState]:

@@ -14,7 +14,8 @@ Item = tuple[Priority, int]
 
 
 def make(capacity: int = 1000) -> Buffer[Item]:
-    return Buffer(capacity, URGENT_FIRST, lambda item: item[0])
+    """Of these items, nobody has two."""
+    return Buffer(capacity, URGENT_FIRST, lambda item: item[0], lambda item: item)
 
 
 def filled(*items: Item) -> Buffer[Item]:
@@ -34,6 +35,20 @@ def in_background(work: Callable[[], object]) -> tuple[threading.Thread, list[ob
 def test_first_in_is_first_out_within_a_priority() -> None:
     queue = filled(*[(P.NORMAL, number) for number in range(5)])
     assert [queue.take() for _ in range(5)] == [[(P.NORMAL, number)] for number in range(5)]
+
+
+def test_owner_of_many_items_does_not_delay_the_others() -> None:
+    queue: Buffer[tuple[str, int]] = Buffer(2000, [P.LOW], lambda _: P.LOW, lambda item: item[0])
+    for number in range(1500):
+        queue.put(("ali", number))
+    assert queue.take(2) == [("ali", 0), ("ali", 1)]
+    for item in (("ece", 0), ("ece", 1), ("can", 0)):
+        queue.put(item)
+    taken = queue.take(6)
+    assert taken.index(("ece", 0)) < 2
+    assert taken.index(("can", 0)) < 3
+    assert [item for item in taken if item[0] == "ali"] == [("ali", number) for number in range(2, 5)]
+    assert taken.index(("ece", 1)) > taken.index(("can", 0)), "nobody's second item comes before anybody's first"
 
 
 def test_higher_priority_goes_first() -> None:

@@ -9,7 +9,7 @@ from app.delivery.contract import MessageNotFound
 from app.foundation.errors import InvalidValue, TooManyRequests
 from app.matching.contract import MyOffer, Overtaken
 from app.users import service as users
-from app.users.contract import DeviceNotFound
+from app.users.contract import DeviceNotFound, DeviceTaken
 from app.users.models import LatLon, Role
 
 routes = Routes("Me")
@@ -61,15 +61,16 @@ def put_availability(call: Call, body: AvailabilityBody) -> Reply:
     return Reply(None)
 
 
-@routes.add("PUT", "/me/devices/{deviceId}", who=SIGNED_IN, answers={204: None})
+@routes.add("PUT", "/me/devices/{deviceId}", who=SIGNED_IN, answers={204: None}, errors=(DeviceTaken,))
 def put_device(call: Call, device_id: DeviceId, body: DeviceBody) -> Reply:
     """Register this phone for notifications.
 
-    A phone belongs to the user who signed in last.
+    A phone belongs to the user who signed in last. It moves from another user only with the same token; an app that has
+    a new token then chooses a new `deviceId`. The newest 10 phones of a user are kept.
     """
     device = users.DeviceRegistration(device_id, body.token, body.platform, body.address_kind)
     with call.services.db.transaction() as conn:
-        users.put_device(conn, call.caller.id, device)
+        users.put_device(conn, call.caller.id, device, call.services.settings.devices_per_person)
     return Reply(None)
 
 

@@ -1,6 +1,6 @@
 """The contract between the dispatcher and the channels that send messages."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -25,6 +25,14 @@ class OutgoingMessage:
     @property
     def id(self) -> UUID:
         return self.notification.id
+
+    @property
+    def address(self) -> str:
+        return self.device.token if self.device is not None else self.notification.recipient
+
+
+MayBegin = Callable[[], bool]
+"""False once the worker may begin no further message: it is stopping, or others have taken over its messages."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +81,18 @@ class Channel(Protocol):
         """The name of the breaker for this message: messages that fail together share a breaker."""
         ...
 
+    def recipient(self, message: OutgoingMessage) -> str:
+        """Whose failures count once for the breaker, however many messages fail."""
+        ...
+
     def handle(self, messages: Sequence[OutgoingMessage]) -> Sequence[SendResult | None]:
         """One result for each message, in the same order; None if no time was left to begin the message."""
+        ...
+
+    def answers(
+        self, messages: Sequence[OutgoingMessage], may_begin: MayBegin
+    ) -> Iterator[tuple[int, SendResult | None]]:
+        """As `handle`, but each result as soon as it is known, with the place of its message."""
         ...
 
     def close(self) -> None: ...
@@ -100,6 +118,17 @@ class SingleProvider:
 
     def provider(self, message: OutgoingMessage) -> str:
         return self.name
+
+    def recipient(self, message: OutgoingMessage) -> str:
+        return message.address
+
+    def handle(self, messages: Sequence[OutgoingMessage]) -> Sequence[SendResult | None]:
+        raise NotImplementedError
+
+    def answers(
+        self, messages: Sequence[OutgoingMessage], may_begin: MayBegin
+    ) -> Iterator[tuple[int, SendResult | None]]:
+        yield from enumerate(self.handle(messages))
 
     def close(self) -> None:
         """Nothing to close by default."""

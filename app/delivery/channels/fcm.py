@@ -6,13 +6,14 @@ message is one request, and only the dispatcher retries.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import repeat
+from itertools import islice
+from queue import SimpleQueue
 
 import structlog
 
-from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
+from app.delivery.channels.base import MayBegin, OutgoingMessage, SingleProvider, Wiring
 from app.delivery.channels.fcm_auth import AccessTokens, CredentialsRejected, TokenUnavailable
 from app.delivery.channels.fcm_wire import PushRefused, encode_message, read_answer
 from app.delivery.channels.http import Answer, HttpClient, bearer
@@ -40,7 +41,6 @@ _BEGIN_WITHIN_S = 5.0
 class FcmChannel(SingleProvider):
     """FCM has no request for several messages, so a batch is sent over several connections at the same time."""
 
-    batch_size = 500
     needs_device = True
 
     def __init__(
@@ -59,6 +59,10 @@ class FcmChannel(SingleProvider):
         self._tokens = AccessTokens(credentials_path, self._http)
         self._url = f"{base_url.rstrip('/')}/v1/projects/{self._tokens.project_id}/messages:send"
         self._begin_within_s = begin_within_s
+        self._connections = connections
+        # Enough that the connections seldom wait for the last answers of a batch, and so few that a message which comes
+        # later does not wait long for its own.
+        self.batch_size = 4 * connections
         self._pool = ThreadPoolExecutor(connections, thread_name_prefix="fcm")
 
     @property
@@ -67,22 +71,42 @@ class FcmChannel(SingleProvider):
         return self._begin_within_s + 2 * self.policy.timeout_s
 
     def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult | None]:
-        until = time.monotonic() + self._begin_within_s
-        if len(messages) == 1:
-            return [self._send(messages[0], until)]
-        return list(self._pool.map(self._send_apart, messages, repeat(until)))
+        results = dict(self.answers(messages, lambda: True))
+        return [results[place] for place in range(len(messages))]
 
-    def _send_apart(self, message: OutgoingMessage, until: float) -> SendResult | None:
+    def answers(
+        self, messages: Sequence[OutgoingMessage], may_begin: MayBegin
+    ) -> Iterator[tuple[int, SendResult | None]]:
+        """Holds no more messages at once than there are connections, so that two batches share them evenly."""
+        until = time.monotonic() + self._begin_within_s
+        answered: SimpleQueue[tuple[int, SendResult | None]] = SimpleQueue()
+
+        def send(place: int) -> None:
+            begins = may_begin() and time.monotonic() <= until
+            answered.put((place, self._send_apart(messages[place]) if begins else None))
+
+        if len(messages) == 1:
+            send(0)
+            yield answered.get()
+            return
+        waiting = iter(range(len(messages)))
+        for place in islice(waiting, self._connections):
+            self._pool.submit(send, place)
+        for _ in messages:
+            answer = answered.get()
+            for place in islice(waiting, 1):
+                self._pool.submit(send, place)
+            yield answer
+
+    def _send_apart(self, message: OutgoingMessage) -> SendResult:
         """An unexpected error of one message must not lose the results of the others in its batch."""
         try:
-            return self._send(message, until)
+            return self._send(message)
         except Exception as error:
             log.error("channel_failed", channel=self.name, notification_id=str(message.id), **describe_error(error))
             return SendResult(Outcome.UNKNOWN, "CHANNEL_ERROR")
 
-    def _send(self, message: OutgoingMessage, until: float) -> SendResult | None:
-        if time.monotonic() > until:
-            return None
+    def _send(self, message: OutgoingMessage) -> SendResult:
         try:
             content = encode_message(message, self._clock.now())
             token = self._tokens.get()

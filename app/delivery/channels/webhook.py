@@ -63,6 +63,10 @@ class WebhookChannel(SingleProvider):
             return self.name
         return f"{parts.hostname}:{port}" if parts.hostname and port else self.name
 
+    def recipient(self, message: OutgoingMessage) -> str:
+        """A receiver is its own provider, so each message counts."""
+        return str(message.id)
+
     def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult]:
         return [self._send(message) for message in messages]
 

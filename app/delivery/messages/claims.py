@@ -46,6 +46,8 @@ class Claimed:
     is_retired: bool = False
     """The recipient's channel is disabled or retired, or their profile is retired."""
     action_id: UUID | None = None
+    worker_id: int | None = None
+    """The worker that has claimed it."""
 
     @property
     def id(self) -> UUID:
@@ -97,6 +99,7 @@ CLAIM = text(
            due_at = CASE WHEN NOT {late} THEN clock_timestamp() + make_interval(secs => :lease_s) END,
            finished_at = CASE WHEN {late} THEN clock_timestamp() END,
            error_code = CASE WHEN {late} THEN coalesce(n.error_code, 'TOO_LATE') ELSE n.error_code END,
+           worker_id = :worker_id,
            attempts = n.attempts + CASE WHEN {late} THEN 0 ELSE 1 END
       FROM taken
      WHERE n.id = taken.id
@@ -119,7 +122,9 @@ def claim(
     lease_s: float,
     *,
     followers: Sequence[Follower],
+    worker_id: int | None = None,
     max_age_s: float = 86_400,
+    most_devices: int = 10,
     chance: Callable[[], float] = random.random,
 ) -> Claim:
     # The share of a small claim is less than one row, so the number is rounded at random, by its fraction.
@@ -130,6 +135,7 @@ def claim(
         "starved": starved,
         "starved_after_s": STARVED_AFTER_S,
         "lease_s": lease_s,
+        "worker_id": worker_id,
         "max_age_s": max_age_s,
     }
     rows = conn.execute(CLAIM, values).all()
@@ -138,10 +144,11 @@ def claim(
     taken = sorted((row for row in rows if not row.late), key=lambda row: (URGENT_FIRST.index(row.priority), row.id))
     if not taken:
         return Claim([], expired)
-    devices = _devices(conn, {row.recipient_user_id for row in taken}) if notification_type is _PUSH else {}
+    user_ids = {row.recipient_user_id for row in taken}
+    devices = _devices(conn, user_ids, most_devices) if notification_type is _PUSH else {}
     settled = _settled(conn, [row.id for row in taken if row.attempts > 1])
     channels = _recipient_channels(conn, {row.channel_id for row in taken if row.channel_id is not None})
-    return Claim([_claimed(row, devices, settled, channels) for row in taken], expired)
+    return Claim([_claimed(row, devices, settled, channels, worker_id) for row in taken], expired)
 
 
 def _claimed(
@@ -149,6 +156,7 @@ def _claimed(
     devices: dict[int, list[Device]],
     settled: dict[UUID, dict[str | None, Outcome]],
     channels: dict[int, tuple[str, RecipientChannel]],
+    worker_id: int | None,
 ) -> Claimed:
     notification = Notification(
         id=row.id,
@@ -177,6 +185,7 @@ def _claimed(
         recipient_channel=recipient_channel,
         is_retired=row.channel_id is not None and recipient_channel is None,
         action_id=row.action_id,
+        worker_id=worker_id,
     )
 
 
@@ -188,13 +197,16 @@ def _destinations(row: Any, devices: dict[int, list[Device]]) -> tuple[Device, .
     return (Device("", row.recipient, kind),)
 
 
-def _devices(conn: Connection, user_ids: Iterable[int | None]) -> dict[int, list[Device]]:
+def _devices(conn: Connection, user_ids: Iterable[int | None], most: int) -> dict[int, list[Device]]:
+    """The phones of each user that were registered last, at most so many."""
     rows = conn.execute(
         text(
-            "SELECT user_id, device_id, token, address_kind FROM devices"
-            " WHERE user_id = ANY(:user_ids) ORDER BY device_id"
+            "SELECT user_id, device_id, token, address_kind FROM ("
+            "SELECT *, row_number() OVER (PARTITION BY user_id ORDER BY updated_at DESC) AS place"
+            " FROM devices WHERE user_id = ANY(:user_ids)) AS newest"
+            " WHERE place <= :most ORDER BY device_id"
         ),
-        {"user_ids": [user_id for user_id in user_ids if user_id is not None]},
+        {"user_ids": [user_id for user_id in user_ids if user_id is not None], "most": most},
     )
     found: dict[int, list[Device]] = {}
     for row in rows:

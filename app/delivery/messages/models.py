@@ -8,6 +8,7 @@ from sqlalchemy import (
     Date,
     DateTime,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     LargeBinary,
@@ -34,8 +35,9 @@ FAILED = one_of("status", states.FINAL - {S.SENT})
 
 # The table is the queue. `due_at` is when a worker may claim the row; while the notification is being sent, it is the
 # end of the lease. `attempts` counts claims. It is a fencing token: a worker whose lease has passed to another worker
-# cannot record its result. `failures` counts only attempts that failed, so that the death of a worker costs no retry.
-# `fresh_from` is the number of the last attempt before a redrive: refusals up to this attempt no longer count.
+# cannot record its result. `worker_id` is the worker that claimed it last, see `takeover.py`. `failures` counts only
+# attempts that failed, so that the death of a worker costs no retry. `fresh_from` is the number of the last attempt
+# before a redrive: refusals up to this attempt no longer count.
 #
 # Partitioned by month, so that old months can be dropped (see `app/db/months.py`). Ids increase with time, so the
 # borders of months are ids, and a lookup by id reads one partition. There are no foreign keys to or from it, because
@@ -65,6 +67,7 @@ notifications = Table(
     Column("fresh_from", Integer, nullable=False, server_default=text("0")),
     Column("finished_at", DateTime(timezone=True)),
     Column("error_code", Text),
+    Column("worker_id", BigInteger),
     CheckConstraint(one_of("status", NotificationStatus), name="status"),
     CheckConstraint(one_of("priority", Priority), name="priority"),
     CheckConstraint(f"({LIVE}) = (due_at IS NOT NULL)", name="live_is_due"),
@@ -74,6 +77,14 @@ notifications = Table(
     Index("notifications_recipient_idx", "recipient_user_id", "id"),
     Index("notifications_task_idx", "task_id", postgresql_where=text("task_id IS NOT NULL")),
     postgresql_partition_by="RANGE (id)",
+)
+
+# The workers that are alive. `beats` increases every half second.
+delivery_workers = Table(
+    "delivery_workers",
+    metadata,
+    Column("id", BigInteger, Identity(always=False), primary_key=True),
+    Column("beats", BigInteger, nullable=False, server_default=text("0")),
 )
 
 # Partitions cannot have identity columns.

@@ -2,8 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import structlog
 
@@ -24,7 +25,7 @@ class _BreakerCache:
     """The state of one breaker in this process, between two calls of the shared breakers."""
 
     asked_at: float = float("-inf")
-    unreported_calls: int = 0
+    unreported: int = 0
     reported_at: float = 0.0
 
 
@@ -39,13 +40,14 @@ class BreakerGate:
         self._known: dict[str, _BreakerCache] = {}
         self._lock = threading.Lock()
 
-    def ask(self, name: str, probe_s: float) -> Permit:
+    def ask(self, name: str, probe_s: float, recipients: Iterable[str]) -> Permit:
+        """Reads the recipients only if the breakers are asked."""
         with self._lock:
             known = self._find(name)
         if self._now() - known.asked_at < ASK_EVERY_S:
             return GO
         try:
-            permit = self._breakers.ask(name, probe_s)
+            permit = self._breakers.ask(name, probe_s, [_marked(one) for one in recipients])
         except Unavailable as error:
             log.warning("breaker_not_asked", breaker=name, code=error.code)
             permit = GO
@@ -53,21 +55,21 @@ class BreakerGate:
             known.asked_at = self._now()
         return permit
 
-    def tell(self, name: str, permit: Permit, *, calls: int, failures: int) -> None:
+    def tell(self, name: str, permit: Permit, *, succeeded: int, failed: Sequence[str]) -> None:
         with self._lock:
             known = self._find(name)
             probe = permit.passage is Passage.PROBE
             if not probe:
                 # A probe reports its own calls only: earlier successes must not close the breaker.
-                calls += known.unreported_calls
-            if not probe and not failures and self._now() - known.reported_at < ASK_EVERY_S:
-                known.unreported_calls = calls
+                succeeded += known.unreported
+            if not probe and not failed and self._now() - known.reported_at < ASK_EVERY_S:
+                known.unreported = succeeded
                 return
-            known.unreported_calls, known.reported_at = 0, self._now()
-            if failures:
+            known.unreported, known.reported_at = 0, self._now()
+            if failed:
                 known.asked_at = float("-inf")
         try:
-            self._breakers.tell(name, calls=calls, failures=failures, probe=probe)
+            self._breakers.tell(name, succeeded=succeeded, failed=[_marked(one) for one in failed], probe=probe)
         except Unavailable as error:
             log.warning("breaker_not_told", breaker=name, code=error.code)
 
@@ -78,3 +80,9 @@ class BreakerGate:
                 del self._known[next(iter(self._known))]
             self._known[name] = _BreakerCache(reported_at=self._now())
         return self._known[name]
+
+
+def _marked(recipient: str) -> str:
+    """A mark for a recipient that is too short to tell from it who it is. If two have the same mark by chance, they
+    count as one."""
+    return blake2b(recipient.encode(), digest_size=2).hexdigest()

@@ -14,7 +14,9 @@ import structlog
 from app.db.database import Database
 from app.delivery.channels.base import Channel
 from app.delivery.messages.claims import Claim, Claimed, claim, put_back
+from app.delivery.messages.outcomes import Report
 from app.delivery.messages.values import URGENT_FIRST, Follower, NotificationType
+from app.delivery.sending.heartbeat import Heartbeat
 from app.delivery.sending.metrics import DeliveryMetrics
 from app.delivery.sending.recorder import Recorder
 from app.delivery.sending.sender import Sender
@@ -47,6 +49,7 @@ class ChannelWorkerOptions:
     """Longer than any call of a channel; otherwise another worker would claim a notification that is being sent."""
     claim_limit: int = 200
     max_age_s: float = 86_400.0
+    most_devices: int = 10
 
 
 class ChannelWorker:
@@ -60,6 +63,7 @@ class ChannelWorker:
         metrics: DeliveryMetrics,
         options: ChannelWorkerOptions,
         followers: Sequence[Follower],
+        heartbeat: Heartbeat,
     ) -> None:
         self.type = type_
         self._db = db
@@ -69,8 +73,12 @@ class ChannelWorker:
         self._metrics = metrics
         self._options = options
         self._followers = followers
+        self._heartbeat = heartbeat
         self._buffer: Buffer[Claimed] = Buffer(
-            options.capacity, URGENT_FIRST, lambda claimed: claimed.notification.priority
+            options.capacity,
+            URGENT_FIRST,
+            lambda claimed: claimed.notification.priority,
+            lambda claimed: claimed.notification.recipient,
         )
         self._announced = threading.Event()
         self._room = threading.Condition()
@@ -91,7 +99,7 @@ class ChannelWorker:
         found = self._claim(self._options.claim_limit)
         size = self._channel.batch_size
         for start in range(0, len(found.taken), size):
-            self._recorder.write(self._sender.send(found.taken[start : start + size]))
+            self._recorder.write(list(self._sender.send(found.taken[start : start + size])))
         return found.size
 
     def start(self) -> None:
@@ -139,9 +147,17 @@ class ChannelWorker:
 
     def _claim(self, limit: int) -> Claim:
         options = self._options
+        worker_id = self._heartbeat.worker_id()
         with self._db.transaction() as conn:
             found = claim(
-                conn, self.type, limit, options.lease_s, max_age_s=options.max_age_s, followers=self._followers
+                conn,
+                self.type,
+                limit,
+                options.lease_s,
+                max_age_s=options.max_age_s,
+                most_devices=options.most_devices,
+                followers=self._followers,
+                worker_id=worker_id,
             )
         failpoint("delivery.claimed")
         if found.expired:
@@ -186,19 +202,21 @@ class ChannelWorker:
 
     def _send(self, taken: list[Claimed]) -> None:
         began = time.monotonic()
+        reports: list[Report] = []
         try:
-            reports = self._sender.send(taken)
+            for report in self._sender.send(taken):
+                reports.append(report)
+                self._recorder.put([report], self._free)
         except Exception as error:
             # These notifications are claimed again when their leases run out.
             log.error("delivery_batch_failed", type=self.type, count=len(taken), **describe_error(error))
             self._metrics.count_handler_error(self._channel.name)
-            self._free(len(taken))
+            self._free(len(taken) - len(reports))
             return
         took_s = time.monotonic() - began
         # A moving average. Two threads may overwrite each other's update, which does not matter for an average.
         self._send_s += 0.1 * (took_s - self._send_s)
         self._metrics.observe_handler(self._channel.name, took_s, reports)
-        self._recorder.put(reports, self._free)
 
     def _free(self, number: int) -> None:
         with self._room:

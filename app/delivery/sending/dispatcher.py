@@ -14,6 +14,7 @@ from app.delivery.channels.unserved import UnservedChannel
 from app.delivery.messages.values import Follower, NotificationType
 from app.delivery.sending.breaker_gate import BreakerGate
 from app.delivery.sending.channel_worker import ChannelWorker, ChannelWorkerOptions
+from app.delivery.sending.heartbeat import Heartbeat
 from app.delivery.sending.metrics import DeliveryMetrics
 from app.delivery.sending.recorder import GROUP_S, Recorder
 from app.delivery.sending.sender import Sender
@@ -52,6 +53,7 @@ class Dispatcher:
         self.metrics = metrics or DeliveryMetrics()
         gate = BreakerGate(breakers)
         self._followers = followers
+        self._heartbeat = Heartbeat(db)
         self._recorder = Recorder(db, self.metrics, followers, group_s)
         self._workers = [
             self._worker(db, clock, _channel_for(type_, channels), type_, gate, options or ChannelWorkerOptions())
@@ -70,16 +72,19 @@ class Dispatcher:
         gate: BreakerGate,
         options: ChannelWorkerOptions,
     ) -> ChannelWorker:
+        sender = Sender(channel, clock, gate, holds=self._heartbeat.holds)
         return ChannelWorker(
-            db, type_, channel, Sender(channel, clock, gate), self._recorder, self.metrics, options, self._followers
+            db, type_, channel, sender, self._recorder, self.metrics, options, self._followers, self._heartbeat
         )
 
     def run_once(self) -> int:
         """Makes one claim for each worker, sends and records it in the calling thread. Returns the number claimed."""
+        self._heartbeat.beat()
         return sum(worker.run_once() for worker in self._workers)
 
     def run(self, stop: threading.Event) -> None:
         self._recorder.start()
+        self._heartbeat.start()
         self._announcer.start()
         for worker in self._workers:
             worker.start()
@@ -100,6 +105,7 @@ class Dispatcher:
         if hanging:
             log.warning("delivery_drain_incomplete", types=[worker.type.value for worker in hanging])
         self._recorder.close(RECORD_S)
+        self._heartbeat.close()
         self._announcer.close()
         log.info("delivery_drained")
 

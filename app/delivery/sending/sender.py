@@ -1,9 +1,10 @@
 """Sends claimed notifications through a channel, and decides the status of each. Opens no transaction."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import itemgetter
 
 import structlog
 
@@ -20,7 +21,7 @@ from app.delivery.messages.retry import (
     TooLate,
     decide_retry,
 )
-from app.delivery.messages.values import Device, NotificationStatus, Outcome
+from app.delivery.messages.values import URGENT_FIRST, Device, NotificationStatus, Outcome
 from app.delivery.sending.breaker_gate import BreakerGate
 from app.foundation.backoff import Rng
 from app.foundation.clock import Clock
@@ -43,12 +44,18 @@ class _Attempt:
     """An attempt of a notification, with one try for each of its addresses."""
 
     claimed: Claimed
-    tries: list[Try] = field(default_factory=list[Try])
+    open: int = 0
+    """The number of its messages that are not decided yet: neither tried nor left for later."""
+    sendings: "list[_Sending]" = field(default_factory=list["_Sending"])
     wait_s: float | None = None
     """The pause that the breaker of its provider asks for; None if the breaker held no message of it."""
 
+    @property
+    def tries(self) -> list[Try]:
+        return [Try(sending.message.device, sending.result) for sending in self.sendings if sending.result is not None]
 
-@dataclass
+
+@dataclass(eq=False)
 class _Sending:
     """One message of an attempt, and its result."""
 
@@ -57,13 +64,28 @@ class _Sending:
     result: SendResult | None = None
     """None until the message has been tried."""
 
+    def answered(self, result: SendResult | None) -> "_Sending":
+        self.result = result
+        return self
+
 
 class Sender:
-    def __init__(self, channel: Channel, clock: Clock, gate: BreakerGate, rng: Rng = random.random) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        clock: Clock,
+        gate: BreakerGate,
+        rng: Rng = random.random,
+        *,
+        holds: Callable[[Claimed], bool] = lambda claimed: True,
+    ) -> None:
+        """`holds` is false once others may have taken over the notification, because this worker has been still for too
+        long."""
         self._channel = channel
         self._clock = clock
         self._gate = gate
         self._rng = rng
+        self._holds = holds
         self._longest_call = timedelta(seconds=channel.longest_s)
         self._is_aborted = False
 
@@ -72,20 +94,36 @@ class Sender:
         workers."""
         self._is_aborted = True
 
-    def send(self, claimed: Sequence[Claimed]) -> list[Report]:
-        """One report for each notification, in the same order."""
+    def send(self, claimed: Sequence[Claimed]) -> Iterator[Report]:
+        """One report for each notification, as soon as its last address has answered."""
         attempts = [_Attempt(item) for item in claimed]
-        sendings = [
-            _Sending(attempt, OutgoingMessage(attempt.claimed.notification, device, attempt.claimed.recipient_channel))
-            for attempt in attempts
-            for device in self._destinations(attempt.claimed)
-        ]
+        sendings = self._sendings(attempts)
+        yield from [self._report(attempt) for attempt in attempts if not attempt.open]
         size = self._channel.batch_size
         for start in range(0, len(sendings), size):
-            now = self._clock.now()
             batch = sendings[start : start + size]
-            self._send_behind_breakers([item for item in batch if self._may_begin(item.attempt.claimed, now)])
-        return [Report(attempt.claimed, self._verdict(attempt), attempt.tries) for attempt in attempts]
+            for sending in self._send_batch(batch):
+                sending.attempt.open -= 1
+                if not sending.attempt.open:
+                    yield self._report(sending.attempt)
+
+    def _sendings(self, attempts: Sequence[_Attempt]) -> list[_Sending]:
+        """Of one priority, the first message to every person comes before the second one to any, so that nobody waits
+        for all messages to another person."""
+        turns: dict[tuple[int, str], int] = {}
+        found: list[tuple[int, int, _Sending]] = []
+        for attempt in attempts:
+            claimed = attempt.claimed
+            rank, recipient = URGENT_FIRST.index(claimed.notification.priority), claimed.notification.recipient
+            for device in self._destinations(claimed):
+                sending = _Sending(attempt, OutgoingMessage(claimed.notification, device, claimed.recipient_channel))
+                attempt.sendings.append(sending)
+                turn = turns.get((rank, recipient), 0)
+                turns[rank, recipient] = turn + 1
+                found.append((rank, turn, sending))
+            attempt.open = len(attempt.sendings)
+        found.sort(key=itemgetter(0, 1))
+        return [sending for _, _, sending in found]
 
     def _destinations(self, claimed: Claimed) -> list[Device | None]:
         if claimed.is_retired:
@@ -97,63 +135,78 @@ class Sender:
     def _may_begin(self, claimed: Claimed, now: datetime) -> bool:
         expires_at = claimed.notification.expires_at
         is_late = expires_at is not None and now >= expires_at
-        return not self._is_aborted and not is_late and now + self._longest_call < claimed.lease_until
+        in_time = now + self._longest_call < claimed.lease_until
+        return not self._is_aborted and not is_late and in_time and self._holds(claimed)
 
-    def _send_behind_breakers(self, sendings: list[_Sending]) -> None:
-        """Sends the messages that the breakers permit. Each provider has its own breaker."""
+    def _send_batch(self, batch: list[_Sending]) -> Iterator[_Sending]:
+        """Sends the messages that may be sent now; each provider has its own breaker. Yields every message of the batch
+        once it is decided, the answered ones as their answers come."""
+        now = self._clock.now()
         by_provider: dict[str, list[_Sending]] = {}
-        for sending in sendings:
-            by_provider.setdefault(self._channel.provider(sending.message), []).append(sending)
-        permits = {name: self._gate.ask(name, self._channel.longest_s) for name in by_provider}
-        self._hand_to_channel([item for name, some in by_provider.items() for item in _permitted(some, permits[name])])
+        for sending in batch:
+            if self._may_begin(sending.attempt.claimed, now):
+                by_provider.setdefault(self._channel.provider(sending.message), []).append(sending)
+        permits = {name: self._ask_breaker(name, some) for name, some in by_provider.items()}
+        permitted = [item for name, some in by_provider.items() for item in _permitted(some, permits[name])]
+        if permitted:
+            yield from self._hand_to_channel(permitted)
         for name, permit in permits.items():
             if permit.passage is not Passage.WAIT:
                 self._tell_breaker(name, permit, by_provider[name])
+        if len(permitted) < len(batch):
+            handed = set(permitted)
+            yield from [sending for sending in batch if sending not in handed]
+
+    def _ask_breaker(self, name: str, sendings: list[_Sending]) -> Permit:
+        recipients = (self._channel.recipient(sending.message) for sending in sendings)
+        return self._gate.ask(name, self._channel.longest_s, recipients)
 
     def _tell_breaker(self, name: str, permit: Permit, sendings: list[_Sending]) -> None:
-        results = [sending.result for sending in sendings if sending.result is not None]
+        answered = [(sending.message, sending.result) for sending in sendings if sending.result is not None]
         if permit.passage is Passage.PROBE:
             # An invalid message may be refused before the provider is asked, so its result proves nothing.
-            results = [item for item in results if item.outcome is Outcome.SENT or item.counts_against_provider]
-        failures = sum(result.counts_against_provider for result in results)
-        self._gate.tell(name, permit, calls=len(results), failures=failures)
+            answered = [one for one in answered if one[1].outcome is Outcome.SENT or one[1].counts_against_provider]
+        failed = [self._channel.recipient(message) for message, result in answered if result.counts_against_provider]
+        self._gate.tell(name, permit, succeeded=len(answered) - len(failed), failed=failed)
 
-    def _hand_to_channel(self, sendings: list[_Sending]) -> None:
-        if not sendings:
-            return
-        results = self._results([sending.message for sending in sendings])
-        for sending, result in zip(sendings, results, strict=True):
-            sending.result = result
-            if result is not None:
-                sending.attempt.tries.append(Try(sending.message.device, result))
-
-    def _results(self, messages: list[OutgoingMessage]) -> Sequence[SendResult | None]:
+    def _hand_to_channel(self, sendings: list[_Sending]) -> Iterator[_Sending]:
+        waiting = dict(enumerate(sendings))
+        result_of_others: SendResult | None = None
         try:
-            results = self._channel.handle(messages)
+            messages = [sending.message for sending in sendings]
+            for place, result in self._channel.answers(messages, lambda: self._may_go_on(sendings[0])):
+                yield waiting.pop(place).answered(result)
             failpoint("delivery.sent")
-            return results
         except Unavailable:
-            return [None] * len(messages)
+            result_of_others = None
         except Exception as error:
             log.error("channel_failed", channel=self._channel.name, **describe_error(error))
-            return [SendResult(Outcome.UNKNOWN, "CHANNEL_ERROR")] * len(messages)
+            result_of_others = SendResult(Outcome.UNKNOWN, "CHANNEL_ERROR")
+        yield from (sending.answered(result_of_others) for sending in waiting.values())
 
-    def _verdict(self, attempt: _Attempt) -> Verdict:
+    def _may_go_on(self, first: _Sending) -> bool:
+        return not self._is_aborted and self._holds(first.attempt.claimed)
+
+    def _report(self, attempt: _Attempt) -> Report:
+        tries = attempt.tries
+        return Report(attempt.claimed, self._verdict(attempt, tries), tries)
+
+    def _verdict(self, attempt: _Attempt, tries: list[Try]) -> Verdict:
         now, claimed = self._clock.now(), attempt.claimed
-        if not attempt.tries and attempt.wait_s is not None:
+        if not tries and attempt.wait_s is not None:
             pause_s = attempt.wait_s * (1 + self._rng() / 4)
             return _after_pause(claimed, _has_arrived(claimed), now, pause_s, BREAKER_OPEN)
-        wanted = len(self._destinations(claimed))
-        return judge(self._channel.policy, claimed, attempt.tries, wanted, now, self._rng)
+        return judge(self._channel.policy, claimed, tries, len(attempt.sendings), now, self._rng)
 
 
 def _permitted(sendings: list[_Sending], permit: Permit) -> list[_Sending]:
     """The messages that may be sent now: all, one as a probe, or none. The attempts of the others wait."""
     if permit == GO:
         return sendings
-    permitted = sendings[:1] if permit.passage is Passage.PROBE else []
-    for sending in sendings[len(permitted) :]:
-        sending.attempt.wait_s = permit.wait_s or STORE_PAUSE_S
+    permitted = [sendings[permit.chosen]] if permit.passage is Passage.PROBE else []
+    for sending in sendings:
+        if sending not in permitted:
+            sending.attempt.wait_s = permit.wait_s or STORE_PAUSE_S
     return permitted
 
 

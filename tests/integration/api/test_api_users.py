@@ -153,6 +153,25 @@ def test_phone_belongs_to_the_user_who_signed_in_last(call: Any, world: World, d
     assert _devices(db) == []
 
 
+def test_phone_of_another_user_is_not_taken_over_without_its_token(call: Any, world: World, db: Database):
+    before = _devices(db)
+    taken = call("student", "PUT", "/me/devices/phone", {"token": "another", "platform": "ANDROID"})
+    assert (taken.status_code, code(taken)) == (409, "device_taken")
+    assert _devices(db) == before
+    assert call("elder", "PUT", "/me/devices/phone", {"token": "renewed", "platform": "ANDROID"}).status_code == 204
+    assert [row[2] for row in _devices(db)] == ["renewed"]
+
+
+def test_newest_ten_phones_of_a_user_are_kept(call: Any, world: World, db: Database):
+    for number in range(100, 115):
+        body = {"token": f"token-{number}", "platform": "WEB"}
+        assert call("student", "PUT", f"/me/devices/{number}", body).status_code == 204
+    assert call("student", "PUT", "/me/devices/105", {"token": "renewed", "platform": "WEB"}).status_code == 204
+    own = [row[0] for row in _devices(db) if row[1] == world.ids["student"]]
+    assert own == [str(number) for number in range(105, 115)]
+    assert ("phone", world.ids["elder"], "token-of-the-elder") in _devices(db), "nobody else loses a phone"
+
+
 def test_token_registered_for_another_phone_moves_to_it(call: Any, world: World, db: Database):
     body = {"token": "token-of-the-elder", "platform": "IOS", "addressKind": "FID"}
     assert call("student", "PUT", "/me/devices/tablet", body).status_code == 204

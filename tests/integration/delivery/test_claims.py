@@ -88,6 +88,16 @@ def test_claim_includes_the_devices_of_the_user(db: Database) -> None:
     ]
 
 
+def test_claim_includes_only_the_newest_devices(db: Database) -> None:
+    """A setting, so there may be more from before it was lowered."""
+    user_id = add_user(db, *(f"phone {number}" for number in range(5)))
+    post(db, [user_id])
+    with db.transaction() as conn:
+        conn.execute(text("UPDATE devices SET updated_at = clock_timestamp() WHERE device_id = 'phone 1'"))
+        [one] = claim(conn, PUSH, 1, 30, followers=FOLLOWERS, most_devices=2).taken
+    assert [device.device_id for device in one.devices] == ["phone 1", "phone 4"]
+
+
 def test_notification_with_an_expired_lease_is_claimed_again(db: Database) -> None:
     [id_] = post(db, [add_user(db)])
     [lost] = take(db).taken
@@ -218,6 +228,7 @@ def plan_of_a_claim(db: Database) -> str:
             "starved_after_s": 30,
             "lease_s": 30,
             "max_age_s": 86_400,
+            "worker_id": None,
         }
         rows = conn.execute(text("EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + CLAIM.text), values)
         return "\n".join(rows.scalars())

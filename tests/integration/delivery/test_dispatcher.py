@@ -439,6 +439,28 @@ def test_drain_finishes_running_sends_and_returns_the_rest(db: Database, dispatc
     thread.join(10)
     assert statuses(db) == {"ACCEPTED": 18, "SENT": 2}
     assert count(db, "SELECT count(*) FROM notifications WHERE due_at > clock_timestamp()") == 0
+    assert count(db, "SELECT count(*) FROM delivery_workers") == 0, "nobody waits for a worker that has left"
+
+
+def test_worker_that_was_replaced_sends_nothing_that_it_claimed_before(
+    db: Database, dispatcher: MakeDispatcher
+) -> None:
+    user_id = add_user(db, "phone")
+    first, second = post(db, [user_id] * 2)
+    with capture_logs() as logs:
+
+        def answer(message: OutgoingMessage) -> SendResult:
+            if message.id == first:
+                with db.transaction() as conn:
+                    conn.execute(text("DELETE FROM delivery_workers"))
+                wait_until(lambda: any(one["event"] == "delivery_worker_was_replaced" for one in logs))
+            return SENT
+
+        channel = MemoryChannel(answer)
+        with running(dispatcher(channel, threads=1)):
+            wait_until(lambda: statuses(db) == {"SENT": 2})
+    assert [message.id for message in channel.sent] == [first, second]
+    assert (row(db, first).attempts, row(db, second).attempts) == (1, 2)
 
 
 def test_lost_database_connections_lose_no_notification(db: Database, dispatcher: MakeDispatcher) -> None:

@@ -22,6 +22,7 @@ from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import Device, NotificationType, Outcome
 from app.delivery.role import FOLLOWERS
 from app.delivery.sending.channel_worker import ChannelWorker, ChannelWorkerOptions
+from app.delivery.sending.heartbeat import Heartbeat
 from app.delivery.sending.metrics import DeliveryMetrics
 from app.delivery.sending.recorder import Recorder
 from app.delivery.sending.sender import Sender
@@ -193,7 +194,9 @@ def test_claims_wait_until_sends_before_an_outage_are_recorded(db: Database, dat
     recorder = Recorder(interrupted, metrics, FOLLOWERS)
     sender = Sender(channel, DatabaseClock(db.now), new_gate(), rng=lambda: 0.0)
     options = ChannelWorkerOptions(poll_s=0.05, lease_s=channel.longest_s + 1)
-    worker = ChannelWorker(interrupted, NotificationType.PUSH, channel, sender, recorder, metrics, options, FOLLOWERS)
+    worker = ChannelWorker(
+        interrupted, NotificationType.PUSH, channel, sender, recorder, metrics, options, FOLLOWERS, Heartbeat(db)
+    )
     interrupted.is_away_for_records = True
     recorder.start()
     worker.start()

@@ -112,7 +112,7 @@ def sender(db: Database) -> Iterator[Sender]:
 def deliver(db: Database, sender: Sender) -> list[Report]:
     with db.transaction() as conn:
         taken = claim(conn, NotificationType.WEBHOOK, 100, 30, followers=FOLLOWERS).taken
-    return sender.send(taken)
+    return list(sender.send(taken))
 
 
 def deliver_and_record(db: Database, sender: Sender) -> None:

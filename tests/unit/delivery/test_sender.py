@@ -1,14 +1,15 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from app.delivery.channels.base import OutgoingMessage
+from app.delivery.channels.base import MayBegin, OutgoingMessage
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.messages.outcomes import Verdict
 from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import NotificationStatus as S
-from app.delivery.messages.values import Outcome
+from app.delivery.messages.values import Outcome, Priority
 from app.delivery.sending.breaker_gate import BreakerGate
 from app.delivery.sending.sender import Sender
 from app.foundation.clock import FakeClock
@@ -173,15 +174,19 @@ def gate(seconds: Seconds) -> BreakerGate:
     return BreakerGate(MemoryBreakers(RULES, seconds), seconds)
 
 
-def deliver(channel: MemoryChannel, clock: FakeClock, gate: BreakerGate, number: int = 1) -> list[Verdict]:
+def deliver(
+    channel: MemoryChannel, clock: FakeClock, gate: BreakerGate, number: int = 1, *, first: int = 0
+) -> list[Verdict]:
+    """Sends to the phones of so many people."""
     sender = Sender(channel, clock, gate, rng=lambda: 0.0)
-    return [report.verdict for report in sender.send([claimed(clock) for _ in range(number)])]
+    phones = [replace(PHONE, token=f"token {place}") for place in range(first, first + number)]
+    return [report.verdict for report in sender.send([claimed(clock, devices=(phone,)) for phone in phones])]
 
 
 def test_open_breaker_holds_messages(clock: FakeClock, gate: BreakerGate) -> None:
     channel = answering(phone=DOWN)
     deliver(channel, clock, gate, 3)
-    [held] = deliver(channel, clock, gate)
+    [held] = deliver(channel, clock, gate, first=3)
     assert len(channel.sent) == 3
     assert held == Verdict(S.ACCEPTED, in_s(clock, 15), "BREAKER_OPEN")
 
@@ -194,6 +199,37 @@ def test_one_message_of_a_batch_is_the_probe(clock: FakeClock, gate: BreakerGate
     assert [one.status for one in verdicts] == [S.SENT, S.ACCEPTED, S.ACCEPTED, S.ACCEPTED]
     assert len(channel.sent) == 1
     assert [one.status for one in deliver(channel, clock, gate, 4)] == [S.SENT] * 4
+
+
+def test_poisoned_recipient_does_not_hold_up_the_others(clock: FakeClock, gate: BreakerGate) -> None:
+    channel = MemoryChannel(lambda message: DOWN if message.address == "token 0" else SENT)
+    for _ in range(12):
+        assert [one.status for one in deliver(channel, clock, gate)] == [S.RETRYING]
+    assert [one.status for one in deliver(channel, clock, gate, first=1)] == [S.SENT]
+
+
+def test_probe_is_a_message_to_somebody_without_a_failure(
+    clock: FakeClock, gate: BreakerGate, seconds: Seconds
+) -> None:
+    poisoned = ("token 0", "token 1", "token 2")
+    channel = MemoryChannel(lambda message: DOWN if message.address in poisoned else SENT, batch_size=10)
+    deliver(channel, clock, gate, 3)
+    seconds.now += 15
+    channel.sent.clear()
+    [waits] = deliver(channel, clock, gate)
+    assert waits == Verdict(S.ACCEPTED, in_s(clock, 5), "BREAKER_OPEN")
+    deliver(channel, clock, gate, 4)
+    assert [message.address for message in channel.sent] == ["token 3"]
+    assert [one.status for one in deliver(channel, clock, gate, first=4)] == [S.SENT]
+
+
+def test_only_message_is_the_probe_although_it_failed_last(
+    clock: FakeClock, gate: BreakerGate, seconds: Seconds
+) -> None:
+    deliver(answering(phone=DOWN), clock, gate, 3)
+    seconds.now += 25
+    channel = answering(phone=SENT)
+    assert [one.status for one in deliver(channel, clock, gate, first=2)] == [S.SENT]
 
 
 def test_notification_is_sent_if_one_device_has_it_and_the_breaker_holds_the_other_too_long(
@@ -243,19 +279,23 @@ def test_providers_of_one_channel_have_their_own_breakers(clock: FakeClock, gate
         def provider(self, message: OutgoingMessage) -> str:
             return message.notification.recipient
 
+        def recipient(self, message: OutgoingMessage) -> str:
+            return str(message.id)
+
     channel = Hosts(lambda message: DOWN if message.notification.recipient == "down" else SENT, batch_size=10)
     sender = Sender(channel, clock, gate, rng=lambda: 0.0)
-    sender.send([claimed(clock, recipient="down") for _ in range(3)])
+    list(sender.send([claimed(clock, recipient="down") for _ in range(3)]))
     reports = sender.send([claimed(clock, recipient=host) for host in ("up", "down", "up")])
-    assert [report.verdict.status for report in reports] == [S.SENT, S.ACCEPTED, S.SENT]
+    statuses = {report.claimed.notification.recipient: report.verdict.status for report in reports}
+    assert statuses == {"up": S.SENT, "down": S.ACCEPTED}
 
 
 def test_unavailable_breakers_allow_all_messages(clock: FakeClock) -> None:
     class Away(MemoryBreakers):
-        def ask(self, name: str, probe_s: float) -> Permit:
+        def ask(self, name: str, probe_s: float, recipients: Sequence[str]) -> Permit:
             raise Unavailable("Away.")
 
-        def tell(self, name: str, *, calls: int, failures: int, probe: bool = False) -> None:
+        def tell(self, name: str, *, succeeded: int, failed: Sequence[str] = (), probe: bool = False) -> None:
             raise Unavailable("Away.")
 
     assert [one.status for one in deliver(answering(phone=SENT), clock, BreakerGate(Away()), 3)] == [S.SENT] * 3
@@ -272,6 +312,62 @@ def test_each_report_belongs_to_its_notification(clock: FakeClock) -> None:
     channel = MemoryChannel(
         lambda message: REFUSED if message.notification.recipient_user_id == 3 else SENT, batch_size=3
     )
-    reports = Sender(channel, clock, new_gate()).send(wanted)
-    assert [report.verdict.status for report in reports] == [S.SENT, S.DEAD, S.DEAD, S.EXPIRED, S.SENT]
-    assert [len(report.tries) for report in reports] == [2, 0, 1, 0, 1]
+    reports = {report.claimed.id: report for report in Sender(channel, clock, new_gate()).send(wanted)}
+    found = [(reports[one.id].verdict.status, len(reports[one.id].tries)) for one in wanted]
+    assert found == [(S.SENT, 2), (S.DEAD, 0), (S.DEAD, 1), (S.EXPIRED, 0), (S.SENT, 1)]
+
+
+def test_report_does_not_wait_for_slower_messages_of_its_batch(clock: FakeClock) -> None:
+    answered: list[int] = []
+
+    class SecondFirst(MemoryChannel):
+        def answers(
+            self, messages: Sequence[OutgoingMessage], may_begin: MayBegin
+        ) -> Iterator[tuple[int, SendResult | None]]:
+            for place in (1, 0, 2):
+                answered.append(place)
+                yield place, SENT
+
+    wanted = [claimed(clock, recipient=recipient) for recipient in ("user:1", "user:2", "user:3")]
+    reports = Sender(SecondFirst(batch_size=10), clock, new_gate()).send(wanted)
+    assert next(reports).claimed is wanted[1]
+    assert answered == [1]
+    assert [report.claimed for report in reports] == [wanted[0], wanted[2]]
+
+
+def test_messages_that_were_answered_keep_their_results_when_their_batch_fails(clock: FakeClock) -> None:
+    class Breaks(MemoryChannel):
+        def answers(
+            self, messages: Sequence[OutgoingMessage], may_begin: MayBegin
+        ) -> Iterator[tuple[int, SendResult | None]]:
+            yield 1, SENT
+            raise KeyError("x")
+
+    reports = list(Sender(Breaks(batch_size=10), clock, new_gate()).send([claimed(clock), claimed(clock)]))
+    assert [report.tries[0].result for report in reports] == [SENT, SendResult(Outcome.UNKNOWN, "CHANNEL_ERROR")]
+
+
+def test_everybodys_first_message_is_sent_before_anybodys_second(clock: FakeClock) -> None:
+    phones = tuple(replace(PHONE, device_id=f"phone {number}") for number in range(10))
+    channel = MemoryChannel(batch_size=3)
+    many = [claimed(clock, recipient="user:1", devices=phones) for _ in range(20)]
+    other = claimed(clock, recipient="user:2", devices=(TABLET, PHONE))
+    urgent = claimed(clock, recipient="user:3", priority=Priority.URGENT)
+    list(Sender(channel, clock, new_gate()).send([*many, other, urgent]))
+    recipients = [message.notification.recipient for message in channel.sent]
+    assert recipients[:5] == ["user:3", "user:1", "user:2", "user:1", "user:2"]
+    assert len(recipients) == 203
+
+
+def test_worker_that_no_longer_holds_its_batch_begins_no_further_message(clock: FakeClock) -> None:
+    held = [True]
+
+    def answer(message: OutgoingMessage) -> SendResult:
+        held[0] = False
+        return SENT
+
+    channel = MemoryChannel(answer)
+    sender = Sender(channel, clock, new_gate(), holds=lambda _: held[0])
+    first, second = sender.send([claimed(clock), claimed(clock)])
+    assert len(channel.sent) == 1
+    assert (first.verdict.status, second.verdict.status, second.tries) == (S.SENT, S.ACCEPTED, [])
