@@ -120,8 +120,13 @@ class Matching:
     def set_location(self, student_id: int, spot: LatLon) -> None:
         self._follow_up(self._commit(lambda store: availability.set_location(store, student_id, spot, self.rules)))
 
-    def set_active(self, user_id: int, active: bool) -> None:
-        self._follow_up(self._commit(lambda store: availability.set_active(store, user_id, active, self.rules)))
+    def set_active(self, user_id: int, active: bool, *, keeps_devices: bool = False) -> None:
+        """A user who is deactivated loses the devices, unless their ids are still needed."""
+
+        def work(store: Store) -> FollowUp:
+            return availability.set_active(store, user_id, active, self.rules, keeps_devices=keeps_devices)
+
+        self._follow_up(self._commit(work))
 
     def students_returned(self, student_ids: Collection[int]) -> None:
         """A hint for tasks that wait for one of these students, who were activated."""

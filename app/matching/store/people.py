@@ -55,6 +55,10 @@ class PeopleStatements(Connected):
         ).scalar_one_or_none()
         return None if role is None else Role(role)
 
+    def drop_devices(self, user_id: int) -> None:
+        """The user was deactivated in this transaction, so that no phone registers meanwhile."""
+        self.conn.execute(text("DELETE FROM devices WHERE user_id = :id"), {"id": user_id})
+
     def lock_inactive(self, user_id: int) -> Role | None:
         """The role of a user who is not active; None if there is no such user. The user stays so until the commit."""
         statement = "SELECT role FROM users WHERE id = :id AND NOT active FOR SHARE"
