@@ -31,8 +31,8 @@ def request_action(call: Call, body: NewActionBody) -> Reply:
     refuse_while_draining()
     call.site.backlog.admit()
     with call.services.db.transaction() as conn:
-        (requested,) = delivery.request_actions(conn, [body.to_new_action(_plan(body))])
-        shown = ActionInFullJson.model_validate(delivery.get_action(conn, requested.id))
+        (requested,) = delivery.request_actions(conn, [body.to_new_action(_plan(body), call.scope)])
+        shown = ActionInFullJson.model_validate(delivery.get_action(conn, call.scope, requested.id))
     return Reply(shown, 202 if requested.is_new else 200, {"Location": f"/api/v1/actions/{requested.id}"})
 
 
@@ -52,6 +52,7 @@ def list_actions(call: Call, query: ActionsQuery) -> PageJson[ActionJson]:
     with call.services.db.reading() as conn:
         page = delivery.list_actions(
             conn,
+            call.scope,
             status=query.status,
             action_plan_id=query.action_plan_id,
             cursor=query.cursor,
@@ -64,4 +65,4 @@ def list_actions(call: Call, query: ActionsQuery) -> PageJson[ActionJson]:
 def get_action(call: Call, action_id: UUID) -> ActionInFullJson:
     """Show one action with its steps and their notifications."""
     with call.services.db.reading() as conn:
-        return ActionInFullJson.model_validate(delivery.get_action(conn, action_id))
+        return ActionInFullJson.model_validate(delivery.get_action(conn, call.scope, action_id))

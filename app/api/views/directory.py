@@ -24,6 +24,8 @@ from app.delivery.contract import (
     ChannelDisabled,
     DeliveryRules,
     NotAWebhook,
+    NotYourProfile,
+    ProfileHasChannels,
     VerificationExpired,
     VerificationNeedsNoCode,
     VerificationNotRunning,
@@ -47,6 +49,11 @@ add_table_routes(
         NewProfileBody,
         ProfileChangesBody,
         ProfilesQuery,
+        delivery.seen_profiles,
+        COORDINATORS,
+        delivery.check_profile_change,
+        write_errors=(NotYourProfile, ProfileHasChannels),
+        retire_errors=(NotYourProfile,),
     ),
 )
 add_table_routes(
@@ -61,6 +68,11 @@ add_table_routes(
         NewChannelBody,
         ChannelChangesBody,
         ChannelsQuery,
+        delivery.seen_channels,
+        COORDINATORS,
+        delivery.check_channel_change,
+        write_errors=(NotYourProfile,),
+        retire_errors=(NotYourProfile,),
         shown_new=NewRecipientChannelJson,
     ),
 )
@@ -68,7 +80,13 @@ add_table_routes(
 CHANNEL = "/api/v1/recipient-channels/{channelId}"
 
 
-@routes.add("POST", f"{CHANNEL}/secret", who=COORDINATORS, answers={200: SecretJson}, errors=(NotFound, NotAWebhook))
+@routes.add(
+    "POST",
+    f"{CHANNEL}/secret",
+    who=COORDINATORS,
+    answers={200: SecretJson},
+    errors=(NotFound, NotYourProfile, NotAWebhook),
+)
 def rotate_secret(call: Call, channel_id: PathIdentifier) -> SecretJson:
     """Give a webhook a new secret.
 
@@ -76,6 +94,7 @@ def rotate_secret(call: Call, channel_id: PathIdentifier) -> SecretJson:
     ones. Call it when the receiver knows the new secret.
     """
     with call.services.db.transaction() as conn:
+        delivery.check_keeper(conn, call.scope, channel_id)
         return SecretJson(secret=delivery.rotate_secret(conn, channel_id))
 
 
@@ -84,11 +103,12 @@ def rotate_secret(call: Call, channel_id: PathIdentifier) -> SecretJson:
     f"{CHANNEL}/secret/previous",
     who=COORDINATORS,
     answers={204: None},
-    errors=(NotFound, NotAWebhook),
+    errors=(NotFound, NotYourProfile, NotAWebhook),
 )
 def forget_old_secrets(call: Call, channel_id: PathIdentifier) -> None:
     """Sign with the newest secret only."""
     with call.services.db.transaction() as conn:
+        delivery.check_keeper(conn, call.scope, channel_id)
         delivery.forget_old_secrets(conn, channel_id)
 
 
@@ -97,7 +117,7 @@ def forget_old_secrets(call: Call, channel_id: PathIdentifier) -> None:
     f"{CHANNEL}/verification",
     who=COORDINATORS,
     answers={202: VerificationStartedJson},
-    errors=(NotFound, AlreadyVerified, ChannelDisabled, VerificationTooSoon),
+    errors=(NotFound, NotYourProfile, AlreadyVerified, ChannelDisabled, VerificationTooSoon),
 )
 def start_verification(call: Call, channel_id: PathIdentifier) -> Reply:
     """Send a code over the channel, or a challenge to a webhook.
@@ -105,6 +125,7 @@ def start_verification(call: Call, channel_id: PathIdentifier) -> Reply:
     A code is valid for ten minutes and five tries. A webhook that answers the challenge is verified by its answer.
     """
     with call.services.db.transaction() as conn:
+        delivery.check_keeper(conn, call.scope, channel_id)
         return Reply(
             VerificationStartedJson.model_validate(delivery.start_verification(conn, channel_id), from_attributes=True)
         )
@@ -117,6 +138,7 @@ def start_verification(call: Call, channel_id: PathIdentifier) -> Reply:
     answers={200: RecipientChannelJson},
     errors=(
         NotFound,
+        NotYourProfile,
         VerificationNotRunning,
         VerificationNeedsNoCode,
         VerificationExpired,
@@ -130,6 +152,7 @@ def confirm_verification(call: Call, channel_id: PathIdentifier, body: Verificat
     A repeat is harmless.
     """
     with call.services.db.transaction() as conn:
+        delivery.check_keeper(conn, call.scope, channel_id)
         refusal = delivery.confirm_verification(conn, channel_id, body.code)
         channel = delivery.CHANNELS.get(conn, channel_id)
     # Raised after the commit, because a wrong try has to be counted.

@@ -140,7 +140,20 @@ def _message(conn: Connection, channel: TableRow, expires_at: datetime) -> tuple
         metadata=metadata,
         expires_at=expires_at,
         channel_id=channel.id,
+        institution_id=_institution(conn, channel),
     )
+
+
+_INSTITUTION = text(
+    """
+    SELECT coalesce(p.institution_id, u.institution_id)
+      FROM recipient_profiles p LEFT JOIN users u ON u.id = p.user_id WHERE p.id = :profile_id
+    """
+)
+
+
+def _institution(conn: Connection, channel: TableRow) -> int | None:
+    return conn.execute(_INSTITUTION, {"profile_id": channel.profile_id}).scalar_one()
 
 
 def _words(conn: Connection, channel: TableRow, code: str) -> Words:

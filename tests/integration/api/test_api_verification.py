@@ -172,7 +172,7 @@ def test_code_for_an_earlier_target_is_refused(ask: Any, db: Database, channel: 
 def test_code_is_sent_once_a_minute(ask: Any, call: Any, db: Database, channel: Callable[..., str]):
     path = channel()
     start(ask, db, path)
-    response = call("coordinator", "POST", f"/api/v1{path}/verification")
+    response = call("admin", "POST", f"/api/v1{path}/verification")
     assert (response.status_code, response.get_json(force=True)["code"]) == (429, "verification_too_soon")
     assert 1 <= int(response.headers["Retry-After"]) <= 60
     let_time_pass(db, 60)
