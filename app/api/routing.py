@@ -19,6 +19,7 @@ from app.api.file_download import FileDownload
 from app.api.services import Services
 from app.api.site import Site
 from app.foundation.errors import AppError
+from app.users.contract import StaffScope, scope_of
 from app.users.models import Caller
 
 
@@ -38,6 +39,11 @@ class Call:
     def caller(self) -> Caller:
         assert self.signed_in is not None, "only users are callers: nobody is one on an open route, and no consumer is"
         return self.signed_in
+
+    @property
+    def scope(self) -> StaffScope:
+        """What the caller, a coordinator or an admin, sees and steers."""
+        return scope_of(self.caller)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from app.delivery.contract import (
 )
 from app.delivery.service import new_trace_id
 from app.foundation.pages import BIGINT_MAX
+from app.users.contract import StaffScope
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_KEY, pattern=LINE_WITH_A_WORD)]
 PlanKey = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=VISIBLE_ASCII)]
@@ -60,11 +61,12 @@ class NewActionBody(Request):
     priority: Priority | None = Field(None, description="NORMAL if absent.")
     expires_at: Moment | None = Field(None, description="No step begins after this time.")
 
-    def to_new_action(self, plan: int | str, caller_id: int) -> NewAction:
+    def to_new_action(self, plan: int | str, caller_id: int, scope: StaffScope) -> NewAction:
         return NewAction(
             plan=plan,
             requested_by=caller_id,
             person_id=self.person_id,
+            scope=scope,
             variables=self.variables or {},
             priority=self.priority or Priority.NORMAL,
             expires_at=self.expires_at,

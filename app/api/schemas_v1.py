@@ -87,6 +87,10 @@ class NewProfileBody(Request):
     name: Name
     device_id: ProfileDeviceId | None = Field(None, description="Actions about this device may go to this profile.")
     user_id: Identifier | None = None
+    institution_id: Identifier | None = Field(
+        None,
+        description="Its coordinators keep the profile. A coordinator's own institution, unless `userId` is given.",
+    )
     locale: Locale = "tr"
     status: bool = True
     priority: Rank = Field(0, description="Lower is tried first.")
@@ -98,6 +102,7 @@ class ProfileChangesBody(Request):
     name: Name = Field("", json_schema_extra=without_default)
     device_id: ProfileDeviceId | None = Field(None, json_schema_extra=without_default)
     user_id: Identifier | None = Field(None, json_schema_extra=without_default)
+    institution_id: Identifier | None = Field(None, json_schema_extra=without_default)
     locale: Locale = Field("tr", json_schema_extra=without_default)
     status: bool = Field(True, json_schema_extra=without_default)
     priority: Rank = Field(0, json_schema_extra=without_default)
@@ -107,6 +112,7 @@ class RecipientProfileJson(TableRowJson):
     key: str | None = Field(description="Only for profiles that are shipped with the product.")
     device_id: str | None
     user_id: int | None
+    institution_id: int | None
     name: str
     locale: Locale
     status: bool

@@ -5,16 +5,27 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from pydantic import BaseModel
+from sqlalchemy import Connection
 
-from app.api.access import COORDINATORS
+from app.api.access import ADMIN, COORDINATORS, Who
 from app.api.routing import Call, Reply, Routes, View, snake
 from app.api.schemas import PageJson
 from app.api.schemas_v1 import RowsQuery, TableRowJson
 from app.api.validation import PathIdentifier
-from app.db.tables import EditableTable, Rules, TableRow
-from app.foundation.errors import AppError, Conflict, InvalidValue, NotFound
+from app.db.tables import EVERY_ROW, EditableTable, Rules, Seen, TableRow, Values
+from app.foundation.errors import AppError, InvalidValue, NotFound
 from app.foundation.pages import Page
 from app.settings.settings import Settings
+from app.users.contract import StaffScope
+
+
+def every_row(_scope: StaffScope) -> Seen:
+    """For tables that all coordinators read."""
+    return EVERY_ROW
+
+
+def no_further_check(_conn: Connection, _scope: StaffScope, _current: TableRow | None, _values: Values) -> None:
+    """For tables that only administrators change."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +42,19 @@ class Resource(Generic[Rules]):
     new: type[BaseModel]
     changes: type[BaseModel]
     query: type[RowsQuery]
-    write_errors: tuple[type[Conflict], ...] = ()
+    seen: Callable[[StaffScope], Seen]
+    changed_by: Who = ADMIN
+    check_change: Callable[[Connection, StaffScope, TableRow | None, Values], None] = no_further_check
+    """Checks that the caller may change this row, or create one with these values."""
+    write_errors: tuple[type[AppError], ...] = ()
     """Errors of creating and changing a row."""
-    retire_errors: tuple[type[Conflict], ...] = ()
+    retire_errors: tuple[type[AppError], ...] = ()
     shown_new: type[TableRowJson] | None = None
     """The model of the answer to a creation, if it shows more fields."""
+
+    def open(self, conn: Connection, call: Call, id_: int, values: Values) -> None:
+        """Checks that the caller may change the row, and locks it."""
+        self.check_change(conn, call.scope, self.table.get(conn, id_, seen=self.seen(call.scope), lock=True), values)
 
     def rules_for(self, call: Call) -> Rules:
         return self.rules(call.services.settings)
@@ -78,13 +97,20 @@ def _add_collection(routes: Routes, resource: Resource[Any]) -> None:
         filters = query.model_dump(exclude={"limit", "cursor", "include_retired"}, exclude_none=True)
         with call.services.db.reading() as conn:
             page = table.list(
-                conn, filters, cursor=query.cursor, limit=query.limit, include_retired=query.include_retired
+                conn,
+                filters,
+                seen=resource.seen(call.scope),
+                cursor=query.cursor,
+                limit=query.limit,
+                include_retired=query.include_retired,
             )
         return shown_page(resource, page)
 
     def create(call: Call, body: BaseModel) -> Reply:
         with call.services.db.transaction() as conn:
-            return created(resource, table.create(conn, given(body), resource.rules_for(call)))
+            values = given(body)
+            resource.check_change(conn, call.scope, None, values)
+            return created(resource, table.create(conn, values, resource.rules_for(call)))
 
     _name(list_all, "list", "List", f"{resource.one}s", "Newest first; retired ones only with `includeRetired=true`.")
     _name(create, "create", "Create", resource.one)
@@ -93,7 +119,7 @@ def _add_collection(routes: Routes, resource: Resource[Any]) -> None:
     routes.add("GET", resource.path, who=COORDINATORS, answers={200: resource.page}, errors=(InvalidValue,))(list_all)
     answer = resource.shown_new or resource.shown
     errors = (InvalidValue, *resource.write_errors)
-    routes.add("POST", resource.path, who=COORDINATORS, answers={201: answer}, errors=errors)(create)
+    routes.add("POST", resource.path, who=resource.changed_by, answers={201: answer}, errors=errors)(create)
 
 
 def _add_single(routes: Routes, resource: Resource[Any]) -> None:
@@ -102,14 +128,17 @@ def _add_single(routes: Routes, resource: Resource[Any]) -> None:
 
     def show(call: Call, **ids: int) -> BaseModel:
         with call.services.db.reading() as conn:
-            return resource.shown.model_validate(table.get(conn, ids[name]))
+            return resource.shown.model_validate(table.get(conn, ids[name], seen=resource.seen(call.scope)))
 
     def change(call: Call, body: BaseModel, **ids: int) -> BaseModel:
         with call.services.db.transaction() as conn:
-            return resource.shown.model_validate(table.edit(conn, ids[name], given(body), resource.rules_for(call)))
+            values = given(body)
+            resource.open(conn, call, ids[name], values)
+            return resource.shown.model_validate(table.edit(conn, ids[name], values, resource.rules_for(call)))
 
     def retire(call: Call, **ids: int) -> None:
         with call.services.db.transaction() as conn:
+            resource.open(conn, call, ids[name], {})
             table.retire(conn, ids[name])
 
     _name(show, "get", "Show", resource.one)
@@ -124,9 +153,8 @@ def _add_single(routes: Routes, resource: Resource[Any]) -> None:
     for method, view, answer, errors in operations:
         view.__annotations__[name] = PathIdentifier
         status = 204 if answer is None else 200
-        routes.add(method, resource.one_path, who=COORDINATORS, answers={status: answer}, errors=(NotFound, *errors))(
-            view
-        )
+        who = COORDINATORS if method == "GET" else resource.changed_by
+        routes.add(method, resource.one_path, who=who, answers={status: answer}, errors=(NotFound, *errors))(view)
 
 
 def _name(view: View, name: str, verb: str, noun: str, more: str = "") -> None:

@@ -12,6 +12,7 @@ from app.delivery import service as delivery
 from app.delivery.contract import EVERY, DeadLetterCriteria, DeadLetterStatus, DeadLetterView
 from app.delivery.service import discard_dead_letter, discard_dead_letters, redrive_dead_letter, redrive_dead_letters
 from app.settings.settings import Settings
+from app.users.contract import EVERYTHING
 
 PAGE = 100
 TITLES = ("ID", "FAILED", "PLAN", "STEP", "CHANNEL", "TRIES", "STATUS", "ERROR", "WHAT HAPPENED")
@@ -79,7 +80,9 @@ def _list(db: Database, options: argparse.Namespace) -> int:
     while len(dead_letters) < options.limit:
         most = min(PAGE, options.limit - len(dead_letters))
         with db.transaction() as conn:
-            page = delivery.list_dead_letters(conn, status=status, which=_filter(options), cursor=cursor, limit=most)
+            page = delivery.list_dead_letters(
+                conn, EVERYTHING, status=status, which=_filter(options), cursor=cursor, limit=most
+            )
         dead_letters += page.items
         cursor = page.next_cursor
         if cursor is None:
@@ -113,7 +116,7 @@ def _local(moment: datetime) -> str:
 
 def _show(db: Database, id_: UUID) -> int:
     with db.transaction() as conn:
-        dead_letter = delivery.get_dead_letter(conn, id_)
+        dead_letter = delivery.get_dead_letter(conn, EVERYTHING, id_)
     retryable = "another try may help" if dead_letter.retryable else "another try fails until the cause is fixed"
     known = {
         "Id": dead_letter.id,
@@ -141,7 +144,7 @@ def _redrive(db: Database, options: argparse.Namespace, max_age_s: float) -> int
     if which is not None:
         return _redrive_all(db, which, max_age_s)
     with db.transaction() as conn:
-        redrive_dead_letter(conn, options.id, None, max_age_s)
+        redrive_dead_letter(conn, EVERYTHING, options.id, None, max_age_s)
     print("Redriven: it is sent again now.")
     return 0
 
@@ -179,7 +182,7 @@ def _discard(db: Database, options: argparse.Namespace) -> int:
     which = _criteria(options)
     if which is None:
         with db.transaction() as conn:
-            discard_dead_letter(conn, options.id, None)
+            discard_dead_letter(conn, EVERYTHING, options.id, None)
         print("Discarded: it stays on record, but no longer counts for the alarm.")
         return 0
     done = 0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Connection, Row, Table, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, func, insert, select, text, true, update
 from sqlalchemy.exc import IntegrityError
 
 from app.foundation.errors import Conflict, InvalidValue, NotFound
@@ -14,6 +14,9 @@ from app.foundation.pages import Page, page_of, parse_number
 from app.foundation.state_machine import TransitionTable, check_transition, sources
 
 IN_USE = text("retired_at IS NULL")
+EVERY_ROW = true()
+Seen = ColumnElement[bool]
+"""Which rows the caller sees. The others do not exist for them."""
 
 Values = dict[str, Any]
 TableRow = Row[Any]
@@ -42,11 +45,18 @@ class EditableTable(Generic[Rules]):
     """The columns that hold a state, with their transitions. A check that changes a state has locked the row."""
 
     def list(
-        self, conn: Connection, filters: Values, *, cursor: str | None, limit: int, include_retired: bool = False
+        self,
+        conn: Connection,
+        filters: Values,
+        *,
+        seen: Seen,
+        cursor: str | None,
+        limit: int,
+        include_retired: bool = False,
     ) -> Page[TableRow]:
         """Newest first: later rows have higher ids."""
         columns = self.table.c
-        query = select(self.table).order_by(columns.id.desc()).limit(limit + 1)
+        query = select(self.table).where(seen).order_by(columns.id.desc()).limit(limit + 1)
         query = query.where(*(columns[name] == value for name, value in filters.items()))
         if not include_retired:
             query = query.where(columns.retired_at.is_(None))
@@ -54,9 +64,9 @@ class EditableTable(Generic[Rules]):
             query = query.where(columns.id < parse_number(cursor))
         return page_of(conn.execute(query).all(), limit, lambda row: row)
 
-    def get(self, conn: Connection, id_: int, *, lock: bool = False) -> TableRow:
+    def get(self, conn: Connection, id_: int, *, seen: Seen = EVERY_ROW, lock: bool = False) -> TableRow:
         """A row in use. With `lock`, no other transaction changes it before the caller has committed."""
-        query = self._in_use(id_)
+        query = self._in_use(id_).where(seen)
         row = conn.execute(query.with_for_update(key_share=True) if lock else query).one_or_none()
         if row is None:
             raise NotFound(f"There is no {self.name} with this id.")

@@ -1,5 +1,5 @@
-"""Notifies the coordinators once when the number of open dead letters reaches a threshold. The alarm can be raised
-again after the number has fallen below half of the threshold."""
+"""Notifies those who see all dead letters, once, when the number of open ones reaches a threshold. The alarm can be
+raised again after the number has fallen below half of the threshold."""
 
 import threading
 from collections.abc import Sequence
@@ -29,7 +29,13 @@ _LOCK = text(
 _BEGIN = text("INSERT INTO delivery_alarms (name) VALUES ('dead_letters') ON CONFLICT DO NOTHING")
 _RAISE = text("UPDATE delivery_alarms SET raised = true, raised_at = clock_timestamp() WHERE name = 'dead_letters'")
 _LOWER = text("UPDATE delivery_alarms SET raised = false WHERE name = 'dead_letters'")
-_COORDINATORS = text("SELECT id FROM users WHERE role IN ('COORDINATOR', 'ADMIN') AND active ORDER BY id")
+# Those who see all dead letters: the number tells a coordinator of one institution about the others.
+_COORDINATORS = text(
+    """
+    SELECT id FROM users
+     WHERE (role = 'ADMIN' OR role = 'COORDINATOR' AND institution_id IS NULL) AND active ORDER BY id
+    """
+)
 _MOST_COUNTED = 1_000_000
 """The count in the message ends here, because counting more rows would take too long."""
 

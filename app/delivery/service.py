@@ -9,6 +9,13 @@ from app.delivery.actions.views import get_action, list_actions
 from app.delivery.channels.audit_trail import list_audit_entries, verify_audit_trail
 from app.delivery.channels.inbox import list_messages, mark_read
 from app.delivery.directory import service as directory
+from app.delivery.directory.keepers import (
+    check_channel_change,
+    check_keeper,
+    check_profile_change,
+    seen_channels,
+    seen_profiles,
+)
 from app.delivery.directory.service import CHANNELS, forget_old_secrets, rotate_secret, without_headers
 from app.delivery.directory.verification import confirm_verification, start_verification
 from app.delivery.forget_recipient import (
@@ -58,6 +65,9 @@ __all__ = [
     "TEMPLATES",
     "append_to_audit_trail",
     "cancel_actions",
+    "check_channel_change",
+    "check_keeper",
+    "check_profile_change",
     "confirm_verification",
     "count_action",
     "count_being_sent",
@@ -97,6 +107,8 @@ __all__ = [
     "request_actions",
     "retire_step",
     "rotate_secret",
+    "seen_channels",
+    "seen_profiles",
     "spellings",
     "start_verification",
     "stop_messages",

@@ -46,12 +46,17 @@ def set_location(store: Store, student_id: int, spot: LatLon, rules: MatchingRul
     return combined(follow_up, FollowUp(again=frozenset(out_of_reach)))
 
 
-def set_active(store: Store, user_id: int, active: bool, rules: MatchingRules) -> FollowUp:
-    """Deactivating an elder cancels their open task. For the task of a deactivated student the search begins again."""
+def set_active(
+    store: Store, user_id: int, active: bool, rules: MatchingRules, *, keeps_devices: bool = False
+) -> FollowUp:
+    """Deactivating an elder cancels their open task. For the task of a deactivated student the search begins again. A
+    person who was deactivated gets no more messages."""
     locked = {task.id: task for task in store.lock_tasks(store.tasks_of(user_id))}
     role = store.set_active_user(user_id, active)
     if role is None:
         raise NotFound("There is no such user.")
+    if not (active or keeps_devices):
+        store.drop_devices(user_id)
     if role is Role.STUDENT:
         store.lock_students([user_id])
         store.set_active_student(user_id, active)
@@ -61,8 +66,8 @@ def set_active(store: Store, user_id: int, active: bool, rules: MatchingRules) -
 
 
 def leave_service(store: Store, user_id: int, rules: MatchingRules) -> tuple[FollowUp, LeftBehind]:
-    """Ends what a user still has who was deactivated without a look at their tasks. The elder and the coordinators are
-    told of a task that was closed. Does nothing for a user who is active again."""
+    """Ends what a user still has who was deactivated without a look at their tasks. The coordinators are told of a task
+    that was closed, and not the elder, who gets no more messages. Does nothing for a user who is active again."""
     locked = {task.id: task for task in store.lock_tasks(store.tasks_of(user_id))}
     role = store.lock_inactive(user_id)
     if role is None:
@@ -70,24 +75,22 @@ def leave_service(store: Store, user_id: int, rules: MatchingRules) -> tuple[Fol
     if role is Role.STUDENT:
         store.lock_students([user_id])
     left = store.left_behind([user_id])
-    follow_up = _leave_tasks(store, user_id, locked, rules, tell_elder=True)
+    follow_up = _leave_tasks(store, user_id, locked, rules)
     for task in locked.values():
         if task.elder_id == user_id and task.status in OPEN:
             notices.elder_left(store, task)
     return follow_up, left
 
 
-def _leave_tasks(
-    store: Store, user_id: int, locked: Mapping[UUID, HelpTask], rules: MatchingRules, *, tell_elder: bool = False
-) -> FollowUp:
+def _leave_tasks(store: Store, user_id: int, locked: Mapping[UUID, HelpTask], rules: MatchingRules) -> FollowUp:
     if any(task_id not in locked for task_id in store.tasks_of(user_id)):
         raise Overtaken
-    return combined(*[_leave_task(store, user_id, task, rules, tell_elder) for task in locked.values()])
+    return combined(*[_leave_task(store, user_id, task, rules) for task in locked.values()])
 
 
-def _leave_task(store: Store, user_id: int, task: HelpTask, rules: MatchingRules, tell_elder: bool) -> FollowUp:
+def _leave_task(store: Store, user_id: int, task: HelpTask, rules: MatchingRules) -> FollowUp:
     if task.elder_id == user_id and task.status in OPEN:
-        return deeds.end_by_cancel(store, task, tell_elder=tell_elder)
+        return deeds.end_by_cancel(store, task, tell_elder=False)
     if task.student_id == user_id and task.is_held:
         return deeds.give_back(store, task, rules)
     return _stop_asking(store, user_id, task, Obstacle.INACTIVE)

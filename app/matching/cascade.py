@@ -140,7 +140,7 @@ def _search_next(
 ) -> FollowUp:
     searches = _choose(store, [task for task in searching if task.goes_on_searching], lists, rules)
     picks = [search.pick for search in searches if search.pick is not None]
-    offered = _offer(store, picks, rules, skip_locked)
+    offered = _offer(store, picks, {task.id: task for task in searching}, rules, skip_locked)
     skipped = Counter(store.insert_skips([skip for search in searches for skip in search.walked.skips]))
     continued = [_continue(search, offered) for search in searches if search.goes_on]
     versions = store.save_progress([item.progress(skipped[item.search.task.id]) for item in continued])
@@ -229,7 +229,9 @@ def _rank_anew(store: Store, search: Search, taken: AbstractSet[int], rules: Mat
     return found
 
 
-def _offer(store: Store, picks: Sequence[Pick], rules: MatchingRules, skip_locked: bool) -> Offered:
+def _offer(
+    store: Store, picks: Sequence[Pick], tasks: Mapping[UUID, HelpTask], rules: MatchingRules, skip_locked: bool
+) -> Offered:
     """Locks the students, checks again those whose rows have changed since they were read, and makes the offers.
 
     A live offer from another task does not change the student's row. A unique index then refuses the second offer.
@@ -245,7 +247,7 @@ def _offer(store: Store, picks: Sequence[Pick], rules: MatchingRules, skip_locke
     deadlines = store.insert_offers(
         [pick for pick in picks if (pick.task_id, pick.student_id) not in refused], rules.offer_ttl
     )
-    notices.offers(store, deadlines, rules)
+    notices.offers(store, deadlines, tasks, rules)
     return Offered(deadlines, wanted - locked.keys())
 
 

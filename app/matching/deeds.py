@@ -23,6 +23,7 @@ from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OPEN, IllegalTaskTransition, OfferState, TaskStatus
 from app.matching.store.records import NOW, FromNow, HelpTask, Moved, Offer, Transition
 from app.matching.store.stores import Store
+from app.users.contract import EVERYTHING, StaffScope, scope_of
 from app.users.models import Caller, LatLon, Role
 
 
@@ -36,10 +37,10 @@ class Created:
 # ---- the elder ----
 
 
-def press(store: Store, new: NewTask, idempotency_key: str | None, rules: MatchingRules) -> Created:
+def press(store: Store, caller: Caller, new: NewTask, idempotency_key: str | None, rules: MatchingRules) -> Created:
     """A second press finds the task of the first, even if both arrive at the same instant. The elder's row is locked
     until the commit, so that a concurrent transaction that deactivates the elder sees the task and cancels it."""
-    home = _home_of_elder(store, new.elder_id)
+    home = _home_of_elder(store, caller, new.elder_id)
     known = _pressed_before(store, new, idempotency_key)
     if known is not None:
         return Created(known.id, False)
@@ -48,8 +49,9 @@ def press(store: Store, new: NewTask, idempotency_key: str | None, rules: Matchi
     return _create(store, new, new.location or home, idempotency_key, rules)
 
 
-def _home_of_elder(store: Store, elder_id: int) -> LatLon | None:
-    elder = store.lock_elder(elder_id)
+def _home_of_elder(store: Store, caller: Caller, elder_id: int) -> LatLon | None:
+    """An elder whom the coordinator does not see is refused like one who does not exist."""
+    elder = store.lock_elder(elder_id, scope_of(caller) if caller.is_coordinator else EVERYTHING)
     if elder is None or elder.role is not Role.ELDER or not elder.active:
         raise InvalidValue("elderId", "is not the id of an active elder")
     return elder.home
@@ -197,9 +199,11 @@ def release(store: Store, task_id: UUID, rules: MatchingRules) -> FollowUp:
     return follow_up
 
 
-def assign(store: Store, task_id: UUID, student_id: int, rules: MatchingRules) -> FollowUp:
+def assign(store: Store, scope: StaffScope, task_id: UUID, student_id: int, rules: MatchingRules) -> FollowUp:
     """The coordinator has talked to the student, so duty and distance do not matter. Takes back the live offers of the
     task to other students, and the live offer of another task to this student."""
+    if not store.may_be_assigned(scope, student_id):
+        raise InvalidValue("studentId", "is not the id of an active student")
     elsewhere = store.live_task_of_students([student_id]).get(student_id)
     wanted = {task_id} if elsewhere is None else {task_id, elsewhere}
     locked = {task.id: task for task in store.lock_tasks(wanted)}

@@ -42,14 +42,15 @@ class NoticeKind(StrEnum):
 
 
 def _notice(
-    person_id: int, kind: NoticeKind, task_id: UUID, priority: Priority = Priority.HIGH, **variables: Any
+    person_id: int, kind: NoticeKind, task: HelpTask, priority: Priority = Priority.HIGH, **variables: Any
 ) -> NewAction:
     return NewAction(
         plan=kind.plan,
         person_id=person_id,
+        elder_id=task.elder_id,
         variables=variables,
-        data=_data(kind, task_id),
-        task_id=task_id,
+        data=_data(kind, task.id),
+        task_id=task.id,
         priority=priority,
     )
 
@@ -61,23 +62,30 @@ def _data(kind: NoticeKind, task_id: UUID, deadline: datetime | None = None) -> 
     return data
 
 
-def offers(store: Store, deadlines: Mapping[tuple[UUID, int], datetime], rules: MatchingRules) -> None:
+def offers(
+    store: Store, deadlines: Mapping[tuple[UUID, int], datetime], tasks: Mapping[UUID, HelpTask], rules: MatchingRules
+) -> None:
+    """Each deadline is that of a task and a student."""
     seconds = int(rules.offer_ttl.total_seconds())
     # The same variables for all offers, so that delivery renders the template only once.
     variables = {"minutes": seconds // 60, "seconds": seconds}
     delivery.request_actions(
         store.conn,
-        [_offer(task_id, student_id, deadline, variables) for (task_id, student_id), deadline in deadlines.items()],
+        [
+            _offer(tasks[task_id], student_id, deadline, variables)
+            for (task_id, student_id), deadline in deadlines.items()
+        ],
     )
 
 
-def _offer(task_id: UUID, student_id: int, deadline: datetime, variables: dict[str, Any]) -> NewAction:
+def _offer(task: HelpTask, student_id: int, deadline: datetime, variables: dict[str, Any]) -> NewAction:
     return NewAction(
         plan=NoticeKind.OFFER.plan,
         person_id=student_id,
+        elder_id=task.elder_id,
         variables=variables,
-        data=_data(NoticeKind.OFFER, task_id, deadline),
-        task_id=task_id,
+        data=_data(NoticeKind.OFFER, task.id, deadline),
+        task_id=task.id,
         priority=Priority.URGENT,
         expires_at=deadline,
     )
@@ -86,18 +94,19 @@ def _offer(task_id: UUID, student_id: int, deadline: datetime, variables: dict[s
 def offers_taken_back(store: Store, offers: Sequence[Offer]) -> None:
     """Makes the apps close the offers. They show no text, because the students have nothing to do."""
     delivery.cancel_actions(store.conn, [(offer.task_id, offer.student_id) for offer in offers], NoticeKind.OFFER)
-    withdrawn = [_notice(offer.student_id, NoticeKind.OFFER_WITHDRAWN, offer.task_id) for offer in offers]
+    tasks = {task.id: task for task in store.read_tasks({offer.task_id for offer in offers})}
+    withdrawn = [_notice(offer.student_id, NoticeKind.OFFER_WITHDRAWN, tasks[offer.task_id]) for offer in offers]
     delivery.request_actions(store.conn, withdrawn)
 
 
 def to_elder(store: Store, task: HelpTask, kind: NoticeKind, student_id: int | None = None) -> None:
     about: dict[str, Any] = {} if student_id is None else {"student": _first_name_of(store, student_id)}
-    delivery.request_actions(store.conn, [_notice(task.elder_id, kind, task.id, **about)])
+    delivery.request_actions(store.conn, [_notice(task.elder_id, kind, task, **about)])
 
 
 def to_student(store: Store, task: HelpTask, kind: NoticeKind, student_id: int) -> None:
     elder = _first_name_of(store, task.elder_id)
-    delivery.request_actions(store.conn, [_notice(student_id, kind, task.id, elder=elder)])
+    delivery.request_actions(store.conn, [_notice(student_id, kind, task, elder=elder)])
 
 
 def _first_name_of(store: Store, person_id: int) -> str:
@@ -111,7 +120,7 @@ def nobody_found(store: Store, tasks: Sequence[HelpTask]) -> None:
     new: list[NewAction] = []
     for task in tasks:
         elder = elders[task.elder_id]
-        new.append(_notice(elder.id, NoticeKind.NOBODY_FOUND, task.id, Priority.URGENT, **_name_and_phone(elder)))
+        new.append(_notice(elder.id, NoticeKind.NOBODY_FOUND, task, Priority.URGENT, **_name_and_phone(elder)))
         new += _to_coordinators(store, task, NoticeKind.NOBODY_FOUND_FOR, elder)
     delivery.request_actions(store.conn, new)
 
@@ -135,7 +144,7 @@ def _to_coordinators(
     store: Store, task: HelpTask, kind: NoticeKind, elder: NamedPerson, **variables: Any
 ) -> list[NewAction]:
     return [
-        _notice(coordinator_id, kind, task.id, Priority.URGENT, **_name_and_phone(elder), **variables)
+        _notice(coordinator_id, kind, task, Priority.URGENT, **_name_and_phone(elder), **variables)
         for coordinator_id in store.coordinators(task.elder_id)
     ]
 

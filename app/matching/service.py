@@ -36,6 +36,7 @@ from app.matching.store.records import Overdue
 from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork
 from app.settings.settings import Settings
+from app.users.contract import scope_of
 from app.users.models import Caller, LatLon
 
 __all__ = [
@@ -65,7 +66,7 @@ class Matching:
     # ---- the elder ----
 
     def press(self, caller: Caller, new: NewTask, idempotency_key: str | None = None) -> Pressed:
-        created = self._commit(lambda store: deeds.press(store, new, idempotency_key, self.rules))
+        created = self._commit(lambda store: deeds.press(store, caller, new, idempotency_key, self.rules))
         task_id = created.task_id
         if not created.created:
             return Pressed(self.task(caller, task_id), False)
@@ -103,7 +104,8 @@ class Matching:
         return self._do(caller, task_id, lambda store: deeds.cancel(store, caller, task_id))
 
     def assign(self, caller: Caller, task_id: UUID, student_id: int) -> TaskView:
-        return self._do(caller, task_id, lambda store: deeds.assign(store, task_id, student_id, self.rules))
+        scope = scope_of(caller)
+        return self._do(caller, task_id, lambda store: deeds.assign(store, scope, task_id, student_id, self.rules))
 
     def move_on(self, caller: Caller, task_id: UUID) -> TaskView:
         lists = self.runner.lists([task_id])
@@ -120,8 +122,13 @@ class Matching:
     def set_location(self, student_id: int, spot: LatLon) -> None:
         self._follow_up(self._commit(lambda store: availability.set_location(store, student_id, spot, self.rules)))
 
-    def set_active(self, user_id: int, active: bool) -> None:
-        self._follow_up(self._commit(lambda store: availability.set_active(store, user_id, active, self.rules)))
+    def set_active(self, user_id: int, active: bool, *, keeps_devices: bool = False) -> None:
+        """A user who is deactivated loses the devices, unless their ids are still needed."""
+
+        def work(store: Store) -> FollowUp:
+            return availability.set_active(store, user_id, active, self.rules, keeps_devices=keeps_devices)
+
+        self._follow_up(self._commit(work))
 
     def students_returned(self, student_ids: Collection[int]) -> None:
         """A hint for tasks that wait for one of these students, who were activated."""
@@ -150,7 +157,7 @@ class Matching:
 
     def offers(self, caller: Caller, task_id: UUID) -> Sequence[OfferView]:
         with self.stores.reading() as store:
-            return store.offer_views(task_id)
+            return store.offer_views(scope_of(caller), task_id)
 
     def current_offer(self, caller: Caller) -> MyOffer | None:
         with self.stores.reading() as store:
@@ -173,8 +180,15 @@ class Matching:
     # ---- transactions ----
 
     def _do(self, caller: Caller, task_id: UUID, deed: Deed) -> TaskView:
-        """Commits the deed, reads the task in the same transaction, and carries out the follow-up."""
-        follow_up, view = self._commit(lambda store: (deed(store), store.task_view(caller, task_id)))
+        """Commits the deed, reads the task in the same transaction, and carries out the follow-up. For a coordinator,
+        first checks that they see the task, so that no error tells anything about another one."""
+
+        def work(store: Store) -> tuple[FollowUp, TaskView]:
+            if caller.is_coordinator:
+                store.check_seen(scope_of(caller), task_id)
+            return deed(store), store.task_view(caller, task_id)
+
+        follow_up, view = self._commit(work)
         self._follow_up(follow_up)
         return self.task(caller, task_id) if task_id in follow_up.again else view
 

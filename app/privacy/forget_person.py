@@ -84,7 +84,8 @@ def forget_person(parts: Forgetting, user_id: int, *, by: int | None = None, dry
         users.check_not_last_admin(conn, person)
     if not dry_run:
         # Also if the person is not active, because an open task or offer may be left from a call that was interrupted.
-        parts.matching.set_active(user_id, False)
+        # The traces are searched by the ids of the phones, which are forgotten last.
+        parts.matching.set_active(user_id, False, keeps_devices=True)
     with parts.db.transaction() as conn:
         # Again, because a phone may have been registered until then.
         person = users.known_person(conn, user_id)

@@ -1,6 +1,10 @@
-"""The errors of users that other packages use."""
+"""The values and errors of users that other packages use."""
 
 from app.foundation.errors import Conflict, Forbidden, NotFound
+from app.users.staff_scope import EVERYTHING as EVERYTHING
+from app.users.staff_scope import REACHED as REACHED
+from app.users.staff_scope import StaffScope as StaffScope
+from app.users.staff_scope import scope_of as scope_of
 
 
 class UserNotFound(NotFound):

@@ -65,6 +65,7 @@ users = Table(
     CheckConstraint("locale IN ('tr', 'en')", name="locale"),
     Index("users_firebase_uid_key", "firebase_uid", unique=True, postgresql_where=text("firebase_uid IS NOT NULL")),
     Index("users_role_idx", "role", "id"),
+    Index("users_elders_idx", "institution_id", postgresql_where=text("role = 'ELDER'")),
     Index("users_phone_idx", "phone", postgresql_where=text("phone IS NOT NULL")),
     Index(
         "users_staff_idx",

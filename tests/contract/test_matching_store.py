@@ -13,6 +13,7 @@ from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OfferState, TaskStatus
 from app.matching.store.records import NOW, FromNow, Offer, Pick, Progress, Skip
 from app.matching.store.stores import Store
+from app.users.contract import EVERYTHING
 from app.users.models import Caller, Role
 from tests.model.worlds import World, open_world
 
@@ -412,12 +413,12 @@ def test_people_and_what_hangs_on_them(world: World, store: Store) -> None:
     task_id = new_task(store, elder, world)
     assert task_id is not None
     ask(store, task_id, ali)
-    held = store.lock_elder(elder.id)
+    held = store.lock_elder(elder.id, EVERYTHING)
     assert held is not None and (held.role, held.active) == (Role.ELDER, True)
     assert held.home is not None and held.home.lat == pytest.approx(world.spot(70).lat)
     assert [store.tasks_of(item.id) for item in (elder, ali, banu)] == [[task_id], [task_id], []]
     assert store.set_active_user(elder.id, False) is Role.ELDER
-    assert store.set_active_user(999_999, False) is None and store.lock_elder(999_999) is None
+    assert store.set_active_user(999_999, False) is None and store.lock_elder(999_999, EVERYTHING) is None
     assert store.people([ali.id, 999_999]).keys() == {ali.id}
     zeynep, mehmet = world.coordinator(), world.coordinator()
     store.set_active_user(mehmet.id, False)
@@ -465,7 +466,7 @@ def test_who_sees_a_task(world: World, store: Store) -> None:
     offer = store.current_offer(ali)
     assert offer is not None and offer.task_id == task_id and store.current_offer(stranger) is None
     assert store.open_task(ali) is None and store.open_task(elder) is not None
-    assert [item.student_id for item in store.offer_views(task_id)] == [ali.id]
+    assert [item.student_id for item in store.offer_views(EVERYTHING, task_id)] == [ali.id]
     world.pass_time(601)
     assert store.current_offer(ali) is None and store.task_view(boss, task_id).current_offer is None
 

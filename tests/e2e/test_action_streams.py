@@ -38,9 +38,9 @@ def receiver() -> Iterator[WebhookReceiver]:
 
 
 @pytest.fixture
-def coordinator(services: Services) -> Iterator[Phone]:
+def admin(services: Services) -> Iterator[Phone]:
     with services.db.transaction() as conn:
-        zeynep = users.create_user(conn, users.NewUser(Role.COORDINATOR, "Zeynep Koç")).id
+        zeynep = users.create_user(conn, users.NewUser(Role.ADMIN, "Zeynep Koç")).id
     token = LocalTokens(services.settings.auth_secret or "").issue(zeynep)
     with serving(services.settings, WEBHOOK_ALLOW_PRIVATE="true", ACTION_TOPIC_PREFIX=PREFIX) as port:
         yield Phone(port, zeynep, token)
@@ -95,11 +95,9 @@ def fire_plan(phone: Phone, profile: int) -> int:
     return plan
 
 
-def test_an_action_runs_from_stream_to_stream(
-    services: Services, coordinator: Phone, receiver: WebhookReceiver
-) -> None:
-    profile = verified_receiver(coordinator, f"{receiver.base_url}/hook")
-    plan = fire_plan(coordinator, profile)
+def test_an_action_runs_from_stream_to_stream(services: Services, admin: Phone, receiver: WebhookReceiver) -> None:
+    profile = verified_receiver(admin, f"{receiver.base_url}/hook")
+    plan = fire_plan(admin, profile)
     streams = Streams(services.settings.redis_url)
     for _ in range(3):
         streams.ask(action_plan_id=plan, evaluation_key="e-1", variables={"room": "Mutfak", "degrees": 90})
@@ -114,10 +112,10 @@ def test_an_action_runs_from_stream_to_stream(
     assert (dead_letter["step_order"], dead_letter["channel_type"]) == (2, "email")
     assert handed_over["data"]["step_order"] == 3
 
-    [action] = coordinator.call("GET", "/api/v1/actions")[1]["items"]
-    steps = coordinator.call("GET", f"/api/v1/actions/{action['id']}")[1]["steps"]
+    [action] = admin.call("GET", "/api/v1/actions")[1]["items"]
+    steps = admin.call("GET", f"/api/v1/actions/{action['id']}")[1]["steps"]
     assert [step["state"] for step in steps] == ["SENT", "FAILED", "HANDED_OVER"]
-    [shown] = coordinator.call("GET", "/api/v1/dead-letters")[1]["items"]
+    [shown] = admin.call("GET", "/api/v1/dead-letters")[1]["items"]
     assert (shown["errorCode"], shown["actionPlanId"]) == ("NO_RECIPIENT", plan)
-    _, metrics = coordinator.ask("GET", "/metrics")
+    _, metrics = admin.ask("GET", "/metrics")
     assert 'yaninda_delivery_sent_total{type="WEBHOOK"}' in metrics

@@ -78,7 +78,7 @@ class MatchingMachine(RuleBasedStateMachine):
         if dies:
             made: Any = self.expect(
                 caller.id not in self.ref.inactive_elders,
-                lambda: self.in_transaction(lambda store: deeds.press(store, new, key, self.ref.rules)),
+                lambda: self.in_transaction(lambda store: deeds.press(store, caller, new, key, self.ref.rules)),
             )
             task_id, created = (made.task_id, made.created) if made else (None, False)
         else:

@@ -164,7 +164,8 @@ class Reference:
         assert task.live is not None
         task.offers[task.live] = state
         if state == "WITHDRAWN":
-            self.notified[task.live, "OFFER_WITHDRAWN", task.id] += 1
+            # Somebody who was deactivated gets no more messages.
+            self.notified[task.live, "OFFER_WITHDRAWN", task.id] += self.students[task.live].active
             self.withdrawn_offers.add((task.live, task.id))
         task.live = task.deadline = None
 

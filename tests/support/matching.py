@@ -23,7 +23,7 @@ from app.jobs.checks.questions_of_any_moment import AT_ANY_MOMENT
 from app.matching.contract import NewTask, OfferView
 from app.matching.rules.states import TaskStatus
 from app.users import service as users
-from app.users.models import Caller, LatLon, Role
+from app.users.models import Caller, LatLon, Platform, Role
 
 SPOT = LatLon(40.9870, 29.0280)
 NAMES = ("Ahmet Çelik", "Berat Şahin", "Ceren Güneş", "Deniz Arslan", "Elif Kaya", "Fatih Doğan")
@@ -131,6 +131,11 @@ class Neighbourhood:
             time_zone=self.services.settings.time_zone,
         )
         return caller
+
+    def register_phone(self, person: Caller) -> None:
+        with self.db.transaction() as conn:
+            device = users.DeviceRegistration(f"phone-{person.id}", f"token-{person.id}", Platform.ANDROID)
+            users.put_device(conn, person.id, device)
 
     def students(self, *metres: float, at: LatLon = SPOT) -> list[Caller]:
         return [self.student(distance, at=at) for distance in metres]

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -48,6 +49,9 @@ PEOPLE = {
 }
 
 
+NOWHERE: Mapping[str, int] = {}
+
+
 @dataclass
 class World:
     ids: dict[str, int]
@@ -67,12 +71,22 @@ def empty_stores(services: Services) -> None:
     client.close()
 
 
-def settle_world(services: Services, *, assigned: bool = False, started: bool = False) -> World:
-    """The elder has pressed. The one student nearby has a live offer, or has accepted, or has started."""
+def settle_world(
+    services: Services, *, assigned: bool = False, started: bool = False, institutions: Mapping[str, int] = NOWHERE
+) -> World:
+    """The elder has pressed. The one student nearby has a live offer, or has accepted, or has started. Those who are in
+    `institutions` belong to one."""
     ids: dict[str, int] = {}
     with services.db.transaction() as conn:
         for key, (role, name, location) in PEOPLE.items():
-            new = users.NewUser(role, name, f"+9055501000{len(ids):02}", location=location, active=key != "deactivated")
+            new = users.NewUser(
+                role,
+                name,
+                f"+9055501000{len(ids):02}",
+                location=location,
+                institution_id=institutions.get(key),
+                active=key != "deactivated",
+            )
             ids[key] = users.create_user(conn, new).id
         users.put_device(conn, ids["elder"], users.DeviceRegistration("phone", "token-of-the-elder", Platform.ANDROID))
         elder = users.find_caller(conn, ids["elder"])

@@ -33,8 +33,8 @@ def request_action(call: Call, body: NewActionBody) -> Reply:
     call.site.backlog.admit()
     with call.services.db.transaction() as conn:
         call.site.backlog.hold_place(conn)
-        (requested,) = delivery.request_actions(conn, [body.to_new_action(_plan(body), call.caller.id)])
-        shown = ActionInFullJson.model_validate(delivery.get_action(conn, requested.id))
+        (requested,) = delivery.request_actions(conn, [body.to_new_action(_plan(body), call.caller.id, call.scope)])
+        shown = ActionInFullJson.model_validate(delivery.get_action(conn, call.scope, requested.id))
         if requested.is_new:
             limits = SendingLimits.from_settings(call.services.settings)
             about = (shown.action_plan_id, shown.person_id)
@@ -59,6 +59,7 @@ def list_actions(call: Call, query: ActionsQuery) -> PageJson[ActionJson]:
     with call.services.db.reading() as conn:
         page = delivery.list_actions(
             conn,
+            call.scope,
             status=query.status,
             action_plan_id=query.action_plan_id,
             cursor=query.cursor,
@@ -71,4 +72,4 @@ def list_actions(call: Call, query: ActionsQuery) -> PageJson[ActionJson]:
 def get_action(call: Call, action_id: UUID) -> ActionInFullJson:
     """Show one action with its steps and their notifications."""
     with call.services.db.reading() as conn:
-        return ActionInFullJson.model_validate(delivery.get_action(conn, action_id))
+        return ActionInFullJson.model_validate(delivery.get_action(conn, call.scope, action_id))

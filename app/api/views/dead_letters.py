@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from app.api.access import COORDINATORS
+from app.api.access import ADMIN, COORDINATORS
 from app.api.routing import Call, Routes
 from app.api.schemas import PageJson
 from app.api.schemas_actions import DeadLetterJson, DeadLettersQuery, DiscardedJson, MeantBody, RedrivenJson
@@ -20,7 +20,7 @@ def list_dead_letters(call: Call, query: DeadLettersQuery) -> PageJson[DeadLette
     """List dead letters, newest first."""
     with call.services.db.reading() as conn:
         page = delivery.list_dead_letters(
-            conn, status=query.status, which=query.to_filter(), cursor=query.cursor, limit=query.limit
+            conn, call.scope, status=query.status, which=query.to_filter(), cursor=query.cursor, limit=query.limit
         )
     return PageJson[DeadLetterJson].model_validate(page)
 
@@ -35,7 +35,7 @@ def list_dead_letters(call: Call, query: DeadLettersQuery) -> PageJson[DeadLette
 def get_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
     """Show one dead letter."""
     with call.services.db.reading() as conn:
-        return DeadLetterJson.model_validate(delivery.get_dead_letter(conn, dead_letter_id))
+        return DeadLetterJson.model_validate(delivery.get_dead_letter(conn, call.scope, dead_letter_id))
 
 
 @routes.add(
@@ -53,14 +53,12 @@ def redrive_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
     """
     with call.services.db.transaction() as conn:
         delivery.redrive_dead_letter(
-            conn, dead_letter_id, call.caller.id, call.services.settings.notification_max_age_s
+            conn, call.scope, dead_letter_id, call.caller.id, call.services.settings.notification_max_age_s
         )
-        return DeadLetterJson.model_validate(delivery.get_dead_letter(conn, dead_letter_id))
+        return DeadLetterJson.model_validate(delivery.get_dead_letter(conn, call.scope, dead_letter_id))
 
 
-@routes.add(
-    "POST", "/api/v1/dead-letters/redrive", who=COORDINATORS, answers={200: RedrivenJson}, errors=(InvalidValue,)
-)
+@routes.add("POST", "/api/v1/dead-letters/redrive", who=ADMIN, answers={200: RedrivenJson}, errors=(InvalidValue,))
 def redrive_dead_letters(call: Call, body: MeantBody) -> RedrivenJson:
     """Redrive all dead letters that match, the oldest first.
 
@@ -85,13 +83,11 @@ def redrive_dead_letters(call: Call, body: MeantBody) -> RedrivenJson:
 def discard_dead_letter(call: Call, dead_letter_id: UUID) -> DeadLetterJson:
     """Discard one dead letter: close it without sending it again."""
     with call.services.db.transaction() as conn:
-        delivery.discard_dead_letter(conn, dead_letter_id, call.caller.id)
-        return DeadLetterJson.model_validate(delivery.get_dead_letter(conn, dead_letter_id))
+        delivery.discard_dead_letter(conn, call.scope, dead_letter_id, call.caller.id)
+        return DeadLetterJson.model_validate(delivery.get_dead_letter(conn, call.scope, dead_letter_id))
 
 
-@routes.add(
-    "POST", "/api/v1/dead-letters/discard", who=COORDINATORS, answers={200: DiscardedJson}, errors=(InvalidValue,)
-)
+@routes.add("POST", "/api/v1/dead-letters/discard", who=ADMIN, answers={200: DiscardedJson}, errors=(InvalidValue,))
 def discard_dead_letters(call: Call, body: MeantBody) -> DiscardedJson:
     """Discard all dead letters that match, the oldest first.
 

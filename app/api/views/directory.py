@@ -24,6 +24,8 @@ from app.delivery.contract import (
     ChannelDisabled,
     DeliveryRules,
     NotAWebhook,
+    NotYourProfile,
+    ProfileHasChannels,
     SendingLimited,
     SendingLimits,
     VerificationExpired,
@@ -49,6 +51,11 @@ add_table_routes(
         NewProfileBody,
         ProfileChangesBody,
         ProfilesQuery,
+        delivery.seen_profiles,
+        COORDINATORS,
+        delivery.check_profile_change,
+        write_errors=(NotYourProfile, ProfileHasChannels),
+        retire_errors=(NotYourProfile,),
     ),
 )
 add_table_routes(
@@ -63,6 +70,11 @@ add_table_routes(
         NewChannelBody,
         ChannelChangesBody,
         ChannelsQuery,
+        delivery.seen_channels,
+        COORDINATORS,
+        delivery.check_channel_change,
+        write_errors=(NotYourProfile,),
+        retire_errors=(NotYourProfile,),
         shown_new=NewRecipientChannelJson,
     ),
 )
@@ -70,7 +82,13 @@ add_table_routes(
 CHANNEL = "/api/v1/recipient-channels/{channelId}"
 
 
-@routes.add("POST", f"{CHANNEL}/secret", who=COORDINATORS, answers={200: SecretJson}, errors=(NotFound, NotAWebhook))
+@routes.add(
+    "POST",
+    f"{CHANNEL}/secret",
+    who=COORDINATORS,
+    answers={200: SecretJson},
+    errors=(NotFound, NotYourProfile, NotAWebhook),
+)
 def rotate_secret(call: Call, channel_id: PathIdentifier) -> SecretJson:
     """Give a webhook a new secret.
 
@@ -78,6 +96,7 @@ def rotate_secret(call: Call, channel_id: PathIdentifier) -> SecretJson:
     ones. Call it when the receiver knows the new secret.
     """
     with call.services.db.transaction() as conn:
+        delivery.check_keeper(conn, call.scope, channel_id)
         return SecretJson(secret=delivery.rotate_secret(conn, channel_id))
 
 
@@ -86,11 +105,12 @@ def rotate_secret(call: Call, channel_id: PathIdentifier) -> SecretJson:
     f"{CHANNEL}/secret/previous",
     who=COORDINATORS,
     answers={204: None},
-    errors=(NotFound, NotAWebhook),
+    errors=(NotFound, NotYourProfile, NotAWebhook),
 )
 def forget_old_secrets(call: Call, channel_id: PathIdentifier) -> None:
     """Sign with the newest secret only."""
     with call.services.db.transaction() as conn:
+        delivery.check_keeper(conn, call.scope, channel_id)
         delivery.forget_old_secrets(conn, channel_id)
 
 
@@ -99,7 +119,7 @@ def forget_old_secrets(call: Call, channel_id: PathIdentifier) -> None:
     f"{CHANNEL}/verification",
     who=COORDINATORS,
     answers={202: VerificationStartedJson},
-    errors=(NotFound, AlreadyVerified, ChannelDisabled, VerificationTooSoon, SendingLimited),
+    errors=(NotFound, NotYourProfile, AlreadyVerified, ChannelDisabled, VerificationTooSoon, SendingLimited),
 )
 def start_verification(call: Call, channel_id: PathIdentifier) -> Reply:
     """Send a code over the channel, or a challenge to a webhook.
@@ -108,6 +128,7 @@ def start_verification(call: Call, channel_id: PathIdentifier) -> Reply:
     """
     limits = SendingLimits.from_settings(call.services.settings)
     with call.services.db.transaction() as conn:
+        delivery.check_keeper(conn, call.scope, channel_id)
         started = delivery.start_verification(conn, channel_id)
         delivery.count_message(conn, limits, call.caller.id, started.channel_type.upper(), started.target)
     return Reply(VerificationStartedJson.model_validate(started, from_attributes=True))
@@ -120,6 +141,7 @@ def start_verification(call: Call, channel_id: PathIdentifier) -> Reply:
     answers={200: RecipientChannelJson},
     errors=(
         NotFound,
+        NotYourProfile,
         VerificationNotRunning,
         VerificationNeedsNoCode,
         VerificationExpired,
@@ -133,6 +155,7 @@ def confirm_verification(call: Call, channel_id: PathIdentifier, body: Verificat
     A repeat is harmless.
     """
     with call.services.db.transaction() as conn:
+        delivery.check_keeper(conn, call.scope, channel_id)
         refusal = delivery.confirm_verification(conn, channel_id, body.code)
         channel = delivery.CHANNELS.get(conn, channel_id)
     # Raised after the commit, because a wrong try has to be counted.

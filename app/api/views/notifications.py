@@ -34,6 +34,7 @@ def _find_more_problems(call: Call, content: bytes) -> Mapping[str, str]:
     with call.services.db.reading() as conn:
         return delivery.refusals_of_submission(
             conn,
+            call.scope,
             read.notification_type,
             read.recipient,
             read.metadata,
@@ -69,6 +70,7 @@ def submit_notification(call: Call, body: NewNotificationBody) -> SubmittedJson:
         call.site.backlog.hold_place(conn)
         submitted = delivery.submit_notification(
             conn,
+            call.scope,
             body.to_submission(),
             settings.country_code,
             SubmissionKey(call.caller.id, key) if key else None,
@@ -90,6 +92,7 @@ def list_notifications(call: Call, query: NotificationsQuery) -> PageJson[Notifi
     with call.services.db.reading() as conn:
         page = delivery.list_notifications(
             conn,
+            call.scope,
             recipient_user_id=query.recipient_user_id,
             status=query.status,
             notification_type=query.notification_type,
@@ -109,4 +112,4 @@ def list_notifications(call: Call, query: NotificationsQuery) -> PageJson[Notifi
 def get_notification(call: Call, notification_id: UUID) -> NotificationInFullJson:
     """Show one notification with every attempt to send it."""
     with call.services.db.reading() as conn:
-        return NotificationInFullJson.model_validate(delivery.get_notification(conn, notification_id))
+        return NotificationInFullJson.model_validate(delivery.get_notification(conn, call.scope, notification_id))

@@ -1,6 +1,6 @@
 """Plans, their steps, routes and templates."""
 
-from app.api.access import COORDINATORS
+from app.api.access import ADMIN, COORDINATORS
 from app.api.routing import Call, Reply, Routes
 from app.api.schemas import PageJson
 from app.api.schemas_v1 import (
@@ -23,7 +23,7 @@ from app.api.schemas_v1 import (
     TemplatesQuery,
     WordsJson,
 )
-from app.api.table_routes import Resource, add_table_routes, created, given, shown_page
+from app.api.table_routes import Resource, add_table_routes, created, every_row, given, shown_page
 from app.api.validation import PathIdentifier
 from app.delivery import service as delivery
 from app.delivery.contract import (
@@ -56,6 +56,7 @@ add_table_routes(
         NewPlanBody,
         PlanChangesBody,
         PlansQuery,
+        every_row,
         retire_errors=(ShippedPlan,),
     ),
 )
@@ -70,6 +71,7 @@ STEP_ROWS = Resource(
     NewStepBody,
     StepChangesBody,
     RowsQuery,
+    every_row,
 )
 
 
@@ -83,7 +85,7 @@ def list_steps(call: Call, plan_id: PathIdentifier) -> PageJson[ActionPlanStepJs
 @routes.add(
     "POST",
     STEPS,
-    who=COORDINATORS,
+    who=ADMIN,
     answers={201: ActionPlanStepJson},
     errors=(NotFound, InvalidValue, StepOrderTaken),
 )
@@ -107,7 +109,7 @@ def get_step(call: Call, plan_id: PathIdentifier, step_id: PathIdentifier) -> Ac
 @routes.add(
     "PATCH",
     STEP,
-    who=COORDINATORS,
+    who=ADMIN,
     answers={200: ActionPlanStepJson},
     errors=(NotFound, InvalidValue, StepOrderTaken),
 )
@@ -123,7 +125,7 @@ def change_step(
     return ActionPlanStepJson.model_validate(step)
 
 
-@routes.add("DELETE", STEP, who=COORDINATORS, answers={204: None}, errors=(NotFound, ShippedPlan))
+@routes.add("DELETE", STEP, who=ADMIN, answers={204: None}, errors=(NotFound, ShippedPlan))
 def retire_step(call: Call, plan_id: PathIdentifier, step_id: PathIdentifier) -> None:
     """Retire a step of a plan, and its routes with it."""
     with call.services.db.transaction() as conn:
@@ -142,6 +144,7 @@ add_table_routes(
         NewRouteBody,
         RouteChangesBody,
         RoutesQuery,
+        every_row,
     ),
 )
 add_table_routes(
@@ -156,6 +159,7 @@ add_table_routes(
         NewTemplateBody,
         TemplateChangesBody,
         TemplatesQuery,
+        every_row,
         write_errors=(TemplateTaken,),
         retire_errors=(ShippedTemplate, TemplateInUse),
     ),

@@ -34,6 +34,8 @@ class Action:
     key_owner: str = ""
     """Whose key it is, while the action is being requested."""
     person_id: int | None = None
+    institution_id: int | None = None
+    """The institution whose coordinators see it, and whose profiles it may go to."""
     task_id: UUID | None = None
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])
     variables: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
@@ -51,7 +53,7 @@ class Action:
 
     @property
     def about(self) -> targets.About:
-        return targets.About(self.plan_id, self.person_id, self.context.get("device_id"))
+        return targets.About(self.plan_id, self.person_id, self.context.get("device_id"), self.institution_id)
 
 
 @dataclass(frozen=True)

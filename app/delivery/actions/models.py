@@ -48,6 +48,8 @@ actions = Table(
     Column("status", Text, nullable=False, server_default=new_state(ACTION_TRANSITIONS, ActionStatus.RUNNING)),
     Column("origin", Text, nullable=False),
     Column("person_id", BigInteger, ForeignKey("users.id")),
+    # The institution whose coordinators see it: that of its elder, or else of who requested it.
+    Column("institution_id", BigInteger),
     Column("task_id", Uuid),
     Column("context", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
     Column("variables", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
@@ -71,6 +73,7 @@ actions = Table(
         postgresql_where=text("evaluation_key IS NOT NULL"),
     ),
     Index("actions_due_idx", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    Index("actions_institution_idx", "institution_id", "id", postgresql_where=text("institution_id IS NOT NULL")),
     Index("actions_task_idx", "task_id", postgresql_where=text("task_id IS NOT NULL")),
     postgresql_with={"autovacuum_vacuum_scale_factor": "0.01", "autovacuum_vacuum_threshold": "1000"},
 )

@@ -22,6 +22,7 @@ from app.delivery.messages.values import NotificationStatus, Priority
 from app.delivery.plans.models import Audience
 from app.delivery.words.rendering import Words
 from app.delivery.words.templates import Templates, read_templates
+from app.users.models import Role
 
 
 @dataclass(frozen=True)
@@ -82,20 +83,24 @@ def templates(conn: Connection, actions: Iterable[Action]) -> Templates:
     return read_templates(conn, {step.template_key for step in steps if step.template_key is not None})
 
 
-def read_directory(conn: Connection, actions: Sequence[Action]) -> Directory:
-    """Reads nothing for steps that have begun, because they keep their targets."""
+def read_directory(conn: Connection, actions: Sequence[Action], others: Collection[int] = ()) -> Directory:
+    """Reads nothing for steps that have begun, because they keep their targets. `others` are people whose
+    institutions are asked for."""
     waiting = [(action, step) for action in actions for step in action.run.steps if step.state is StepState.WAITING]
     routed = [action for action, step in waiting if step.audience is Audience.ROUTES]
     return Directory(
-        _people(conn, {action.person_id for action, _ in waiting if action.person_id is not None}),
+        _people(conn, {action.person_id for action, _ in waiting if action.person_id is not None}.union(others)),
         _routes(conn, {action.plan_id for action in routed}),
         _devices(conn, {action.about.device_id for action in routed if action.about.device_id is not None}),
     )
 
 
 _PROFILE = """
-    json_build_object('id', p.id, 'priority', p.priority, 'status', p.status, 'locale', p.locale,
-        'user_id', p.user_id, 'retired', p.retired_at IS NOT NULL, 'channels',
+    json_build_object('id', p.id, 'priority', p.priority, 'locale', p.locale, 'user_id', p.user_id,
+        'status', p.status AND (SELECT owner.active FROM users owner WHERE owner.id = p.user_id) IS NOT FALSE,
+        'institution_id', coalesce(p.institution_id,
+            (SELECT owner.institution_id FROM users owner WHERE owner.id = p.user_id AND owner.role <> 'ADMIN')),
+        'retired', p.retired_at IS NOT NULL, 'channels',
         (SELECT json_agg(json_build_object('id', c.id, 'channel_type', c.channel_type, 'target', c.target,
                          'usable', c.enabled AND c.verify_status = 'verified', 'retired', c.retired_at IS NOT NULL,
                          'address_kind', c.target_meta ->> 'addressKind') ORDER BY c.id)
@@ -103,7 +108,7 @@ _PROFILE = """
 """
 _PEOPLE = text(
     f"""
-    SELECT u.id, u.locale, u.phone,
+    SELECT u.id, u.locale, u.phone, u.active, u.role, u.institution_id,
            (SELECT json_agg({_PROFILE}) FROM recipient_profiles p
              WHERE p.user_id = u.id AND p.retired_at IS NULL AND p.status) AS profiles
       FROM users u WHERE u.id = ANY(:ids)
@@ -129,7 +134,15 @@ def _people(conn: Connection, ids: Collection[int]) -> dict[int, Recipient]:
     if not ids:
         return {}
     return {
-        row.id: Recipient(row.id, row.locale, row.phone, tuple(_profile(profile) for profile in row.profiles or ()))
+        row.id: Recipient(
+            row.id,
+            row.locale,
+            row.phone,
+            tuple(_profile(profile) for profile in row.profiles or ()),
+            is_active=row.active,
+            is_elder=row.role == Role.ELDER,
+            institution_id=row.institution_id,
+        )
         for row in conn.execute(_PEOPLE, {"ids": list(ids)})
     }
 
@@ -159,6 +172,7 @@ def _profile(row: Mapping[str, Any]) -> Profile:
         is_retired=row["retired"],
         locale=row["locale"],
         user_id=row["user_id"],
+        institution_id=row["institution_id"],
     )
 
 
@@ -171,8 +185,8 @@ def _channel(row: Mapping[str, Any]) -> ProfileChannel:
 ActionRow = Row[Any]
 """The columns of `ACTION_COLUMNS`, and `read_at`."""
 ACTION_COLUMNS = """
-    id, action_plan_id, steps, status, origin, evaluation_key, person_id, task_id, context, variables, data, priority,
-    created_at, expires_at
+    id, action_plan_id, steps, status, origin, evaluation_key, person_id, institution_id, task_id, context,
+    variables, data, priority, created_at, expires_at
 """
 _CLAIM = text(
     f"""
@@ -196,6 +210,7 @@ def action_of(row: ActionRow) -> Action:
         origin=Origin(row.origin),
         evaluation_key=row.evaluation_key,
         person_id=row.person_id,
+        institution_id=row.institution_id,
         task_id=row.task_id,
         context=row.context,
         variables=row.variables,

@@ -12,11 +12,12 @@ from app.delivery.actions import service as actions
 from app.delivery.messages import dead_letters
 from app.delivery.messages.dead_letter_states import REDRIVABLE as REDRIVABLE_DEAD_LETTERS
 from app.delivery.messages.dead_letter_states import DeadLetterStatus
-from app.delivery.messages.dead_letter_views import MATCHES, DeadLetterCriteria
+from app.delivery.messages.dead_letter_views import MATCHES, DeadLetterCriteria, get_dead_letter
 from app.delivery.messages.dead_letters import MOST_AT_ONCE, DeadLetterClosed
 from app.delivery.messages.states import REDRIVABLE
 from app.delivery.messages.values import NotificationStatus
-from app.foundation.errors import AppError, Conflict, NotFound
+from app.foundation.errors import AppError, Conflict
+from app.users.contract import StaffScope
 
 MAX_AGE_S = 86_400.0
 
@@ -108,12 +109,12 @@ _SEND_AGAIN = text(
 )
 
 
-def redrive_dead_letter(conn: Connection, id_: UUID, by: int | None, max_age_s: float = MAX_AGE_S) -> None:
+def redrive_dead_letter(
+    conn: Connection, scope: StaffScope, id_: UUID, by: int | None, max_age_s: float = MAX_AGE_S
+) -> None:
     """If two callers redrive the same dead letter, the second one gets `DeadLetterClosed`."""
-    refusals = _redrive(conn, [id_], by, max_age_s)
-    if id_ not in refusals:
-        raise NotFound("There is no such dead letter.")
-    refusal = refusals[id_]
+    get_dead_letter(conn, scope, id_)
+    refusal = _redrive(conn, [id_], by, max_age_s)[id_]
     if refusal is not None:
         raise refusal
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from app.delivery.actions.models import Origin
 from app.delivery.messages.values import Priority
+from app.users.contract import EVERYTHING, StaffScope
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,10 @@ class NewAction:
     """The id of the plan, or the key of a plan that the product ships with, such as `matching.offer`."""
     person_id: int | None = None
     """The recipient of steps with the audience PERSON."""
+    elder_id: int | None = None
+    """The elder whom it is about, if that is not the person. The coordinators of their institution see its messages."""
+    scope: StaffScope = EVERYTHING
+    """Of the coordinator who requests it."""
     variables: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
     """The variables of the plan's templates."""
     data: dict[str, str] = field(default_factory=dict[str, str])

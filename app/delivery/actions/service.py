@@ -1,6 +1,7 @@
 """Requests, cancels and reopens actions, in the caller's transaction."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from sqlalchemy import Connection, text
@@ -29,8 +30,12 @@ def request_actions(conn: Connection, new: Sequence[NewAction]) -> list[Requeste
         return []
     plans = _plans(conn, new)
     actions = [_action(request, plans[request.plan]) for request in new]
-    directory = queries.read_directory(conn, actions)
-    _check_people(actions, directory)
+    directory = queries.read_directory(conn, actions, _whose_institution_counts(new))
+    _check_people(new, actions, directory)
+    actions = [
+        replace(action, institution_id=_institution(request, action, directory))
+        for request, action in zip(new, actions, strict=True)
+    ]
     renderer = BatchRenderer({key: words for plan in plans.values() for key, words in plan.templates.items()})
     inserted = write(
         conn,
@@ -75,10 +80,31 @@ def _action(new: NewAction, plan: PlanToRun) -> Action:
     )
 
 
-def _check_people(actions: Sequence[Action], directory: Directory) -> None:
-    people = {action.person_id for action in actions if action.person_id is not None and action.run.steps}
-    if not people <= directory.people.keys():
-        raise InvalidValue("personId", "is not the id of a user")
+def _whose_institution_counts(new: Sequence[NewAction]) -> set[int]:
+    elders = {request.elder_id for request in new if request.elder_id is not None}
+    return elders | {
+        request.person_id for request in new if request.person_id is not None and not request.scope.is_everything
+    }
+
+
+def _check_people(new: Sequence[NewAction], actions: Sequence[Action], directory: Directory) -> None:
+    """A person whom the scope of the request does not reach is refused like one who does not exist."""
+    for request, action in zip(new, actions, strict=True):
+        if action.person_id is not None and (action.run.steps or not request.scope.is_everything):
+            person = directory.people.get(action.person_id)
+            if person is None or not request.scope.reaches(person.id, person.institution_id):
+                raise InvalidValue("personId", "is not the id of a user")
+
+
+def _institution(request: NewAction, action: Action, directory: Directory) -> int | None:
+    """That of the elder whom it is about, or else of who requests it, or of the device."""
+    elder = directory.people.get(request.elder_id or action.person_id or 0)
+    if elder is not None and elder.is_elder:
+        return elder.institution_id
+    if not request.scope.is_everything:
+        return request.scope.institution_id
+    profiles = directory.devices.get(action.context.get("device_id") or "", ())
+    return next((profile.institution_id for profile in profiles), None)
 
 
 def _begin(context: ActionContext, plan: PlanToRun) -> ActionTransition:

@@ -46,6 +46,8 @@ class Profile:
     is_retired: bool = False
     locale: str = "tr"
     user_id: int | None = None
+    institution_id: int | None = None
+    """Its own institution, or that of its user. None for a profile that serves all."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,9 @@ class Recipient:
     locale: str = "tr"
     phone: str | None = field(default=None, repr=False)
     profiles: tuple[Profile, ...] = ()
+    is_active: bool = True
+    is_elder: bool = False
+    institution_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,7 @@ class About:
     plan_id: int
     person_id: int | None = None
     device_id: str | None = None
+    institution_id: int | None = None
 
 
 def resolve(step: StepRun, about: About, directory: Directory) -> Resolution:
@@ -89,12 +95,14 @@ def resolve(step: StepRun, about: About, directory: Directory) -> Resolution:
         return Found((Target(AUDIT, f"plan:{about.plan_id}"),))
     if step.audience is Audience.PERSON:
         person = directory.people.get(about.person_id or 0)
+        if person is not None and not person.is_active:
+            return Unresolved.ALL_OFF
         return _found(_person_targets(step, person) if person is not None else ())
     routes = directory.routes.get((about.plan_id, step.order), ())
     if not routes:
         routes = [ProfileRoute(profile) for profile in directory.devices.get(about.device_id or "", ())]
-        return _route_targets(step, routes, is_routed=False)
-    return _route_targets(step, routes, is_routed=True)
+        return _route_targets(step, routes, about, is_routed=False)
+    return _route_targets(step, routes, about, is_routed=True)
 
 
 def _person_targets(step: StepRun, person: Recipient) -> Iterator[Target]:
@@ -118,11 +126,16 @@ def _implicit(channel_type: str, person: Recipient) -> list[Target]:
             return []
 
 
-def _route_targets(step: StepRun, routes: Sequence[ProfileRoute], *, is_routed: bool) -> Resolution:
+def _route_targets(step: StepRun, routes: Sequence[ProfileRoute], about: About, *, is_routed: bool) -> Resolution:
     in_use = [route for route in routes if not route.profile.is_retired]
     if routes and not in_use:
         return TargetFault(RECIPIENT_RETIRED)
-    on = [route for route in in_use if route.profile.is_on]
+    # The profile of an institution gets nothing about the elders of another one.
+    on = [
+        route
+        for route in in_use
+        if route.profile.is_on and route.profile.institution_id in (None, about.institution_id)
+    ]
     if in_use and not on:
         return Unresolved.ALL_OFF
     on.sort(key=lambda route: (route.profile.priority, route.profile.id))

@@ -44,13 +44,13 @@ class ActionTransition:
 _SEND = """
     sent AS (
         INSERT INTO notifications (id, notification_type, recipient, recipient_user_id, subject, body, priority,
-                                   metadata, task_id, expires_at, action_id, step_order, channel_id)
+                                   metadata, task_id, institution_id, expires_at, action_id, step_order, channel_id)
         SELECT id, notification_type, recipient, recipient_user_id, subject, body, priority, metadata, task_id,
-               expires_at, action_id, step_order, channel_id
+               institution_id, expires_at, action_id, step_order, channel_id
           FROM json_to_recordset(CAST(:notifications AS json)) AS row(
                id uuid, notification_type text, recipient text, recipient_user_id bigint, subject text, body text,
-               priority text, metadata jsonb, task_id uuid, expires_at timestamptz, action_id uuid, step_order int,
-               channel_id bigint)
+               priority text, metadata jsonb, task_id uuid, institution_id bigint, expires_at timestamptz,
+               action_id uuid, step_order int, channel_id bigint)
          WHERE action_id IN (SELECT id FROM written)
         RETURNING notification_type
     ), announced AS (
@@ -64,14 +64,15 @@ _INSERT = text(
     f"""
     WITH written AS (
         INSERT INTO actions (id, evaluation_key, key_owner, request_digest, action_plan_id, status, origin, person_id,
-                             task_id, context, variables, data, steps, priority, expires_at, due_at, finished_at)
-        SELECT id, evaluation_key, key_owner, request_digest, action_plan_id, status, origin, person_id, task_id,
-               context, variables, data, steps, priority, expires_at, due_at,
+                             institution_id, task_id, context, variables, data, steps, priority, expires_at, due_at,
+                             finished_at)
+        SELECT id, evaluation_key, key_owner, request_digest, action_plan_id, status, origin, person_id,
+               institution_id, task_id, context, variables, data, steps, priority, expires_at, due_at,
                CASE WHEN status <> 'RUNNING' THEN clock_timestamp() END
           FROM json_to_recordset(CAST(:rows AS json)) AS row(
                id uuid, evaluation_key text, key_owner text, request_digest bytea, action_plan_id bigint, status text,
-               origin text, person_id bigint, task_id uuid, context jsonb, variables jsonb, data jsonb, steps jsonb,
-               priority text, expires_at timestamptz, due_at timestamptz)
+               origin text, person_id bigint, institution_id bigint, task_id uuid, context jsonb, variables jsonb,
+               data jsonb, steps jsonb, priority text, expires_at timestamptz, due_at timestamptz)
          ORDER BY key_owner, evaluation_key
             ON CONFLICT (key_owner, evaluation_key) WHERE evaluation_key IS NOT NULL DO NOTHING
         RETURNING id, due_at
@@ -205,6 +206,7 @@ def _new_row(action: Action, decision: Decision) -> dict[str, Any]:
         "action_plan_id": action.plan_id,
         "origin": action.origin.value,
         "person_id": action.person_id,
+        "institution_id": action.institution_id,
         "task_id": str(action.task_id) if action.task_id else None,
         "context": action.context,
         "variables": action.variables,
@@ -229,6 +231,7 @@ def _notification(action: Action, send: Send) -> dict[str, Any]:
         "priority": action.priority.value,
         "metadata": metadata,
         "task_id": str(action.task_id) if action.task_id else None,
+        "institution_id": action.institution_id,
         "expires_at": _iso(action.run.expires_at),
         "action_id": str(action.id),
         "step_order": send.step.order,

@@ -15,6 +15,7 @@ from app.delivery.messages.values import NotificationStatus, NotificationType, P
 from app.delivery.messages.views import shown_recipient
 from app.foundation.errors import NotFound
 from app.foundation.pages import Page, page_of, parse_uuid
+from app.users.contract import StaffScope
 
 
 @dataclass(frozen=True)
@@ -64,16 +65,14 @@ class ActionView:
 
 
 _SHOW = "SELECT a.*, p.key AS plan_key FROM actions a JOIN action_plans p ON p.id = a.action_plan_id"
-_GET = text(f"{_SHOW} WHERE a.id = :id")
-_LIST = text(
-    f"""
+_GET = f"{_SHOW} WHERE a.id = :id AND {{seen}}"
+_LIST = f"""
     {_SHOW}
-     WHERE (CAST(:status AS text) IS NULL OR a.status = :status)
+     WHERE {{seen}} AND (CAST(:status AS text) IS NULL OR a.status = :status)
        AND (CAST(:action_plan_id AS bigint) IS NULL OR a.action_plan_id = :action_plan_id)
        AND (CAST(:cursor AS uuid) IS NULL OR a.id < :cursor)
      ORDER BY a.id DESC LIMIT :limit
     """
-)
 # A step that began anew has new notifications. Its earlier notifications are found by their dead letters.
 _NOTIFICATIONS = text(
     """
@@ -87,6 +86,7 @@ _NOTIFICATIONS = text(
 
 def list_actions(
     conn: Connection,
+    scope: StaffScope,
     *,
     status: ActionStatus | None = None,
     action_plan_id: int | None = None,
@@ -100,12 +100,14 @@ def list_actions(
         "cursor": None if cursor is None else parse_uuid(cursor),
         "limit": limit + 1,
     }
-    rows = conn.execute(_LIST, values).mappings().all()
+    query = _LIST.format(seen=scope.sees("a.institution_id"))
+    rows = conn.execute(text(query), values).mappings().all()
     return page_of(rows, limit, lambda row: _view(row, []))
 
 
-def get_action(conn: Connection, id_: UUID) -> ActionView:
-    row = conn.execute(_GET, {"id": id_}).mappings().one_or_none()
+def get_action(conn: Connection, scope: StaffScope, id_: UUID) -> ActionView:
+    query = _GET.format(seen=scope.sees("a.institution_id"))
+    row = conn.execute(text(query), {"id": id_}).mappings().one_or_none()
     if row is None:
         raise NotFound("There is no such action.")
     steps = decode(row["steps"])

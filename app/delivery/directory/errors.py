@@ -1,4 +1,22 @@
-from app.foundation.errors import Conflict, TooManyRequests
+from app.foundation.errors import Conflict, Forbidden, TooManyRequests
+
+
+class NotYourProfile(Forbidden):
+    """A coordinator keeps their own profile and those of their institution; administrators keep the others."""
+
+    code = "not_your_profile"
+
+    def __init__(self) -> None:
+        super().__init__("You keep your own profile and those of your institution. An administrator keeps this one.")
+
+
+class ProfileHasChannels(Conflict):
+    """The channels of a profile were verified for its user, so they do not go to another user with it."""
+
+    code = "profile_has_channels"
+
+    def __init__(self) -> None:
+        super().__init__("The channels of this profile belong to its user. Retire them before you give it another one.")
 
 
 class NotAWebhook(Conflict):

@@ -1,5 +1,5 @@
-"""A follower: switches off the channels of recipients who want no more messages, and verifies webhooks. A webhook that
-answers a signed challenge is verified; otherwise its verification has failed."""
+"""A follower: switches off the channels of recipients who want no more messages, empties codes that were sent, and
+verifies webhooks. A webhook that answers a signed challenge is verified; otherwise its verification has failed."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 
 from app.db.schema import one_of
 from app.delivery.directory.states import FAILABLE, VERIFIABLE
-from app.delivery.messages.values import CHALLENGE, Follower, NotificationChange
+from app.delivery.messages.values import CHALLENGE, CODE, VERIFICATION, Follower, NotificationChange
 
 # Also locks the channels whose challenge has ended, so that all channels are locked in the order of their ids. They are
 # read from the notifications, because a change does not name a channel that was disabled before the claim.
@@ -20,6 +20,13 @@ _SWITCH_OFF = text(
     )
     UPDATE recipient_channels c SET enabled = false, updated_at = clock_timestamp()
       FROM held WHERE c.id = held.id AND c.id = ANY(:ids) AND c.enabled
+    """
+)
+# A caller's own message may have the same metadata, but no channel.
+_FORGET_CODES = text(
+    """
+    UPDATE notifications SET subject = '', body = ''
+     WHERE id = ANY(:ids) AND status = 'SENT' AND channel_id IS NOT NULL
     """
 )
 # Only the newest challenge counts, and only if the channel still has the address to which the challenge was sent. After
@@ -50,6 +57,9 @@ _SETTLE = text(
 def follow_channels(conn: Connection, changes: Sequence[NotificationChange]) -> None:
     refused = [change.channel_id for change in changes if change.is_refused and change.channel_id is not None]
     challenges = [change.id for change in changes if _ends_challenge(change)]
+    codes = sorted(change.id for change in changes if _ends_code(change))
+    if codes:
+        conn.execute(_FORGET_CODES, {"ids": codes})
     if refused:
         conn.execute(_SWITCH_OFF, {"ids": refused, "challenges": challenges})
     if challenges:
@@ -60,4 +70,10 @@ def _ends_challenge(change: NotificationChange) -> bool:
     return change.has_ended and CHALLENGE in change.metadata
 
 
-FOLLOW_CHANNELS = Follower(lambda change: change.is_refused or _ends_challenge(change), follow_channels)
+def _ends_code(change: NotificationChange) -> bool:
+    return change.has_ended and change.metadata.get(VERIFICATION) == CODE
+
+
+FOLLOW_CHANNELS = Follower(
+    lambda change: change.is_refused or _ends_challenge(change) or _ends_code(change), follow_channels
+)

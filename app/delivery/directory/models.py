@@ -33,6 +33,8 @@ recipient_profiles = Table(
     Column("key", Text),
     Column("device_id", Text),
     Column("user_id", BigInteger, ForeignKey("users.id")),
+    # The institution whose coordinators keep the profile. A profile with neither a user nor an institution serves all.
+    Column("institution_id", BigInteger),
     Column("name", Text, nullable=False),
     Column("locale", Text, nullable=False, server_default="tr"),
     Column("status", Boolean, nullable=False, server_default=text("true")),
@@ -41,6 +43,7 @@ recipient_profiles = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("retired_at", DateTime(timezone=True)),
     CheckConstraint("length(device_id) <= 21", name="device_id"),
+    CheckConstraint("user_id IS NULL OR institution_id IS NULL", name="one_owner"),
     CheckConstraint("length(name) <= 100", name="name"),
     CheckConstraint("locale IN ('tr', 'en')", name="locale"),
     Index("recipient_profiles_key", "key", unique=True, postgresql_where=text("key IS NOT NULL")),

@@ -2,10 +2,10 @@
 
 from typing import Any, cast
 
-from sqlalchemy import Connection, delete, func, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from app.db.tables import EditableTable, TableRow, Values, retire_all
-from app.delivery.directory.errors import NotAWebhook
+from app.delivery.directory.errors import NotAWebhook, ProfileHasChannels
 from app.delivery.directory.models import channel_verifications, recipient_channels, recipient_profiles
 from app.delivery.directory.states import VERIFY_TRANSITIONS, VerifyStatus, initial_status, status_at_new_address
 from app.delivery.messages.addresses import ABROAD, InvalidAddress, check_address, is_abroad
@@ -16,16 +16,30 @@ from app.delivery.messages.values import HIDDEN, NotificationType
 from app.foundation.errors import InvalidValue
 from app.settings.signing_secrets import create as new_secret
 from app.users.contract import UserNotFound
-from app.users.service import get_user
+from app.users.service import User, get_user
 
 MOST_OLD_SECRETS = 2
 LONGEST_TARGET = 255
 WEBHOOK = NotificationType.WEBHOOK.channel_type
 
 
-def _check_profile(conn: Connection, values: Values, _current: TableRow | None, _rules: DeliveryRules) -> None:
+def _check_profile(conn: Connection, values: Values, current: TableRow | None, _rules: DeliveryRules) -> None:
     if values.get("user_id") is not None:
         _check_user(conn, "userId", values["user_id"])
+    if current is not None:
+        # The row is locked, so that no channel is added before this decision is committed.
+        current = PROFILES.get(conn, current.id, lock=True)
+        if values.get("user_id", current.user_id) != current.user_id and _has_channels(conn, current.id):
+            raise ProfileHasChannels
+    owner = {name: values.get(name, getattr(current, name, None)) for name in ("user_id", "institution_id")}
+    if None not in owner.values():
+        raise InvalidValue("institutionId", "cannot be combined with userId: a user has an institution already")
+
+
+def _has_channels(conn: Connection, profile_id: int) -> bool:
+    channels = recipient_channels.c
+    in_use = select(channels.id).where(channels.profile_id == profile_id, channels.retired_at.is_(None))
+    return conn.execute(in_use).first() is not None
 
 
 def _retire_channels_of(conn: Connection, profile: TableRow) -> None:
@@ -38,14 +52,15 @@ def _check_channel(conn: Connection, values: Values, current: TableRow | None, r
         if wrong is not None:
             raise InvalidValue("targetMeta", wrong)
     if current is None:
-        PROFILES.refer(conn, "profileId", values["profile_id"])
+        profile = PROFILES.refer(conn, "profileId", values["profile_id"])
         channel_type = values["channel_type"]
-        values["target"] = _target(conn, channel_type, values["target"], rules)
+        values["target"] = _target(conn, profile, channel_type, values["target"], rules)
         values["secrets"] = [new_secret()] if channel_type == WEBHOOK else []
         values["verify_status"] = initial_status(channel_type)
         return
     if "target" in values:
-        values["target"] = _target(conn, current.channel_type, values["target"], rules)
+        profile = PROFILES.get(conn, current.profile_id)
+        values["target"] = _target(conn, profile, current.channel_type, values["target"], rules)
     # The row is locked, so that the address cannot change before this decision is committed.
     current = CHANNELS.get(conn, current.id, lock=True)
     if values.get("target", current.target) != current.target:
@@ -85,7 +100,7 @@ def _headers(meta: dict[str, Any]) -> dict[str, Any]:
     return cast("dict[str, Any]", headers) if isinstance(headers, dict) else {}
 
 
-def _target(conn: Connection, channel_type: str, target: str, rules: DeliveryRules) -> str:
+def _target(conn: Connection, profile: TableRow, channel_type: str, target: str, rules: DeliveryRules) -> str:
     type_ = NotificationType(channel_type.upper())
     try:
         address = check_address(type_, target, rules.country_code)
@@ -97,15 +112,22 @@ def _target(conn: Connection, channel_type: str, target: str, rules: DeliveryRul
         raise InvalidValue("target", f"is longer than {LONGEST_TARGET} characters")
     user_id = user_in(type_, address)
     if user_id is not None:
-        _check_user(conn, "target", user_id)
+        _check_addressee(profile, _check_user(conn, "target", user_id))
     return address
 
 
-def _check_user(conn: Connection, field: str, user_id: int) -> None:
+def _check_user(conn: Connection, field: str, user_id: int) -> User:
     try:
-        get_user(conn, user_id)
+        return get_user(conn, user_id)
     except UserNotFound:
         raise InvalidValue(field, "is not the id of a user") from None
+
+
+def _check_addressee(profile: TableRow, user: User) -> None:
+    """The messages to a profile do not go to a user who has nothing to do with it."""
+    is_wrong_user = profile.user_id not in (None, user.id)
+    if is_wrong_user or profile.institution_id not in (None, user.institution_id):
+        raise InvalidValue("target", "is not the id of a user")
 
 
 def _forget_verification_of(conn: Connection, channel: TableRow) -> None:

@@ -1,9 +1,10 @@
 """Verifies that a channel reaches its recipient.
 
-A person gets a code through the channel and returns it. A webhook answers a challenge, and the end of the notification
-with the challenge decides (see `follow_up`). A channel has at most one running verification, which stores only a
-digest of the code; a transaction that changes it locks the channel's row. The pause between two codes applies to the
-address, because an address may be in the directory several times, and may be removed and added again.
+A person gets a code through the channel and returns it. The text with the code is emptied when it was sent. A webhook
+answers a challenge, and the end of the notification with the challenge decides (see `follow_channels`). A channel has
+at most one running verification, which stores only a digest of the code; a transaction that changes it locks the
+channel's row. The pause between two codes applies to the address, because an address may be in the directory several
+times, and may be removed and added again.
 """
 
 import hashlib
@@ -30,7 +31,7 @@ from app.delivery.directory.errors import (
 from app.delivery.directory.service import CHANNELS, PROFILES, WEBHOOK
 from app.delivery.directory.states import VERIFY_TRANSITIONS, VerifyStatus
 from app.delivery.messages.submit import NewSubmission, submit
-from app.delivery.messages.values import CHALLENGE, VERIFICATION, NotificationType, Priority
+from app.delivery.messages.values import CHALLENGE, CODE, VERIFICATION, NotificationType, Priority
 from app.delivery.words.rendering import RenderFailed, Words, render
 from app.delivery.words.shipped_templates import TEMPLATES, VERIFICATION_CODE
 from app.delivery.words.templates import choose_template, read_templates
@@ -41,7 +42,6 @@ from app.foundation.state_machine import IllegalTransition, sources
 LIFE_S = 600
 PAUSE_S = 60
 TRIES = 5
-CODE = "code"
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,20 @@ def _message(conn: Connection, channel: TableRow, expires_at: datetime) -> tuple
         metadata=metadata,
         expires_at=expires_at,
         channel_id=channel.id,
+        institution_id=_institution(conn, channel),
     )
+
+
+_INSTITUTION = text(
+    """
+    SELECT coalesce(p.institution_id, u.institution_id)
+      FROM recipient_profiles p LEFT JOIN users u ON u.id = p.user_id WHERE p.id = :profile_id
+    """
+)
+
+
+def _institution(conn: Connection, channel: TableRow) -> int | None:
+    return conn.execute(_INSTITUTION, {"profile_id": channel.profile_id}).scalar_one()
 
 
 def _words(conn: Connection, channel: TableRow, code: str) -> Words:
@@ -206,4 +219,5 @@ def _set_status(conn: Connection, channel: TableRow, status: VerifyStatus) -> No
 
 
 def _digest(notification_id: UUID, secret: str) -> bytes:
-    return hashlib.sha256(f"{notification_id}:{secret}".encode()).digest()
+    """Slow on purpose: whoever reads the table would try the million codes for longer than any of them is good."""
+    return hashlib.scrypt(secret.encode(), salt=notification_id.bytes, n=2**14, r=8, p=1, dklen=32)

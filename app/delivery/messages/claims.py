@@ -58,7 +58,8 @@ class Claimed:
 class Claim:
     taken: list[Claimed]
     expired: list[NotificationChange]
-    """Notifications that it was too late to send. They have the status EXPIRED now."""
+    """Notifications that it was too late to send, or whose recipients are not active any more. They have the status
+    EXPIRED now."""
 
     @property
     def size(self) -> int:
@@ -72,10 +73,11 @@ notification would be sent during a flood of urgent ones."""
 
 # In the index each priority is a range, which is read from its oldest due row until there are enough rows.
 # The search uses `statement_timestamp()` instead of `clock_timestamp()`: a stable function can bound an index scan.
+# A user who was deactivated gets no more messages, neither by their id nor by a channel of their profile.
 # The cancellation of an action skips notifications that another transaction has locked. They expire here instead.
 _CLAIMABLE = one_of("n.status", CLAIMABLE)
 _DUE = """
-    SELECT n.id, n.due_at, n.action_id FROM notifications n
+    SELECT n.id, n.due_at, n.action_id, n.recipient_user_id, n.channel_id FROM notifications n
      WHERE {claimable} AND n.notification_type = :notification_type
        AND n.priority = p.priority AND n.due_at <= statement_timestamp() - make_interval(secs => {age})
      ORDER BY n.due_at LIMIT {limit} FOR UPDATE SKIP LOCKED
@@ -83,23 +85,27 @@ _DUE = """
 CLAIM = text(
     """
     WITH starved AS MATERIALIZED (
-        SELECT due.id, due.action_id
+        SELECT due.*
           FROM (VALUES ('LOW'), ('NORMAL'), ('HIGH')) AS p (priority) CROSS JOIN LATERAL ({starved}) AS due
          ORDER BY due.due_at LIMIT :starved
     ), next AS MATERIALIZED (
-        SELECT due.id, due.action_id
+        SELECT due.*
           FROM (VALUES ('URGENT'), ('HIGH'), ('NORMAL'), ('LOW')) AS p (priority) CROSS JOIN LATERAL ({due}) AS due
          LIMIT :limit - (SELECT count(*) FROM starved)
     ), taken AS MATERIALIZED (
-        SELECT id, (SELECT a.status = 'CANCELLED' FROM actions a WHERE a.id = action_id) AS cancelled
+        SELECT id, (SELECT a.status = 'CANCELLED' FROM actions a WHERE a.id = action_id) AS cancelled,
+               ((SELECT NOT u.active FROM users u WHERE u.id = recipient_user_id) IS TRUE
+                OR (SELECT NOT u.active FROM recipient_channels c JOIN recipient_profiles p ON p.id = c.profile_id
+                      JOIN users u ON u.id = p.user_id WHERE c.id = channel_id) IS TRUE) AS inactive
           FROM (SELECT * FROM starved UNION SELECT * FROM next) AS found
     )
     UPDATE notifications n
        SET status = CASE WHEN {late} THEN 'EXPIRED' ELSE 'SENDING' END,
            due_at = CASE WHEN NOT {late} THEN clock_timestamp() + make_interval(secs => :lease_s) END,
            finished_at = CASE WHEN {late} THEN clock_timestamp() END,
-           error_code = CASE WHEN {late} THEN coalesce(n.error_code, 'TOO_LATE') ELSE n.error_code END,
            worker_id = :worker_id,
+           error_code = CASE WHEN taken.inactive THEN 'RECIPIENT_INACTIVE'
+                             WHEN {late} THEN coalesce(n.error_code, 'TOO_LATE') ELSE n.error_code END,
            attempts = n.attempts + CASE WHEN {late} THEN 0 ELSE 1 END
       FROM taken
      WHERE n.id = taken.id
@@ -109,7 +115,7 @@ CLAIM = text(
     """.format(
         starved=_DUE.format(claimable=_CLAIMABLE, age=":starved_after_s", limit=":starved"),
         due=_DUE.format(claimable=_CLAIMABLE, age="0", limit=":limit"),
-        late="(taken.cancelled OR n.expires_at <= statement_timestamp() OR"
+        late="(taken.cancelled OR taken.inactive OR n.expires_at <= statement_timestamp() OR"
         " n.created_at <= statement_timestamp() - make_interval(secs => :max_age_s)) IS TRUE",
     )
 )

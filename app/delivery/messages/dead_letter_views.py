@@ -10,6 +10,7 @@ from sqlalchemy import Connection, RowMapping, text
 from app.delivery.messages.dead_letter_states import DeadLetterStatus
 from app.foundation.errors import NotFound
 from app.foundation.pages import Page, page_of, parse_uuid
+from app.users.contract import StaffScope
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,13 @@ _SHOW = """
       FROM dead_letters d LEFT JOIN actions a ON a.id = d.action_id
      WHERE {which}
 """
-_GET = text(_SHOW.format(which="d.id = :id"))
-_LIST = _SHOW.format(which=f"{MATCHES} AND {{status}} AND {{cursor}}") + " ORDER BY d.id DESC LIMIT :limit"
+_GET = _SHOW.format(which="d.id = :id AND {seen}")
+_LIST = _SHOW.format(which=f"{{seen}} AND {MATCHES} AND {{status}} AND {{cursor}}") + " ORDER BY d.id DESC LIMIT :limit"
 
 
 def list_dead_letters(
     conn: Connection,
+    scope: StaffScope,
     *,
     status: DeadLetterStatus | None = None,
     which: DeadLetterCriteria = EVERY,
@@ -79,14 +81,19 @@ def list_dead_letters(
         values["cursor"] = parse_uuid(cursor)
     # The status is a literal, because the planner uses a partial index only for a value that it can see.
     query = _LIST.format(
+        seen=_seen(scope),
         status="true" if status is None else f"d.status = '{status.value}'",
         cursor="true" if cursor is None else "d.id < :cursor",
     )
     return page_of(conn.execute(text(query), values).mappings().all(), limit, _view)
 
 
-def get_dead_letter(conn: Connection, id_: UUID) -> DeadLetterView:
-    row = conn.execute(_GET, {"id": id_}).mappings().one_or_none()
+def _seen(scope: StaffScope) -> str:
+    return scope.sees("d.institution_id")
+
+
+def get_dead_letter(conn: Connection, scope: StaffScope, id_: UUID) -> DeadLetterView:
+    row = conn.execute(text(_GET.format(seen=_seen(scope))), {"id": id_}).mappings().one_or_none()
     if row is None:
         raise NotFound("There is no such dead letter.")
     return _view(row)

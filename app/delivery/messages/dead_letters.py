@@ -18,6 +18,7 @@ from app.delivery.messages.error_texts import explain
 from app.foundation.clock import utc_milliseconds
 from app.foundation.errors import Conflict
 from app.foundation.ids import uuid7
+from app.users.contract import StaffScope
 
 TOPIC = "dlq.action"
 """The stream for events about dead letters, without the prefix from the settings."""
@@ -56,14 +57,16 @@ class NewDeadLetter:
 _WRITE = text(
     """
     WITH written AS (
-        INSERT INTO dead_letters (id, notification_id, action_id, action_plan_id, step_order, channel_type, error_code,
-                                  error_message, retryable, retry_count)
+        INSERT INTO dead_letters (id, notification_id, action_id, action_plan_id, step_order, institution_id,
+                                  channel_type, error_code, error_message, retryable, retry_count)
         SELECT row.id, row.notification_id, row.action_id, coalesce(a.action_plan_id, row.action_plan_id),
-               row.step_order, row.channel_type, row.error_code, row.error_message, row.retryable, row.retry_count
+               row.step_order, coalesce(a.institution_id, n.institution_id), row.channel_type,
+               row.error_code, row.error_message, row.retryable, row.retry_count
           FROM json_to_recordset(CAST(:rows AS json)) AS row(
                id uuid, notification_id uuid, action_id uuid, action_plan_id bigint, step_order int,
                channel_type text, error_code text, error_message text, retryable boolean, retry_count int)
           LEFT JOIN actions a ON a.id = row.action_id
+          LEFT JOIN notifications n ON n.id = row.notification_id
         ON CONFLICT (id) DO NOTHING
         RETURNING *
     )
@@ -185,11 +188,12 @@ _DISCARD_ABOUT = text(
 _REMAINING = text(f"SELECT count(*) FROM dead_letters d WHERE {one_of('d.status', DISCARDABLE)} AND {MATCHES}")
 
 
-def discard_dead_letter(conn: Connection, id_: UUID, by: int | None) -> None:
+def discard_dead_letter(conn: Connection, scope: StaffScope, id_: UUID, by: int | None) -> None:
     """If two callers close the same dead letter, the second one gets `DeadLetterClosed`."""
+    get_dead_letter(conn, scope, id_)
     if conn.execute(_DISCARD_ONE, {"id": id_, "by": by, "limit": 1}).rowcount:
         return
-    raise DeadLetterClosed("This dead letter is closed already.", status=get_dead_letter(conn, id_).status.value)
+    raise DeadLetterClosed("This dead letter is closed already.", status=get_dead_letter(conn, scope, id_).status.value)
 
 
 def discard_dead_letters(

@@ -40,6 +40,7 @@ REASONS = {
     "PLAN_NOT_FOUND": "There is no such plan, or it is switched off or retired.",
     "PRIVATE_ADDRESS": "The name of the webhook leads to an address inside a network, where webhooks may not go.",
     "QUOTA_EXCEEDED": "FCM asks us to send more slowly.",
+    "RECIPIENT_INACTIVE": "The person was deactivated before the message left.",
     "RECIPIENT_RETIRED": "The recipient's entry in the directory was switched off or retired before the message left.",
     "REDIRECT_REFUSED": "The webhook answered with a redirect, which is not followed; give the address it leads to.",
     "REQUEST_FAILED": "The action could not be taken in, in a way nobody expected; the log has the place.",

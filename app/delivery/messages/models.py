@@ -55,6 +55,8 @@ notifications = Table(
     Column("status", Text, nullable=False, server_default=new_state(NOTIFICATION_TRANSITIONS, S.ACCEPTED)),
     Column("metadata", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
     Column("task_id", Uuid),
+    # The institution whose coordinators see it: that of its elder when it was written, or else of who submitted it.
+    Column("institution_id", BigInteger),
     # The action and the step of the notification, and the recipient's channel that it goes to.
     Column("action_id", Uuid),
     Column("step_order", Integer),
@@ -75,6 +77,7 @@ notifications = Table(
     Index("notifications_due_idx", "notification_type", "priority", "due_at", postgresql_where=text(LIVE)),
     Index("notifications_failed_idx", "status", "id", postgresql_where=text(FAILED)),
     Index("notifications_recipient_idx", "recipient_user_id", "id"),
+    Index("notifications_institution_idx", "institution_id", "id", postgresql_where=text("institution_id IS NOT NULL")),
     Index("notifications_task_idx", "task_id", postgresql_where=text("task_id IS NOT NULL")),
     postgresql_partition_by="RANGE (id)",
 )
@@ -160,6 +163,7 @@ dead_letters = Table(
     Column("action_id", Uuid, ForeignKey("actions.id")),
     Column("action_plan_id", BigInteger),
     Column("step_order", Integer),
+    Column("institution_id", BigInteger),
     Column("channel_type", Text, nullable=False),
     Column("error_code", Text, nullable=False),
     Column("error_message", Text, nullable=False),
@@ -178,6 +182,7 @@ dead_letters = Table(
         unique=True,
         postgresql_where=text("status = 'OPEN' AND notification_id IS NOT NULL"),
     ),
+    Index("dead_letters_institution_idx", "institution_id", "id", postgresql_where=text("institution_id IS NOT NULL")),
     Index("dead_letters_action_idx", "action_id", postgresql_where=text("action_id IS NOT NULL")),
 )
 

@@ -17,6 +17,7 @@ from app.delivery.messages.traits import traits_of
 from app.delivery.messages.values import NotificationType, Priority
 from app.foundation.errors import IdempotencyKeyReused, InvalidValues
 from app.foundation.ids import uuid7
+from app.users.contract import EVERYTHING, REACHED, StaffScope
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class NewSubmission:
     expires_at: datetime | None = None
     channel_id: int | None = None
     """The recipient's channel, if the address comes from the directory."""
+    institution_id: int | None = None
+    """The institution whose coordinators see it, unless it goes to an elder: then it is that of the elder."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,15 @@ class Submitted:
 
 
 USER = "user:"
-# Writes nothing if the user does not exist, if `expires_at` has passed, or if the key was used before. If several
-# requests have the same key, the first one that inserts it writes the notification, and the others wait for its commit.
+_MAY_BE_TOLD = f"EXISTS (SELECT FROM users u WHERE u.id = :user_id AND u.active AND {REACHED})"
+# Writes nothing if the scope does not reach the user, if `expires_at` has passed, or if the key was used before. If
+# several requests have the same key, the first one that inserts it writes the notification, and the others wait for its
+# commit.
 _SUBMIT = text(
-    """
+    f"""
     WITH wanted AS MATERIALIZED (
         SELECT WHERE (CAST(:expires_at AS timestamptz) > clock_timestamp()) IS NOT FALSE
-           AND (CAST(:user_id AS bigint) IS NULL OR EXISTS (SELECT FROM users WHERE id = :user_id))
+           AND (CAST(:user_id AS bigint) IS NULL OR {_MAY_BE_TOLD})
     ), first AS (
         INSERT INTO notification_keys (caller_id, key, digest, notification_id)
         SELECT :caller_id, :key, :digest, :id FROM wanted WHERE CAST(:key AS text) IS NOT NULL
@@ -68,10 +73,12 @@ _SUBMIT = text(
         RETURNING key
     ), added AS (
         INSERT INTO notifications (id, notification_type, recipient, recipient_user_id, subject, body, priority,
-                                   metadata, channel_id, expires_at)
+                                   metadata, channel_id, institution_id, expires_at)
         SELECT :id, :notification_type, :recipient, :user_id, :subject, :body, :priority,
-               CAST(:metadata AS jsonb), CAST(:channel_id AS bigint), CAST(:expires_at AS timestamptz)
-          FROM wanted WHERE CAST(:key AS text) IS NULL OR EXISTS (SELECT FROM first)
+               CAST(:metadata AS jsonb), CAST(:channel_id AS bigint), CASE WHEN elder.id IS NULL
+               THEN CAST(:institution_id AS bigint) ELSE elder.institution_id END, CAST(:expires_at AS timestamptz)
+          FROM wanted LEFT JOIN users elder ON elder.id = CAST(:user_id AS bigint) AND elder.role = 'ELDER'
+         WHERE CAST(:key AS text) IS NULL OR EXISTS (SELECT FROM first)
         RETURNING created_at, notification_type
     )
     SELECT created_at, pg_notify(:channel, notification_type) FROM added
@@ -86,18 +93,20 @@ _FIND_KEY = text(
 )
 
 
-def submit(conn: Connection, new: NewSubmission, key: SubmissionKey | None = None) -> Submitted:
+def submit(
+    conn: Connection, new: NewSubmission, key: SubmissionKey | None = None, scope: StaffScope = EVERYTHING
+) -> Submitted:
     """The caller has checked the recipient with `check_address`. A repeated key returns the same notification."""
-    values = _values(new, key)
+    values = _values(new, key) | scope.values
     row = conn.execute(_SUBMIT, values).one_or_none()
     if row is not None:
         return Submitted(values["id"], row.created_at, is_new=True, recipient=new.recipient)
     before = conn.execute(_FIND_KEY, values).one_or_none() if key is not None else None
     if before is None:
-        problems = _check_database(conn, values["user_id"], new.expires_at)
+        problems = _check_database(conn, scope, values["user_id"], new.expires_at)
         if not problems:
             # The user was created between the two statements.
-            return submit(conn, new, key)
+            return submit(conn, new, key, scope)
         raise InvalidValues(problems)
     if before.digest != values["digest"]:
         raise IdempotencyKeyReused("This Idempotency-Key was used for a different notification.")
@@ -119,6 +128,7 @@ def _values(new: NewSubmission, key: SubmissionKey | None) -> dict[str, Any]:
         "priority": new.priority.value,
         "metadata": json.dumps(metadata, ensure_ascii=False),
         "channel_id": new.channel_id,
+        "institution_id": new.institution_id,
         "expires_at": new.expires_at,
         "caller_id": key.caller_id if key else None,
         "key": key.text if key else None,
@@ -150,24 +160,27 @@ def digest(new: NewSubmission) -> bytes:
 
 def submit_notification(
     conn: Connection,
+    scope: StaffScope,
     new: NewSubmission,
     country_code: str,
     key: SubmissionKey | None = None,
     *,
     countries: tuple[str, ...] = (),
 ) -> Submitted:
-    """Checks and submits the notification. Raises `InvalidValues` with all problems."""
+    """Checks and submits the notification. Raises `InvalidValues` with all problems. A user whom the scope does not
+    reach is refused like one who does not exist."""
     recipient, problems = _check_values(new.notification_type, new.recipient, new.metadata, country_code, countries)
     if "metadata" not in problems:
         problems |= problems_with_content(new.notification_type, new.subject, new.body, new.metadata)
     if problems:
         user_id = user_in(new.notification_type, recipient)
-        raise InvalidValues(problems | _check_database(conn, user_id, new.expires_at))
-    return submit(conn, replace(new, recipient=recipient), key)
+        raise InvalidValues(problems | _check_database(conn, scope, user_id, new.expires_at))
+    return submit(conn, replace(new, recipient=recipient, institution_id=scope.institution_id), key, scope)
 
 
 def refusals_of_submission(
     conn: Connection,
+    scope: StaffScope,
     notification_type: NotificationType | None,
     recipient: str | None,
     metadata: dict[str, Any] | None,
@@ -178,7 +191,7 @@ def refusals_of_submission(
     """The problems of the fields that could be read, by field, for a request that is refused because of others."""
     address, problems = _check_values(notification_type, recipient, metadata, country_code, countries)
     user_id = user_in(notification_type, address) if notification_type else None
-    return problems | _check_database(conn, user_id, expires_at)
+    return problems | _check_database(conn, scope, user_id, expires_at)
 
 
 def _check_values(
@@ -205,17 +218,20 @@ def _check_values(
 
 
 _CHECK_DATABASE = text(
-    """
-    SELECT (CAST(:user_id AS bigint) IS NOT NULL AND NOT EXISTS (SELECT FROM users WHERE id = :user_id)) AS unknown,
+    f"""
+    SELECT (CAST(:user_id AS bigint) IS NOT NULL AND NOT {_MAY_BE_TOLD}) AS unknown,
            (CAST(:expires_at AS timestamptz) <= clock_timestamp()) IS TRUE AS late
     """
 )
 
 
-def _check_database(conn: Connection, user_id: int | None, expires_at: datetime | None) -> dict[str, str]:
-    """The problems that only the database can find: an unknown user, and a time that has passed."""
+def _check_database(
+    conn: Connection, scope: StaffScope, user_id: int | None, expires_at: datetime | None
+) -> dict[str, str]:
+    """The problems that only the database can find: a user who is not reached, and a time that has passed."""
     if user_id is None and expires_at is None:
         return {}
-    row = conn.execute(_CHECK_DATABASE, {"user_id": user_id, "expires_at": expires_at}).one()
+    values = {"user_id": user_id, "expires_at": expires_at, **scope.values}
+    row = conn.execute(_CHECK_DATABASE, values).one()
     problems = {"recipient": "is not the id of a user"} if row.unknown else {}
     return problems | ({"expiresAt": "has passed already"} if row.late else {})

@@ -67,6 +67,8 @@ HIDDEN = "••••••"
 """Shown instead of what no view shows."""
 VERIFICATION = "verification"
 """A key in the metadata of a notification that holds a verification code. No view shows the notification's text."""
+CODE = "code"
+"""The value of that key if the code is in the text."""
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping, literal_column, select, text
+from sqlalchemy import Connection, RowMapping, Select, literal_column, select, text
 
 from app.delivery.messages.models import notifications
 from app.delivery.messages.values import HIDDEN, VERIFICATION, NotificationStatus, NotificationType, Outcome, Priority
 from app.foundation.errors import NotFound
 from app.foundation.pages import Page, page_of, parse_uuid
+from app.users.contract import StaffScope
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class NotificationView:
 
 def list_notifications(
     conn: Connection,
+    scope: StaffScope,
     *,
     recipient_user_id: int | None = None,
     status: NotificationStatus | None = None,
@@ -53,7 +55,7 @@ def list_notifications(
     limit: int = 50,
 ) -> Page[NotificationView]:
     """Newest first: ids increase with time."""
-    query = select(notifications).order_by(notifications.c.id.desc()).limit(limit + 1)
+    query = _seen(scope).order_by(notifications.c.id.desc()).limit(limit + 1)
     if recipient_user_id is not None:
         query = query.where(notifications.c.recipient_user_id == recipient_user_id)
     if status is not None:
@@ -66,8 +68,12 @@ def list_notifications(
     return page_of(conn.execute(query).mappings().all(), limit, _view)
 
 
-def get_notification(conn: Connection, id_: UUID) -> NotificationView:
-    row = conn.execute(select(notifications).where(notifications.c.id == id_)).mappings().one_or_none()
+def _seen(scope: StaffScope) -> Select[Any]:
+    return select(notifications).where(text(scope.sees("notifications.institution_id")))
+
+
+def get_notification(conn: Connection, scope: StaffScope, id_: UUID) -> NotificationView:
+    row = conn.execute(_seen(scope).where(notifications.c.id == id_)).mappings().one_or_none()
     if row is None:
         raise NotFound("There is no such notification.")
     return _view(row, _attempts(conn, id_))

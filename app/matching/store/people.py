@@ -9,20 +9,30 @@ from app.matching.rules.liveness import live
 from app.matching.rules.states import is_held, is_open
 from app.matching.store.connected import Connected
 from app.matching.store.records import Elder, LeftBehind, NamedPerson
+from app.users.contract import StaffScope
 from app.users.models import LatLon, Role
 
-# The coordinators of the elder's institution; all coordinators if there are none in it or the elder has no institution;
-# the admins if there are no coordinators. Somebody has to be notified of every request that failed.
+# The coordinators of the elder's institution. If there are none, those who see everything: the coordinators without an
+# institution and the admins. Somebody has to be notified of every request that failed, but nobody of another
+# institution.
 COORDINATORS = text("""
-WITH staff AS (
-    SELECT id,
-           CASE WHEN role = 'ADMIN' THEN 3
-                WHEN institution_id = (SELECT institution_id FROM users WHERE id = :elder_id) THEN 1
-                ELSE 2 END AS tier
-    FROM users WHERE role IN ('COORDINATOR', 'ADMIN') AND active
+WITH own AS (
+    SELECT id FROM users
+     WHERE role = 'COORDINATOR' AND active AND institution_id = (SELECT institution_id FROM users WHERE id = :elder_id)
 )
-SELECT id FROM staff WHERE tier = (SELECT min(tier) FROM staff) ORDER BY id
+SELECT id FROM own
+UNION ALL
+SELECT id FROM users
+ WHERE active AND (role = 'ADMIN' OR role = 'COORDINATOR' AND institution_id IS NULL) AND NOT EXISTS (SELECT FROM own)
+ ORDER BY id
 """)
+
+# A coordinator gives a task only to students of the own institution, and to those whom a task of its elders has named.
+MAY_BE_ASSIGNED = """
+SELECT FROM users u WHERE u.id = :student_id AND ({of_institution} OR EXISTS (
+    SELECT FROM offers o JOIN tasks t ON t.id = o.task_id JOIN users elder ON elder.id = t.elder_id
+     WHERE o.student_id = u.id AND {of_elder}))
+"""
 
 
 LEFT_BEHIND = text(f"""
@@ -37,15 +47,21 @@ SELECT (SELECT count(*) FROM touched),
 
 
 class PeopleStatements(Connected):
-    def lock_elder(self, elder_id: int) -> Elder | None:
+    def lock_elder(self, elder_id: int, scope: StaffScope) -> Elder | None:
         """Locks the elder's row: transactions that change it wait until this one ends."""
-        statement = """
+        statement = f"""
         SELECT role, active, ST_Y(home::geometry) AS lat, ST_X(home::geometry) AS lon
-        FROM users WHERE id = :id FOR SHARE"""
+        FROM users WHERE id = :id AND {scope.sees("institution_id")} FOR SHARE"""
         row = self.conn.execute(text(statement), {"id": elder_id}).one_or_none()
         if row is None:
             return None
         return Elder(Role(row.role), row.active, None if row.lat is None else LatLon(row.lat, row.lon))
+
+    def may_be_assigned(self, scope: StaffScope, student_id: int) -> bool:
+        statement = MAY_BE_ASSIGNED.format(
+            of_institution=scope.sees("u.institution_id"), of_elder=scope.sees("elder.institution_id")
+        )
+        return self.conn.execute(text(statement), {"student_id": student_id}).one_or_none() is not None
 
     def set_active_user(self, user_id: int, active: bool) -> Role | None:
         """The user's role; None if there is no such user."""
@@ -54,6 +70,10 @@ class PeopleStatements(Connected):
             {"id": user_id, "active": active},
         ).scalar_one_or_none()
         return None if role is None else Role(role)
+
+    def drop_devices(self, user_id: int) -> None:
+        """The user was deactivated in this transaction, so that no phone registers meanwhile."""
+        self.conn.execute(text("DELETE FROM devices WHERE user_id = :id"), {"id": user_id})
 
     def lock_inactive(self, user_id: int) -> Role | None:
         """The role of a user who is not active; None if there is no such user. The user stays so until the commit."""

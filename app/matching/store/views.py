@@ -10,6 +10,7 @@ from app.matching.rules.liveness import answerable
 from app.matching.rules.states import OfferState, TaskStatus, is_held, is_open
 from app.matching.rules.visibility import MyOffer, OfferView, TaskView, first_name, seen_by
 from app.matching.store.connected import Connected
+from app.users.contract import StaffScope, scope_of
 from app.users.models import Caller, Role
 
 # The live offer of the view is the caller's own, or else the one with the earliest deadline.
@@ -34,13 +35,28 @@ EXISTS (SELECT FROM offers mine
 """
 
 
+def _seen_elder(scope: StaffScope) -> str:
+    """The role is there for the index of elders."""
+    if scope.is_everything:
+        return "true"
+    return f"elder.role = '{Role.ELDER}' AND {scope.sees('elder.institution_id')}"
+
+
 def _may_see(caller: Caller) -> str:
     if caller.is_coordinator:
-        return "true"
+        return _seen_elder(scope_of(caller))
     return "t.elder_id = :me" if caller.role is Role.ELDER else CALLER_WAS_ASKED
 
 
+SEEN_TASK = "SELECT FROM tasks t JOIN users elder ON elder.id = t.elder_id WHERE t.id = :id AND {seen}"
+
+
 class ViewStatements(Connected):
+    def check_seen(self, scope: StaffScope, task_id: UUID) -> None:
+        """The task of an elder whom the coordinator does not see does not exist for them."""
+        if self.conn.execute(text(SEEN_TASK.format(seen=_seen_elder(scope))), {"id": task_id}).one_or_none() is None:
+            raise TaskNotFound
+
     def task_view(self, caller: Caller, task_id: UUID) -> TaskView:
         statement = f"{VIEW} WHERE t.id = :id AND {_may_see(caller)}"
         row = self.conn.execute(text(statement), {"id": task_id, "me": caller.id}).one_or_none()
@@ -84,9 +100,8 @@ class ViewStatements(Connected):
             return None
         return MyOffer(row.task_id, row.deadline, row.distance_m, first_name(row.elder_name), row.note)
 
-    def offer_views(self, task_id: UUID) -> list[OfferView]:
-        if self.conn.execute(text("SELECT 1 FROM tasks WHERE id = :id"), {"id": task_id}).one_or_none() is None:
-            raise TaskNotFound
+    def offer_views(self, scope: StaffScope, task_id: UUID) -> list[OfferView]:
+        self.check_seen(scope, task_id)
         statement = """
         SELECT student_id, rank, completed_this_month, distance_m, state, reason, offered_at, deadline
         FROM offers WHERE task_id = :id ORDER BY offered_at NULLS LAST, id"""

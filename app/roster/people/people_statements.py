@@ -121,4 +121,8 @@ LEAVE = text(f"""{_GIVEN}, {_LOCKED}, users_changed AS (
 )
 SELECT identifier FROM ready""")
 
-DEQUEUE = text(f"{_GIVEN}, {_dequeued('free')} SELECT identifier FROM free")
+# Those who were deactivated lose their devices here, where the commit that keeps new ones out is visible.
+DEQUEUE = text(f"""{_GIVEN}, devices_lost AS (
+    DELETE FROM devices d USING free, users u WHERE u.id = free.user_id AND NOT u.active AND d.user_id = u.id
+), {_dequeued("free")}
+SELECT identifier FROM free""")

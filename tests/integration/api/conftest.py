@@ -33,10 +33,10 @@ def call(app: Any, services: Services, world: World) -> Any:
 
 @pytest.fixture
 def ask(call: Any) -> Any:
-    """Sends a request as a coordinator. Returns the status and the decoded body."""
+    """Sends a request as an administrator. Returns the status and the decoded body."""
 
     def ask(method: str, path: str, json: Any = None) -> tuple[int, Any]:
-        response = call("coordinator", method, f"/api/v1{path}", json)
+        response = call("admin", method, f"/api/v1{path}", json)
         return response.status_code, response.get_json(force=True) if response.data else None
 
     return ask

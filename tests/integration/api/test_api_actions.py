@@ -32,7 +32,7 @@ def world(services: Services) -> World:
 def client(services: Services, world: World) -> Iterator[Any]:
     app = create_app(services)
     client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = authorization(world, services, "coordinator")["Authorization"]
+    client.environ_base["HTTP_AUTHORIZATION"] = authorization(world, services, "admin")["Authorization"]
     yield client
 
 
@@ -243,7 +243,7 @@ def test_dead_letter_is_redriven_once(client: Any, services: Services, world: Wo
     path = f"{DEAD_LETTERS}/{world.entries['deadLetterId']}"
     shown = client.post(f"{path}/redrive")
     assert (shown.status_code, shown.json["status"]) == (200, "REDRIVEN")
-    assert shown.json["closedBy"] == world.ids["coordinator"]
+    assert shown.json["closedBy"] == world.ids["admin"]
     assert client.get(f"/api/notifications/{shown.json['notificationId']}").json["status"] == "ACCEPTED"
     again = client.post(f"{path}/redrive")
     assert (again.status_code, again.get_json(force=True)["code"]) == (409, "dead_letter_closed")
@@ -277,7 +277,7 @@ def test_dead_letters_are_discarded(client: Any, services: Services, world: Worl
     path = f"{DEAD_LETTERS}/{world.entries['deadLetterId']}"
     shown = client.post(f"{path}/discard")
     assert (shown.status_code, shown.json["status"]) == (200, "DISCARDED")
-    assert shown.json["closedBy"] == world.ids["coordinator"]
+    assert shown.json["closedBy"] == world.ids["admin"]
     for way in ("discard", "redrive"):
         again = client.post(f"{path}/{way}")
         assert (again.status_code, again.get_json(force=True)["code"]) == (409, "dead_letter_closed")

@@ -1,5 +1,6 @@
 """Verification of a channel by a code: wrong codes, limits, parallel requests, and secrecy of the code."""
 
+import hashlib
 import io
 import re
 import sys
@@ -172,7 +173,7 @@ def test_code_for_an_earlier_target_is_refused(ask: Any, db: Database, channel: 
 def test_code_is_sent_once_a_minute(ask: Any, call: Any, db: Database, channel: Callable[..., str]):
     path = channel()
     start(ask, db, path)
-    response = call("coordinator", "POST", f"/api/v1{path}/verification")
+    response = call("admin", "POST", f"/api/v1{path}/verification")
     assert (response.status_code, response.get_json(force=True)["code"]) == (429, "verification_too_soon")
     assert 1 <= int(response.headers["Retry-After"]) <= 60
     let_time_pass(db, 60)
@@ -248,6 +249,23 @@ def test_codes_are_hidden_from_coordinators(
     shown = [listed.text, *(call("admin", "GET", f"/api/notifications/{id_}").text for id_ in ids)]
     for secret in (code, challenge):
         assert not any(secret in one for one in shown)
+
+
+def test_code_is_kept_as_a_hash_once_it_was_sent(ask: Any, db: Database, channel: Callable[..., str]):
+    path = channel()
+    code = start(ask, db, path)
+    with db.transaction() as conn:
+        [taken] = claim(conn, NotificationType.SMS, 10, 30, followers=FOLLOWERS).taken
+        assert code in taken.notification.body
+        record(conn, [Report(taken, Verdict(NotificationStatus.SENT))], FOLLOWERS)
+        rows = (
+            "SELECT to_jsonb(n)::text FROM notifications n UNION SELECT to_jsonb(v)::text FROM channel_verifications v"
+        )
+        kept = conn.execute(text(rows)).scalars().all()
+        digest = conn.execute(text("SELECT digest FROM channel_verifications")).scalar_one()
+    assert not any(code in row for row in kept if str(taken.id) in row)
+    assert digest != hashlib.sha256(f"{taken.id}:{code}".encode()).digest(), "a million of these take a second"
+    assert submit_code(ask, path, code) == (200, "verified")
 
 
 def test_codes_are_not_logged(ask: Any, db: Database, channel: Callable[..., str], monkeypatch: pytest.MonkeyPatch):

@@ -279,6 +279,24 @@ def test_notification_older_than_the_limit_expires(db: Database) -> None:
     assert row(db, id_).status == "EXPIRED"
 
 
+@pytest.mark.parametrize("by_channel", [False, True])
+def test_message_to_somebody_who_was_deactivated_meanwhile_is_not_sent(db: Database, by_channel: bool) -> None:
+    user_id = add_user(db, "phone")
+    [id_] = post(db, [user_id])
+    with db.transaction() as conn:
+        conn.execute(text("UPDATE users SET active = false WHERE id = :id"), {"id": user_id})
+        if by_channel:
+            conn.execute(text("INSERT INTO recipient_profiles (name, user_id) VALUES ('Ali', :id)"), {"id": user_id})
+            channel = "INSERT INTO recipient_channels (profile_id, channel_type, target) SELECT id, 'push', 'token'"
+            conn.execute(text(f"{channel} FROM recipient_profiles WHERE user_id = :id"), {"id": user_id})
+            to_token = (
+                "recipient_user_id = NULL, recipient = 'token', channel_id = (SELECT max(id) FROM recipient_channels)"
+            )
+            conn.execute(text(f"UPDATE notifications SET {to_token} WHERE id = :id"), {"id": id_})
+    assert take(db) == Claim([], [NotificationChange(id_, None)])
+    assert (row(db, id_).status, row(db, id_).error_code) == ("EXPIRED", "RECIPIENT_INACTIVE")
+
+
 def test_claim_reads_no_finished_and_no_later_rows(db: Database) -> None:
     user_id = add_user(db)
     fill(db, user_id, "SENT", 20_000, "NULL")

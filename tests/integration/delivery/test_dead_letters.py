@@ -35,6 +35,7 @@ from app.delivery.messages.values import NotificationStatus, NotificationType, O
 from app.delivery.role import FOLLOWERS
 from app.foundation.errors import AppError, NotFound
 from app.foundation.ids import uuid7
+from app.users.contract import EVERYTHING
 from tests.support.delivery import add_user, change, post, row
 from tests.support.streams import event_payloads
 
@@ -57,7 +58,7 @@ def fail_again(db: Database) -> None:
 
 def listed(db: Database, **filters: Any) -> list[DeadLetterView]:
     with db.transaction() as conn:
-        return list_dead_letters(conn, which=DeadLetterCriteria(**filters)).items
+        return list_dead_letters(conn, EVERYTHING, which=DeadLetterCriteria(**filters)).items
 
 
 def write(db: Database, **changes: Any) -> UUID:
@@ -71,7 +72,7 @@ def write(db: Database, **changes: Any) -> UUID:
 
 def again(db: Database, id_: UUID, by: int | None = None) -> None:
     with db.transaction() as conn:
-        redrive_dead_letter(conn, id_, by)
+        redrive_dead_letter(conn, EVERYTHING, id_, by)
 
 
 def again_all(db: Database, which: DeadLetterCriteria = EVERY, limit: int = 200) -> Redriven:
@@ -128,7 +129,7 @@ def test_dead_letters_are_paginated(db: Database):
     cursor = None
     with db.transaction() as conn:
         while True:
-            page = list_dead_letters(conn, status=DeadLetterStatus.OPEN, cursor=cursor, limit=2)
+            page = list_dead_letters(conn, EVERYTHING, status=DeadLetterStatus.OPEN, cursor=cursor, limit=2)
             found += [one.id for one in page.items]
             cursor = page.next_cursor
             if cursor is None:
@@ -227,7 +228,7 @@ def test_dead_letter_is_redriven_or_discarded_but_not_both(db: Database):
             line.wait()
             try:
                 with db.transaction() as conn:
-                    how(conn, id_, None)
+                    how(conn, EVERYTHING, id_, None)
             except DeadLetterClosed:
                 return False
             return True

@@ -27,6 +27,7 @@ from app.delivery.messages.dead_letters import DeadLetterClosed
 from app.delivery.messages.values import ACTION_TOPIC, NotificationStatus, Outcome
 from app.foundation.errors import AppError
 from app.foundation.state_machine import IllegalTransition
+from app.users.contract import EVERYTHING
 from tests.support.actions import ActionHarness
 
 SENT = (NotificationStatus.SENT, Outcome.SENT, None)
@@ -44,7 +45,7 @@ def open_dead_letters(harness: ActionHarness) -> list[UUID]:
 
 def again(harness: ActionHarness, id_: UUID) -> None:
     with harness.db.transaction() as conn:
-        redrive_dead_letter(conn, id_, None)
+        redrive_dead_letter(conn, EVERYTHING, id_, None)
 
 
 def all_again(harness: ActionHarness) -> Redriven:

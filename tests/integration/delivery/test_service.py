@@ -10,6 +10,7 @@ from app.delivery.messages.values import NotificationType, Outcome, Priority
 from app.delivery.messages.views import get_notification, list_notifications
 from app.foundation.errors import InvalidValue, NotFound
 from app.foundation.ids import uuid7
+from app.users.contract import EVERYTHING
 from tests.support.delivery import add_user, change, post
 from tests.support.notifications import NewNotification, enqueue
 
@@ -31,7 +32,7 @@ def test_stored_notification_can_be_read(db: Database) -> None:
     )
     with db.transaction() as conn:
         [id_] = enqueue(conn, [new])
-        view = get_notification(conn, id_)
+        view = get_notification(conn, EVERYTHING, id_)
     assert id_.version == 7
     assert (view.subject, view.body, view.priority, view.status) == (new.subject, new.body, Priority.URGENT, S.ACCEPTED)
     assert (view.recipient, view.recipient_user_id, view.task_id) == (f"user:{user_id}", user_id, task_id)
@@ -47,7 +48,7 @@ def test_list_is_paginated_newest_first(db: Database) -> None:
     cursor: str | None = None
     with db.transaction() as conn:
         for expected in (2, 2, 1):
-            page = list_notifications(conn, recipient_user_id=mine, cursor=cursor, limit=2)
+            page = list_notifications(conn, EVERYTHING, recipient_user_id=mine, cursor=cursor, limit=2)
             assert len(page.items) == expected
             seen += [one.id for one in page.items]
             cursor = page.next_cursor
@@ -60,21 +61,21 @@ def test_list_is_filtered_by_status_and_type(db: Database) -> None:
     first, second = post(db, [user_id] * 2)
     change(db, first, "status = 'DEAD', due_at = NULL, finished_at = clock_timestamp(), error_code = 'NO_DEVICE'")
     with db.transaction() as conn:
-        dead = list_notifications(conn, status=S.DEAD, notification_type=PUSH)
-        waiting = list_notifications(conn, status=S.ACCEPTED)
+        dead = list_notifications(conn, EVERYTHING, status=S.DEAD, notification_type=PUSH)
+        waiting = list_notifications(conn, EVERYTHING, status=S.ACCEPTED)
     assert [(one.id, one.error_code) for one in dead.items] == [(first, "NO_DEVICE")]
     assert [one.id for one in waiting.items] == [second]
 
 
 def test_invalid_cursor_is_refused(db: Database) -> None:
     with db.transaction() as conn, pytest.raises(InvalidValue) as refused:
-        list_notifications(conn, cursor="somewhere")
+        list_notifications(conn, EVERYTHING, cursor="somewhere")
     assert refused.value.field == "cursor"
 
 
 def test_unknown_notification_is_not_found(db: Database) -> None:
     with db.transaction() as conn, pytest.raises(NotFound):
-        get_notification(conn, uuid7())
+        get_notification(conn, EVERYTHING, uuid7())
 
 
 def test_notification_shows_its_attempts(db: Database) -> None:
@@ -87,6 +88,6 @@ def test_notification_shows_its_attempts(db: Database) -> None:
             ),
             {"id": id_},
         )
-        [attempt] = get_notification(conn, id_).attempts
+        [attempt] = get_notification(conn, EVERYTHING, id_).attempts
     assert (attempt.attempt, attempt.device_id, attempt.outcome) == (1, "phone", Outcome.TRANSIENT)
     assert attempt.error_code == "UNAVAILABLE"

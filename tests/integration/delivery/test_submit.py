@@ -15,6 +15,7 @@ from app.delivery.messages.values import NotificationType, Priority
 from app.delivery.messages.views import get_notification
 from app.foundation.errors import IdempotencyKeyReused, InvalidValues
 from app.settings.settings import Settings
+from app.users.contract import EVERYTHING
 from tests.support.delivery import add_user, row, statuses
 
 MAIL = NewSubmission(NotificationType.EMAIL, "ayse@ornek.org", body="Hoş geldiniz", subject="Merhaba")
@@ -33,7 +34,7 @@ def test_submitted_notification_is_queued(db: Database) -> None:
     new = replace(MAIL, priority=Priority.HIGH, metadata={"campaignId": "123"}, expires_at=later(60))
     submitted = hand_in(db, new)
     with db.transaction() as conn:
-        view = get_notification(conn, submitted.id)
+        view = get_notification(conn, EVERYTHING, submitted.id)
     assert submitted.is_new
     assert (view.recipient, view.subject, view.body) == (new.recipient, new.subject, new.body)
     assert (view.status, view.priority, view.metadata) == ("ACCEPTED", Priority.HIGH, {"campaignId": "123"})
@@ -72,9 +73,11 @@ def test_all_errors_that_only_the_database_finds_are_named_at_once(db: Database)
 
 def test_validation_returns_all_errors_of_a_request(db: Database) -> None:
     with db.reading() as conn:
-        push = refusals_of_submission(conn, NotificationType.PUSH, "user:4711", {"data": 5}, later(-1), "90")
-        mail = refusals_of_submission(conn, NotificationType.EMAIL, "nobody", None, None, "90")
-        unread = refusals_of_submission(conn, None, "nobody", None, later(-1), "90")
+        push = refusals_of_submission(
+            conn, EVERYTHING, NotificationType.PUSH, "user:4711", {"data": 5}, later(-1), "90"
+        )
+        mail = refusals_of_submission(conn, EVERYTHING, NotificationType.EMAIL, "nobody", None, None, "90")
+        unread = refusals_of_submission(conn, EVERYTHING, None, "nobody", None, later(-1), "90")
     assert (set(push), set(mail), set(unread)) == ({"recipient", "metadata", "expiresAt"}, {"recipient"}, {"expiresAt"})
 
 

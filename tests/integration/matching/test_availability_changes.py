@@ -2,6 +2,8 @@
 
 import pytest
 
+from app.delivery import service as delivery
+from app.delivery.contract import NewAction
 from app.foundation.errors import InvalidValue, NotFound
 from app.matching.contract import NewTask
 from app.matching.rules.errors import OfferWithdrawn
@@ -110,3 +112,17 @@ def test_deactivated_coordinator_changes_no_task(town: Neighbourhood) -> None:
     task_id = town.press()
     town.matching.set_active(coordinator.id, False)
     assert town.asked(task_id) == ali.id
+
+
+def test_deactivated_person_loses_the_devices_and_gets_no_more_messages(town: Neighbourhood) -> None:
+    elder, ali = town.elder(), town.student(10)
+    town.register_phone(elder)
+    town.register_phone(ali)
+    town.matching.set_active(elder.id, False)
+    assert [row.user_id for row in town.all("SELECT user_id FROM devices")] == [ali.id]
+    with town.db.transaction() as conn:
+        delivery.request_actions(conn, [NewAction("matching.started", elder.id, variables={"student": "Ahmet"})])
+    assert town.told(elder) == []
+    assert [row.status for row in town.all("SELECT status FROM actions")] == ["DONE"]
+    town.matching.set_active(elder.id, True)
+    assert town.all("SELECT FROM devices WHERE user_id = :id", id=elder.id) == [], "the app registers its phone again"

@@ -110,16 +110,14 @@ def test_coordinators_of_the_elders_institution_are_notified(town: Neighbourhood
     assert [len(town.told(person)) for person in (mine, gone, other, nobodys, admin)] == [1, 0, 0, 0, 0]
 
 
-def test_all_coordinators_are_notified_without_an_institution(town: Neighbourhood) -> None:
-    people = [town.coordinator(institution_id=7), town.coordinator(), town.coordinator(role=Role.ADMIN)]
-    town.press(town.elder())
-    assert [len(town.told(person)) for person in people] == [1, 1, 0]
-
-
-def test_all_coordinators_are_notified_if_the_institution_has_none(town: Neighbourhood) -> None:
-    people = [town.coordinator(institution_id=8), town.coordinator(institution_id=7, active=False)]
-    town.press(town.elder(institution_id=7))
-    assert [len(town.told(person)) for person in people] == [1, 0]
+@pytest.mark.parametrize("institution_id", [None, 7])
+def test_if_the_elders_institution_has_no_coordinator_the_neighbours_are_not_notified(
+    town: Neighbourhood, institution_id: int | None
+) -> None:
+    neighbour, gone = town.coordinator(institution_id=8), town.coordinator(institution_id=7, active=False)
+    sees_all = [town.coordinator(), town.coordinator(role=Role.ADMIN, institution_id=8)]
+    town.press(town.elder(institution_id=institution_id))
+    assert [len(town.told(person)) for person in (neighbour, gone, *sees_all)] == [0, 0, 1, 1]
 
 
 def test_admins_are_notified_if_there_is_no_coordinator(town: Neighbourhood) -> None:

@@ -31,7 +31,7 @@ from app.privacy.forget_person import WHY
 from app.privacy.service import Forgetting, StillSending, forget_person
 from app.redis_store.limits import PerUserLimit
 from app.users import service as users
-from app.users.contract import LastAdmin, UserDeactivated, UserNotFound
+from app.users.contract import EVERYTHING, LastAdmin, UserDeactivated, UserNotFound
 from app.users.models import Caller, LatLon, Platform, Role
 from tests.support.actions import RULES, ActionHarness
 from tests.support.copies import record_all, send_all
@@ -72,11 +72,11 @@ class Town:
             key = SubmissionKey(id_, f"anahtar {NAME}")
             for type_, recipient in (("SMS", NATIONAL), ("IN_APP", f"user:{id_}"), ("PUSH", TOKEN)):
                 submission = NewSubmission(NotificationType(type_), recipient, f"Merhaba {NAME}", metadata={"x": PHONE})
-                submit_notification(conn, submission, "90", key if type_ == "IN_APP" else None)
+                submit_notification(conn, EVERYTHING, submission, "90", key if type_ == "IN_APP" else None)
             about = NewSubmission(
                 NotificationType.EMAIL, "nobetci@ornek.org", f"{NAME} aradı, {NATIONAL}", subject=NAME
             )
-            submit_notification(conn, about, "90")
+            submit_notification(conn, EVERYTHING, about, "90")
         return Caller(id_, role, NAME, "tr", None)
 
     def deliver(self) -> None:
@@ -288,7 +288,9 @@ def test_messages_about_others_of_the_same_name_stay(town: Town) -> None:
     there.advance(task_id)
     with town.services.db.transaction() as conn:
         for type_, recipient in (("SMS", "+905550001122"), ("IN_APP", f"user:{namesake.id}")):
-            submit_notification(conn, NewSubmission(NotificationType(type_), recipient, f"Sayın {NAME}"), "90")
+            submit_notification(
+                conn, EVERYTHING, NewSubmission(NotificationType(type_), recipient, f"Sayın {NAME}"), "90"
+            )
     there.run(
         "INSERT INTO in_app_messages (notification_id, user_id, subject, body, data)"
         " SELECT id, recipient_user_id, subject, body, '{}' FROM notifications WHERE task_id IS NOT NULL"
@@ -318,7 +320,7 @@ def test_short_device_id_is_not_taken_for_a_word(town: Town) -> None:
     with town.services.db.transaction() as conn:
         users.put_device(conn, elder.id, users.DeviceRegistration("gel", "geldi", Platform.ANDROID))
         others = NewSubmission(NotificationType.EMAIL, "nobetci@ornek.org", "Kargo geldi. A")
-        submit_notification(conn, others, "90")
+        submit_notification(conn, EVERYTHING, others, "90")
     town.deliver()
     town.forget(elder.id)
     assert [row.body for row in there.all("SELECT body FROM notifications")] == ["Kargo geldi. A"]
@@ -485,7 +487,9 @@ def test_couple_with_one_phone_is_told_apart(town: Town) -> None:
     with town.services.db.transaction() as conn:
         profile = PROFILES.create(conn, {"name": "Hatice Demir", "user_id": wife.id}, RULES)
         CHANNELS.create(conn, {"profile_id": profile.id, "channel_type": "sms", "target": PHONE}, RULES)
-        submit_notification(conn, NewSubmission(NotificationType.SMS, PHONE, "Hatice Hanım, ilacınız geldi"), "90")
+        submit_notification(
+            conn, EVERYTHING, NewSubmission(NotificationType.SMS, PHONE, "Hatice Hanım, ilacınız geldi"), "90"
+        )
     town.forget(elder.id)
     assert [row.target for row in there.all("SELECT target FROM recipient_channels WHERE enabled")] == [PHONE]
     [message] = there.all("SELECT * FROM notifications WHERE body LIKE 'Hatice%'")
@@ -507,7 +511,7 @@ def test_addresses_of_the_directory_and_grouped_digits_are_forgotten(town: Town)
             ("a@ornek.org", mail),
             ("b@ornek.org", "(555) 765 43 21, 0555-765-43-21"),
         ):
-            submit_notification(conn, NewSubmission(NotificationType.EMAIL, recipient, body), "90")
+            submit_notification(conn, EVERYTHING, NewSubmission(NotificationType.EMAIL, recipient, body), "90")
     town.forget(coordinator.id)
     assert town.traces(*MARKERS, mail, "765 43", "765-43") == {}
 

@@ -141,7 +141,7 @@ def test_a_home_moves_with_the_list_until_somebody_moves_it(elders: ListedPeople
     assert user_of(elders).location == places[1]
 
 
-def test_devices_counts_and_history_stay(students: ListedPeople, town: Neighbourhood) -> None:
+def test_counts_and_history_stay_and_devices_go(students: ListedPeople, town: Neighbourhood) -> None:
     students.follow({A: row()})
     student = caller_of(students)
     with town.db.transaction() as conn:
@@ -156,7 +156,7 @@ def test_devices_counts_and_history_stay(students: ListedPeople, town: Neighbour
     students.follow({A: row("Ayşe Kaya", phone="+905550000002")})
     assert students.user_id(A) == student.id
     kept = "SELECT completed, (SELECT count(*) FROM devices), (SELECT count(*) FROM offers) FROM students"
-    assert town.one(kept) == (1, 1, 1)
+    assert town.one(kept) == (1, 0, 1)
 
 
 def test_whom_an_admin_deactivated_only_a_return_brings_back(students: ListedPeople, town: Neighbourhood) -> None:
@@ -192,21 +192,26 @@ def test_several_changes_before_the_people_follow_are_one(students: ListedPeople
 # ---- leaving ----
 
 
-def test_the_task_of_an_elder_who_left_is_closed_with_a_word_to_all(elders: ListedPeople, town: Neighbourhood) -> None:
+def test_the_task_of_an_elder_who_left_is_closed_and_the_others_are_told(
+    elders: ListedPeople, town: Neighbourhood
+) -> None:
     coordinator = town.coordinator(institution_id=34)
     town.coordinator("Başka Kurum", institution_id=35)
     (student,) = town.students(100)
     elders.follow({A: row("Şükrü Iğdır", home=SPOT)})
     elder = caller_of(elders)
+    town.register_phone(elder)
     task_id = town.press(elder)
     town.matching.accept(student, task_id)
     assert without_time(elders.follow({A: None})) == PeopleReport(deactivated=1, tasks_closed=1)
+    assert town.all("SELECT device_id FROM devices") == []
     assert town.status(task_id) == "CANCELLED"
     assert [one.recipient_user_id for one in town.told(kind="ELDER_LEFT")] == [coordinator.id]
     assert town.bodies(coordinator) == [
         "Şükrü Iğdır artık listede olmadığı için açık talebi kapatıldı; telefon: +905550000001."
     ]
-    assert town.bodies(elder, "CANCELLED") == town.bodies(student, "CANCELLED") == ["Talep iptal edildi."]
+    assert town.bodies(student, "CANCELLED") == ["Talep iptal edildi."]
+    assert town.bodies(elder, "CANCELLED") == [], "somebody who was deactivated gets no more messages"
     assert town.keys(task_id).nothing
     assert elders.queued() == []
 

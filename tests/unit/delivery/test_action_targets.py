@@ -18,8 +18,8 @@ def addresses(found: Resolution) -> list[str]:
     return [target.recipient for target in found.targets]
 
 
-def routed(step: StepRun, *routes: ProfileRoute) -> Resolution:
-    return resolve(step, About(21), Directory(routes={(21, step.order): routes}))
+def routed(step: StepRun, *routes: ProfileRoute, institution_id: int | None = None) -> Resolution:
+    return resolve(step, About(21, institution_id=institution_id), Directory(routes={(21, step.order): routes}))
 
 
 def by_device(step: StepRun, *profiles: Profile) -> Resolution:
@@ -74,6 +74,21 @@ def test_switched_off_recipients_are_skipped() -> None:
     assert routed(StepRun(1, "sms"), off) is Unresolved.ALL_OFF
     assert routed(StepRun(1, "sms"), off, ProfileRoute(Profile(9, is_retired=True))) is Unresolved.ALL_OFF
     assert addresses(routed(StepRun(1, "sms"), off, ProfileRoute(Profile(2, entries("sms", first=2))))) == ["sms-2"]
+
+
+def test_profile_of_an_institution_hears_nothing_about_the_elders_of_others() -> None:
+    own, other, shared = (
+        ProfileRoute(Profile(id_, entries("sms", first=id_), institution_id=institution_id))
+        for id_, institution_id in ((1, 34), (2, 35), (3, None))
+    )
+    assert addresses(routed(StepRun(1, "sms"), own, other, shared, institution_id=34)) == ["sms-1", "sms-3"]
+    assert addresses(routed(StepRun(1, "sms"), own, other, shared)) == ["sms-3"]
+    assert routed(StepRun(1, "sms"), own, institution_id=35) is Unresolved.ALL_OFF
+
+
+def test_person_who_is_not_active_is_skipped() -> None:
+    gone = Recipient(7, phone="+905550000001", is_active=False)
+    assert to_person(StepRun(1, "push", PERSON, fallback=("sms",)), gone) is Unresolved.ALL_OFF
 
 
 def test_retired_recipients_have_their_own_error_code() -> None:
