@@ -37,7 +37,7 @@ NOT_LISTED = re.compile(
 )
 
 # How many files each way passes. A commit that raises one of these numbers says why.
-MOST_FILES = {"A press": 20, "An accept": 17, "A notification": 5, "An action": 8}
+MOST_FILES = {"A press": 20, "An accept": 18, "A notification": 5, "An action": 8}
 
 
 def section(way: str) -> str:

@@ -454,7 +454,7 @@ def test_batches_that_rank_the_same_students_in_opposite_order_do_not_deadlock(t
 def press_without_asking(town: Neighbourhood, elder: Caller) -> UUID:
     """Leaves the task as if the process had died between the two commits of a press."""
     with town.matching.stores.transaction() as store:
-        return deeds.press(store, NewTask(elder.id), None, town.matching.rules).task_id
+        return deeds.press(store, elder, NewTask(elder.id), None, town.matching.rules).task_id
 
 
 def test_parallel_matchers_ask_no_student_twice_for_a_task(town: Neighbourhood) -> None:
