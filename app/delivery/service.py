@@ -32,7 +32,7 @@ from app.delivery.messages.dead_letter_views import count_open_dead_letters, get
 from app.delivery.messages.dead_letters import discard_dead_letter, discard_dead_letters
 from app.delivery.messages.sending_limits import count_action, count_message
 from app.delivery.messages.service_levels import measure_service_levels
-from app.delivery.messages.submit import refusals_of_submission, submit_notification
+from app.delivery.messages.submit import refusals_of_submission, submit, submit_notification
 from app.delivery.messages.views import get_notification, list_notifications
 from app.delivery.old_messages import MONTHLY, OLD_MESSAGES
 from app.delivery.plans.service import (
@@ -112,6 +112,7 @@ __all__ = [
     "spellings",
     "start_verification",
     "stop_messages",
+    "submit",
     "submit_notification",
     "verify_audit_trail",
     "watch_backlog",

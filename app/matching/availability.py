@@ -13,7 +13,7 @@ from app.foundation.errors import NotFound
 from app.matching import deeds, notices
 from app.matching.follow_up import FollowUp, combined
 from app.matching.rules.eligibility import Obstacle
-from app.matching.rules.errors import Overtaken
+from app.matching.rules.errors import Overtaken, Suspended
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OPEN
 from app.matching.store.records import HelpTask, LeftBehind
@@ -21,20 +21,30 @@ from app.matching.store.stores import Store
 from app.users.models import LatLon, Role
 
 
-def set_availability(store: Store, student_id: int, on_duty: bool) -> FollowUp:
+def set_availability(store: Store, student_id: int, on_duty: bool, *, by_coordinator: bool = False) -> FollowUp:
     task = _lock_asking_task(store, student_id)
     store.lock_students([student_id])
-    store.set_on_duty(student_id, on_duty)
+    if by_coordinator:
+        if not store.set_duty(student_id, on_duty):
+            raise NotFound("There is no such student.")
+    elif on_duty and store.is_suspended(student_id):
+        raise Suspended("You are off duty until a coordinator says otherwise.")
+    else:
+        store.set_on_duty(student_id, on_duty)
     if on_duty:
         return FollowUp(freed=frozenset({student_id}))
     return _stop_asking(store, student_id, task, Obstacle.OFF_DUTY)
 
 
-def set_location(store: Store, student_id: int, spot: LatLon, rules: MatchingRules) -> FollowUp:
+def set_location(
+    store: Store, student_id: int, spot: LatLon, rules: MatchingRules, *, is_reported: bool = True
+) -> FollowUp:
+    """A place that the student's phone reports does not count yet if nobody can have come there so fast. A place that
+    an admin has entered counts at once."""
     task = _lock_asking_task(store, student_id)
     # A task can wait only for a student with a live offer who is near.
     waiting_before: set[UUID] = set() if task is None else store.tasks_waiting_for([student_id], rules)
-    if not store.place_student(student_id, spot):
+    if not store.place_student(student_id, spot, rules if is_reported else None):
         raise NotFound("There is no such student.")
     if store.has_strayed(student_id, rules):
         follow_up = _stop_asking(store, student_id, task, Obstacle.TOO_FAR)

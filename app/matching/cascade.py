@@ -144,7 +144,7 @@ def _search_next(
     skipped = Counter(store.insert_skips([skip for search in searches for skip in search.walked.skips]))
     continued = [_continue(search, offered) for search in searches if search.goes_on]
     versions = store.save_progress([item.progress(skipped[item.search.task.id]) for item in continued])
-    ended = _end_searches(store, [task for task in searching if task.id not in versions])
+    ended = _end_searches(store, [task for task in searching if task.id not in versions], rules)
     made = FollowUp(figures=Figures(offered=len(offered.deadlines)))
     return combined(made, *(item.follow_up(versions[item.search.task.id]) for item in continued), ended)
 
@@ -221,10 +221,11 @@ def _walk(search: Search, part: slice, read: Candidates, taken: AbstractSet[int]
 def _rank_anew(store: Store, search: Search, taken: AbstractSet[int], rules: MatchingRules) -> Search:
     """Ranks the candidates whom the task never asked. If all of the first `cap` are busy, it ranks all of them."""
     task, taken_until = search.task, search.task.read_at + rules.offer_ttl
-    ranking = store.rank(task.id, task.spot, rules)
+    ranking = store.rank(task.id, task.spot, rules, elder_id=task.elder_id, area=task.area)
     found = walk_new_list(search, ranking, taken, taken_until, rules.cap)
     if found.pick is None and ranking.eligible > len(ranking.candidates):
-        ranking = store.rank(task.id, task.spot, rules, cap=ranking.eligible)
+        most = ranking.eligible
+        ranking = store.rank(task.id, task.spot, rules, elder_id=task.elder_id, area=task.area, cap=most)
         found = walk_new_list(search, ranking, taken, taken_until, rules.cap)
     return found
 
@@ -251,10 +252,20 @@ def _offer(
     return Offered(deadlines, wanted - locked.keys())
 
 
-def _end_searches(store: Store, ending: Sequence[HelpTask]) -> FollowUp:
+def _end_searches(store: Store, ending: Sequence[HelpTask], rules: MatchingRules) -> FollowUp:
     if not ending:
         return FollowUp()
-    versions = store.end_searches([task.id for task in ending])
-    notices.nobody_found(store, [task for task in ending if task.id in versions])
-    keys = [FollowUp(no_offer_keys(task_id, version)) for task_id, version in versions.items()]
-    return combined(*keys, FollowUp(figures=Figures(ended=len(versions))))
+    ended = {item.task_id: item for item in store.end_searches([task.id for task in ending], rules)}
+    owed = {item.task_id for item in ended.values() if item.alarm_owed}
+    notices.nobody_found(store, [task for task in ending if task.id in ended], owed)
+    keys = [FollowUp(no_offer_keys(item.task_id, item.version)) for item in ended.values()]
+    return combined(*keys, FollowUp(figures=Figures(ended=len(ended))))
+
+
+def send_owed_alarms(store: Store, rules: MatchingRules) -> int:
+    """Tells the coordinators of searches that ended soon after another one for the same elder. Returns for how many
+    elders."""
+    owed = store.take_owed_alarms(rules)
+    for elder_id, task_ids in owed.items():
+        notices.joined_alarm(store, elder_id, task_ids)
+    return len(owed)

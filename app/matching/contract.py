@@ -11,6 +11,7 @@ from app.matching.rules.errors import (
     OfferWithdrawn,
     Overtaken,
     StudentUnavailable,
+    Suspended,
     TaskNotFound,
 )
 from app.matching.rules.states import IllegalTaskTransition, OfferState, TaskStatus
@@ -37,6 +38,7 @@ __all__ = [
     "Pressed",
     "StudentDrift",
     "StudentUnavailable",
+    "Suspended",
     "TaskDrift",
     "TaskNotFound",
     "TaskStatus",

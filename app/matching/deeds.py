@@ -7,8 +7,10 @@ the follow-up for after the commit. A transaction may lock students only once, s
 leaves the next offer to a later transaction. Until then the task's row is due.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import UUID
 
 from app.foundation.errors import IdempotencyKeyReused, InvalidValue, TooManyRequests
@@ -19,12 +21,15 @@ from app.matching.contract import NewTask
 from app.matching.follow_up import FollowUp, combined, no_offer_keys
 from app.matching.notices import NoticeKind
 from app.matching.rules.errors import NotAssigned, Overtaken, StudentUnavailable, TaskNotFound, too_late
+from app.matching.rules.map_cells import circle_of_cells, metres_between, on_the_map
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OPEN, IllegalTaskTransition, OfferState, TaskStatus
 from app.matching.store.records import NOW, FromNow, HelpTask, Moved, Offer, Transition
 from app.matching.store.stores import Store
 from app.users.contract import EVERYTHING, StaffScope, scope_of
 from app.users.models import Caller, LatLon, Role
+
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -44,9 +49,35 @@ def press(store: Store, caller: Caller, new: NewTask, idempotency_key: str | Non
     known = _pressed_before(store, new, idempotency_key)
     if known is not None:
         return Created(known.id, False)
-    if store.count_recent_tasks(new.elder_id, rules.tasks_per_minute) >= rules.tasks_per_minute:
-        raise TooManyRequests("Too many new requests in a minute; wait a moment.", retry_after_s=60)
-    return _create(store, new, new.location or home, idempotency_key, rules)
+    _check_pace(store, new.elder_id, rules)
+    spot, area = _place(store, caller, new, home, rules)
+    return _create(store, new, spot, area, idempotency_key, rules)
+
+
+def _check_pace(store: Store, elder_id: int, rules: MatchingRules) -> None:
+    """Whoever presses, because the students who are asked cannot tell."""
+    ages = store.recent_tasks(elder_id, max(rules.tasks_per_minute, rules.tasks_per_hour))
+    for most, period in ((rules.tasks_per_minute, MINUTE), (rules.tasks_per_hour, HOUR)):
+        if len(ages) >= most and ages[most - 1] < period:
+            wait_s = math.ceil((period - ages[most - 1]).total_seconds())
+            raise TooManyRequests("Too many new requests in a short time; wait.", retry_after_s=wait_s)
+
+
+def _place(
+    store: Store, caller: Caller, new: NewTask, home: LatLon | None, rules: MatchingRules
+) -> tuple[LatLon, str | None]:
+    """Where help is wanted, and the area of the search if the elder has chosen the place. Without an area, an elder who
+    asks from many places would find the exact places of students by the counts."""
+    spot = new.location or home
+    if spot is None:
+        raise InvalidValue("location", "is needed, because this elder has no home on file")
+    if caller.is_coordinator or spot == home:
+        return spot, None
+    # The first place of an elder without a home stands for it. Nobody can go on from there step by step.
+    around = home or store.first_place(new.elder_id)
+    if around and metres_between(on_the_map(around), on_the_map(spot)) > rules.home_range_m:
+        raise InvalidValue("location", "is too far from the elder's home; a coordinator may ask for help there")
+    return spot, circle_of_cells(spot, rules.radius_m, rules.cell_m)
 
 
 def _home_of_elder(store: Store, caller: Caller, elder_id: int) -> LatLon | None:
@@ -68,17 +99,16 @@ def _pressed_before(store: Store, new: NewTask, idempotency_key: str | None) -> 
 
 
 def _create(
-    store: Store, new: NewTask, spot: LatLon | None, idempotency_key: str | None, rules: MatchingRules
+    store: Store, new: NewTask, spot: LatLon, area: str | None, idempotency_key: str | None, rules: MatchingRules
 ) -> Created:
-    if spot is None:
-        raise InvalidValue("location", "is needed, because this elder has no home on file")
     task_id = uuid7()
-    ranking = store.rank(task_id, spot, rules)
+    ranking = store.rank(task_id, spot, rules, elder_id=new.elder_id, area=area)
     inserted = store.insert_task(
         task_id=task_id,
         elder_id=new.elder_id,
         note=new.note,
         spot=spot,
+        area=area,
         listed=ranking.eligible,
         search_limit=rules.search_limit,
         idempotency_key=idempotency_key,
@@ -151,7 +181,10 @@ def withdraw(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) 
             if offer.state is not OfferState.PENDING
             else NotAssigned("You have not accepted this task; reject it instead.")
         )
-    return give_back(store, task, rules)
+    follow_up = give_back(store, task, rules)
+    withdrawals = store.count_withdrawal(caller.id, rules.withdrawals_per_day)
+    notices.withdrew(store, task, caller.id, withdrawals)
+    return follow_up
 
 
 # ---- the elder, or the coordinator ----
@@ -295,6 +328,7 @@ def _assign(store: Store, task: HelpTask, assigned: Transition, student_id: int,
         next_step_at=FromNow(rules.start_limit),
     )
     notices.to_elder(store, task, NoticeKind.ON_THE_WAY, student_id)
+    notices.details_shown(store, task, student_id)
     keys = no_offer_keys(task.id, moved.updated_at, moved.next_step_at)
     return FollowUp(keys, unavailable=frozenset({student_id}))
 

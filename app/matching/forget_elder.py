@@ -37,7 +37,8 @@ _FORGET_TASKS = text(
                 OR NOT ST_Equals(location::geometry, {_ROUGH}::geometry))
          ORDER BY id FOR NO KEY UPDATE
     )
-    UPDATE tasks SET note = NULL, idempotency_key = NULL, location = {_ROUGH} FROM held WHERE tasks.id = held.id
+    UPDATE tasks SET note = NULL, idempotency_key = NULL, location = {_ROUGH}, area = NULL
+      FROM held WHERE tasks.id = held.id
     """
 )
 # Distances tell where a student was, and together where an elder is.

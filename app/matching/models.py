@@ -21,12 +21,23 @@ from sqlalchemy import (
     func,
     text,
 )
+from sqlalchemy.types import UserDefinedType
 
 from app.db.schema import GeographyPoint, metadata, one_of
 from app.matching.rules.states import OfferState, TaskStatus, is_held, is_open, is_searching
 
 OPEN, HELD, SEARCHING = is_open(), is_held(), is_searching()
 LIVE = f"state = '{OfferState.PENDING}'"
+
+
+class CircleColumn(UserDefinedType[Any]):
+    """PostgreSQL's own circle, on the map of `students.plane`."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_options: Any) -> str:
+        return "CIRCLE"
+
 
 tasks = Table(
     "tasks",
@@ -37,6 +48,8 @@ tasks = Table(
     Column("student_id", BigInteger, ForeignKey("students.id")),
     Column("note", Text),
     Column[Any]("location", GeographyPoint(), nullable=False),
+    # Where the cells of students are near, for a place that the elder has chosen; see `rules/map_cells.py`.
+    Column[Any]("area", CircleColumn()),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("updated_at", DateTime(timezone=True), nullable=False),
     Column("search_until", DateTime(timezone=True), nullable=False),
@@ -50,6 +63,9 @@ tasks = Table(
     Column("started_at", DateTime(timezone=True)),
     Column("ended_at", DateTime(timezone=True)),
     Column("idempotency_key", Text),
+    # The coordinators have not been told yet that nobody was found, because they were told of the same elder just now.
+    Column("alarm_owed", Boolean, nullable=False, server_default=text("false")),
+    Column("alarmed_at", DateTime(timezone=True)),
     CheckConstraint(one_of("status", TaskStatus), name="status"),
     CheckConstraint(f"({HELD}) <= (student_id IS NOT NULL)", name="held_by_a_student"),
     CheckConstraint(
@@ -75,6 +91,7 @@ tasks = Table(
     Index("tasks_open_idx", "id", postgresql_where=text(OPEN)),
     Index("tasks_status_idx", "status", "id"),
     Index("tasks_updated_idx", "updated_at"),
+    Index("tasks_alarm_owed_idx", "elder_id", postgresql_where=text("alarm_owed")),
 )
 
 offers = Table(

@@ -3,17 +3,19 @@ transaction that makes the transition, so both are committed together. An operat
 the text of its templates."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from app.delivery import service as delivery
-from app.delivery.contract import NewAction, Priority
+from app.delivery.contract import NewAction, NewSubmission, NotificationType, Priority
 from app.foundation.clock import rfc3339
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.visibility import first_name
-from app.matching.store.records import HelpTask, NamedPerson, Offer
+from app.matching.store.records import HelpTask, NamedPerson, Offer, Withdrawals
 from app.matching.store.stores import Store
 
 
@@ -34,11 +36,18 @@ class NoticeKind(StrEnum):
     NOT_STARTED = "NOT_STARTED"
     NOT_COMPLETED = "NOT_COMPLETED"
     ELDER_LEFT = "ELDER_LEFT"
+    STUDENT_WITHDREW = "STUDENT_WITHDREW"
 
     @property
     def plan(self) -> str:
         """The key of the plan that delivers the notice."""
         return f"matching.{self.value.lower()}"
+
+
+NOBODY_FOUND_AGAIN = "matching.nobody_found_again"
+NOBODY_FOUND_JOINED = "matching.nobody_found_joined"
+NOBODY_FOUND_ON_CALL = "matching.nobody_found_on_call"
+"""Plans of alarms that are joined. Apps get the types that they know."""
 
 
 def _notice(
@@ -113,16 +122,31 @@ def _first_name_of(store: Store, person_id: int) -> str:
     return first_name(store.people([person_id])[person_id].name)
 
 
-def nobody_found(store: Store, tasks: Sequence[HelpTask]) -> None:
+def nobody_found(store: Store, tasks: Sequence[HelpTask], owed: AbstractSet[UUID]) -> None:
     """Notifies the elder and the coordinators. The elder's plan also has a step for the coordinator on call, who needs
-    the elder's name and phone."""
+    the elder's name and phone. For the tasks whose alarm is owed, only the elder is notified now."""
     elders = store.people([task.elder_id for task in tasks]) if tasks else {}
     new: list[NewAction] = []
     for task in tasks:
         elder = elders[task.elder_id]
-        new.append(_notice(elder.id, NoticeKind.NOBODY_FOUND, task, Priority.URGENT, **_name_and_phone(elder)))
-        new += _to_coordinators(store, task, NoticeKind.NOBODY_FOUND_FOR, elder)
+        notice = _notice(elder.id, NoticeKind.NOBODY_FOUND, task, Priority.URGENT, **_name_and_phone(elder))
+        if task.id in owed:
+            new.append(replace(notice, plan=NOBODY_FOUND_AGAIN))
+        else:
+            new += [notice, *_to_coordinators(store, task, NoticeKind.NOBODY_FOUND_FOR, elder)]
     delivery.request_actions(store.conn, new)
+
+
+def joined_alarm(store: Store, elder_id: int, task_ids: Sequence[UUID]) -> None:
+    """One message to each coordinator, and one to the coordinator on call, for all of these tasks of an elder. It names
+    the last one."""
+    elder, [last] = store.people([elder_id])[elder_id], store.read_tasks([max(task_ids)])
+    alarm = _notice(
+        elder_id, NoticeKind.NOBODY_FOUND_FOR, last, Priority.URGENT, count=len(task_ids), **_name_and_phone(elder)
+    )
+    to_staff = [replace(alarm, plan=NOBODY_FOUND_JOINED, person_id=id_) for id_ in store.coordinators(elder_id)]
+    on_call = replace(alarm, plan=NOBODY_FOUND_ON_CALL, person_id=None, data={})
+    delivery.request_actions(store.conn, [*to_staff, on_call])
 
 
 def overdue(store: Store, task: HelpTask, *, not_started: bool) -> None:
@@ -132,6 +156,24 @@ def overdue(store: Store, task: HelpTask, *, not_started: bool) -> None:
     student = people[task.student_id].name
     new = _to_coordinators(store, task, kind, people[task.elder_id], student=student)
     delivery.request_actions(store.conn, new)
+
+
+def details_shown(store: Store, task: HelpTask, student_id: int) -> None:
+    """An entry of the audit trail, with ids only: from now on, until the task ends, the student sees the phone and the
+    exact place of the elder. The answer to an accept shows them already."""
+    ids = {"taskId": str(task.id), "studentId": student_id, "elderId": task.elder_id}
+    body = f"The phone and the place of elder {task.elder_id} were shown to student {student_id}."
+    new = NewSubmission(NotificationType.AUDIT, f"task:{task.id}", body, subject="matching.details_shown", metadata=ids)
+    delivery.submit(store.conn, new)
+
+
+def withdrew(store: Store, task: HelpTask, student_id: int, withdrawals: Withdrawals) -> None:
+    people = store.people([task.elder_id, student_id])
+    about = {"count": withdrawals.count, "suspended": withdrawals.suspended}
+    elder, student = people[task.elder_id], people[student_id].name
+    delivery.request_actions(
+        store.conn, _to_coordinators(store, task, NoticeKind.STUDENT_WITHDREW, elder, student=student, **about)
+    )
 
 
 def elder_left(store: Store, task: HelpTask) -> None:

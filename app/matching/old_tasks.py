@@ -7,13 +7,12 @@ change `updated_at`, the version of the row, so a task is forgotten at the same 
 from dataclasses import replace
 
 from app.db.bites import KeyType, Sweep
+from app.matching.rules.map_cells import DISTANCE_STEP_M
 from app.matching.rules.states import is_open
 
 GEOHASH_LENGTH = 6
 """The exact place becomes the middle of its geohash cell, at most 1.2 km by 0.6 km, so that geohashes up to this length
 stay the same. `fairness_report` counts by them."""
-DISTANCE_STEP_M = 100
-"""Exact distances of several students would let the place be computed, so they are rounded up, as apps show them."""
 
 _ENDED = Sweep(
     table="tasks",
@@ -38,9 +37,10 @@ OLD_NOTES = replace(
 )
 OLD_PLACES = replace(
     _ENDED,
-    sets=f"location = {rough_place('t.location')}",
+    sets=f"location = {rough_place('t.location')}, area = NULL",
     mark="places",
 )
+# Exact distances of several students would let the place be computed, so they are rounded up, as apps show them.
 # Whoever changes an offer has locked its task, and nobody does after the end of the task.
 OLD_DISTANCES = replace(
     _ENDED,
@@ -53,8 +53,8 @@ OLD_DISTANCES = replace(
 OLD_LOCATIONS = Sweep(
     table="students",
     key=KeyType.BIGINT,
-    chosen="NOT t.active AND t.location IS NOT NULL AND t.location_at < :cutoff",
-    sets="location = NULL, location_at = NULL",
+    chosen="NOT t.active AND (t.location IS NOT NULL OR t.next_location IS NOT NULL) AND t.location_at < :cutoff",
+    sets="location = NULL, location_at = NULL, next_location = NULL, next_location_from = NULL",
     since="t.location_at",
 )
 

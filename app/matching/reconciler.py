@@ -1,15 +1,17 @@
-"""Sweeps PostgreSQL every few seconds for due tasks that neither an event nor the ticker found, and makes Redis agree
-with PostgreSQL."""
+"""Sweeps PostgreSQL every few seconds for due tasks that neither an event nor the ticker found, for students whose new
+place counts from now on, and for alarms that are owed; and makes Redis agree with PostgreSQL."""
 
 import threading
 
 import structlog
 
 from app.foundation.errors import Unavailable
+from app.matching.cascade import send_owed_alarms
 from app.matching.due import DueTasks
 from app.matching.metrics import MatcherMetrics
 from app.matching.missed_deadlines import MissedDeadlines
 from app.matching.redis_sync import RedisSync
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.store.stores import Stores
 
 log = structlog.get_logger(__name__)
@@ -28,11 +30,13 @@ class Reconciler:
         due: DueTasks,
         missed: MissedDeadlines,
         metrics: MatcherMetrics,
+        rules: MatchingRules,
         *,
         batch: int,
         interval_s: float,
     ) -> None:
         self._stores = stores
+        self._rules = rules
         self._redis_sync = redis_sync
         self._due = due
         self._missed = missed
@@ -57,7 +61,20 @@ class Reconciler:
 
     def sweep(self) -> None:
         self.collect_due()
+        self.place_waiting_students()
+        self.send_owed_alarms()
         self._redis_sync.refresh()
+
+    def place_waiting_students(self) -> None:
+        with self._stores.transaction() as store:
+            placed = store.place_waiting_students(self._batch)
+        if placed:
+            with self._stores.reading() as store:
+                self._due.add(store.oldest_waiting_tasks(placed, self._rules))
+
+    def send_owed_alarms(self) -> None:
+        with self._stores.transaction() as store:
+            send_owed_alarms(store, self._rules)
 
     def collect_due(self) -> None:
         with self._stores.reading() as store:

@@ -36,6 +36,7 @@ class Matcher:
             self.due,
             MissedDeadlines(stores, ticker_clockwork, clock, self.due, sweep),
             self.metrics,
+            matching.rules,
             batch=sweep,
             interval_s=settings.reconcile_interval_s if settings.matcher_reconciler else INTERVAL_WHEN_OFF_S,
         )

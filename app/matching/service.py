@@ -119,8 +119,18 @@ class Matching:
     def set_availability(self, caller: Caller, on_duty: bool) -> None:
         self._follow_up(self._commit(lambda store: availability.set_availability(store, caller.id, on_duty)))
 
-    def set_location(self, student_id: int, spot: LatLon) -> None:
-        self._follow_up(self._commit(lambda store: availability.set_location(store, student_id, spot, self.rules)))
+    def set_duty_of(self, student_id: int, on_duty: bool) -> None:
+        """For a coordinator. Off duty, the student cannot go on duty again."""
+        self._follow_up(
+            self._commit(lambda store: availability.set_availability(store, student_id, on_duty, by_coordinator=True))
+        )
+
+    def set_location(self, student_id: int, spot: LatLon, *, is_reported: bool = True) -> None:
+        self._follow_up(
+            self._commit(
+                lambda store: availability.set_location(store, student_id, spot, self.rules, is_reported=is_reported)
+            )
+        )
 
     def set_active(self, user_id: int, active: bool, *, keeps_devices: bool = False) -> None:
         """A user who is deactivated loses the devices, unless their ids are still needed."""
@@ -161,7 +171,7 @@ class Matching:
 
     def current_offer(self, caller: Caller) -> MyOffer | None:
         with self.stores.reading() as store:
-            return store.current_offer(caller)
+            return store.current_offer(caller, self.rules)
 
     def open_task(self, caller: Caller) -> TaskView | None:
         with self.stores.reading() as store:

@@ -157,7 +157,28 @@ class Settings(BaseModel):
     complete_limit_s: PositiveInt = Field(
         14_400, description="An accepted task not completed in this time is reported."
     )
-    tasks_per_minute: PositiveInt = Field(60, description="New tasks one elder may create in a minute.")
+    tasks_per_minute: PositiveInt = Field(6, description="New tasks one elder may create in a minute.")
+    tasks_per_hour: PositiveInt = Field(20, description="New tasks one elder may create in an hour.")
+    place_cell_m: float = Field(
+        130.0,
+        ge=1,
+        le=10_000,
+        description="Cells of the map that hide places, in metres on the equator; 130 is about 100 in Turkey.",
+    )
+    cancels_per_student: int = Field(
+        2,
+        ge=2,
+        description="A student asked for so many cancelled tasks of an elder in an hour is left in peace for an hour.",
+    )
+    alarm_interval_s: int = Field(
+        600, ge=0, description="Alarms that nobody was found for the same elder are joined for this time; 0 joins none."
+    )
+    withdrawals_per_day: PositiveInt = Field(
+        3, description="A student who withdraws so often in 24 hours is off duty until a coordinator says otherwise."
+    )
+    fastest_kmh: PositiveFloat = Field(200.0, description="A student who moves faster is not asked for JUMP_PAUSE_S.")
+    jump_pause_s: PositiveInt = Field(600, description="Time until the place of a student who moved too fast counts.")
+    home_range_km: PositiveFloat = Field(25.0, description="How far from home an elder may ask for help.")
     locations_per_minute: PositiveInt = Field(60, description="Location updates one student may send in a minute.")
 
     matcher_listener: bool = Field(True, description="Follow Redis's expiry events.")

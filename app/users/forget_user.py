@@ -48,8 +48,9 @@ _FORGET_USER = text(
 )
 _FORGET_STUDENT = text(
     """
-    UPDATE students SET location = NULL, location_at = NULL, on_duty = false
-     WHERE id = :id AND (location IS NOT NULL OR location_at IS NOT NULL OR on_duty)
+    UPDATE students SET location = NULL, location_at = NULL, next_location = NULL, next_location_from = NULL,
+                        ahead_m = NULL, withdrew_at = NULL, on_duty = false
+     WHERE id = :id AND (location IS NOT NULL OR location_at IS NOT NULL OR withdrew_at IS NOT NULL OR on_duty)
     """
 )
 _FORGET_DEVICES = text("DELETE FROM devices WHERE user_id = :id")

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -12,6 +13,7 @@ from sqlalchemy import (
     Computed,
     Date,
     DateTime,
+    Double,
     ForeignKey,
     Identity,
     Index,
@@ -109,6 +111,26 @@ students = Table(
         "available",
         Boolean,
         Computed("active AND on_duty AND open_task_id IS NULL AND location IS NOT NULL", persisted=True),
+    ),
+    # A place that counts only later, because the student moved there faster than anybody can. Until then `location` is
+    # empty.
+    Column[Any]("next_location", GeographyPoint()),
+    Column("next_location_from", DateTime(timezone=True)),
+    # How far the reports are ahead of the fastest movement that is believed; null is 0.
+    Column("ahead_m", Double),
+    # The withdrawals of the last 24 hours.
+    Column("withdrew_at", ARRAY(DateTime(timezone=True))),
+    # Off duty until a coordinator says otherwise.
+    Column("suspended_at", DateTime(timezone=True)),
+    CheckConstraint("suspended_at IS NULL OR NOT on_duty", name="suspended_is_off_duty"),
+    CheckConstraint(
+        "(next_location IS NULL) = (next_location_from IS NULL) AND (next_location IS NULL OR location IS NULL)",
+        name="one_location_counts",
+    ),
+    Index(
+        "students_next_location_idx",
+        "next_location_from",
+        postgresql_where=text("next_location_from IS NOT NULL"),
     ),
     Index(
         "students_available_idx",

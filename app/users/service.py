@@ -60,7 +60,8 @@ class DeviceRegistration:
 # The location of a student is in `students`, other users have a home. Both are shown as `location`.
 _USER = """
     SELECT u.id, u.role, u.name, u.phone, u.locale, u.institution_id, u.firebase_uid, u.active, u.created_at, s.on_duty,
-           ST_Y(coalesce(s.location, u.home)::geometry) AS lat, ST_X(coalesce(s.location, u.home)::geometry) AS lon
+           ST_Y(coalesce(s.location, s.next_location, u.home)::geometry) AS lat,
+           ST_X(coalesce(s.location, s.next_location, u.home)::geometry) AS lon
       FROM users u LEFT JOIN students s ON s.id = u.id
 """
 _POINT = "ST_SetSRID(ST_MakePoint(CAST(:lon AS float8), CAST(:lat AS float8)), 4326)::geography"

@@ -121,7 +121,7 @@ def _count_month(filled: Filled, turn: int) -> None:
 
 
 def _count_newest(filled: Filled, _item: None) -> None:
-    filled.store.count_recent_tasks(filled.busiest_elder, 60)
+    filled.store.recent_tasks(filled.busiest_elder, 20)
 
 
 def _claim(filled: Filled, _item: None) -> None:

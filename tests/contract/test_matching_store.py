@@ -87,7 +87,7 @@ def test_an_elder_has_one_open_task_and_uses_a_key_once(world: World, store: Sto
     elder, other = world.elder(0), world.elder(0)
     first = new_task(store, elder, world, key="k")
     assert first is not None and new_task(store, elder, world) is None
-    store.end_searches([first])
+    store.end_searches([first], RULES)
     assert new_task(store, elder, world, key="k") is None
     assert new_task(store, other, world, key="k") is not None, "keys belong to their elder"
     assert new_task(store, elder, world) is not None
@@ -95,15 +95,19 @@ def test_an_elder_has_one_open_task_and_uses_a_key_once(world: World, store: Sto
     assert known is not None and known.id == first
 
 
-def test_tasks_of_the_last_minute_are_counted_up_to_the_most(world: World, store: Store) -> None:
+def test_ages_of_the_newest_tasks_of_the_last_hour(world: World, store: Store) -> None:
     elder = world.elder(0)
     for _ in range(3):
         task_id = new_task(store, elder, world)
         assert task_id is not None
-        store.end_searches([task_id])
-    assert [store.count_recent_tasks(elder.id, most) for most in (2, 5)] == [2, 3]
+        store.end_searches([task_id], RULES)
+    assert [len(store.recent_tasks(elder.id, most)) for most in (2, 5)] == [2, 3]
     world.pass_time(61)
-    assert store.count_recent_tasks(elder.id, 5) == 0
+    assert new_task(store, elder, world) is not None
+    ages = store.recent_tasks(elder.id, 5)
+    assert len(ages) == 4 and ages[0] < timedelta(minutes=1) < ages[1] < ages[-1]
+    world.pass_time(3540)
+    assert len(store.recent_tasks(elder.id, 5)) == 1
 
 
 def test_tasks_are_locked_in_order_and_the_unknown_named(world: World, store: Store) -> None:
@@ -168,7 +172,7 @@ def test_versions_grow_with_every_change(world: World, store: Store) -> None:
     versions.append(store.save_progress([Progress(task.id, task.next_step_at + HOUR, True, 2, 1, 9)])[task.id])
     store.set_due(task.id)
     changed = _locked(store, task.id)
-    versions += [changed.updated_at, store.end_searches([task.id])[task.id]]
+    versions += [changed.updated_at, store.end_searches([task.id], RULES)[0].version]
     assert versions == sorted(set(versions))
     assert (changed.waiting, changed.asked, changed.skipped, changed.listed) == (True, 2, 1, 9)
     assert store.changed_tasks(versions[0], versions[-1], 5) == {task.id: versions[-1]}
@@ -189,10 +193,10 @@ def test_a_search_ends_once_with_the_counts_of_its_offers(world: World, store: S
     asked, passed = world.student(1), world.student(2)
     ask(store, task_id, asked)
     store.insert_skips([Skip(task_id, passed.id, "OFF_DUTY", 0, None)])
-    assert store.end_searches([task_id]).keys() == {task_id}
+    assert [item.task_id for item in store.end_searches([task_id], RULES)] == [task_id]
     task = _locked(store, task_id)
     assert (task.status, task.asked, task.skipped, task.next_step_at) == (T.TIMED_OUT, 1, 1, None)
-    assert store.end_searches([task_id]) == {}
+    assert store.end_searches([task_id], RULES) == []
     store.set_due(task_id)
     assert _locked(store, task_id).next_step_at is None, "what has ended is never due"
 
@@ -400,8 +404,8 @@ def test_who_strays_from_the_task_they_are_asked_for(world: World, store: Store)
     ali, task_id = world.student(1), task_of(world, store)
     assert not store.has_strayed(ali.id, RULES)
     ask(store, task_id, ali)
-    assert store.place_student(ali.id, world.spot(1499)) and not store.has_strayed(ali.id, RULES)
-    assert store.place_student(ali.id, world.spot(1501)) and store.has_strayed(ali.id, RULES)
+    assert store.place_student(ali.id, world.spot(1425)) and not store.has_strayed(ali.id, RULES)
+    assert store.place_student(ali.id, world.spot(1575)) and store.has_strayed(ali.id, RULES)
     assert not store.place_student(999_999, world.spot(0))
 
 
@@ -432,7 +436,7 @@ def test_what_is_due_the_longest_overdue_first(world: World, store: Store) -> No
     first, second, third, ended = [task_of(world, store) for _ in range(4)]
     now = _locked(store, first).read_at
     store.save_progress([Progress(third, now - HOUR, False, 0, 0, 0), Progress(second, now + HOUR, False, 0, 0, 0)])
-    store.end_searches([ended])
+    store.end_searches([ended], RULES)
     assert store.due_tasks(10) == [third, first]
     assert store.due_tasks(1) == [third]
     assert store.due_and_unchanged(10, timedelta()) == [third, first]
@@ -443,7 +447,7 @@ def test_what_is_due_the_longest_overdue_first(world: World, store: Store) -> No
 def test_standings_of_open_tasks_by_id(world: World, store: Store) -> None:
     first, ended, second = [task_of(world, store) for _ in range(3)]
     ali = world.student(1)
-    store.end_searches([ended])
+    store.end_searches([ended], RULES)
     ask(store, second, ali)
     assert [item.task_id for item in store.open_standings(UUID(int=0), 10)] == [first, second]
     assert [item.task_id for item in store.open_standings(UUID(int=0), 1)] == [first]
@@ -463,18 +467,18 @@ def test_who_sees_a_task(world: World, store: Store) -> None:
     assert store.task_view(ali, task_id).location is None and store.task_view(elder, task_id).location is not None
     with pytest.raises(TaskNotFound):
         store.task_view(stranger, task_id)
-    offer = store.current_offer(ali)
-    assert offer is not None and offer.task_id == task_id and store.current_offer(stranger) is None
+    offer = store.current_offer(ali, RULES)
+    assert offer is not None and offer.task_id == task_id and store.current_offer(stranger, RULES) is None
     assert store.open_task(ali) is None and store.open_task(elder) is not None
     assert [item.student_id for item in store.offer_views(EVERYTHING, task_id)] == [ali.id]
     world.pass_time(601)
-    assert store.current_offer(ali) is None and store.task_view(boss, task_id).current_offer is None
+    assert store.current_offer(ali, RULES) is None and store.task_view(boss, task_id).current_offer is None
 
 
 def test_lists_of_tasks_newest_first_page_by_page(world: World, store: Store) -> None:
     boss = world.coordinator()
     ids = [task_of(world, store) for _ in range(3)]
-    store.end_searches(ids[:1])
+    store.end_searches(ids[:1], RULES)
     page = store.task_views(boss, None, None, 2)
     assert [item.id for item in page.items] == [ids[2], ids[1]]
     rest = store.task_views(boss, None, page.next_cursor, 2)

@@ -55,7 +55,7 @@ FEW_AND_THE_SAME_EACH_TIME = settings(
 
 @pytest.fixture
 def environ() -> dict[str, Any]:
-    return {"locations_per_minute": 100_000, "tasks_per_minute": 100_000}
+    return {"locations_per_minute": 100_000, "tasks_per_minute": 100_000, "tasks_per_hour": 100_000}
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def test_empty_database_is_migrated_up_and_down(empty_database: Engine) -> None:
         assert current_revision(conn) == head_revision()
 
 
-@pytest.mark.filterwarnings("ignore:Did not recognize type 'point'")
+@pytest.mark.filterwarnings("ignore:Did not recognize type '(point|circle)'")
 def test_models_and_migrations_agree(empty_database: Engine) -> None:
     upgrade(empty_database)
     with empty_database.connect() as conn:

@@ -270,7 +270,7 @@ class World:
         cancelled: set[tuple[int, UUID]] = set()
         for row in self._rows(
             "SELECT recipient_user_id AS person, metadata -> 'data' ->> 'type' AS kind, task_id, status"
-            " FROM notifications"
+            " FROM notifications WHERE notification_type <> 'AUDIT'"
         ):
             notified[row.person, row.kind, row.task_id] += 1
             if row.status == "CANCELLED":

@@ -51,6 +51,7 @@ TABLE: dict[str, tuple[int, ...]] = {
     "GET /users":                         (403, 403, 403, 403, 403, 200),
     "GET /users/{userId}":                (403, 403, 403, 403, 403, 200),
     "PATCH /users/{userId}":              (403, 403, 403, 403, 403, 200),
+    "PUT /users/{userId}/availability":   (403, 403, 403, 403, 204, 204),
     "POST /api/notifications":            (403, 403, 403, 403, 202, 202),
     "GET /api/v1/audit":                  (403, 403, 403, 403, 403, 200),
     "GET /api/notifications":             (403, 403, 403, 403, 200, 200),
@@ -179,7 +180,7 @@ def _body(route: Route, world: World, who: str) -> dict[str, Any]:
             return {"studentId": world.ids["student"]}
         case "PUT /me/location":
             return {"lat": 40.988, "lon": 29.028}
-        case "PUT /me/availability":
+        case "PUT /me/availability" | "PUT /users/{userId}/availability":
             return {"onDuty": True}
         case "PUT /me/devices/{deviceId}":
             return {"token": "t", "platform": "IOS"}
@@ -213,6 +214,8 @@ def _call(client: Any, services: Services, route: Route, world: World, who: str)
         "notificationId": world.notification_id,
         **world.entries,
     }
+    if route.name == "PUT /users/{userId}/availability":
+        parameters["userId"] = world.ids["student"]
     body = None if route.body is None else _body(route, world, who)
     headers = {"Authorization": f"Bearer {who}"} if who in TOKENS else authorization(world, services, who)
     path = route.path.format(**parameters) + QUERIES.get(route.name, "")

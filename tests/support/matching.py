@@ -26,6 +26,15 @@ from app.users import service as users
 from app.users.models import Caller, LatLon, Platform, Role
 
 SPOT = LatLon(40.9870, 29.0280)
+NO_LIMITS = {
+    "tasks_per_minute": 10_000,
+    "tasks_per_hour": 10_000,
+    "cancels_per_student": 10_000,
+    "withdrawals_per_day": 10_000,
+    "fastest_kmh": 1e9,
+    "alarm_interval_s": 0,
+}
+"""For tests that press, cancel, withdraw and move faster than anybody may. `tests/abuse` is about these settings."""
 NAMES = ("Ahmet Çelik", "Berat Şahin", "Ceren Güneş", "Deniz Arslan", "Elif Kaya", "Fatih Doğan")
 
 PROJECTED = """
@@ -109,7 +118,8 @@ class Neighbourhood:
         on_duty: bool = True,
         located: bool = True,
     ) -> Caller:
-        """`completed` is the count of the month that began `months_ago` months before this one."""
+        """`completed` is the count of the month that began `months_ago` months before this one. The place is a day
+        old, so that the student may have moved since."""
         new = users.NewUser(Role.STUDENT, name or next(self._names), "+905551112233", active=active)
         caller = self._person(new)
         self.run(
@@ -117,7 +127,8 @@ class Neighbourhood:
             UPDATE students SET on_duty = :on_duty, completed = :completed,
                    month = (date_trunc('month', clock_timestamp() AT TIME ZONE :time_zone)
                             - make_interval(months => CAST(:months_ago AS int)))::date,
-                   location = CASE WHEN :located THEN {PROJECTED} END, location_at = clock_timestamp()
+                   location = CASE WHEN :located THEN {PROJECTED} END,
+                   location_at = clock_timestamp() - interval '1 day'
             WHERE id = :id""",
             id=caller.id,
             on_duty=on_duty,
@@ -238,11 +249,12 @@ class Neighbourhood:
         )
 
     def told(self, person: Caller | None = None, kind: str | None = None, task_id: UUID | None = None) -> list[Any]:
-        """Notifications in the order in which they were written. Without arguments, all of them."""
+        """Notifications to people in the order in which they were written. Without arguments, all of them."""
         return self.all(
             """
             SELECT *, metadata -> 'data' ->> 'type' AS kind FROM notifications
-            WHERE (CAST(:person AS bigint) IS NULL OR recipient_user_id = :person)
+            WHERE notification_type <> 'AUDIT'
+              AND (CAST(:person AS bigint) IS NULL OR recipient_user_id = :person)
               AND (CAST(:kind AS text) IS NULL OR metadata -> 'data' ->> 'type' = :kind)
               AND (CAST(:task AS uuid) IS NULL OR task_id = :task)
             ORDER BY id""",

@@ -30,7 +30,8 @@ AT_REST = {
           AND o.state NOT IN ('WITHDRAWN', 'ACCEPTED', 'RELEASED')""",
     "a sent notification that no device received": """
         SELECT n.id FROM notifications n
-        WHERE n.status = 'SENT' AND NOT EXISTS (SELECT FROM recorded_pushes p WHERE p.notification_id = n.id)""",
+        WHERE n.status = 'SENT' AND n.notification_type <> 'AUDIT'
+          AND NOT EXISTS (SELECT FROM recorded_pushes p WHERE p.notification_id = n.id)""",
     "a sent notification that missed a device": """
         SELECT n.id, d.device_id FROM notifications n JOIN devices d ON d.user_id = n.recipient_user_id
         WHERE n.status = 'SENT' AND n.notification_type = 'PUSH' AND NOT EXISTS (

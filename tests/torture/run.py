@@ -119,7 +119,13 @@ class Run:
             "RECONCILE_INTERVAL_S": "1",
             "CANDIDATE_CAP": str(random.Random(self.options.seed).choice((2, 3, 50))),
             "MATCHER_BATCH": str(self.options.batch),
+            # People press, cancel, withdraw and move as fast as they can, and each alarm is checked.
             "TASKS_PER_MINUTE": "1000",
+            "TASKS_PER_HOUR": "60000",
+            "CANCELS_PER_STUDENT": "1000000",
+            "WITHDRAWALS_PER_DAY": "1000000",
+            "ALARM_INTERVAL_S": "0",
+            "FASTEST_KMH": "1000000",
             "LOCATIONS_PER_MINUTE": "1000",
             "ROSTER_DIR": str(self.roster_folder),
             "ROSTER_LEAST_ROWS": "0",

@@ -7,7 +7,7 @@ from app.api.validation import DeviceId, PathIdentifier, Point
 from app.delivery import service as delivery
 from app.delivery.contract import MessageNotFound
 from app.foundation.errors import InvalidValue, TooManyRequests
-from app.matching.contract import MyOffer, Overtaken
+from app.matching.contract import MyOffer, Overtaken, Suspended
 from app.users import service as users
 from app.users.contract import DeviceNotFound, DeviceTaken
 from app.users.models import LatLon, Role
@@ -54,7 +54,7 @@ def put_location(call: Call, body: Point) -> Reply:
     return Reply(None)
 
 
-@routes.add("PUT", "/me/availability", who=STUDENT, answers={204: None}, errors=(Overtaken,))
+@routes.add("PUT", "/me/availability", who=STUDENT, answers={204: None}, errors=(Suspended, Overtaken))
 def put_availability(call: Call, body: AvailabilityBody) -> Reply:
     """Go on duty or off duty. Going off duty withdraws an offer that I have not answered."""
     call.services.matching.set_availability(call.caller, body.on_duty)

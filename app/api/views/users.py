@@ -1,14 +1,22 @@
-"""Users, for administrators."""
+"""Users, for administrators; and the duty of students, for coordinators."""
 
 from typing import Any
 
 import structlog
 
-from app.api.access import ADMIN
+from app.api.access import ADMIN, COORDINATORS
 from app.api.routing import Call, Reply, Routes
-from app.api.schemas import NewUserBody, PageJson, UserChangesBody, UserJson, UsersQuery, lat_lon
+from app.api.schemas import (
+    AvailabilityBody,
+    NewUserBody,
+    PageJson,
+    UserChangesBody,
+    UserJson,
+    UsersQuery,
+    lat_lon,
+)
 from app.api.validation import PathIdentifier
-from app.foundation.errors import AppError, Conflict, InvalidValue
+from app.foundation.errors import AppError, Conflict, InvalidValue, NotFound
 from app.matching.contract import Overtaken
 from app.users import service as users
 from app.users.contract import FirebaseUidTaken, UserNotFound
@@ -39,7 +47,7 @@ def create_user(call: Call, body: NewUserBody) -> Reply:
 def _announce_student(call: Call, student_id: int, place: LatLon) -> None:
     """A hint for tasks that wait for a student nearby. The location is stored already, so the hint may be lost."""
     try:
-        call.services.matching.set_location(student_id, place)
+        call.services.matching.set_location(student_id, place, is_reported=False)
     except AppError as error:
         log.warning("new_student_not_announced", student_id=student_id, code=error.code)
 
@@ -81,11 +89,21 @@ def patch_user(call: Call, user_id: PathIdentifier, body: UserChangesBody) -> Us
     # Location and activity of a student affect offers, so matching changes them. Both are harmless to repeat.
     new_place = lat_lon(body.location)
     if is_student and new_place is not None:
-        call.services.matching.set_location(user_id, new_place)
+        call.services.matching.set_location(user_id, new_place, is_reported=False)
     if "active" in given:
         call.services.matching.set_active(user_id, body.active)
     with call.services.db.transaction() as conn:
         return UserJson.model_validate(users.get_user(conn, user_id))
+
+
+@routes.add("PUT", "/users/{userId}/availability", who=COORDINATORS, answers={204: None}, errors=(NotFound, Overtaken))
+def put_availability_of(call: Call, user_id: PathIdentifier, body: AvailabilityBody) -> Reply:
+    """Put a student on duty, or off duty until a coordinator says otherwise.
+
+    A student who withdrew too often goes on duty again only by this call.
+    """
+    call.services.matching.set_duty_of(user_id, body.on_duty)
+    return Reply(None)
 
 
 def _refuse_student_without_location(is_student: bool, body: UserChangesBody) -> None:

@@ -87,6 +87,30 @@ PLANS = (
             "sms", Audience.ROUTES, "matching.nobody_found_for", on_failure=OnFailure.CONTINUE, profile_key=ON_CALL
         ),
     ),
+    _plan(
+        "matching.nobody_found_again",
+        "Yine bulunamadı",
+        "Yaşlıya söylenir; koordinatörlere az sonra topluca söylenir.",
+        _push_then_sms("matching.nobody_found"),
+    ),
+    _plan(
+        "matching.nobody_found_joined",
+        "Yine bulunamadı (koordinatör)",
+        "Koordinatöre kimin kaç kez aradığı söylenir.",
+        _push_then_sms("matching.nobody_found_joined"),
+    ),
+    _plan(
+        "matching.nobody_found_on_call",
+        "Yine bulunamadı (nöbetçi)",
+        "Nöbetçi koordinatöre kimin kaç kez aradığı söylenir.",
+        ShippedStep("sms", Audience.ROUTES, "matching.nobody_found_joined", profile_key=ON_CALL),
+    ),
+    _plan(
+        "matching.student_withdrew",
+        "Öğrenci vazgeçti",
+        "Koordinatöre kimin kaç kez vazgeçtiği söylenir.",
+        _push_then_sms("matching.student_withdrew"),
+    ),
     _plan("matching.cancelled", "İptal edildi", "Öğrenciye söylenir.", _push("matching.cancelled")),
     _plan("matching.assigned_to_you", "Görev verildi", "Öğrenciye söylenir.", _push("matching.assigned_to_you")),
     _plan("matching.released", "Görev geri alındı", "Öğrenciye söylenir.", _push("matching.released")),

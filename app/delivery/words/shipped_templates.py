@@ -63,6 +63,31 @@ TEMPLATES: dict[str, dict[str, Words]] = {
         ),
         "en": Words("Nobody found", "No student was found. Caller: {{ elder }}, phone: {{ phone or 'not on file' }}."),
     },
+    "matching.nobody_found_joined": {
+        "tr": Words(
+            "Yine kimse bulunamadı",
+            "{{ count }} talebe daha öğrenci bulunamadı. Arayan: {{ elder }}, telefon: {{ phone or 'kayıtlı değil' }}.",
+        ),
+        "en": Words(
+            "Nobody found again",
+            "No student was found for {{ count }} more request{{ '' if count == 1 else 's' }}."
+            " Caller: {{ elder }}, phone: {{ phone or 'not on file' }}.",
+        ),
+    },
+    "matching.student_withdrew": {
+        "tr": Words(
+            "Öğrenci vazgeçti",
+            "{{ student }} bir görevi bıraktı (24 saatte {{ count }}. kez)."
+            "{% if suspended %} Siz izin verene kadar görevde değil.{% endif %}"
+            " Bekleyen: {{ elder }}, telefon: {{ phone or 'kayıtlı değil' }}.",
+        ),
+        "en": Words(
+            "A student withdrew",
+            "{{ student }} gave a task back ({{ count }} in 24 hours)."
+            "{% if suspended %} The student is off duty until you say otherwise.{% endif %}"
+            " Waiting: {{ elder }}, phone: {{ phone or 'not on file' }}.",
+        ),
+    },
     "matching.not_started": {
         "tr": Words(
             "Görev başlamadı",

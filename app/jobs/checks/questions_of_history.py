@@ -136,7 +136,11 @@ OF_HISTORY = (
         WHERE t.status = 'TIMED_OUT' AND t.id >= :noticed_since
           AND EXISTS (SELECT FROM users u WHERE u.role IN ('COORDINATOR', 'ADMIN') AND u.active
                       AND u.created_at < t.ended_at)
-          AND NOT EXISTS (SELECT FROM actions a WHERE a.task_id = t.id AND a.data ->> 'type' = 'NOBODY_FOUND_FOR')""",
+          AND NOT (t.alarm_owed AND t.ended_at > clock_timestamp() - interval '1 hour')
+          AND NOT EXISTS (SELECT FROM actions a WHERE a.task_id = t.id AND a.data ->> 'type' = 'NOBODY_FOUND_FOR')
+          AND NOT EXISTS (SELECT FROM tasks joined JOIN actions a ON a.task_id = joined.id
+                          WHERE joined.elder_id = t.elder_id AND joined.alarmed_at = t.alarmed_at
+                            AND a.data ->> 'type' = 'NOBODY_FOUND_FOR')""",
         "Nobody of the staff knows that this elder got no help.",
         "A coordinator calls these elders.",
     ),

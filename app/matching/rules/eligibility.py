@@ -1,9 +1,13 @@
 """The rules of eligibility: who may be asked for a task. Every statement and every decision about it is built from this
 module, so a new rule is one change here.
 
-A task may ask a student if no obstacle applies, the task has neither asked nor skipped them, and no other task is
-asking them now. In SQL, `s` is the student's row; the task, the radius and the clock are arguments. In Python,
-`Candidate` has the answers of SQL for one student, and its `verdict` says what they mean.
+A task may ask a student if no obstacle applies, the task has neither asked nor skipped them, its elder has not
+cancelled on them too often, and no other task is asking them now. In SQL, `s` is the student's row; the task, the
+radius and the clock are arguments. In Python, `Candidate` has the answers of SQL for one student, and its `verdict`
+says what they mean.
+
+While a task is open, its elder cancels nothing else. So a student whom cancels spare is never on its list, and only
+what makes lists and finds waiting tasks asks for `spared`.
 """
 
 from collections.abc import Mapping
@@ -12,6 +16,10 @@ from enum import Enum, StrEnum, auto
 from typing import NamedTuple
 
 from app.matching.rules.liveness import NOW, live
+from app.matching.rules.map_cells import MapPoint, metres_to_cell
+from app.matching.rules.matching_rules import MatchingRules
+from app.matching.rules.states import TaskStatus
+from app.users.models import LatLon
 
 
 class Obstacle(StrEnum):
@@ -56,7 +64,7 @@ class Candidate(NamedTuple):
         return CandidateVerdict.ASK if self.busy_until is None else CandidateVerdict.WAIT
 
 
-RADIUS_M, REACH_M = ":radius_m", ":reach_m"
+RADIUS_M, CELL_M, CANCELS = ":radius_m", ":cell_m", ":cancels"
 """From `MatchingRules.parameters`. A statement that has the task's row may use an expression on it instead."""
 
 # ---- obstacles ----
@@ -88,14 +96,17 @@ ASSIGNABLE = none_of(Obstacle.INACTIVE, Obstacle.HAS_A_TASK)
 because the people have agreed."""
 
 
-def first_obstacle(distance_m: str, radius_m: str = RADIUS_M) -> str:
+def first_obstacle(near: str) -> str:
     """NULL if no obstacle applies. A student who does not exist is INACTIVE."""
-    required = {**REQUIRED, Obstacle.TOO_FAR: near(distance_m, radius_m)}
+    required = {**REQUIRED, Obstacle.TOO_FAR: near}
     cases = [f"WHEN ({condition}) IS NOT TRUE THEN '{obstacle}'" for obstacle, condition in required.items()]
     return f"CASE {' '.join(cases)} END"
 
 
 # ---- distance ----
+
+WIDER = 1.02
+"""A circle on the map with one factor for all of it is not quite the circle on the ground."""
 
 
 def distance_m(place: str) -> str:
@@ -107,14 +118,27 @@ def near(distance_m: str, radius_m: str = RADIUS_M) -> str:
     return f"{distance_m} <= {radius_m}"
 
 
-def near_place(place: str, radius_m: str = RADIUS_M) -> str:
-    """`near` in a form that can use a geographic index."""
-    return f"ST_DWithin({place}, s.location, {radius_m})"
+def cell_is_near(area: str, cell_m: str = CELL_M) -> str:
+    """Decides in place of `near` for a task with an `area`, whose place the elder has chosen. It depends on the cell of
+    the student alone, so presses from many places find no more than the cell."""
+    x, y = (f"(floor(s.plane[{axis}] / {cell_m}) + 0.5) * {cell_m}" for axis in (0, 1))
+    return f"point({x}, {y}) <@ {area}"
 
 
-def strayed(place: str, reach_m: str = REACH_M) -> str:
-    """The student who is being asked has moved too far away."""
-    return f"{distance_m(place)} > {reach_m}"
+def near_task(distance_m: str, task: str = "t") -> str:
+    return f"CASE WHEN {task}.area IS NULL THEN {near(distance_m)} ELSE {cell_is_near(f'{task}.area')} END"
+
+
+def near_place(task: str = "t") -> str:
+    """`near_task` in a form that can use a geographic index. Its circle is wider, for those whose cell is near."""
+    wide = f"ST_DWithin({task}.location, s.location, {RADIUS_M} * {WIDER} + 2 * {CELL_M})"
+    return f"{wide} AND {near_task(distance_m(f'{task}.location'), task)}"
+
+
+def has_strayed(student: MapPoint, elder: LatLon, rules: MatchingRules) -> bool:
+    """The student who is being asked has moved too far away. The cell of the elder decides, because who walks until the
+    offer is withdrawn would find the rim of an exact circle."""
+    return metres_to_cell(student, elder, rules.cell_m) > rules.offer_reach_m
 
 
 # ---- offers ----
@@ -125,9 +149,27 @@ def seen_before(task_id: str) -> str:
     return f"(SELECT o.id FROM offers o WHERE o.task_id = {task_id} AND o.student_id = s.id) IS NOT NULL"
 
 
-def seen_by_one_task(task_id: str) -> str:
-    """`seen_before` for many students and one task. The array is built once, and not a subquery run for each."""
-    return f"s.id = ANY (ARRAY(SELECT o.student_id FROM offers o WHERE o.task_id = {task_id}))"
+def spared(elder_id: str, cancels: str = CANCELS) -> str:
+    """Selects the students who were asked for so many tasks of this elder that were cancelled within an hour. They have
+    their peace for an hour after the last. The newest tasks are more than an elder may make in two hours."""
+    return f"""
+    SELECT o.student_id
+    FROM (SELECT id, status, ended_at FROM tasks WHERE elder_id = {elder_id} ORDER BY id DESC LIMIT 50) past
+    JOIN offers o ON o.task_id = past.id AND o.offered_at IS NOT NULL
+    WHERE past.status = '{TaskStatus.CANCELLED}' AND past.ended_at > {NOW} - interval '2 hours'
+    GROUP BY o.student_id
+    HAVING max(past.ended_at) > {NOW} - interval '1 hour'
+       AND (array_agg(past.ended_at ORDER BY past.ended_at DESC))[{cancels}] > max(past.ended_at) - interval '1 hour'"""
+
+
+def seen_or_spared(task_id: str, elder_id: str) -> str:
+    return f"({seen_before(task_id)} OR s.id = ANY (ARRAY({spared(elder_id)})))"
+
+
+def seen_or_spared_by_one_task(task_id: str, elder_id: str, cancels: str) -> str:
+    """The same for many students and one task. The array is built once, and not a subquery run for each."""
+    seen = f"SELECT o.student_id FROM offers o WHERE o.task_id = {task_id}"
+    return f"s.id = ANY (ARRAY({seen} UNION ALL {spared(elder_id, cancels)}))"
 
 
 def busy_until(student_id: str = "s.id") -> str:
@@ -138,18 +180,18 @@ def busy_until(student_id: str = "s.id") -> str:
 # ---- who may be asked ----
 
 
-def may_be_asked_later(near: str, seen_before: str) -> str:
+def may_be_asked_later(near: str, ruled_out: str) -> str:
     """True for students whom the task may ask as soon as they are available and not busy."""
-    return f"{near} AND NOT ({seen_before})"
+    return f"{near} AND NOT ({ruled_out})"
 
 
-def may_be_listed(near: str, seen_before: str) -> str:
+def may_be_listed(near: str, ruled_out: str) -> str:
     """True for the candidates of a task: the students whom it may ask now, or after another task's offer."""
-    return f"{NO_OBSTACLE} AND {may_be_asked_later(near, seen_before)}"
+    return f"{NO_OBSTACLE} AND {may_be_asked_later(near, ruled_out)}"
 
 
-def may_be_asked(near: str, seen_before: str) -> str:
-    return f"{may_be_listed(near, seen_before)} AND {busy_until()} IS NULL"
+def may_be_asked(near: str, ruled_out: str) -> str:
+    return f"{may_be_listed(near, ruled_out)} AND {busy_until()} IS NULL"
 
 
 def goes_on_searching(task: str, now: str = NOW) -> str:

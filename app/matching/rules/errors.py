@@ -55,6 +55,12 @@ class StudentUnavailable(Conflict):
     code = "student_unavailable"
 
 
+class Suspended(Conflict):
+    """The student is off duty until a coordinator says otherwise."""
+
+    code = "suspended"
+
+
 class Overtaken(Conflict):
     """Another transaction changed rows that this one had read before it locked them. Entry points roll back and try
     again, so a caller sees this error only if it keeps happening."""

@@ -17,7 +17,15 @@ class MatchingRules:
     start_limit: timedelta = timedelta(seconds=1800)
     complete_limit: timedelta = timedelta(seconds=14_400)
     time_zone: str = "Europe/Istanbul"
-    tasks_per_minute: int = 60
+    tasks_per_minute: int = 6
+    tasks_per_hour: int = 20
+    cell_m: float = 130.0
+    home_range_m: float = 25_000.0
+    cancels_per_student: int = 2
+    alarm_interval: timedelta = timedelta(seconds=600)
+    withdrawals_per_day: int = 3
+    fastest_mps: float = 200 / 3.6
+    jump_pause: timedelta = timedelta(seconds=600)
 
     @property
     def offer_reach_m(self) -> float:
@@ -28,7 +36,12 @@ class MatchingRules:
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """The numbers that `eligibility.py` has as parameters. No other code reads the radius."""
-        return {"radius_m": self.radius_m, "reach_m": self.offer_reach_m, "time_zone": self.time_zone}
+        return {
+            "radius_m": self.radius_m,
+            "time_zone": self.time_zone,
+            "cell_m": self.cell_m,
+            "cancels": self.cancels_per_student,
+        }
 
     @staticmethod
     def from_settings(settings: Settings) -> "MatchingRules":
@@ -41,4 +54,12 @@ class MatchingRules:
             complete_limit=timedelta(seconds=settings.complete_limit_s),
             time_zone=settings.time_zone,
             tasks_per_minute=settings.tasks_per_minute,
+            tasks_per_hour=settings.tasks_per_hour,
+            cell_m=settings.place_cell_m,
+            home_range_m=settings.home_range_km * 1000,
+            cancels_per_student=settings.cancels_per_student,
+            alarm_interval=timedelta(seconds=settings.alarm_interval_s),
+            withdrawals_per_day=settings.withdrawals_per_day,
+            fastest_mps=settings.fastest_kmh / 3.6,
+            jump_pause=timedelta(seconds=settings.jump_pause_s),
         )

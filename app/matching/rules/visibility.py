@@ -1,7 +1,8 @@
 """What users see of tasks and offers, and which parts of it each user sees.
 
 The elder and the coordinators always see the exact location and the phone number, and the student who accepted sees
-them until the task ends. All other students see only the first word of the elder's name.
+them until the task ends. All other students see only the first word of the elder's name, and the student who is being
+asked the distance in steps between cells of the map.
 """
 
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ class TaskView:
 class MyOffer:
     task_id: UUID
     deadline: datetime
-    distance_m: float
+    distance_m: int
     elder_name: str
     note: str | None
 

@@ -5,6 +5,7 @@ The distance is the exact geodesic distance. `map_distance.py` explains how a fl
 is not on the map, and tests compare the fast answer with it.
 """
 
+import math
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -12,13 +13,15 @@ from typing import Any, cast
 from uuid import UUID
 
 from app.matching.rules.eligibility import (
+    WIDER,
     Candidate,
     busy_until,
+    cell_is_near,
     completed_this_month,
     distance_m,
     may_be_listed,
     near,
-    seen_by_one_task,
+    seen_or_spared_by_one_task,
 )
 from app.matching.rules.map_distance import SearchCircle
 from app.matching.rules.matching_rules import MatchingRules
@@ -32,7 +35,9 @@ MEASURED_M = distance_m("ST_SetSRID(ST_MakePoint(%(lon)s, %(lat)s), 4326)::geogr
 
 NEAR_ON_THE_MAP = "s.plane <@ circle(point(%(x)s, %(y)s), %(outer)s)"
 
-ASKED = seen_by_one_task("%(task_id)s")
+NEAR_BY_CELL = f"{NEAR_ON_THE_MAP} AND {cell_is_near('CAST(%(area)s AS circle)', '%(cell_m)s')}"
+
+RULED_OUT = seen_or_spared_by_one_task("%(task_id)s", "%(elder_id)s", "%(cancels)s")
 
 # The index holds all columns of the query on the map, so PostgreSQL visits only rows that changed since the last
 # VACUUM. OFFSET 0 keeps the planner from computing each distance twice.
@@ -49,12 +54,12 @@ FROM (
     ORDER BY completed, distance_m, id LIMIT %(most)s
 ) short"""
 
-ON_THE_MAP = STATEMENT.format(
-    distance="(s.plane <-> point(%(x)s, %(y)s)) / (%(stretch)s + %(stretch_northwards)s * s.plane[1])",
-    listed=may_be_listed(NEAR_ON_THE_MAP, ASKED),
-)
-MEASURED = STATEMENT.format(distance=MEASURED_M, listed=may_be_listed(NEAR_ON_THE_MAP, ASKED))
-MEASURED_EVERYWHERE = STATEMENT.format(distance=MEASURED_M, listed=may_be_listed("true", ASKED))
+ON_THE_MAP_M = "(s.plane <-> point(%(x)s, %(y)s)) / (%(stretch)s + %(stretch_northwards)s * s.plane[1])"
+ON_THE_MAP = STATEMENT.format(distance=ON_THE_MAP_M, listed=may_be_listed(NEAR_ON_THE_MAP, RULED_OUT))
+MEASURED = STATEMENT.format(distance=MEASURED_M, listed=may_be_listed(NEAR_ON_THE_MAP, RULED_OUT))
+MEASURED_EVERYWHERE = STATEMENT.format(distance=MEASURED_M, listed=may_be_listed("true", RULED_OUT))
+# For a task with an area, which decides who is near. The distance only orders them.
+IN_AREA = STATEMENT.format(distance=ON_THE_MAP_M, listed=may_be_listed(NEAR_BY_CELL, RULED_OUT))
 
 # The columns of STATEMENT. The first three make the order of these tuples the order of the candidates.
 Row = tuple[int, float, int, datetime | None, int, bool]
@@ -72,31 +77,51 @@ def _in_doubt(rows: Sequence[Row], doubt_m: float) -> bool:
     )
 
 
+def _on_map(circle: SearchCircle) -> dict[str, float]:
+    stretch, northwards = circle.halfway_stretch
+    here = {"x": circle.x, "y": circle.y, "outer": circle.outer}
+    return here | {"stretch": stretch, "stretch_northwards": northwards}
+
+
 class CandidateStatements(Connected):
     def rank(
-        self, task_id: UUID, spot: LatLon, rules: MatchingRules, *, cap: int | None = None, exact: bool = False
+        self,
+        task_id: UUID,
+        spot: LatLon,
+        rules: MatchingRules,
+        *,
+        elder_id: int | None = None,
+        area: str | None = None,
+        cap: int | None = None,
+        exact: bool = False,
     ) -> Ranking:
         """The first `cap` candidates for a task at this spot. Without `cap`, as many as a list holds."""
         cap = rules.cap if cap is None else cap
         values: dict[str, Any] = rules.parameters | {
             "task_id": task_id,
+            "elder_id": elder_id,
+            "area": area,
             "lat": spot.lat,
             "lon": spot.lon,
             "most": cap + 1,
         }
         circle = SearchCircle(spot.lat, spot.lon, values["radius_m"])
-        if circle.on_the_map and not exact:
+        if area is not None:
+            rows = self._in_area(spot, values)
+        elif circle.on_the_map and not exact:
             rows = self._on_the_map(circle, values)
         else:
             rows = self._measured(MEASURED_EVERYWHERE, circle, values)
         found = [Candidate(row[2], row[0], row[1], row[3]) for row in rows[:cap]]
         return Ranking(found, rows[0][4] if rows else 0)
 
+    def _in_area(self, spot: LatLon, values: dict[str, Any]) -> list[Row]:
+        circle = SearchCircle(spot.lat, spot.lon, values["radius_m"] * WIDER + 2 * values["cell_m"])
+        return self._fetch(IN_AREA, values | _on_map(circle) | {"inner_m": math.inf, "at_most_m": math.inf})
+
     def _on_the_map(self, circle: SearchCircle, values: dict[str, Any]) -> list[Row]:
-        stretch, northwards = circle.halfway_stretch
         doubt_m = circle.doubt_m
-        values |= {"x": circle.x, "y": circle.y, "outer": circle.outer}
-        values |= {"stretch": stretch, "stretch_northwards": northwards}
+        values |= _on_map(circle)
         rim = {"inner_m": circle.radius_m - doubt_m, "at_most_m": circle.radius_m + doubt_m}
         rows = self._fetch(ON_THE_MAP, values | rim)
         return self._measured(MEASURED, circle, values) if _in_doubt(rows, doubt_m) else rows

@@ -14,6 +14,7 @@ from app.matching.rules.eligibility import (
     completed_this_month,
     distance_m,
     first_obstacle,
+    near_task,
     seen_before,
 )
 from app.matching.rules.errors import Overtaken
@@ -60,7 +61,7 @@ ORDER BY deadline, id
 
 CANDIDATES = text(f"""
 SELECT c.task_id, c.student_id, {COMPLETED} AS completed, spot.distance_m, {busy_until()} AS busy_until,
-       {first_obstacle("spot.distance_m")} AS obstacle, {seen_before("c.task_id")} AS seen_before, {VERSION}
+       {first_obstacle(near_task("spot.distance_m"))} AS obstacle, {seen_before("c.task_id")} AS seen_before, {VERSION}
 FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[])) AS c (task_id, student_id)
 JOIN tasks t ON t.id = c.task_id
 LEFT JOIN students s ON s.id = c.student_id

@@ -28,6 +28,8 @@ class HelpTask:
     student_id: int | None
     note: str | None
     spot: LatLon
+    area: str | None
+    """The circle on the map in which cells are near; None if the exact distance decides."""
     created_at: datetime
     search_until: datetime
     next_step_at: datetime | None
@@ -71,6 +73,14 @@ class LeftBehind:
 
 
 @dataclass(frozen=True)
+class Withdrawals:
+    """Of one student in the last 24 hours, with the one that was just counted."""
+
+    count: int
+    suspended: bool
+
+
+@dataclass(frozen=True)
 class FromNow:
     """A time relative to the database's clock when the row is written."""
 
@@ -96,6 +106,14 @@ class Progress:
     asked: int
     skipped: int
     listed: int
+
+
+@dataclass(frozen=True)
+class EndedSearch:
+    task_id: UUID
+    version: datetime
+    alarm_owed: bool
+    """The coordinators are told later, together with other searches for the same elder."""
 
 
 @dataclass(frozen=True)

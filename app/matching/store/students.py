@@ -9,35 +9,87 @@ from app.matching.rules.eligibility import (
     ACTIVE,
     ASSIGNABLE,
     goes_on_searching,
+    has_strayed,
     may_be_asked,
     may_be_asked_later,
     month,
     near_place,
-    seen_before,
-    strayed,
+    seen_or_spared,
 )
 from app.matching.rules.liveness import live
+from app.matching.rules.map_cells import MapPoint
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import is_searching
 from app.matching.store.connected import Connected
+from app.matching.store.records import Withdrawals
 from app.users.models import LatLon
 
 # The index holds only waiting tasks, so the condition costs next to nothing while no task waits.
 WAITS = f"t.waiting AND {is_searching('t.status')}"
-NEAR, SEEN = near_place("t.location"), seen_before("t.id")
+NEAR, RULED_OUT = near_place(), seen_or_spared("t.id", "t.elder_id")
 
 OLDEST_WAITING = text(f"""
 SELECT DISTINCT oldest.id
 FROM students s CROSS JOIN LATERAL (
-    SELECT t.id FROM tasks t WHERE {WAITS} AND {goes_on_searching("t")} AND {may_be_asked(NEAR, SEEN)}
+    SELECT t.id FROM tasks t WHERE {WAITS} AND {goes_on_searching("t")} AND {may_be_asked(NEAR, RULED_OUT)}
     ORDER BY t.created_at, t.id LIMIT 1
 ) oldest
 WHERE s.id = ANY(:student_ids)
 """)
 
 WAITING = text(f"""
-SELECT t.id FROM students s JOIN tasks t ON {WAITS} AND {may_be_asked_later(NEAR, SEEN)}
+SELECT t.id FROM students s JOIN tasks t ON {WAITS} AND {may_be_asked_later(NEAR, RULED_OUT)}
 WHERE s.id = ANY(:student_ids)
+""")
+
+SPOT = "ST_SetSRID(ST_MakePoint(:lon, :lat), 4326)::geography"
+
+PLACE = text(f"""
+UPDATE students SET location = {SPOT}, location_at = clock_timestamp(), next_location = NULL, next_location_from = NULL,
+                    ahead_m = NULL
+WHERE id = :id RETURNING id
+""")
+
+# A budget and not the speed between two reports: positions jitter, and many short jumps are as fast as a long one.
+AHEAD_M = f"""
+greatest(0, coalesce(s.ahead_m, 0) + coalesce(ST_Distance(coalesce(s.next_location, s.location), {SPOT}), 0)
+            - :fastest_mps * extract(epoch FROM clock.now - s.location_at))"""
+JUMPS = f"{AHEAD_M} > :jitter_m"
+WAITS_FOR_PLACE = f"({JUMPS} OR s.next_location_from > clock.now) IS TRUE"
+
+REPORT_PLACE = text(f"""
+UPDATE students s
+SET location = CASE WHEN NOT {WAITS_FOR_PLACE} THEN {SPOT} END, location_at = clock.now,
+    next_location = CASE WHEN {WAITS_FOR_PLACE} THEN {SPOT} END,
+    next_location_from = CASE WHEN {JUMPS} THEN clock.now + :pause
+                              WHEN {WAITS_FOR_PLACE} THEN s.next_location_from END,
+    ahead_m = CASE WHEN NOT ({JUMPS}) THEN nullif({AHEAD_M}, 0) END
+FROM (SELECT clock_timestamp() AS now) clock
+WHERE s.id = :id RETURNING s.id
+""")
+
+PLACE_WAITING = text("""
+UPDATE students s SET location = next_location, next_location = NULL, next_location_from = NULL
+FROM (SELECT id FROM students WHERE next_location_from <= clock_timestamp()
+      ORDER BY id LIMIT :most FOR NO KEY UPDATE SKIP LOCKED) due
+WHERE s.id = due.id RETURNING s.id
+""")
+
+SET_DUTY = text("""
+UPDATE students SET on_duty = :on_duty, suspended_at = CASE WHEN NOT :on_duty THEN clock_timestamp() END,
+                    withdrew_at = CASE WHEN NOT :on_duty THEN withdrew_at END
+WHERE id = :id RETURNING id
+""")
+
+COUNT_WITHDRAWAL = text("""
+UPDATE students s
+SET withdrew_at = recent.times, on_duty = s.on_duty AND NOT recent.are_many,
+    suspended_at = CASE WHEN recent.are_many THEN coalesce(s.suspended_at, clock_timestamp()) ELSE s.suspended_at END
+FROM (SELECT id, times, cardinality(times) >= :most AS are_many
+      FROM (SELECT id, array(SELECT at FROM unnest(withdrew_at) at
+                             WHERE at > clock_timestamp() - interval '24 hours') || clock_timestamp() AS times
+            FROM students WHERE id = :id) own) recent
+WHERE s.id = recent.id RETURNING cardinality(s.withdrew_at), s.suspended_at IS NOT NULL
 """)
 
 # The id of the transaction that wrote this version of the row.
@@ -93,23 +145,41 @@ class StudentStatements(Connected):
             {"id": student_id, "on_duty": on_duty},
         )
 
-    def place_student(self, student_id: int, spot: LatLon) -> bool:
-        """False if there is no such student."""
-        statement = """
-        UPDATE students SET location = ST_SetSRID(ST_MakePoint(:lon, :lat), 4326)::geography,
-                            location_at = clock_timestamp()
-        WHERE id = :id RETURNING id"""
-        moved = self.conn.execute(text(statement), {"id": student_id, "lat": spot.lat, "lon": spot.lon})
-        return moved.one_or_none() is not None
+    def place_student(self, student_id: int, spot: LatLon, rules: MatchingRules | None = None) -> bool:
+        """False if there is no such student. With `rules`, it counts only later if the student moved too fast."""
+        values = {"id": student_id, "lat": spot.lat, "lon": spot.lon}
+        if rules is None:
+            return self.conn.execute(PLACE, values).one_or_none() is not None
+        pace = {"fastest_mps": rules.fastest_mps, "jitter_m": rules.offer_reach_m, "pause": rules.jump_pause}
+        return self.conn.execute(REPORT_PLACE, values | pace).one_or_none() is not None
+
+    def place_waiting_students(self, most: int) -> list[int]:
+        """Students who had moved too fast, and whose new place counts from now on."""
+        return list(self.conn.execute(PLACE_WAITING, {"most": most}).scalars())
+
+    def is_suspended(self, student_id: int) -> bool:
+        statement = "SELECT suspended_at IS NOT NULL FROM students WHERE id = :id"
+        return bool(self.conn.execute(text(statement), {"id": student_id}).scalar_one_or_none())
+
+    def set_duty(self, student_id: int, on_duty: bool) -> bool:
+        """For a coordinator: off duty, the student cannot go on duty again. False if there is no such student."""
+        values = {"id": student_id, "on_duty": on_duty}
+        return self.conn.execute(SET_DUTY, values).one_or_none() is not None
+
+    def count_withdrawal(self, student_id: int, most: int) -> Withdrawals:
+        """Suspends the student at the `most`-th withdrawal within 24 hours."""
+        return Withdrawals(*self.conn.execute(COUNT_WITHDRAWAL, {"id": student_id, "most": most}).one())
 
     def has_strayed(self, student_id: int, rules: MatchingRules) -> bool:
         """True if the student is too far away from the task for which they are being asked."""
         statement = f"""
-        SELECT {strayed("t.location")}
+        SELECT s.plane[0] AS x, s.plane[1] AS y, ST_Y(t.location::geometry) AS lat, ST_X(t.location::geometry) AS lon
         FROM offers o JOIN tasks t ON t.id = o.task_id JOIN students s ON s.id = o.student_id
         WHERE o.student_id = :id AND {live("o")}"""
-        found = self.conn.execute(text(statement), {"id": student_id, **rules.parameters})
-        return bool(found.scalar_one_or_none())
+        row = self.conn.execute(text(statement), {"id": student_id}).one_or_none()
+        if row is None:
+            return False
+        return row.x is None or has_strayed(MapPoint(row.x, row.y), LatLon(row.lat, row.lon), rules)
 
     def set_active_student(self, student_id: int, active: bool) -> None:
         self.conn.execute(

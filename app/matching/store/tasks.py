@@ -8,15 +8,16 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.matching.rules.errors import Overtaken
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import TaskStatus, is_open, is_searching, may_become_task, new_task
 from app.matching.store.connected import Connected
-from app.matching.store.records import NOW, FromNow, HelpTask, Moved, Progress, Transition
+from app.matching.store.records import NOW, EndedSearch, FromNow, HelpTask, Moved, Progress, Transition
 from app.users.models import LatLon
 
 TASK_COLUMNS = """
 t.id, t.status, t.elder_id, t.student_id, t.note, t.created_at, t.search_until, t.next_step_at, t.waiting, t.listed,
 t.updated_at, t.asked, t.skipped, t.assigned_at, t.idempotency_key, ST_Y(t.location::geometry) AS lat,
-ST_X(t.location::geometry) AS lon,
+ST_X(t.location::geometry) AS lon, t.area::text AS area,
 clock_timestamp() AS read_at
 """
 
@@ -31,6 +32,7 @@ def _task(row: Any) -> HelpTask:
         student_id=row.student_id,
         note=row.note,
         spot=LatLon(row.lat, row.lon),
+        area=row.area,
         created_at=row.created_at,
         search_until=row.search_until,
         next_step_at=row.next_step_at,
@@ -53,10 +55,10 @@ SET_COUNTS = (
 )
 
 INSERT_TASK = text(f"""
-INSERT INTO tasks (id, status, elder_id, note, location, created_at, updated_at, search_until, next_step_at,
+INSERT INTO tasks (id, status, elder_id, note, location, area, created_at, updated_at, search_until, next_step_at,
                    listed, idempotency_key)
 SELECT :id, {new_task(TaskStatus.PENDING)}, :elder_id, CAST(:note AS text),
-       ST_SetSRID(ST_MakePoint(:lon, :lat), 4326)::geography, now, now, now + :search_limit, now,
+       ST_SetSRID(ST_MakePoint(:lon, :lat), 4326)::geography, CAST(:area AS circle), now, now, now + :search_limit, now,
        :listed, CAST(:idempotency_key AS text)
 FROM (SELECT clock_timestamp() AS now) clock
 ON CONFLICT DO NOTHING
@@ -70,6 +72,32 @@ FROM unnest(CAST(:ids AS uuid[]), CAST(:next_steps AS timestamptz[]), CAST(:wait
             CAST(:asked AS int[]), CAST(:skipped AS int[]), CAST(:listed AS int[]))
      AS p (id, next_step_at, waiting, asked, skipped, listed)
 WHERE tasks.id = p.id AND {is_searching()} RETURNING tasks.id, tasks.updated_at
+""")
+
+# The newest tasks of an elder are more than one can make in the interval.
+TOLD = """
+SELECT FROM (SELECT id, alarm_owed, alarmed_at FROM tasks WHERE elder_id = t.elder_id ORDER BY id DESC LIMIT 50) recent
+WHERE recent.alarmed_at > clock_timestamp() - :interval"""
+# One statement for both columns of a row, so that an alarm is either sent with the end of the search or owed.
+END_SEARCHES = text(f"""
+WITH joined AS MATERIALIZED (
+    SELECT t.id, EXISTS ({TOLD} OR recent.alarm_owed) AS alarm_owed FROM tasks t WHERE t.id = ANY(:ids)
+)
+UPDATE tasks SET status = '{TaskStatus.TIMED_OUT}', next_step_at = NULL, ended_at = clock_timestamp(),
+                 alarm_owed = joined.alarm_owed,
+                 alarmed_at = CASE WHEN NOT joined.alarm_owed THEN clock_timestamp() END,
+                 {SET_VERSION}, {SET_COUNTS}
+FROM joined WHERE tasks.id = joined.id AND {may_become_task(TaskStatus.TIMED_OUT, "tasks.status")}
+RETURNING tasks.id, tasks.updated_at, tasks.alarm_owed
+""")
+
+LOCK_ALARMS = text("SELECT pg_try_advisory_xact_lock(hashtextextended('owed_alarms', 0))")
+TAKE_OWED_ALARMS = text(f"""
+UPDATE tasks SET alarm_owed = false, alarmed_at = clock.now
+FROM (SELECT clock_timestamp() AS now) clock,
+     (SELECT t.id FROM tasks t
+      WHERE t.alarm_owed AND NOT EXISTS ({TOLD}) ORDER BY t.id LIMIT 1000 FOR NO KEY UPDATE) due
+WHERE tasks.id = due.id RETURNING tasks.id, tasks.elder_id
 """)
 
 FIND_OPEN = text(f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.elder_id = :elder_id AND {is_open('t.status')}")
@@ -99,6 +127,7 @@ class TaskStatements(Connected):
         elder_id: int,
         note: str | None,
         spot: LatLon,
+        area: str | None = None,
         listed: int,
         search_limit: timedelta,
         idempotency_key: str | None,
@@ -112,6 +141,7 @@ class TaskStatements(Connected):
                 "note": note,
                 "lat": spot.lat,
                 "lon": spot.lon,
+                "area": area,
                 "listed": listed,
                 "search_limit": search_limit,
                 "idempotency_key": idempotency_key,
@@ -130,13 +160,21 @@ class TaskStatements(Connected):
         row = self.conn.execute(text(statement), {"elder_id": elder_id, "key": key}).one_or_none()
         return None if row is None else _task(row)
 
-    def count_recent_tasks(self, elder_id: int, most: int) -> int:
-        """The number of the elder's tasks that are less than a minute old, counted up to `most`."""
+    def recent_tasks(self, elder_id: int, most: int) -> list[timedelta]:
+        """The ages of the elder's newest tasks that are less than an hour old, the newest first, `most` at most."""
         statement = """
-        SELECT count(*)
+        SELECT clock_timestamp() - created_at AS age
         FROM (SELECT created_at FROM tasks WHERE elder_id = :elder_id ORDER BY id DESC LIMIT :most) newest
-        WHERE created_at > clock_timestamp() - interval '1 minute'"""
-        return self.conn.execute(text(statement), {"elder_id": elder_id, "most": most}).scalar_one()
+        WHERE created_at > clock_timestamp() - interval '1 hour' ORDER BY age"""
+        return list(self.conn.execute(text(statement), {"elder_id": elder_id, "most": most}).scalars())
+
+    def first_place(self, elder_id: int) -> LatLon | None:
+        """Where the elder's first task was."""
+        statement = """
+        SELECT ST_Y(location::geometry) AS lat, ST_X(location::geometry) AS lon
+        FROM tasks WHERE elder_id = :elder_id ORDER BY id LIMIT 1"""
+        row = self.conn.execute(text(statement), {"elder_id": elder_id}).one_or_none()
+        return None if row is None else LatLon(row.lat, row.lon)
 
     def move_task(self, transition: Transition, **changes: Any) -> Moved:
         """Writes a locked task: its transition, and the columns in `changes`."""
@@ -191,13 +229,19 @@ class TaskStatements(Connected):
             {"id": task_id},
         )
 
-    def end_searches(self, task_ids: Sequence[UUID]) -> dict[UUID, datetime]:
-        """Returns the new version of each task that this call ended."""
-        statement = f"""
-        UPDATE tasks SET status = '{TaskStatus.TIMED_OUT}', next_step_at = NULL, ended_at = clock_timestamp(),
-                         {SET_VERSION}, {SET_COUNTS}
-        WHERE id = ANY(:ids) AND {may_become_task(TaskStatus.TIMED_OUT)} RETURNING id, updated_at"""
-        ended = {row.id: row.updated_at for row in self.conn.execute(text(statement), {"ids": list(task_ids)})}
-        for task_id in ended:
-            self.log.task(TaskStatus.TIMED_OUT, task_id)
+    def end_searches(self, task_ids: Sequence[UUID], rules: MatchingRules) -> list[EndedSearch]:
+        """The tasks that this call ended."""
+        values = {"ids": list(task_ids), "interval": rules.alarm_interval}
+        ended = [EndedSearch(*row) for row in self.conn.execute(END_SEARCHES, values)]
+        for one in ended:
+            self.log.task(TaskStatus.TIMED_OUT, one.task_id)
         return ended
+
+    def take_owed_alarms(self, rules: MatchingRules) -> dict[int, list[UUID]]:
+        """The tasks by elder whose joined alarm is due, which the caller sends. Empty while another process does it."""
+        if not self.conn.execute(LOCK_ALARMS).scalar_one():
+            return {}
+        found: dict[int, list[UUID]] = {}
+        for row in self.conn.execute(TAKE_OWED_ALARMS, {"interval": rules.alarm_interval}):
+            found.setdefault(row.elder_id, []).append(row.id)
+        return found

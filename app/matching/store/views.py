@@ -7,11 +7,13 @@ from sqlalchemy import text
 from app.foundation.pages import Page, page_of, parse_uuid
 from app.matching.rules.errors import TaskNotFound
 from app.matching.rules.liveness import answerable
+from app.matching.rules.map_cells import MapPoint, shown_distance_m
+from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OfferState, TaskStatus, is_held, is_open
 from app.matching.rules.visibility import MyOffer, OfferView, TaskView, first_name, seen_by
 from app.matching.store.connected import Connected
 from app.users.contract import StaffScope, scope_of
-from app.users.models import Caller, Role
+from app.users.models import Caller, LatLon, Role
 
 # The live offer of the view is the caller's own, or else the one with the earliest deadline.
 VIEW = f"""
@@ -90,15 +92,18 @@ class ViewStatements(Connected):
         row = self.conn.execute(text(f"{VIEW} WHERE {mine}"), {"me": caller.id}).one_or_none()
         return None if row is None else seen_by(caller, row)
 
-    def current_offer(self, caller: Caller) -> MyOffer | None:
+    def current_offer(self, caller: Caller, rules: MatchingRules) -> MyOffer | None:
         statement = f"""
-        SELECT o.task_id, o.deadline, o.distance_m, t.note, elder.name AS elder_name
+        SELECT o.task_id, o.deadline, t.note, elder.name AS elder_name, s.plane[0] AS x, s.plane[1] AS y,
+               ST_Y(t.location::geometry) AS lat, ST_X(t.location::geometry) AS lon
         FROM offers o JOIN tasks t ON t.id = o.task_id JOIN users elder ON elder.id = t.elder_id
-        WHERE o.student_id = :me AND {answerable("o")}"""
+        JOIN students s ON s.id = o.student_id
+        WHERE o.student_id = :me AND {answerable("o")} AND s.location IS NOT NULL"""
         row = self.conn.execute(text(statement), {"me": caller.id}).one_or_none()
         if row is None:
             return None
-        return MyOffer(row.task_id, row.deadline, row.distance_m, first_name(row.elder_name), row.note)
+        distance_m = shown_distance_m(MapPoint(row.x, row.y), LatLon(row.lat, row.lon), rules.cell_m)
+        return MyOffer(row.task_id, row.deadline, distance_m, first_name(row.elder_name), row.note)
 
     def offer_views(self, scope: StaffScope, task_id: UUID) -> list[OfferView]:
         self.check_seen(scope, task_id)

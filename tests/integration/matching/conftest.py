@@ -1,6 +1,7 @@
 """Each test of matching ends with a check of the promises."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from psycopg.errors import DeadlockDetected
@@ -9,7 +10,12 @@ from sqlalchemy.engine import ExceptionContext
 
 from app.api.services import Services
 from app.db.database import Database
-from tests.support.matching import Neighbourhood, broken_promises
+from tests.support.matching import NO_LIMITS, Neighbourhood, broken_promises
+
+
+@pytest.fixture
+def environ() -> dict[str, Any]:
+    return dict(NO_LIMITS)
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def test_student_who_goes_off_duty_keeps_the_assigned_task(town: Neighbourhood) 
     town.matching.complete(ali, task_id)
 
 
-@pytest.mark.parametrize(("metres", "asked_still"), [(0, True), (1000.5, True), (1499.5, True), (1500.5, False)])
+@pytest.mark.parametrize(("metres", "asked_still"), [(0, True), (1000.5, True), (1425, True), (1575, False)])
 def test_offer_of_student_beyond_one_and_a_half_radii_is_withdrawn(
     town: Neighbourhood, metres: float, asked_still: bool
 ) -> None:

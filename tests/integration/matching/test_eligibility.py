@@ -15,6 +15,7 @@ from app.matching.rules.eligibility import (
     CandidateVerdict,
     Obstacle,
     first_obstacle,
+    near,
     none_of,
 )
 from app.matching.rules.liveness import answerable, live, overdue
@@ -41,7 +42,8 @@ def test_student_without_an_obstacle_is_available(town: Neighbourhood, missing: 
         if Obstacle.HAS_A_TASK in missing:
             town.run("UPDATE students SET open_task_id = :id", id="00000000-0000-7000-8000-000000000001")
         row = town.one(
-            f"SELECT {AVAILABLE} AS available, {none_of(*IN_COLUMN)} AS fine, {first_obstacle('1', '2')} AS obstacle"
+            f"SELECT {AVAILABLE} AS available, {none_of(*IN_COLUMN)} AS fine,"
+            f" {first_obstacle(near('1', '2'))} AS obstacle"
             " FROM students s WHERE id = :id",
             id=student.id,
         )
@@ -56,7 +58,10 @@ def test_student_on_the_rim_of_the_circle_is_within_it(
     town: Neighbourhood, distance_m: str, obstacle: str | None
 ) -> None:
     town.student(10, at=SPOT)
-    assert town.one(f"SELECT {first_obstacle(distance_m, '1000.0')} AS obstacle FROM students s").obstacle == obstacle
+    assert (
+        town.one(f"SELECT {first_obstacle(near(distance_m, '1000.0'))} AS obstacle FROM students s").obstacle
+        == obstacle
+    )
 
 
 def everybody(store: Store, town: Neighbourhood, task_id: UUID) -> list[Caller]:
@@ -125,7 +130,7 @@ def test_all_statements_and_the_verdict_agree_on_who_may_be_asked(town: Neighbou
 
 
 def test_unknown_student_is_inactive(db: Database) -> None:
-    statement = f"SELECT {first_obstacle('1', '2')} FROM (SELECT 1) one LEFT JOIN students s ON s.id = 0"
+    statement = f"SELECT {first_obstacle(near('1', '2'))} FROM (SELECT 1) one LEFT JOIN students s ON s.id = 0"
     with db.transaction() as conn:
         assert conn.execute(text(statement)).scalar_one() == "INACTIVE"
 

@@ -1,12 +1,18 @@
 """Tests of people on lists end with a check of the promises of matching, and that nothing deadlocked."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from app.api.services import Services
 from tests.support.listed_people import ELDERS, STUDENTS, ListedPeople
-from tests.support.matching import Neighbourhood, broken_promises
+from tests.support.matching import NO_LIMITS, Neighbourhood, broken_promises
+
+
+@pytest.fixture
+def environ() -> dict[str, Any]:
+    return dict(NO_LIMITS)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from app.delivery.words.shipped_templates import (
 GIVEN = {"student": "Ahmet", "elder": "Ayşe", "minutes": 10, "seconds": 600, "depth": 20, "code": "048213"}
 GIVEN |= {"phone": "+905550100002", "job": "fairness_report"}
 GIVEN |= {"kind": "students", "run": 7, "held": True, "count": 60, "rows": 500}
+GIVEN |= {"suspended": True}
 GIVEN |= {"added": 3, "modified": 2, "removed": 1, "source": "students", "reason": "BAD_ROWS"}
 
 READ = {
@@ -44,6 +45,16 @@ READ = {
     "matching.nobody_found_for": (
         "Öğrenci bulunamadı. Arayan: Ayşe, telefon: +905550100002.",
         "No student was found. Caller: Ayşe, phone: +905550100002.",
+    ),
+    "matching.nobody_found_joined": (
+        "60 talebe daha öğrenci bulunamadı. Arayan: Ayşe, telefon: +905550100002.",
+        "No student was found for 60 more requests. Caller: Ayşe, phone: +905550100002.",
+    ),
+    "matching.student_withdrew": (
+        "Ahmet bir görevi bıraktı (24 saatte 60. kez). Siz izin verene kadar görevde değil."
+        " Bekleyen: Ayşe, telefon: +905550100002.",
+        "Ahmet gave a task back (60 in 24 hours). The student is off duty until you say otherwise."
+        " Waiting: Ayşe, phone: +905550100002.",
     ),
     "matching.not_started": (
         "Ahmet henüz başlamadı. Bekleyen: Ayşe, telefon: +905550100002.",
@@ -93,7 +104,15 @@ def test_every_shipped_text(key: str):
 
 @pytest.mark.parametrize(("locale", "ending"), [("tr", "telefon: kayıtlı değil."), ("en", "phone: not on file.")])
 @pytest.mark.parametrize(
-    "key", ["matching.nobody_found_for", "matching.not_started", "matching.not_completed", "matching.elder_left"]
+    "key",
+    [
+        "matching.nobody_found_for",
+        "matching.nobody_found_joined",
+        "matching.student_withdrew",
+        "matching.not_started",
+        "matching.not_completed",
+        "matching.elder_left",
+    ],
 )
 def test_text_without_a_phone_number(key: str, locale: str, ending: str):
     assert render(TEMPLATES[key][locale], GIVEN | {"phone": None}).body.endswith(ending)

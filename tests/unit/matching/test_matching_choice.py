@@ -26,6 +26,7 @@ def task(number: int = 1, *, asked: int = 0, skipped: int = 0, created_at: datet
         student_id=None,
         note=None,
         spot=LatLon(41, 29),
+        area=None,
         created_at=created_at,
         search_until=NOON + timedelta(hours=1),
         next_step_at=NOON,
