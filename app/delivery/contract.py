@@ -35,6 +35,7 @@ from app.delivery.plans.errors import ShippedPlan, ShippedTemplate, StepOrderTak
 from app.delivery.plans.models import Audience, OnFailure
 from app.delivery.plans.service import HIGHEST_ORDER
 from app.delivery.traces_of_person import FoundTraces, PersonTraces
+from app.delivery.witnessed_deed import OPERATOR, WitnessedDeed
 
 __all__ = [
     "EVERY",
@@ -42,6 +43,7 @@ __all__ = [
     "HIGHEST_ORDER",
     "LONGEST_KEY",
     "MOST_VARIABLES_BYTES",
+    "OPERATOR",
     "ActionStatus",
     "AlreadyVerified",
     "Audience",
@@ -86,6 +88,7 @@ __all__ = [
     "VerificationTooSoon",
     "VerificationTriesUsedUp",
     "VerifyStatus",
+    "WitnessedDeed",
     "WrongVerificationCode",
     "parse_url",
 ]

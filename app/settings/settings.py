@@ -56,6 +56,9 @@ class Settings(BaseModel):
 
     environment: Environment = Field(Environment.DEVELOPMENT, description="`production` refuses unsafe settings.")
     database_url: str = Field(description="PostgreSQL with PostGIS, `postgresql://user:password@host:port/name`.")
+    migration_database_url: str | None = Field(
+        None, description="The same database for `migrate`, as the role that owns it; `DATABASE_URL` if unset."
+    )
     redis_url: str = Field(description="Redis, `redis://:password@host:port/0`.")
 
     host: str = Field("127.0.0.1", description="Address the API listens on.")
@@ -417,6 +420,7 @@ class Settings(BaseModel):
 SECRETS = frozenset(
     {
         "database_url",
+        "migration_database_url",
         "redis_url",
         "auth_secret",
         "metrics_token",

@@ -1,6 +1,6 @@
 """The audit trail: one hash chain of all writers, in which verification finds any change."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Barrier
@@ -13,8 +13,9 @@ from sqlalchemy import Connection, text
 from app.cli import verify_audit
 from app.db.database import Database
 from app.delivery.channels import audit_trail
-from app.delivery.channels.audit_trail import GENESIS, Verified
+from app.delivery.channels.audit_trail import GENESIS, AuditEntry, Verified, link
 from app.delivery.messages.values import NotificationType
+from app.foundation.ids import uuid7
 from app.settings.settings import Settings
 from tests.support.delivery import notification
 
@@ -61,7 +62,7 @@ def test_entries_form_a_hash_chain(db: Database) -> None:
         rows = conn.execute(text("SELECT subject, previous_hash, hash FROM audit_entries ORDER BY id")).all()
     assert [one.subject for one in rows] == ["0", "1", "2", "0", "1", "2", "3", "4", "5"]
     assert [one.previous_hash for one in rows] == [GENESIS, *(one.hash for one in rows[:-1])]
-    assert check(db) == Verified(9, rows[-1].hash)
+    assert check(db) == Verified(9, rows[-1].hash, last_id=9)
 
 
 def test_twenty_parallel_writers_form_one_chain(db: Database) -> None:
@@ -88,7 +89,12 @@ def test_failed_writer_leaves_no_gap(db: Database) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["UPDATE audit_entries SET body = 'x'", "DELETE FROM audit_entries", "DELETE FROM audit_entries WHERE id = 2"],
+    [
+        "UPDATE audit_entries SET body = 'x'",
+        "DELETE FROM audit_entries",
+        "DELETE FROM audit_entries WHERE id = 2",
+        "TRUNCATE audit_entries",
+    ],
 )
 def test_database_refuses_changes_of_the_trail(db: Database, statement: str) -> None:
     write(db, 3)
@@ -105,6 +111,8 @@ TAMPERING = {
         "UPDATE audit_entries SET metadata = metadata::jsonb::json WHERE id = 9",
         9,
     ),
+    "another author": ("UPDATE audit_entries SET author = 'user:2' WHERE id = 7", 7),
+    "no author": ("UPDATE audit_entries SET author = NULL WHERE id = 1", 1),
     "another time": ("UPDATE audit_entries SET written_at = written_at + interval '1 microsecond' WHERE id = 2", 2),
     "another id": ("UPDATE audit_entries SET notification_id = gen_random_uuid() WHERE id = 3", 3),
     "another hash": ("UPDATE audit_entries SET hash = decode(repeat('ab', 32), 'hex') WHERE id = 10", 10),
@@ -134,6 +142,27 @@ def test_verification_finds_any_change(db: Database, how: str) -> None:
         conn.execute(text(statement))
     found = check(db)
     assert (found.broken_id, is_intact(found)) == (broken_id, False)
+
+
+def test_author_cannot_be_left_out_once_there_are_authors(db: Database) -> None:
+    write(db, 1)
+    [entry] = _entries(db)
+    fields = (uuid7(), "ops", "s", "b", "{}", entry.written_at)
+    values = {"id": fields[0], "at": entry.written_at, "previous": entry.hash, "hash": link(entry.hash, *fields)}
+    with db.transaction() as conn:
+        conn.execute(
+            text(
+                "INSERT INTO audit_entries (notification_id, recipient, subject, body, metadata, written_at,"
+                " previous_hash, hash) VALUES (:id, 'ops', 's', 'b', '{}', :at, :previous, :hash)"
+            ),
+            values,
+        )
+    assert check(db).broken_id == 2
+
+
+def _entries(db: Database) -> Sequence[AuditEntry]:
+    with db.reading() as conn:
+        return audit_trail.list_audit_entries(conn).items
 
 
 def test_known_hash_reveals_a_truncated_trail(db: Database) -> None:
