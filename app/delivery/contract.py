@@ -6,7 +6,8 @@ from app.delivery.actions.redrive import DeadLetterTooLate, NothingToRedrive
 from app.delivery.actions.request_format import LONGEST_KEY, MOST_VARIABLES_BYTES
 from app.delivery.actions.requests import NewAction
 from app.delivery.actions.states import ActionStatus, StepState
-from app.delivery.channels.audit_trail import GENESIS
+from app.delivery.audit_heads import KnownHeads
+from app.delivery.channels.audit_trail import GENESIS, Verified
 from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.http_pools import HttpPools
 from app.delivery.channels.http_url import parse_url
@@ -59,6 +60,7 @@ __all__ = [
     "EvaluationKeyReused",
     "FoundTraces",
     "HttpPools",
+    "KnownHeads",
     "MessageNotFound",
     "NewAction",
     "NewSubmission",
@@ -87,6 +89,7 @@ __all__ = [
     "VerificationNotRunning",
     "VerificationTooSoon",
     "VerificationTriesUsedUp",
+    "Verified",
     "VerifyStatus",
     "WitnessedDeed",
     "WrongVerificationCode",

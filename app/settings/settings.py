@@ -214,6 +214,15 @@ class Settings(BaseModel):
     retain_jobs_days: Days = Field(90, description="Jobs that have ended, with their output and files.")
     retain_addresses_days: Days = Field(90, description="Names and addresses that were removed from the directory.")
 
+    audit_key: str | None = Field(
+        None,
+        description="Key that signs the audit trail, at least 32 characters. After a space, earlier ones that are still"
+        " known.",
+    )
+    audit_heads_dir: str | None = Field(
+        None, description="Folder for signed heads of the audit trail, better not on the machine of the database."
+    )
+
     failpoints: str | None = Field(
         None, description="Places where a test kills or pauses a process; never in production."
     )
@@ -327,6 +336,11 @@ class Settings(BaseModel):
         return frozenset(type_ for type_ in types if type_)
 
     @property
+    def audit_keys(self) -> tuple[str, ...]:
+        """The key that signs, and then the earlier ones."""
+        return tuple((self.audit_key or "").split())
+
+    @property
     def recorded_types(self) -> frozenset[str]:
         """The types that are recorded instead of sent, because no provider is set up for them."""
         has_no_provider = {
@@ -347,7 +361,7 @@ class Settings(BaseModel):
     @model_validator(mode="after")
     def _safe_together(self) -> "Settings":
         problems = self._auth_problems() + self._push_problems() + self._mail_problems() + self._phone_problems()
-        problems += self._cluster_problems() + self._only_for_tests()
+        problems += self._cluster_problems() + self._audit_problems() + self._only_for_tests()
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -405,6 +419,11 @@ class Settings(BaseModel):
             return ["JOBS_TLS_DIR must name a folder made by `cluster certificates` when JOBS_ENGINE=dask://…"]
         return []
 
+    def _audit_problems(self) -> list[str]:
+        if any(len(key) < 32 for key in self.audit_keys):
+            return ["AUDIT_KEY must be at least 32 random characters"]
+        return self._half_set("audit_key", "audit_heads_dir")
+
     def _only_for_tests(self) -> list[str]:
         problems: list[str] = []
         if self.environment is not Environment.PRODUCTION:
@@ -422,6 +441,7 @@ SECRETS = frozenset(
         "database_url",
         "migration_database_url",
         "redis_url",
+        "audit_key",
         "auth_secret",
         "metrics_token",
         "smtp_url",

@@ -105,6 +105,8 @@ class RunningCopy:
         kept.setdefault("AUTH_SECRET", secrets.token_urlsafe(48))
         kept.setdefault("PUSH", "recording")
         kept.setdefault("ROSTER_DIR", str(self.folder / "roster"))
+        kept.setdefault("AUDIT_KEY", secrets.token_urlsafe(48))
+        kept.setdefault("AUDIT_HEADS_DIR", str(self.folder / "audit-heads"))
         kept["PORT"] = str(self.options.port or os.environ.get("PORT") or DEFAULT_PORT)
         given = self._given()
         self._check_port(kept | given)
