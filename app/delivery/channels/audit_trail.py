@@ -157,13 +157,11 @@ def verify_audit_trail(
     """Checks the chain from its first entry. `known` is a hash that has to be in the chain. `note` is told each entry
     whose hash is right."""
     count, last_hash, is_known = 0, GENESIS, known is None
-    last_id, has_authors = None, False
+    last_id = None
     for entry in _all(db, page):
-        # Without an author only the oldest have to be: otherwise one could be taken off a rewritten entry.
-        if not _follows(entry, last_hash) or (has_authors and entry.author is None):
+        if not _follows(entry, last_hash):
             return Verified(count, last_hash, broken_id=entry.id, last_id=last_id)
         count, last_hash, last_id = count + 1, entry.hash, entry.id
-        has_authors = entry.author is not None
         is_known = is_known or last_hash == known
         note(entry)
     return Verified(count, last_hash, missing=None if is_known else known, last_id=last_id)

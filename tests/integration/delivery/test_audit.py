@@ -1,6 +1,6 @@
 """The audit trail: one hash chain of all writers, in which verification finds any change."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Barrier
@@ -13,9 +13,8 @@ from sqlalchemy import Connection, text
 from app.cli import verify_audit
 from app.db.database import Database
 from app.delivery.channels import audit_trail
-from app.delivery.channels.audit_trail import GENESIS, AuditEntry, Verified, link
+from app.delivery.channels.audit_trail import GENESIS, Verified
 from app.delivery.messages.values import NotificationType
-from app.foundation.ids import uuid7
 from app.settings.settings import Settings
 from tests.support.delivery import notification
 
@@ -142,27 +141,6 @@ def test_verification_finds_any_change(db: Database, how: str) -> None:
         conn.execute(text(statement))
     found = check(db)
     assert (found.broken_id, is_intact(found)) == (broken_id, False)
-
-
-def test_author_cannot_be_left_out_once_there_are_authors(db: Database) -> None:
-    write(db, 1)
-    [entry] = _entries(db)
-    fields = (uuid7(), "ops", "s", "b", "{}", entry.written_at)
-    values = {"id": fields[0], "at": entry.written_at, "previous": entry.hash, "hash": link(entry.hash, *fields)}
-    with db.transaction() as conn:
-        conn.execute(
-            text(
-                "INSERT INTO audit_entries (notification_id, recipient, subject, body, metadata, written_at,"
-                " previous_hash, hash) VALUES (:id, 'ops', 's', 'b', '{}', :at, :previous, :hash)"
-            ),
-            values,
-        )
-    assert check(db).broken_id == 2
-
-
-def _entries(db: Database) -> Sequence[AuditEntry]:
-    with db.reading() as conn:
-        return audit_trail.list_audit_entries(conn).items
 
 
 def test_known_hash_reveals_a_truncated_trail(db: Database) -> None:
