@@ -1,4 +1,5 @@
-FROM python:3.11-slim AS build
+ARG PYTHON_IMAGE=python:3.11-slim
+FROM ${PYTHON_IMAGE} AS build
 # requirements-cluster.lock for JOBS_ENGINE=dask://…, see docs/jobs-cluster.md.
 ARG LOCK=requirements.lock
 COPY ${LOCK} /requirements.lock
@@ -6,9 +7,9 @@ RUN python -m venv /venv \
     && /venv/bin/python -m pip install --no-cache-dir --require-hashes --only-binary :all: -r /requirements.lock \
     && /venv/bin/python -m pip uninstall --yes pip setuptools
 
-FROM python:3.11-slim
+FROM ${PYTHON_IMAGE}
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin yaninda \
-    && install --directory --owner yaninda --mode 0700 /srv/jobs-tls /srv/roster
+    && install --directory --owner yaninda --mode 0700 /srv/jobs-tls /srv/roster /srv/audit-heads
 WORKDIR /srv
 COPY --from=build /venv /venv
 COPY app app

@@ -17,10 +17,11 @@ from sqlalchemy.engine import make_url
 from app.api.services import Services
 from app.bootstrap.build_services import build_services, services_on
 from app.db.database import Database, psycopg_url
+from app.db.grants import grant_to
 from app.delivery.plans import shipped_plans
 from app.settings.settings import Settings
 from tests.support import cleaning, template
-from tests.support.kept_database import KeptDatabase
+from tests.support.kept_database import POOL_SIZE, KeptDatabase
 
 TESTS = Path(__file__).parent
 SECRET = "a-secret-for-tests-that-is-long-enough-0123456789"
@@ -39,7 +40,6 @@ LONGEST = (
 )
 """The files that take longer than half a minute, the longest first."""
 
-POOL_SIZE = 60
 STORES_WITHIN_S = 600
 """So long because packages may have to be installed first."""
 
@@ -105,6 +105,29 @@ def database_url() -> Iterator[str]:
     with maintenance.connect() as conn:
         conn.execute(text(f'DROP DATABASE "{name}" WITH (FORCE)'))
     maintenance.dispose()
+
+
+APPLICATION = "yaninda_app_of_tests"
+"""A role as the service has it outside of tests. It is one for all workers, because roles belong to the server."""
+
+
+@pytest.fixture(scope="session")
+def application_url(database_url: str) -> str:
+    """The worker's database, as the role of the service instead of the superuser that owns everything in tests."""
+    url = make_url(database_url)
+    server = create_engine(psycopg_url(_required("TEST_DATABASE_URL")))
+    with server.begin() as conn:
+        # Workers have databases of their own, and locks belong to a database.
+        conn.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": template.ONE_AT_A_TIME})
+        known = conn.execute(text("SELECT FROM pg_roles WHERE rolname = :name"), {"name": APPLICATION}).first()
+        if known is None:
+            conn.execute(text(f"CREATE ROLE {APPLICATION} LOGIN PASSWORD '{url.password}'"))
+    server.dispose()
+    owner = create_engine(url)
+    with owner.begin() as conn:
+        grant_to(conn, APPLICATION)
+    owner.dispose()
+    return url.set(username=APPLICATION).render_as_string(hide_password=False)
 
 
 @pytest.fixture(scope="session")

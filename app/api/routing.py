@@ -90,6 +90,8 @@ class Route:
     takes_file: bool
     """Its body is a file of any size, which the view reads in pieces."""
     find_more_problems: FindMoreProblems | None = None
+    is_witnessed: bool = True
+    """What a coordinator or admin changes by it is written to the audit trail."""
 
     @property
     def name(self) -> str:
@@ -136,6 +138,7 @@ class Routes:
         headers: tuple[Header, ...] = (),
         content_type: str = "application/json",
         find_more_problems: FindMoreProblems | None = None,
+        is_witnessed: bool = True,
     ) -> Callable[[View], View]:
         def register(view: View) -> View:
             hints = get_type_hints(view, include_extras=True)
@@ -160,6 +163,7 @@ class Routes:
                     hints.get("query"),
                     "upload" in hints,
                     find_more_problems,
+                    is_witnessed and method != "GET",
                 )
             )
             return view

@@ -322,6 +322,10 @@ Hash = Annotated[str, BeforeValidator(_hex), Field(description="SHA-256 in hexad
 
 class AuditEntryJson(Response):
     id: int
+    author: str | None = Field(
+        description="`user:` and the id of the coordinator or admin, `operator` for a command, or `service`. Null for"
+        " entries from before authors were written."
+    )
     notification_id: UUID
     recipient: str
     subject: str

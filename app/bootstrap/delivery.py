@@ -6,6 +6,7 @@ from app.delivery.actions.conductor import Conductor
 from app.delivery.actions.intake import BLOCK_S, GROUP, Intake
 from app.delivery.actions.result_format import PUBLISHED, Topic
 from app.delivery.alarm import Alarm
+from app.delivery.audit_heads import AuditHeads
 from app.delivery.channels.base import Wiring
 from app.delivery.channels.registry import Channels, open_channels
 from app.delivery.messages.rules import DeliveryRules
@@ -54,6 +55,7 @@ def build_delivery(settings: Settings, db: Database, clock: Clock, channels: Cha
         build_publisher(settings, db),
         Alarm(db, settings.dead_letter_alarm),
         MonthsAhead(db),
+        AuditHeads(db, settings.audit_keys, settings.audit_heads_dir),
         breakers,
     )
 

@@ -8,6 +8,8 @@ import sqlalchemy.exc
 
 from app.bootstrap.open_database import open_database
 from app.db.database import Database, DatabaseUnavailable
+from app.db.witness import witnessed_by
+from app.delivery.contract import OPERATOR, WitnessedDeed
 from app.foundation.errors import AppError
 from app.settings.settings import Settings
 
@@ -20,9 +22,11 @@ class CommandFailed(Exception):
 
 @contextmanager
 def command_database(settings: Settings, command: str) -> Generator[Database]:
+    """What the command changes is in the audit trail."""
     db = open_database(settings, command)
+    deed = WitnessedDeed(OPERATOR, OPERATOR, command, "", {}, only_changes=True)
     try:
-        with command_errors():
+        with command_errors(), witnessed_by(deed):
             yield db
     finally:
         db.close()

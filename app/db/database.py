@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import QueuePool
 
 from app.db.watchdog import OutOfTime, Watchdog, answer_by
+from app.db.witness import present_witness
 from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint, is_armed
 
@@ -93,9 +94,16 @@ class Database:
     @contextmanager
     def transaction(self) -> Generator[Connection]:
         """A READ COMMITTED transaction, committed at the end of the block and rolled back by any exception."""
+        witness = present_witness()
         with _translated(), self.engine.connect() as conn, self._watchdog.guard(driver(conn)), conn.begin():
+            if witness:
+                witness.begin(conn)
             yield conn
+            if witness:
+                witness.end(conn)
             failpoint("sql.commit")
+        if witness:
+            witness.committed()
         failpoint("sql.committed")
 
     @contextmanager

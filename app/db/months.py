@@ -146,10 +146,10 @@ JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]
 WHERE p.partrelid = CAST(:table AS regclass)
 """
 _HAS_ROWS = "SELECT EXISTS (SELECT FROM {default} WHERE {key} >= '{first}' AND {key} < '{last}')"
-# The table is made first and attached afterwards, because attaching does not lock the whole table against writes, as
-# making it in place would. It does lock the default partition, which is empty.
-_MAKE = "CREATE TABLE IF NOT EXISTS {name} (LIKE {table} INCLUDING ALL) {options}"
-_ATTACH = "ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES FROM ('{first}') TO ('{last}')"
+# A function of the database, because the role of the service does not own the tables. It makes the table first and
+# attaches it afterwards, because attaching does not lock the whole table against writes, as making it in place would.
+# It does lock the default partition, which is empty.
+_ADD = "SELECT add_partition('{table}', '{month:%Y_%m}', ARRAY['{first}', '{last}'], '{options}')"
 
 
 def _add(db: Database, partition: Partition) -> bool:
@@ -160,7 +160,7 @@ def _add(db: Database, partition: Partition) -> bool:
             # These rows would have to be moved under a lock. They stay, and are forgotten one by one.
             log.error("month_is_in_default_partition", partition=partition.name)
             return False
-    return in_short_locks(db, [_MAKE.format(**values), _ATTACH.format(**values)], lambda conn: _exists(conn, partition))
+    return in_short_locks(db, [_ADD.format(**values)], lambda conn: _exists(conn, partition))
 
 
 def _exists(conn: Connection, partition: Partition) -> bool:
@@ -176,7 +176,7 @@ DO $$ BEGIN
         RETURN;
     END IF;
     {last_words}
-    DROP TABLE {name};
+    PERFORM drop_partition('{name}');
 END $$
 """
 
@@ -207,14 +207,13 @@ def drop_month(db: Database, old: OldMonths, partition: Partition, tries: int = 
 def _parts(partition: Partition) -> dict[str, Any]:
     first, last = partition.borders
     table = partition.table
-    options = f"WITH ({table.options})" if table.options else ""
     return {
         "table": table.name,
         "default": table.default,
         "name": partition.name,
         "first": first,
         "last": last,
-        "options": options,
+        "options": table.options,
         "month": partition.month,
     }
 

@@ -6,7 +6,8 @@ from app.delivery.actions.redrive import DeadLetterTooLate, NothingToRedrive
 from app.delivery.actions.request_format import LONGEST_KEY, MOST_VARIABLES_BYTES
 from app.delivery.actions.requests import NewAction
 from app.delivery.actions.states import ActionStatus, StepState
-from app.delivery.channels.audit_trail import GENESIS
+from app.delivery.audit_heads import KnownHeads
+from app.delivery.channels.audit_trail import GENESIS, Verified
 from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.http_pools import HttpPools
 from app.delivery.channels.http_url import parse_url
@@ -38,6 +39,7 @@ from app.delivery.plans.errors import ShippedPlan, ShippedTemplate, StepOrderTak
 from app.delivery.plans.models import Audience, OnFailure
 from app.delivery.plans.service import HIGHEST_ORDER
 from app.delivery.traces_of_person import FoundTraces, PersonTraces
+from app.delivery.witnessed_deed import OPERATOR, WitnessedDeed
 
 __all__ = [
     "EVERY",
@@ -45,6 +47,7 @@ __all__ = [
     "HIGHEST_ORDER",
     "LONGEST_KEY",
     "MOST_VARIABLES_BYTES",
+    "OPERATOR",
     "ActionStatus",
     "AlreadyVerified",
     "Audience",
@@ -60,6 +63,7 @@ __all__ = [
     "EvaluationKeyReused",
     "FoundTraces",
     "HttpPools",
+    "KnownHeads",
     "MessageNotFound",
     "NewAction",
     "NewSubmission",
@@ -92,7 +96,9 @@ __all__ = [
     "VerificationNotRunning",
     "VerificationTooSoon",
     "VerificationTriesUsedUp",
+    "Verified",
     "VerifyStatus",
+    "WitnessedDeed",
     "WrongVerificationCode",
     "parse_url",
 ]

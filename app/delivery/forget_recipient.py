@@ -236,5 +236,5 @@ def count_kept(conn: Connection, found: FoundTraces, traces: PersonTraces) -> di
     }
 
 
-def append_to_audit_trail(conn: Connection, entry: Notification) -> None:
-    audit_trail.append(conn, [entry])
+def append_to_audit_trail(conn: Connection, entry: Notification, author: str | None = None) -> None:
+    audit_trail.append(conn, [entry], author)

@@ -1,5 +1,5 @@
 """The role `delivery`: the dispatcher, and threads that read requests for actions, run the actions, publish their
-results, watch the number of dead letters and add the coming months."""
+results, watch the number of dead letters, add the coming months and sign the audit trail."""
 
 import threading
 from collections.abc import Generator
@@ -11,6 +11,7 @@ from app.delivery.actions.conductor import Conductor
 from app.delivery.actions.intake import Intake
 from app.delivery.actions.wake_actions import WAKE_ACTIONS
 from app.delivery.alarm import Alarm
+from app.delivery.audit_heads import AuditHeads
 from app.delivery.directory.follow_channels import FOLLOW_CHANNELS
 from app.delivery.messages.values import ACTION_TOPIC, Follower
 from app.delivery.months_ahead import MonthsAhead
@@ -35,6 +36,7 @@ class DeliveryRole:
         publisher: Publisher,
         alarm: Alarm,
         months_ahead: MonthsAhead,
+        audit_heads: AuditHeads,
         breakers: Breakers,
     ) -> None:
         self.dispatcher = dispatcher
@@ -43,6 +45,7 @@ class DeliveryRole:
         self._publisher = publisher
         self._alarm = alarm
         self._months_ahead = months_ahead
+        self._audit_heads = audit_heads
         self._breakers = breakers
         announcer.on(ACTION_TOPIC, conductor.bell.ring)
         announcer.on(EVENT_TOPIC, publisher.bell.ring)
@@ -53,9 +56,13 @@ class DeliveryRole:
 
     @contextmanager
     def _with_other_threads(self, stop: threading.Event) -> Generator[None]:
+        parts = (
+            *(self._intake, self._publisher, self._conductor),
+            *(self._alarm, self._months_ahead, self._audit_heads),
+        )
         threads = [
             threading.Thread(target=part.run, args=(stop,), name=type(part).__name__.lower(), daemon=True)
-            for part in (self._intake, self._publisher, self._conductor, self._alarm, self._months_ahead)
+            for part in parts
         ]
         for thread in threads:
             thread.start()

@@ -6,6 +6,7 @@ from app.delivery.actions.redrive import redrive_dead_letter, redrive_dead_lette
 from app.delivery.actions.request_format import new_trace_id, problem_with_variables
 from app.delivery.actions.service import cancel_actions, request_actions
 from app.delivery.actions.views import get_action, list_actions
+from app.delivery.audit_heads import read_heads
 from app.delivery.channels.audit_trail import list_audit_entries, verify_audit_trail
 from app.delivery.channels.inbox import list_messages, mark_read
 from app.delivery.directory import service as directory
@@ -101,6 +102,7 @@ __all__ = [
     "own_addresses",
     "preview_template",
     "problem_with_variables",
+    "read_heads",
     "redrive_dead_letter",
     "redrive_dead_letters",
     "refusals_of_submission",

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from app.db.database import Database
 from app.delivery import service as delivery
-from app.delivery.contract import FoundTraces, Notification, PersonTraces, Priority
+from app.delivery.contract import OPERATOR, FoundTraces, Notification, PersonTraces, Priority
 from app.foundation.clock import rfc3339
 from app.foundation.errors import Unavailable
 from app.foundation.ids import uuid7
@@ -104,7 +104,7 @@ def forget_person(parts: Forgetting, user_id: int, *, by: int | None = None, dry
             rows["roster_people"] = roster.unbind_person(conn, user_id)
         receipt = _receipt(parts.db.now(), person, rows, kept, dry_run)
         if not dry_run:
-            delivery.append_to_audit_trail(conn, _audited(receipt, by))
+            delivery.append_to_audit_trail(conn, _audited(receipt, by), f"user:{by}" if by else OPERATOR)
     return receipt
 
 

@@ -77,6 +77,9 @@ class Settings(BaseModel):
 
     environment: Environment = Field(Environment.DEVELOPMENT, description="`production` refuses unsafe settings.")
     database_url: str = Field(description="PostgreSQL with PostGIS, `postgresql://user:password@host:port/name`.")
+    migration_database_url: str | None = Field(
+        None, description="The same database for `migrate`, as the role that owns it; `DATABASE_URL` if unset."
+    )
     redis_url: str = Field(description="Redis, `redis://:password@host:port/0`.")
     private_network: bool = Field(
         False, description="Nobody else can read the network to the stores, so production needs no TLS there."
@@ -293,6 +296,15 @@ class Settings(BaseModel):
     retain_jobs_days: Days = Field(90, description="Jobs that have ended, with their output and files.")
     retain_addresses_days: Days = Field(90, description="Names and addresses that were removed from the directory.")
 
+    audit_key: str | None = Field(
+        None,
+        description="Key that signs the audit trail, at least 32 characters. After a space, earlier ones that are still"
+        " known.",
+    )
+    audit_heads_dir: str | None = Field(
+        None, description="Folder for signed heads of the audit trail, better not on the machine of the database."
+    )
+
     failpoints: str | None = Field(
         None, description="Places where a test kills or pauses a process; never in production."
     )
@@ -417,6 +429,11 @@ class Settings(BaseModel):
         return frozenset(type_ for type_ in types if type_)
 
     @property
+    def audit_keys(self) -> tuple[str, ...]:
+        """The key that signs, and then the earlier ones."""
+        return tuple((self.audit_key or "").split())
+
+    @property
     def recorded_types(self) -> frozenset[str]:
         """The types that are recorded instead of sent, because no provider is set up for them."""
         has_no_provider = {
@@ -437,7 +454,8 @@ class Settings(BaseModel):
     @model_validator(mode="after")
     def _safe_together(self) -> "Settings":
         problems = self._auth_problems() + self._push_problems() + self._mail_problems() + self._phone_problems()
-        problems += self._cluster_problems() + self._only_for_tests() + self._unsafe_in_production()
+        problems += self._cluster_problems() + self._audit_problems() + self._only_for_tests()
+        problems += self._unsafe_in_production()
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -515,6 +533,11 @@ class Settings(BaseModel):
         found["webhook_secret"] = problem_with_secret(signing) if signing else None
         return [f"{name.upper()} {problem}" for name, problem in found.items() if problem]
 
+    def _audit_problems(self) -> list[str]:
+        if any(len(key) < 32 for key in self.audit_keys):
+            return ["AUDIT_KEY must be at least 32 random characters"]
+        return self._half_set("audit_key", "audit_heads_dir")
+
     def _only_for_tests(self) -> list[str]:
         problems: list[str] = []
         if self.environment is not Environment.PRODUCTION:
@@ -530,7 +553,9 @@ class Settings(BaseModel):
 SECRETS = frozenset(
     {
         "database_url",
+        "migration_database_url",
         "redis_url",
+        "audit_key",
         "auth_secret",
         "metrics_token",
         "smtp_url",

@@ -17,7 +17,10 @@ from machine.processes import free_port, is_free
 KEPT = "# Kept between starts. Settings of your own may be added in this part."
 GIVEN = "# From the environment of the last start; written anew by each start."
 
-ROLE = "yaninda"
+OWNER = "yaninda"
+"""The role that owns the tables and migrates them."""
+ROLE = "yaninda_app"
+"""The role of the service, which owns nothing."""
 DATABASE = "yaninda"
 
 
@@ -30,7 +33,10 @@ class Store:
 
     @property
     def database_url(self) -> str:
-        return f"postgresql://{ROLE}:{self.password}@127.0.0.1:{self.port}/{DATABASE}"
+        return self.url_of(ROLE)
+
+    def url_of(self, role: str) -> str:
+        return f"postgresql://{role}:{self.password}@127.0.0.1:{self.port}/{DATABASE}"
 
     @property
     def redis_url(self) -> str:

@@ -30,6 +30,9 @@ SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_min_duration_statement": "1s",
+    # Without parameters, and without the details of errors: both hold names and phone numbers.
+    "log_parameter_max_length": "0",
+    "log_error_verbosity": "terse",
 }
 # For data that is deleted at the end.
 NOT_DURABLE = {
@@ -113,6 +116,13 @@ class Postgres:
 
     def change_password(self, user: str, password: str) -> None:
         self._run_single_user(self.data, "template1", f"ALTER ROLE {user} PASSWORD '{password}'")
+
+    def set_role(self, user: str, password: str) -> None:
+        """Makes a role that may only log in, or gives it another password."""
+        known = f"EXISTS (SELECT FROM pg_roles WHERE rolname = '{user}')"
+        change = f"IF {known} THEN ALTER ROLE {user} PASSWORD '{password}'; "
+        create = f"ELSE CREATE ROLE {user} LOGIN PASSWORD '{password}'; END IF;"
+        self._run_single_user(self.data, "template1", f"DO $$ BEGIN {change}{create} END $$")
 
     def start(self, port: int) -> None:
         self.end_leftovers()

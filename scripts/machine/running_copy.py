@@ -8,7 +8,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from machine.redis import Redis
 from machine.steps import ROOT, SetupFailed, interrupts, run, say
 
 MARK = "YANINDA_COPY"
+OWNER_URL = "MIGRATION_DATABASE_URL"
 DEFAULT_PORT = "8080"
 READY_WITHIN_S = 90.0
 LOG_LIMIT_BYTES = 10_000_000
@@ -43,6 +44,7 @@ class RunningCopy:
         self.redis: Redis | None = None
         self.serve: subprocess.Popen[bytes] | None = None
         self.env: dict[str, str] = {}
+        self.owner_url = ""
         self.restarts: dict[str, tuple[int, float]] = {}
 
     # Starting ---------------------------------------------------------------------------------------------------
@@ -56,7 +58,8 @@ class RunningCopy:
             virtualenv.ensure(virtualenv.RUNTIME)
             interrupts.check()
             self._start_stores()
-            self._run_command("migrate", "Migrations", "the database could not be migrated")
+            as_owner = {OWNER_URL: self.owner_url}
+            self._run_command("migrate", "Migrations", "the database could not be migrated", as_owner)
             if not self.options.empty:
                 self._run_command("demo", "Demo neighbourhood", "the demo neighbourhood could not be loaded")
             self._start_serve()
@@ -102,19 +105,25 @@ class RunningCopy:
         kept.setdefault("AUTH_SECRET", secrets.token_urlsafe(48))
         kept.setdefault("PUSH", "recording")
         kept.setdefault("ROSTER_DIR", str(self.folder / "roster"))
+        kept.setdefault("AUDIT_KEY", secrets.token_urlsafe(48))
+        kept.setdefault("AUDIT_HEADS_DIR", str(self.folder / "audit-heads"))
         kept["PORT"] = str(self.options.port or os.environ.get("PORT") or DEFAULT_PORT)
         given = self._given()
         self._check_port(kept | given)
         account = store_account(self.folder)
         if "DATABASE_URL" not in given:
             self.postgres = Postgres(self.folder / "postgres", account, self._log("postgres"))
-            kept["DATABASE_URL"] = self._start_postgres(self.postgres, kept.get("DATABASE_URL")).database_url
+            kept |= self._start_postgres(self.postgres, kept)
+        else:
+            given.setdefault(OWNER_URL, given["DATABASE_URL"])
         if "REDIS_URL" not in given:
             self.redis = Redis(self.folder / "redis", account, self._log("redis"))
             kept["REDIS_URL"] = self._start_redis(self.redis, kept.get("REDIS_URL")).redis_url
         environment.write(self.env_file, kept, given)
         # Later values win: variables such as PATH, then the file, then the settings given to this start.
         self.env = {**os.environ, **kept, **given, MARK: str(self.folder)}
+        # Only migrations run as the owner of the tables.
+        self.owner_url = self.env.pop(OWNER_URL)
 
     def _given(self) -> dict[str, str]:
         """The settings in the environment of this start. The service itself lists their names."""
@@ -137,23 +146,32 @@ class RunningCopy:
         if not processes.is_free(int(port), host):
             raise SetupFailed(f"port {port} of {host} is taken", "choose another one: scripts/run --port 8081.")
 
-    def _start_postgres(self, postgres: Postgres, known: str | None) -> Store:
-        store = environment.store_from(known)
-        created = False
-        if store is None or not postgres.data.exists():
-            store = environment.new_store()
-            created = not postgres.data.exists()
-            say("PostgreSQL … " + ("creating a private database" if created else "setting a new password"))
+    def _start_postgres(self, postgres: Postgres, kept: Mapping[str, str]) -> dict[str, str]:
+        """Returns the URLs of the role of the service and of the owner of the tables."""
+        # A copy from before there were two roles has one URL, the owner's.
+        owner = environment.store_from(kept.get(OWNER_URL) or kept.get("DATABASE_URL"))
+        service = environment.store_from(kept.get("DATABASE_URL")) if OWNER_URL in kept else None
+        if owner is None or not postgres.data.exists():
+            owner, service = environment.new_store(), None
+            say(
+                "PostgreSQL … "
+                + ("setting a new password" if postgres.data.exists() else "creating a private database")
+            )
             postgres.end_leftovers()
-            if not postgres.create(environment.ROLE, store.password, environment.DATABASE):
-                postgres.change_password(environment.ROLE, store.password)
+            if not postgres.create(environment.OWNER, owner.password, environment.DATABASE):
+                postgres.change_password(environment.OWNER, owner.password)
         postgres.end_leftovers()
-        # Written before the server starts, so that a power cut from here on does not lose the password.
-        store = store.with_free_port()
-        self._remember("DATABASE_URL", store.database_url)
-        postgres.start(store.port)
-        say(f"PostgreSQL {postgres.version} … running on 127.0.0.1:{store.port}, its data in {postgres.folder}")
-        return store
+        if service is None:
+            service = environment.new_store()
+            postgres.set_role(environment.ROLE, service.password)
+        # Written before the server starts, so that a power cut from here on does not lose the passwords.
+        owner = owner.with_free_port()
+        service = environment.Store(owner.port, service.password)
+        urls = {"DATABASE_URL": service.database_url, OWNER_URL: owner.url_of(environment.OWNER)}
+        self._remember(urls)
+        postgres.start(owner.port)
+        say(f"PostgreSQL {postgres.version} … running on 127.0.0.1:{owner.port}, its data in {postgres.folder}")
+        return urls
 
     def _start_redis(self, redis: Redis, known: str | None) -> Store:
         redis.end_leftovers()
@@ -162,9 +180,9 @@ class RunningCopy:
         say(f"Redis … running on 127.0.0.1:{store.port}, its data in {redis.folder}")
         return store
 
-    def _remember(self, name: str, value: str) -> None:
+    def _remember(self, values: Mapping[str, str]) -> None:
         kept = environment.read(self.env_file, with_given=False)
-        environment.write(self.env_file, kept | {name: value}, {})
+        environment.write(self.env_file, {**kept, **values}, {})
 
     def _log(self, name: str) -> Path:
         path = self.logs / f"{name}.log"
@@ -172,13 +190,13 @@ class RunningCopy:
             path.replace(path.with_suffix(".log.1"))
         return path
 
-    def _run_command(self, command: str, title: str, failure: str) -> None:
+    def _run_command(self, command: str, title: str, failure: str, env: Mapping[str, str] | None = None) -> None:
         say(f"{title} … python -m app {command}")
         run(
             [str(virtualenv.PYTHON), "-m", "app", command],
             failure=failure,
             advice=f"read the lines above, fix the cause, then start again; the logs of the stores are in {self.logs}.",
-            env=self.env,
+            env={**self.env, **(env or {})},
         )
 
     def _start_serve(self) -> None:

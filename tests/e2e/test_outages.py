@@ -163,7 +163,7 @@ def _role(name: str, settings: Settings, **more: str) -> Iterator["subprocess.Po
 @pytest.fixture
 def service(running: Service) -> Service:
     running.wait_until_ready()
-    empty_stores(running.services)
+    empty_stores(running.services, running.services.db.engine)
     return running
 
 

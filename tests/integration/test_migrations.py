@@ -1,6 +1,7 @@
 """Migrations up and down, and their agreement with the models."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from alembic import command
@@ -12,11 +13,15 @@ from sqlalchemy.engine import make_url
 
 import app.all_tables  # noqa: F401  (fills the metadata)
 from app.cli.migrate import upgrade
-from app.db.database import psycopg_url
+from app.db.database import Database, psycopg_url
 from app.db.revisions import alembic_config, current_revision, head_revision, is_compared
 from app.db.schema import metadata
+from app.delivery.channels.audit_trail import GENESIS, append, link, verify_audit_trail
+from app.delivery.messages.values import NotificationType
 from app.delivery.plans.shipped_plans import PLANS
+from app.foundation.ids import uuid7
 from app.roster.sync.comparison import STORAGE
+from tests.support.delivery import notification
 
 
 @pytest.fixture
@@ -112,6 +117,26 @@ def test_migration_gives_up_without_its_lock(empty_database: Engine) -> None:
         command.current(alembic_config(conn))
         assert conn.execute(text("SHOW lock_timeout")).scalar_one() == "5s"
         assert conn.execute(text("SHOW statement_timeout")).scalar_one() == "15min"
+
+
+def test_trail_from_before_there_were_authors_stays_valid(empty_database: Engine) -> None:
+    upgrade(empty_database, "0008")
+    fields = (uuid7(), "ops", "a", "b", "{}", datetime(2026, 3, 12, 9, 0, tzinfo=UTC))
+    with empty_database.begin() as conn:
+        conn.execute(
+            text(
+                "INSERT INTO audit_entries (notification_id, recipient, subject, body, metadata, written_at,"
+                " previous_hash, hash) VALUES (:id, 'ops', 'a', 'b', '{}', :at, :genesis, :hash)"
+            ),
+            {"id": fields[0], "at": fields[-1], "genesis": GENESIS, "hash": link(GENESIS, *fields)},
+        )
+    upgrade(empty_database)
+    db = Database(empty_database.url.render_as_string(hide_password=False), pool_size=1)
+    with db.transaction() as conn:
+        append(conn, [notification(notification_type=NotificationType.AUDIT)])
+    found = verify_audit_trail(db)
+    db.close()
+    assert (found.count, found.broken_id) == (2, None)
 
 
 FILL = (

@@ -5,6 +5,7 @@ from app.settings.settings import Settings
 
 LIMIT_S = Settings.model_fields["request_timeout_s"].default
 KEPT_CONNECTIONS = 4
+POOL_SIZE = 60
 
 
 class KeptDatabase(Database):

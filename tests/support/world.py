@@ -10,7 +10,7 @@ from uuid import UUID
 
 import jwt
 import redis
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Engine, text
 
 from app.api.services import Services
 from app.api.tokens import AUDIENCE, ISSUER, LocalTokens
@@ -62,8 +62,8 @@ class World:
     a message in the elder's app, a job, and a list with a consumer of its changes."""
 
 
-def empty_stores(services: Services) -> None:
-    with services.db.transaction() as conn:
+def empty_stores(services: Services, owner: Engine) -> None:
+    with owner.begin() as conn:
         cleaning.empty(conn)
         shipped_plans.install_shipped(conn)
     client = redis.Redis.from_url(services.settings.redis_url)

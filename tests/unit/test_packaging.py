@@ -1,11 +1,17 @@
 """Lock files, image and compose file agree with each other and with the code."""
 
 import re
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from machine import postgres as postgres_settings
+from machine.environment import OWNER, ROLE
+from sqlalchemy import make_url
 
 from app.cli.supervisor import ROLES
 
@@ -73,14 +79,77 @@ def test_compose_asks_each_role_for_its_health_on_the_port_it_is_given() -> None
     for role in ("matcher", "delivery", "jobs"):
         port = services[role]["environment"][f"{role.upper()}_METRICS_PORT"]
         assert f":{port}/metrics" in services[role]["healthcheck"]["test"][-1]
-        assert "DATABASE_URL" in services[role]["environment"]
+        assert "DATABASE_URL_FILE" in services[role]["environment"]
 
 
-def test_compose_has_no_secret_and_asks_for_each() -> None:
-    text = (ROOT / "docker-compose.yml").read_text()
-    for secret in ("AUTH_SECRET", "POSTGRES_PASSWORD", "REDIS_PASSWORD"):
-        assert f"${{{secret}:?" in text
-    assert not re.search(r"(?:PASSWORD|SECRET)(?::|=) *(?!\$\{)\w", text)
+@pytest.mark.parametrize("name", compose()["services"])
+def test_container_is_closed(name: str) -> None:
+    service = compose()["services"][name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"] and "cap_add" not in service
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert not service.get("privileged") and service.get("user") != "root"
+
+
+def test_secrets_are_files_and_reach_only_those_who_need_them() -> None:
+    document = compose()
+    used: dict[str, set[str]] = {}
+    for name, service in document["services"].items():
+        for secret in service["secrets"]:
+            used.setdefault(secret, set()).add(name)
+        given = service.get("environment", {})
+        assert not [key for key, value in given.items() if "${" in str(value) and re.search("PASSWORD|SECRET|KEY", key)]
+    assert used.keys() == document["secrets"].keys()
+    assert all(how == {"file": f"./secrets/{secret}"} for secret, how in document["secrets"].items())
+    assert used["migration_database_url"] == {"migrate"}
+    assert used["audit_key"] == {"delivery"}
+    assert used["firebase_credentials"] == {"api", "delivery"}
+    assert used["owner_password"] == used["service_password"] == used["postgres_password"] == {"postgres"}
+
+
+def test_every_secret_of_the_compose_file_is_made() -> None:
+    """The program runs in a copy of its folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "scripts" / "compose" / "make-secrets"
+        program.parent.mkdir(parents=True)
+        shutil.copy(ROOT / "scripts/compose/make-secrets", program)
+        subprocess.run([program], check=True)
+        made = {path.name: path.read_text() for path in (Path(folder) / "secrets").iterdir()}
+        subprocess.run([program], check=True)
+        assert made == {path.name: path.read_text() for path in (Path(folder) / "secrets").iterdir()}
+        assert (Path(folder) / "secrets").stat().st_mode & 0o077 == 0
+    assert made.keys() == compose()["secrets"].keys()
+    # The service has a role that owns nothing; only migrations have the owner's password.
+    assert (
+        make_url(made["database_url"]).username == ROLE and make_url(made["migration_database_url"]).username == OWNER
+    )
+    assert make_url(made["database_url"]).password == made["service_password"] != made["owner_password"]
+    long = {name for name, value in made.items() if len(value) >= 32}
+    assert long >= {"auth_secret", "audit_key", "metrics_token", "redis_password"}
+
+
+def test_superuser_of_compose_is_for_nobody() -> None:
+    postgres = compose()["services"]["postgres"]
+    assert postgres["environment"]["POSTGRES_USER"] not in (OWNER, ROLE)
+    assert "./scripts/compose/roles.sh:/docker-entrypoint-initdb.d/20-roles.sh:ro" in postgres["volumes"]
+    roles = (ROOT / "scripts/compose/roles.sh").read_text()
+    assert re.findall(r"CREATE ROLE (\w+) LOGIN PASSWORD", roles) == [OWNER, ROLE]
+    assert "SUPERUSER" not in roles
+
+
+def test_postgres_logs_no_personal_data() -> None:
+    command = compose()["services"]["postgres"]["command"]
+    for name in ("log_parameter_max_length", "log_error_verbosity"):
+        assert f"-c{name}={postgres_settings.SETTINGS[name]}" in command
+    assert postgres_settings.SETTINGS["log_parameter_max_length"] == "0"
+
+
+def test_every_image_can_be_chosen_by_its_digest() -> None:
+    document = compose()
+    images = {name: service["image"] for name, service in document["services"].items() if service["image"] != "yaninda"}
+    assert all(image.startswith(f"${{{name.upper()}_IMAGE:-") for name, image in images.items())
+    assert "PYTHON_IMAGE" in document["x-app"]["build"]["args"]
+    assert set(re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)) == {"${PYTHON_IMAGE}"}
 
 
 def test_compose_configures_redis_for_expiry_events() -> None:

@@ -41,4 +41,4 @@ def revoke_consumer(call: Call, consumer_id: PathIdentifier) -> None:
     It is refused from the next call on. A repeat is harmless.
     """
     with call.services.db.transaction() as conn:
-        roster.revoke_consumer(conn, consumer_id, call.caller.id)
+        roster.revoke_consumer(conn, consumer_id)

@@ -90,7 +90,14 @@ def list_messages(call: Call, query: MessagesQuery) -> PageJson[MessageJson]:
     return PageJson[MessageJson].model_validate(page)
 
 
-@routes.add("PUT", "/me/messages/{messageId}/read", who=SIGNED_IN, answers={204: None}, errors=(MessageNotFound,))
+@routes.add(
+    "PUT",
+    "/me/messages/{messageId}/read",
+    who=SIGNED_IN,
+    answers={204: None},
+    errors=(MessageNotFound,),
+    is_witnessed=False,
+)
 def read_message(call: Call, message_id: PathIdentifier) -> Reply:
     """Mark a message as read. Repeating it is harmless."""
     with call.services.db.transaction() as conn:

@@ -172,6 +172,7 @@ add_table_routes(
     who=COORDINATORS,
     answers={200: WordsJson},
     errors=(NotFound, InvalidValue),
+    is_witnessed=False,
 )
 def preview_template(call: Call, template_id: PathIdentifier, body: PreviewBody) -> WordsJson:
     """Render a template with variables."""

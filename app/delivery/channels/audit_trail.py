@@ -1,12 +1,13 @@
 """The audit trail: the hash of each entry covers the entry before it.
 
 Changing, removing or inserting an entry would require new hashes for all later entries. The chain alone does not show
-that its last entries were removed. To detect that, note a hash that `audit verify` prints and pass it to a later run.
+that its last entries were removed, or that somebody has written a whole new one. Signed heads show it, see
+`audit_heads.py`.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -15,11 +16,14 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from app.db.database import Database
+from app.db.witness import present_witness
 from app.delivery.messages.values import Notification
 from app.foundation.pages import Page, page_of, parse_number
 
 GENESIS = bytes(32)
 PAGE = 1000
+SERVICE = "service"
+"""The author of entries that nobody present has caused, such as those of a plan."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class AuditEntry:
     written_at: datetime
     previous_hash: bytes
     hash: bytes
+    author: str | None
+    """None for entries from before there were authors."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class Verified:
     """The first entry whose hash is wrong."""
     missing: bytes | None = None
     """A hash that was noted earlier and is no longer in the trail."""
+    last_id: int | None = None
 
 
 def link(
@@ -55,9 +62,13 @@ def link(
     body: str,
     metadata: str,
     written_at: datetime,
+    author: str | None = None,
 ) -> bytes:
-    """Hashes a JSON list of strings, because no two different entries have the same list."""
+    """Hashes a JSON list of strings, because no two different entries have the same list. The list of an entry without
+    an author is shorter, as it was when they were written."""
     fields = [str(notification_id), recipient, subject, body, metadata, _instant(written_at)]
+    if author is not None:
+        fields.insert(0, author)
     return hashlib.sha256(previous_hash + json.dumps(fields, separators=(",", ":")).encode()).digest()
 
 
@@ -76,9 +87,10 @@ _END = text(
 )
 _APPEND = text(
     """
-    INSERT INTO audit_entries (notification_id, recipient, subject, body, metadata, written_at, previous_hash, hash)
-    SELECT notification_id, recipient, subject, body, CAST(metadata AS json), :now, decode(previous_hash, 'hex'),
-           decode(hash, 'hex')
+    INSERT INTO audit_entries
+           (author, notification_id, recipient, subject, body, metadata, written_at, previous_hash, hash)
+    SELECT :author, notification_id, recipient, subject, body, CAST(metadata AS json), :now,
+           decode(previous_hash, 'hex'), decode(hash, 'hex')
       FROM json_to_recordset(CAST(:rows AS json)) AS row(
            place int, notification_id uuid, recipient text, subject text, body text, metadata text, previous_hash text,
            hash text)
@@ -87,23 +99,36 @@ _APPEND = text(
 )
 
 
-def append(conn: Connection, notifications: Sequence[Notification]) -> None:
-    """Appends under a lock, one caller at a time. A notification that is in the trail already is left out."""
+def append(conn: Connection, notifications: Sequence[Notification], author: str | None = None) -> None:
+    """Appends under a lock, one caller at a time, until the caller's transaction ends: make it the last thing that the
+    transaction does. A notification that is in the trail already is left out. The author is whoever acts in this
+    thread, unless given."""
     if not notifications:
         return
+    witness = present_witness()
+    author = author or (witness.author if witness else SERVICE)
     conn.execute(_LOCK)
     end = conn.execute(_END, {"ids": [notification.id for notification in notifications]}).one()
     new = {notification.id: notification for notification in notifications if notification.id not in set(end.written)}
-    rows = list(_chained(list(new.values()), end.last_hash or GENESIS, end.now))
+    rows = list(_chained(author, list(new.values()), end.last_hash or GENESIS, end.now))
     if rows:
-        conn.execute(_APPEND, {"rows": json.dumps(rows), "now": end.now})
+        conn.execute(_APPEND, {"rows": json.dumps(rows), "now": end.now, "author": author})
 
 
-def _chained(notifications: Sequence[Notification], last_hash: bytes, now: datetime) -> Iterator[dict[str, Any]]:
+def _chained(
+    author: str, notifications: Sequence[Notification], last_hash: bytes, now: datetime
+) -> Iterator[dict[str, Any]]:
     for place, notification in enumerate(notifications):
         metadata = json.dumps(notification.metadata, sort_keys=True, ensure_ascii=False)
         hash_ = link(
-            last_hash, notification.id, notification.recipient, notification.subject, notification.body, metadata, now
+            last_hash,
+            notification.id,
+            notification.recipient,
+            notification.subject,
+            notification.body,
+            metadata,
+            now,
+            author,
         )
         yield {
             "place": place,
@@ -118,7 +143,7 @@ def _chained(notifications: Sequence[Notification], last_hash: bytes, now: datet
         last_hash = hash_
 
 
-_COLUMNS = "id, notification_id, recipient, subject, body, metadata::text, written_at, previous_hash, hash"
+_COLUMNS = "id, notification_id, recipient, subject, body, metadata::text, written_at, previous_hash, hash, author"
 _NEXT_PAGE = text(f"SELECT {_COLUMNS} FROM audit_entries WHERE id > :after ORDER BY id LIMIT :limit")
 _LIST = text(
     f"SELECT {_COLUMNS} FROM audit_entries WHERE (id < CAST(:before AS bigint)) IS NOT FALSE"
@@ -126,15 +151,20 @@ _LIST = text(
 )
 
 
-def verify_audit_trail(db: Database, known: bytes | None = None, *, page: int = PAGE) -> Verified:
-    """Checks the chain from its first entry. `known` is a hash that has to be in the chain."""
+def verify_audit_trail(
+    db: Database, known: bytes | None = None, *, page: int = PAGE, note: Callable[[AuditEntry], None] = lambda _: None
+) -> Verified:
+    """Checks the chain from its first entry. `known` is a hash that has to be in the chain. `note` is told each entry
+    whose hash is right."""
     count, last_hash, is_known = 0, GENESIS, known is None
+    last_id = None
     for entry in _all(db, page):
         if not _follows(entry, last_hash):
-            return Verified(count, last_hash, broken_id=entry.id)
-        count, last_hash = count + 1, entry.hash
+            return Verified(count, last_hash, broken_id=entry.id, last_id=last_id)
+        count, last_hash, last_id = count + 1, entry.hash, entry.id
         is_known = is_known or last_hash == known
-    return Verified(count, last_hash, missing=None if is_known else known)
+        note(entry)
+    return Verified(count, last_hash, missing=None if is_known else known, last_id=last_id)
 
 
 def _follows(entry: AuditEntry, last_hash: bytes) -> bool:
@@ -146,6 +176,7 @@ def _follows(entry: AuditEntry, last_hash: bytes) -> bool:
         entry.body,
         entry.metadata,
         entry.written_at,
+        entry.author,
     )
     return (entry.previous_hash, entry.hash) == (last_hash, expected)
 

@@ -19,8 +19,9 @@ in_app_messages = Table(
     Index("in_app_messages_user_idx", "user_id", "id"),
 )
 
-# The hash of each entry covers the entry before it, so that changes, removals and insertions can be detected. A trigger
-# refuses changes to entries. The type `json` keeps every character of the metadata as it was hashed.
+# The hash of each entry covers the entry before it, so that changes, removals and insertions can be detected. Triggers
+# refuse changes to entries. The oldest entries have no author. The type `json` keeps every character of the metadata as
+# it was hashed.
 audit_entries = Table(
     "audit_entries",
     metadata,
@@ -33,6 +34,7 @@ audit_entries = Table(
     Column("written_at", DateTime(timezone=True), nullable=False),
     Column("previous_hash", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
+    Column("author", Text),
 )
 
 # Messages that the channel `recording` keeps because no provider is set up.

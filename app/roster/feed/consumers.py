@@ -3,15 +3,11 @@ hash."""
 
 import hashlib
 import secrets
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, text
 
-from app.delivery import service as delivery
-from app.delivery.contract import Notification, Priority
 from app.foundation.errors import InvalidValue
-from app.foundation.ids import uuid7
 from app.foundation.pages import Page, page_of, parse_number
 from app.roster.feed.feed_values import Consumer, ConsumerNotFound, NewConsumer
 from app.roster.kinds.known_kinds import known_kinds
@@ -40,12 +36,7 @@ _LIST = text(
      ORDER BY id DESC LIMIT :limit
     """
 )
-_REVOKE = text(
-    f"""
-    UPDATE roster_consumers SET revoked_at = clock_timestamp() WHERE id = :id AND revoked_at IS NULL
-    RETURNING {_COLUMNS}
-    """
-)
+_REVOKE = text("UPDATE roster_consumers SET revoked_at = clock_timestamp() WHERE id = :id AND revoked_at IS NULL")
 _EXISTS = text("SELECT EXISTS (SELECT FROM roster_consumers WHERE id = :id)")
 
 
@@ -61,9 +52,7 @@ def create_consumer(conn: Connection, kind: str, name: str, scope: ConsumerScope
         "scope": scope,
         "created_by": by,
     }
-    consumer = _consumer(conn.execute(_CREATE, values).one())
-    _audit(conn, consumer, by, "roster.consumer_created", consumer.created_at)
-    return NewConsumer(consumer, token)
+    return NewConsumer(_consumer(conn.execute(_CREATE, values).one()), token)
 
 
 def find_consumer(conn: Connection, token: str) -> Consumer | None:
@@ -82,21 +71,11 @@ def list_consumers(conn: Connection, *, cursor: str | None = None, limit: int = 
     return page_of(conn.execute(_LIST, {"before": before, "limit": limit + 1}).all(), limit, _consumer)
 
 
-def revoke_consumer(conn: Connection, id_: int, by: int) -> None:
+def revoke_consumer(conn: Connection, id_: int) -> None:
     """A repeat is harmless."""
-    row = conn.execute(_REVOKE, {"id": id_}).one_or_none()
-    if row is not None:
-        _audit(conn, _consumer(row), by, "roster.consumer_revoked", row.revoked_at)
-    elif not conn.execute(_EXISTS, {"id": id_}).scalar_one():
+    is_revoked = conn.execute(_REVOKE, {"id": id_}).rowcount == 1
+    if not is_revoked and not conn.execute(_EXISTS, {"id": id_}).scalar_one():
         raise ConsumerNotFound("There is no consumer with this id.")
-
-
-def _audit(conn: Connection, consumer: Consumer, by: int, deed: str, at: datetime) -> None:
-    body = f"{consumer.scope} of {consumer.kind} for {consumer.name}"
-    entry = Notification(
-        uuid7(), "AUDIT", f"consumer:{consumer.id}", deed, body, Priority.NORMAL, at, {"by": by, "kind": consumer.kind}
-    )
-    delivery.append_to_audit_trail(conn, entry)
 
 
 def _hash(token: str) -> bytes:

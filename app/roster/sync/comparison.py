@@ -248,8 +248,7 @@ def _make_partition(conn: Connection, kind: Kind) -> None:
     """
     number = kind.document_type
     if conn.execute(text(f"SELECT to_regclass('roster_rows_{number}')")).scalar_one() is None:
-        conn.execute(text(f"CREATE TABLE roster_rows_{number} (LIKE roster_rows INCLUDING ALL) WITH ({STORAGE})"))
-        conn.execute(text(f"ALTER TABLE roster_rows ATTACH PARTITION roster_rows_{number} FOR VALUES IN ({number})"))
+        conn.execute(text(f"SELECT add_partition('roster_rows', '{number}', ARRAY['{number}'], '{STORAGE}')"))
 
 
 def _read_state(conn: Connection, kind: Kind) -> _Before:

@@ -61,7 +61,7 @@ def test_entries_form_a_hash_chain(db: Database) -> None:
         rows = conn.execute(text("SELECT subject, previous_hash, hash FROM audit_entries ORDER BY id")).all()
     assert [one.subject for one in rows] == ["0", "1", "2", "0", "1", "2", "3", "4", "5"]
     assert [one.previous_hash for one in rows] == [GENESIS, *(one.hash for one in rows[:-1])]
-    assert check(db) == Verified(9, rows[-1].hash)
+    assert check(db) == Verified(9, rows[-1].hash, last_id=9)
 
 
 def test_twenty_parallel_writers_form_one_chain(db: Database) -> None:
@@ -88,7 +88,12 @@ def test_failed_writer_leaves_no_gap(db: Database) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["UPDATE audit_entries SET body = 'x'", "DELETE FROM audit_entries", "DELETE FROM audit_entries WHERE id = 2"],
+    [
+        "UPDATE audit_entries SET body = 'x'",
+        "DELETE FROM audit_entries",
+        "DELETE FROM audit_entries WHERE id = 2",
+        "TRUNCATE audit_entries",
+    ],
 )
 def test_database_refuses_changes_of_the_trail(db: Database, statement: str) -> None:
     write(db, 3)
@@ -105,6 +110,8 @@ TAMPERING = {
         "UPDATE audit_entries SET metadata = metadata::jsonb::json WHERE id = 9",
         9,
     ),
+    "another author": ("UPDATE audit_entries SET author = 'user:2' WHERE id = 7", 7),
+    "no author": ("UPDATE audit_entries SET author = NULL WHERE id = 1", 1),
     "another time": ("UPDATE audit_entries SET written_at = written_at + interval '1 microsecond' WHERE id = 2", 2),
     "another id": ("UPDATE audit_entries SET notification_id = gen_random_uuid() WHERE id = 3", 3),
     "another hash": ("UPDATE audit_entries SET hash = decode(repeat('ab', 32), 'hex') WHERE id = 10", 10),
@@ -152,7 +159,9 @@ def test_command_shows_the_result(db: Database, settings: Settings, capsys: pyte
     write(db, 5)
     noted = check(db).last_hash.hex()
     assert verify_audit.main(settings, ["verify"]) == 0
-    assert capsys.readouterr().out == f"5 entries, last hash {noted}\n"
+    first, *unknown = capsys.readouterr().out.splitlines()
+    assert first == f"5 entries, last hash {noted}"
+    assert [line[:9] for line in unknown] == ["Not known", "The role "]
     assert verify_audit.main(settings, ["verify", "--known", noted]) == 0
     assert verify_audit.main(settings, ["verify", "--known", "ab" * 32]) == 1
     assert "ab" * 32 in capsys.readouterr().err

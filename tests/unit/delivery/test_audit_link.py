@@ -30,6 +30,9 @@ OTHERS: list[dict[str, Any]] = [
     {"body": "b\n"},
     {"metadata": "{ }"},
     {"written_at": datetime(2026, 3, 12, 9, 0, 0, 1, tzinfo=UTC)},
+    {"author": "user:1"},
+    {"author": "user:2"},
+    {"author": ""},
 ]
 
 
@@ -46,3 +49,5 @@ def test_hash_does_not_depend_on_the_time_zone() -> None:
 def test_hash_never_changes() -> None:
     """A trail that was written years ago has to stay valid."""
     assert link(**ENTRY).hex() == "84f8aaf9b8ca19cab3e58270275ddb6c38d09d29df110e668c4db6f073f2bd15"
+    authored = link(**ENTRY, author="user:1").hex()
+    assert authored == "32988ce00230e9906a8598f452f9e6da7d0bfdd6940ebb41242ac8ba59866b67"
