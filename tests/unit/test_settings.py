@@ -16,6 +16,7 @@ PRODUCTION = GOOD | {
     "FIREBASE_PROJECT_ID": "yaninda",
     "PUSH": "fcm",
     "FIREBASE_CREDENTIALS": "/etc/yaninda/service-account.json",
+    "METRICS_TOKEN": "9876543210-9876543210-9876543210-xyz",
 }
 
 
@@ -93,6 +94,7 @@ def test_production_starts_with_everything_in_place() -> None:
         ({"FIREBASE_CREDENTIALS": ""}, "FIREBASE_CREDENTIALS"),
         ({"FIREBASE_PROJECT_ID": ""}, "FIREBASE_PROJECT_ID"),
         ({"WEBHOOK_ALLOW_PRIVATE": "true"}, "WEBHOOK_ALLOW_PRIVATE"),
+        ({"METRICS_TOKEN": ""}, "METRICS_TOKEN"),
     ],
 )
 def test_production_refuses_settings_for_development(changed: dict[str, str], named: str) -> None:
