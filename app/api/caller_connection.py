@@ -181,12 +181,11 @@ class CallerConnection(HttpToolsProtocol):
         self._is_broken = True
         self._end_after(None)
         cycle = self.cycle
-        is_answering = cycle is not None and not cycle.response_complete
-        if self.pipeline or (is_answering and not cycle.more_body):
-            self.pipeline.clear()
-            self.flow.pause_reading()
-            return
-        if is_answering:
+        if cycle is not None and not cycle.response_complete:
+            if self.pipeline or not cycle.more_body:
+                self.pipeline.clear()
+                self.flow.pause_reading()
+                return
             cycle.disconnected = True
             cycle.message_event.set()
             if cycle.response_started:
