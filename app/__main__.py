@@ -17,7 +17,7 @@ BROKEN_PIPE = 141
 """As a shell reports a program that SIGPIPE has ended."""
 # Each command is a module that is imported only when the command runs, so that a role loads only the code it uses.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "serve": ("app.cli.supervisor", "run every role here, each as a child process (default)"),
+    "serve": ("app.cli.serve", "run every role here, each as a child process (default)"),
     "api": ("app.cli.run_api", "role: HTTP"),
     "matcher": ("app.cli.run_matcher", "role: deadlines and the cascade"),
     "delivery": ("app.cli.run_delivery", "role: sends notifications"),

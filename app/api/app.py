@@ -12,7 +12,7 @@ from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Response
 
 from app.api.dispatch import handler
-from app.api.errors import problem, problem_of_fault, problem_of_http_error
+from app.api.errors import RouteUnknown, problem, problem_of_fault, problem_of_http_error
 from app.api.load import admit, leave
 from app.api.routing import Route
 from app.api.site import Site
@@ -31,8 +31,17 @@ SECURITY_HEADERS = (
     ("Referrer-Policy", "no-referrer"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
-QUIET_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
+HEALTH_ROUTES = frozenset({"/healthz", "/readyz"})
+"""Answered even when the copy is overloaded, because whoever asks would stop it otherwise."""
+QUIET_ROUTES = HEALTH_ROUTES | {"/metrics"}
 """Machines call these every few seconds. The calls are counted but not logged."""
+# Of a path: empty and dotted segments, backslashes, what must not be encoded at all (RFC 3986, 6.2.2.2), and encoded
+# slashes and control characters.
+_ANOTHER_SPELLING = re.compile(
+    r"//|/\.\.?(?=/|$)|\\|^[^/]|#"
+    r"|%(?:[01].|2[DEF]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5[CF]|7[EF])",
+    re.IGNORECASE,
+)
 
 
 def flask_app(site: Site, routes: Sequence[Route], url_map: Map) -> Flask:
@@ -57,9 +66,12 @@ def compile_map(routes: Sequence[Route]) -> Map:
 
 
 def _admit(settings: Settings) -> None:
-    # Health checks and metrics are answered even when the copy is overloaded.
-    queue_limit_s = None if request.path in QUIET_ROUTES else settings.queue_limit_s
+    queue_limit_s = None if request.path in HEALTH_ROUTES else settings.queue_limit_s
     admit(queue_limit_s, settings.request_timeout_s)
+    # A proxy that filters by path must not see another one than we do.
+    path, _, _ = str(request.environ.get("REQUEST_URI", "/")).partition("?")
+    if _ANOTHER_SPELLING.search(path):
+        raise RouteUnknown("There is nothing at this path.")
 
 
 def _observe(app: Flask, metrics: HttpMetrics) -> None:

@@ -94,6 +94,18 @@ class BodyTooLarge(BadRequest):
     code = "body_too_large"
 
 
+class HeadersTooLarge(BadRequest):
+    """The headers are larger than the service accepts."""
+
+    code = "headers_too_large"
+
+
+class RequestTooSlow(BadRequest):
+    """The request did not come as a whole in the time that the service gives; the connection is closed."""
+
+    code = "request_too_slow"
+
+
 class RangeNotSatisfiable(BadRequest):
     """The file ends before the range that was asked for; `Content-Range` tells its length."""
 
@@ -130,6 +142,8 @@ STATUSES: tuple[tuple[type[AppError], int], ...] = (
     (UnsupportedMediaType, 415),
     (RangeNotSatisfiable, 416),
     (BodyTooLarge, 413),
+    (RequestTooSlow, 408),
+    (HeadersTooLarge, 431),
     (BadRequest, 400),
     (InvalidValue, 400),
     (Unauthenticated, 401),
@@ -149,12 +163,14 @@ TITLES = {
     403: "Forbidden",
     404: "Not Found",
     405: "Method Not Allowed",
+    408: "Request Timeout",
     409: "Conflict",
     410: "Gone",
     413: "Content Too Large",
     415: "Unsupported Media Type",
     416: "Range Not Satisfiable",
     429: "Too Many Requests",
+    431: "Request Header Fields Too Large",
     500: "Internal Server Error",
     503: "Service Unavailable",
 }

@@ -1,7 +1,7 @@
-"""A file as an answer: in pieces, as a whole or in part, and not at all if the caller has it."""
+"""A file as an answer: in pieces, as a whole or in part, and not at all if the caller has it. The server cuts off
+callers who do not read; they may ask for the rest."""
 
 import re
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,6 @@ from werkzeug.wrappers import Response
 from werkzeug.wsgi import FileWrapper
 
 PIECE_BYTES = 1 << 18
-PIECE_WITHIN_S = 10.0
-"""Slower callers are cut off. They may ask for the rest."""
-
 # What is not of this form is ignored, as RFC 9110 allows for lists of ranges and demands for other units.
 _ONE_RANGE = re.compile(r"bytes=(\d+-\d*|-\d+)")
 
@@ -24,17 +21,9 @@ class FileDownload(FileWrapper):
         super().__init__(path.open("rb"), PIECE_BYTES)
         self._name = path.name
         self._bytes = path.stat().st_size
-        self._socket: Any = None
-
-    def __next__(self) -> bytes:
-        # Gunicorn's worker limits the time of a whole request and its answer, and a large file takes longer.
-        if self._socket is not None:
-            self._socket.until = time.monotonic() + PIECE_WITHIN_S
-        return super().__next__()
 
     def answer(self, environ: Mapping[str, Any], headers: Mapping[str, str], content_type: str) -> Response:
         """The name of the file is its tag, so a file of that name must never change."""
-        self._socket = environ.get("gunicorn.socket")
         response = Response(self, 200, headers, content_type=content_type, direct_passthrough=True)
         response.content_length = self._bytes
         response.set_etag(self._name)

@@ -7,6 +7,7 @@ from typing import Any
 from werkzeug.exceptions import ClientDisconnected
 from werkzeug.wsgi import get_input_stream
 
+from app.api.body_stream import BodyStream
 from app.api.errors import BadRequest
 
 PIECE_WITHIN_S = 10.0
@@ -16,13 +17,12 @@ PIECE_WITHIN_S = 10.0
 class FileUpload:
     def __init__(self, environ: Mapping[str, Any], within_s: float) -> None:
         self._stream = get_input_stream(dict(environ))
-        # Gunicorn's worker limits the time of a whole request, and a large file takes longer.
-        self._socket: Any = environ.get("gunicorn.socket")
         self._ends = time.monotonic() + within_s
 
     def read(self, size: int) -> bytes:
-        if self._socket is not None:
-            self._socket.until = min(time.monotonic() + PIECE_WITHIN_S, self._ends)
+        # Otherwise the limit for a whole request applies, and a large file takes longer.
+        if isinstance(self._stream, BodyStream):
+            self._stream.until = min(time.monotonic() + PIECE_WITHIN_S, self._ends)
         try:
             return self._stream.read(size)
         except (ClientDisconnected, OSError):

@@ -7,11 +7,10 @@ nothing, and the other requests are answered in time.
 
 import time
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from app.db.watchdog import answer_by
 from app.foundation.errors import Unavailable
-
-waited_s: ContextVar[float] = ContextVar("waited_s", default=0.0)
 
 
 class Overloaded(Unavailable):
@@ -28,12 +27,25 @@ class Draining(Unavailable):
     retry_after_s = 1
 
 
-draining: ContextVar[bool] = ContextVar("draining", default=False)
-"""True if the process was asked to stop before this request arrived."""
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """How a request came to its thread."""
+
+    began: float
+    """When its first byte came, by the monotonic clock."""
+    waited_s: float
+    """How long it waited for the thread, once it was complete."""
+    draining: bool
+    """True if the process was asked to stop before the request was complete."""
+
+
+arrival: ContextVar[Arrival | None] = ContextVar("arrival", default=None)
+"""Of the request that this thread works on; None where there is no server."""
 
 
 def refuse_while_draining() -> None:
-    if draining.get():
+    came = arrival.get()
+    if came is not None and came.draining:
         raise Draining("This process is stopping.")
 
 
@@ -43,11 +55,12 @@ def leave(_error: BaseException | None = None) -> None:
 
 
 def admit(queue_limit_s: float | None, request_timeout_s: float) -> None:
-    """Sets the deadline of this request, or refuses the request. Its time in the queue counts, except for routes
-    without a queue limit: those are always answered."""
-    waited = waited_s.get() if queue_limit_s is not None else 0.0
-    # On a kept-alive connection only the first request has waited for a thread.
-    waited_s.set(0.0)
-    answer_by.set(time.monotonic() + request_timeout_s - waited)
-    if queue_limit_s is not None and waited > queue_limit_s:
+    """Sets the deadline of this request, or refuses the request. Routes without a queue limit are always answered, and
+    their time begins here."""
+    came = arrival.get()
+    if came is None or queue_limit_s is None:
+        answer_by.set(time.monotonic() + request_timeout_s)
+        return
+    answer_by.set(came.began + request_timeout_s)
+    if came.waited_s > queue_limit_s:
         raise Overloaded("Too many requests at this moment.")

@@ -15,8 +15,10 @@ from app.api.errors import (
     BadRequest,
     BodyTooLarge,
     FieldCode,
+    HeadersTooLarge,
     InvalidInput,
     MalformedJson,
+    RequestTooSlow,
     RouteUnknown,
     Unexpected,
     UnsupportedMediaType,
@@ -61,7 +63,7 @@ SIGNED_IN: tuple[type[AppError], ...] = (
     Overloaded,
     Unavailable,
 )
-OUTSIDE_ROUTES: tuple[type[AppError], ...] = (RouteUnknown, WrongMethod)
+OUTSIDE_ROUTES: tuple[type[AppError], ...] = (RouteUnknown, WrongMethod, RequestTooSlow, HeadersTooLarge)
 
 Json = dict[str, Any]
 Refs = dict[tuple[type[BaseModel], JsonSchemaMode], Json]

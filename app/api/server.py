@@ -1,78 +1,100 @@
-"""The role `api`: the application under gunicorn, with threads in a few processes."""
+"""A process of the role `api`: uvicorn reads and writes in an event loop, threads run the application."""
 
-import os
-import signal
-from collections.abc import Callable
-from typing import Any
+import asyncio
+import faulthandler
+import resource
+import socket
+from types import FrameType
 
-import gunicorn.app.base  # pyright: ignore[reportMissingTypeStubs]
 import structlog
+import uvicorn
 from flask import Flask
 
+from app.api.caller_connection import KEEP_ALIVE_S, CallerConnection, ConnectionState
+from app.api.wsgi_threads import WsgiThreads
 from app.settings.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-KEEP_ALIVE_S = 20
-# A worker whose main loop stalls for this long is stuck. Slow requests do not stall it, because they run in threads.
+BACKLOG = 2048
 STUCK_AFTER_S = 60
-
-BuildApp = Callable[[Settings, str], Flask]
-"""Takes the settings and the folder of shared metrics."""
-
-
-class Server(gunicorn.app.base.BaseApplication):
-    """`build_app` runs in each worker, after the fork."""
-
-    def __init__(self, settings: Settings, metrics_directory: str, build_app: BuildApp) -> None:
-        self.settings = settings
-        self._metrics_directory = metrics_directory
-        self._build_app = build_app
-        self._app: Flask | None = None
-        super().__init__()
-
-    def load_config(self) -> None:
-        settings = self.settings
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        options: dict[str, Any] = {
-            "bind": f"{host}:{settings.port}",
-            "workers": settings.api_workers,
-            "threads": settings.api_threads,
-            "worker_class": "app.api.gunicorn_worker.DrainingWorker",
-            "graceful_timeout": settings.drain_s,
-            "timeout": STUCK_AFTER_S,
-            "keepalive": KEEP_ALIVE_S,
-            "proc_name": "yaninda-api",
-            # Its warnings quote malformed requests, which may hold personal data.
-            "loglevel": "error",
-            # Otherwise gunicorn opens a control socket in the home folder.
-            "control_socket_disable": True,
-            "post_worker_init": _leave_ctrl_c_to_the_arbiter,
-            "when_ready": _drain_on_ctrl_c,
-            "worker_exit": self._close,
-            "child_exit": self._forget_metrics,
-        }
-        for name, value in options.items():
-            self.cfg.set(name, value)  # pyright: ignore
-
-    def load(self) -> Any:
-        self._app = self._build_app(self.settings, self._metrics_directory)
-        return self._app
-
-    def _close(self, _arbiter: Any, _worker: Any) -> None:
-        if self._app is not None:
-            self._app.extensions["site"].close()
-
-    def _forget_metrics(self, _arbiter: Any, worker: Any) -> None:
-        from prometheus_client import multiprocess
-
-        multiprocess.mark_process_dead(worker.pid, self._metrics_directory)  # pyright: ignore
+"""A process whose event loop stalls for this long is stuck, and ends. Slow requests do not stall it, because they run
+in threads."""
+TICKS = 100
+"""Of 0.1 s each, between two signs of life."""
+ACCEPT_S = 0.05
+MOST_FILES = 65_536
+"""Each connection is one. Many systems allow a process 1,024, unless it asks for more."""
 
 
-def _leave_ctrl_c_to_the_arbiter(_worker: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def listen(settings: Settings) -> socket.socket:
+    """The socket that the processes of the role share. Raises `OSError`."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # The loop sends without delay only through sockets that name the protocol; an answer would take 40 ms otherwise.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((settings.host, settings.port))
+    listener.listen(BACKLOG)
+    listener.setblocking(False)
+    return listener
 
 
-def _drain_on_ctrl_c(_arbiter: Any) -> None:
-    signal.signal(signal.SIGINT, lambda _number, _frame: os.kill(os.getpid(), signal.SIGTERM))
-    log.info("api_listening")
+def serve(settings: Settings, app: Flask, listener: socket.socket) -> None:
+    """Until SIGTERM or SIGINT, and then until all requests are answered."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (MOST_FILES if most < 0 else min(most, MOST_FILES), most))
+    threads = WsgiThreads(
+        app,
+        threads=settings.api_threads,
+        most_body_bytes=settings.max_body_bytes,
+        request_timeout_s=settings.request_timeout_s,
+    )
+    config = uvicorn.Config(
+        threads,
+        interface="asgi3",
+        http=CallerConnection,
+        loop="asyncio",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        # Faults are logged by the application. The rest tells what callers sent.
+        log_level="critical",
+        access_log=False,
+        # Its headers can be made up. A proxy has its own log and limits.
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=settings.drain_s,
+    )
+    DrainingServer(config, threads, settings.connections_per_address).run([listener])
+
+
+class DrainingServer(uvicorn.Server):
+    server_state: ConnectionState
+
+    def __init__(self, config: uvicorn.Config, threads: WsgiThreads, connections_per_address: int) -> None:
+        super().__init__(config)
+        self.server_state = ConnectionState(connections_per_address)
+        self._threads = threads
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        log.info("api_listening")
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % TICKS == 0:
+            faulthandler.dump_traceback_later(STUCK_AFTER_S, exit=True)
+        return await super().on_tick(counter)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Without uvicorn's notes: it would end with the signal instead of a return."""
+        self.should_exit = self.server_state.draining = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Clients that have connected are answered. Later ones are refused at once, and try another process."""
+        self.server_state.draining = True
+        await asyncio.sleep(ACCEPT_S)
+        self._threads.end_streams()
+        await super().shutdown(sockets)
+        faulthandler.cancel_dump_traceback_later()

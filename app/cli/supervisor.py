@@ -1,26 +1,17 @@
-"""`serve`: one child process per role. It restarts a role that dies; SIGTERM drains them all.
-
-Roles are processes, not threads: a busy thread in the same interpreter made the matcher seconds late. They are forked
-after all modules are imported, so they start at once and share the memory of the code.
+"""Runs child processes: the roles of `serve`, or the processes of the api. It restarts one that dies; SIGTERM drains
+them all. They are forked after all modules are imported, so they start at once and share the memory of the code.
 """
 
 import contextlib
-import gc
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
 import structlog
 
-from app.foundation.loading import without_collections
 from app.foundation.parent import end_with_parent, name_process
-from app.ops.shared_metrics import shared_metrics
-from app.settings.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -70,6 +61,8 @@ class _Role:
     run: RunRole
     on_end: Callable[[int], None]
     """Called with the pid of a process that ended."""
+    own_group: bool = True
+    """If not, whoever kills the group of the supervisor kills this process with it."""
     pid: int | None = None
     started_at: float = 0.0
     due_at: float = 0.0
@@ -80,6 +73,8 @@ class _Role:
         supervisor = os.getpid()
         pid = os.fork()
         if pid == 0:
+            if self.own_group:
+                os.setsid()
             _become(self.name, supervisor)
             raise _InRole(self.run)
         self.pid = pid
@@ -108,11 +103,10 @@ class _Role:
     def kill(self) -> None:
         if self.pid is not None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
+                (os.killpg if self.own_group else os.kill)(self.pid, signal.SIGKILL)
 
 
 def _become(name: str, supervisor: int) -> None:
-    os.setsid()
     # If the supervisor is SIGKILLed, its roles have to end; otherwise they would run beside those of its successor.
     end_with_parent(signal.SIGTERM)
     if os.getppid() != supervisor:
@@ -130,14 +124,17 @@ def run_supervisor(
     drain_s: float,
     policy: Callable[[int, float, int], Restart] = decide_restart,
     on_end: Callable[[int], None] = lambda pid: None,
+    before_drain: Callable[[], None] = lambda: None,
+    own_groups: bool = True,
 ) -> int:
     """Supervises until SIGTERM or SIGINT. Returns 0 after a clean drain, 1 if a role had to be killed; and in the
     process of a role its exit code."""
     supervisor = os.getpid()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
-    roles = [_Role(name, run, on_end) for name, run in runs.items()]
+    roles = [_Role(name, run, on_end, own_groups) for name, run in runs.items()]
     try:
         _keep_running(roles, policy)
+        before_drain()
         return _drain(roles, drain_s)
     except _InRole as forked:
         run = forked.run
@@ -192,31 +189,3 @@ def _drain(roles: Sequence[_Role], drain_s: float) -> int:
 def _await_signal(timeout_s: float) -> int | None:
     received = signal.sigtimedwait(_AWAITED, min(max(timeout_s, 0.0), 60.0))
     return received.si_signo if received is not None else None
-
-
-def main(settings: Settings, _argv: Sequence[str] = ()) -> int:
-    with shared_metrics(settings) as directory:
-        settings = settings.model_copy(update={"prometheus_multiproc_dir": directory})
-        runs = _import_roles(settings)
-        assert threading.active_count() == 1, "a module has started a thread, which a forked process does not have"
-        return run_supervisor(
-            runs, drain_s=settings.drain_s + EXTRA_DRAIN_S, on_end=lambda pid: _forget_gauges(pid, directory)
-        )
-
-
-def _import_roles(settings: Settings) -> Mapping[str, RunRole]:
-    """In here, because the metrics library reads the folder of shared metrics when it is imported."""
-    with without_collections():
-        from app.cli import run_api, run_delivery, run_jobs, run_matcher
-
-        run_api.import_app()
-    # What is imported lives as long as its processes, and a collection that marks it would copy the shared memory.
-    gc.freeze()
-    mains = (run_api.main, run_matcher.main, run_delivery.main, run_jobs.main)
-    return {role: partial(main, settings, []) for role, main in zip(ROLES, mains, strict=True)}
-
-
-def _forget_gauges(pid: int, directory: str) -> None:
-    """Removes the live gauges of a process that has ended."""
-    for path in Path(directory).glob(f"gauge_live*_{pid}.db"):
-        path.unlink(missing_ok=True)

@@ -2,8 +2,10 @@
 files."""
 
 import hmac
+import math
 import threading
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, cast
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -23,15 +25,24 @@ from prometheus_client.registry import Collector
 from app.settings.settings import Settings
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+SHOWN_FOR_S = 1.0
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
 class HttpMetrics:
     """Created after the fork, because a metric chooses its file when it is created."""
 
-    def __init__(self, directory: str | None = None, read_on_scrape: Sequence[Collector] = ()) -> None:
+    def __init__(
+        self,
+        directory: str | None = None,
+        read_on_scrape: Sequence[Collector] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._directory = directory
         self._read_on_scrape = read_on_scrape
+        self._clock = clock
+        self._making = threading.Lock()
+        self._text, self._made_at = b"", -math.inf
         self._registry = CollectorRegistry()
         labels = ("method", "route", "status")
         self._requests = Counter("http_requests", "Requests answered.", labels, registry=self._registry)
@@ -52,6 +63,17 @@ class HttpMetrics:
         duration.observe(seconds)
 
     def text(self) -> bytes:
+        """Made at most once a second, because it takes up to a tenth of one. Who asks while it is made gets the one
+        before, so that many who ask at once hold no threads."""
+        if self._clock() - self._made_at >= SHOWN_FOR_S and self._making.acquire(blocking=not self._text):
+            try:
+                if self._clock() - self._made_at >= SHOWN_FOR_S:
+                    self._text, self._made_at = self._make_text(), self._clock()
+            finally:
+                self._making.release()
+        return self._text
+
+    def _make_text(self) -> bytes:
         merged = CollectorRegistry()
         if self._directory is None:
             merged.register(self._registry)

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 
 from app.settings.settings import Settings
 
@@ -25,3 +26,9 @@ def shared_metrics(settings: Settings) -> Generator[str]:
         # Forked children run this code too, and must not remove the folder.
         if os.getpid() == owner:
             shutil.rmtree(directory, ignore_errors=True)
+
+
+def forget_gauges(directory: str, pid: int) -> None:
+    """Removes the live gauges of a process that has ended."""
+    for path in Path(directory).glob(f"gauge_live*_{pid}.db"):
+        path.unlink(missing_ok=True)

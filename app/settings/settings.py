@@ -93,6 +93,9 @@ class Settings(BaseModel):
         10, description="Longest time for a request, with its wait for a thread; after that the answer is 503."
     )
     queue_limit_s: PositiveFloat = Field(1.0, description="A request that waited longer for a thread gets 503 at once.")
+    connections_per_address: PositiveInt = Field(
+        1000, description="Connections from one address to each process of the API; a proxy is one address."
+    )
     late_after_s: PositiveFloat = Field(5.0, description="A task overdue for longer makes `/readyz` answer `degraded`.")
     max_body_bytes: PositiveInt = Field(65_536, description="Largest request body.")
     drain_s: PositiveInt = Field(45, description="Time a role has to finish its work after SIGTERM.")
@@ -101,7 +104,9 @@ class Settings(BaseModel):
     prometheus_multiproc_dir: str | None = Field(
         None, description="Folder where the roles of one machine add up their metrics; `serve` creates one if unset."
     )
-    metrics_token: str | None = Field(None, description="Bearer token that `/metrics` requires; open if unset.")
+    metrics_token: str | None = Field(
+        None, description="Bearer token that `/metrics` requires; required in production."
+    )
 
     auth_mode: AuthMode = Field(AuthMode.LOCAL, description="`local` or `firebase`.")
     auth_secret: str | None = Field(None, description="Key of local tokens, at least 32 characters.")
@@ -470,6 +475,8 @@ class Settings(BaseModel):
             problems.append("AUTH_MODE=local issues its own tokens and is refused in production; use firebase")
         elif len(self.auth_secret or "") < FEWEST_CHARACTERS or is_known_default(self.auth_secret or ""):
             problems.append("AUTH_SECRET must be set to at least 32 random characters when AUTH_MODE=local")
+        if production and self.metrics_token is None:
+            problems.append("METRICS_TOKEN must be set in production, where /metrics would be open without it")
         if production and self.firebase_auth_emulator_host:
             problems.append("FIREBASE_AUTH_EMULATOR_HOST accepts unsigned tokens and is refused in production")
         return problems

@@ -9,7 +9,7 @@ from typing import Any
 from flask import Flask, request
 from psycopg_pool import ConnectionPool
 
-from app.api.server import Server
+from app.cli.run_api import run_workers
 from app.foundation.ids import uuid7
 from app.foundation.logs import configure_logs
 from app.ops.shared_metrics import shared_metrics
@@ -31,6 +31,7 @@ def bare_app(settings: Settings, _metrics_directory: str) -> Flask:
         kwargs={"autocommit": True, "options": OPTIONS, "prepare_threshold": 1},
         open=True,
     )
+    app.extensions["site"] = pool
 
     @app.get("/readyz")
     def ready() -> str:
@@ -51,7 +52,7 @@ def main() -> None:
     settings = load_settings()
     configure_logs("INFO", False)
     with shared_metrics(settings) as directory:
-        Server(settings, directory, bare_app).run()
+        run_workers(settings, directory, bare_app)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ TITLE = (
 
 SHARED = "import psycopg, pydantic, redis, sqlalchemy, structlog, prometheus_client"
 LIBRARIES = {
-    "api": f"{SHARED}, flask, gunicorn.app.base, limits, jwt; import os; os.fork() and os.fork()",
+    "api": f"{SHARED}, flask, uvicorn, httptools, limits, jwt; import os; os.fork() and os.fork()",
     "matcher": SHARED,
     "delivery": f"{SHARED}, requests, google.oauth2.service_account",
 }

@@ -2,6 +2,7 @@
 
 from app.api.access import ANYONE
 from app.api.identities import TokenInvalid, TokenMissing
+from app.api.load import Overloaded
 from app.api.routing import Call, Reply, Routes
 from app.api.schemas import AliveJson, ChecksJson, ReadyJson
 from app.ops import metrics
@@ -40,10 +41,10 @@ def readyz(call: Call) -> Reply:
     who=ANYONE,
     answers={200: None},
     content_type=metrics.CONTENT_TYPE,
-    errors=(TokenMissing, TokenInvalid),
+    errors=(TokenMissing, TokenInvalid, Overloaded),
 )
 def read_metrics(call: Call) -> Reply:
-    """Show the metrics in Prometheus's text format.
+    """Show the metrics in Prometheus's text format, at most a second old.
 
     If the setting METRICS_TOKEN is set, its value is required as the bearer token; user tokens are not accepted.
     """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.api.file_download import PIECE_BYTES, FileDownload
+from app.api.file_download import PIECE_BYTES
 from app.api.services import Services
 from app.roster import service as roster
 from app.roster.kinds.kind import Kind
@@ -170,20 +170,6 @@ def test_a_download_under_way_is_not_mixed_with_newer_archives(
     assert not (folder / name).exists()
     assert received + b"".join(pieces) == expected
     response.close()
-
-
-def test_a_caller_has_its_time_for_each_piece(tmp_path: Path):
-    class Socket:
-        until = 0.0
-
-    (tmp_path / "archive").write_bytes(bytes(PIECE_BYTES + 1))
-    socket, times = Socket(), []
-    download = FileDownload(tmp_path / "archive")
-    download.answer({"REQUEST_METHOD": "GET", "gunicorn.socket": socket}, {}, "application/gzip")
-    for _ in download:
-        times.append(socket.until)
-    assert len(times) == 2 and 0 < times[0] < times[1]
-    download.close()
 
 
 KILLED_WRITERS = """

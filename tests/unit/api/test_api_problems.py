@@ -3,14 +3,21 @@
 import io
 import json
 import sys
+import threading
+import time
 from typing import Any
 
 import pytest
 import sqlalchemy.exc
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
+from app.api import load
 from app.api.errors import TITLES
+from app.api.load import Arrival
 from app.foundation.errors import AppError, Conflict, Forbidden, InvalidValue, NotFound, TooManyRequests, Unavailable
 from app.foundation.logs import configure_logs
+from app.ops.metrics import HttpMetrics
 from tests.support.api import PEOPLE, TASK_ID, FakeMatching, app_on_fakes, bearer
 
 ACCEPT = f"/tasks/{TASK_ID}/accept"
@@ -176,3 +183,68 @@ def test_metrics_count_by_route_and_status(matching: FakeMatching):
     assert "http_request_duration_seconds_bucket" in shown
     assert str(TASK_ID) not in shown
     assert "wp-login" not in shown
+
+
+class Counted(Collector):
+    """Counts how often the figures are made, and takes its time if it is told to."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.begun, self.may_end = threading.Event(), threading.Event()
+        self.may_end.set()
+
+    def collect(self) -> list[Metric]:
+        self.made += 1
+        self.begun.set()
+        assert self.may_end.wait(10)
+        return [GaugeMetricFamily("made", "How often.", self.made)]
+
+
+def test_figures_are_made_at_most_once_a_second():
+    now, counted = [100.0], Counted()
+    metrics = HttpMetrics(None, [counted], clock=lambda: now[0])
+    assert [metrics.text() for _ in range(5)] == [metrics.text()] * 5
+    now[0] += 0.99
+    assert b"made 1.0" in metrics.text()
+    now[0] += 0.01
+    assert b"made 2.0" in metrics.text()
+
+
+def test_who_asks_while_figures_are_made_gets_those_before():
+    now, counted = [100.0], Counted()
+    metrics = HttpMetrics(None, [counted], clock=lambda: now[0])
+    metrics.text()
+    now[0] += 1
+    counted.begun.clear()
+    counted.may_end.clear()
+    making = threading.Thread(target=metrics.text)
+    making.start()
+    assert counted.begun.wait(10)
+    assert b"made 1.0" in metrics.text()
+    counted.may_end.set()
+    making.join()
+    assert b"made 2.0" in metrics.text()
+    assert counted.made == 2
+
+
+def test_metrics_are_shed_and_health_is_not(matching: FakeMatching):
+    client = app_on_fakes(matching).test_client()
+    load.arrival.set(Arrival(began=time.monotonic() - 5, waited_s=5.0, draining=False))
+    try:
+        found = {path: client.get(path).status_code for path in ("/metrics", "/docs", "/healthz")}
+    finally:
+        load.arrival.set(None)
+    assert found == {"/metrics": 503, "/docs": 503, "/healthz": 200}
+
+
+@pytest.mark.parametrize(
+    "path", ["/%68ealthz", "/healthz/%2E", "/x/../healthz", "/healthz%2F", "/%5Chealthz", "/./docs"]
+)
+def test_another_spelling_of_a_path_is_unknown(client: Any, path: str):
+    assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("word", ["%C3%A7", "a%20b", "a..b", ".a", "a%3Ab", "..."])
+def test_what_has_to_be_encoded_may_be(client: Any, word: str):
+    # It comes to the route, which knows no such id.
+    assert client.get(f"/tasks/{word}", headers=bearer("elder")).status_code == 400
