@@ -9,7 +9,7 @@ Revises: 0008
 from alembic import op
 
 revision = "0012"
-down_revision = "0008"
+down_revision = "0011"
 branch_labels = None
 depends_on = None
 

@@ -10,7 +10,7 @@ Revises: 0008
 from alembic import op
 
 revision = "0014"
-down_revision = "0008"
+down_revision = "0013"
 branch_labels = None
 depends_on = None
 
