@@ -129,7 +129,7 @@ class OffersJson(Response):
 class MyOfferJson(Response):
     task_id: UUID
     deadline: Instant
-    distance_m: int = Field(description="In steps of 100, rounded up, between cells of the map.")
+    distance_m: float = Field(description="In steps of 100, rounded up, between cells of the map.")
     elder_name: str
     note: str | None
 

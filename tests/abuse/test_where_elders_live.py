@@ -89,6 +89,6 @@ def test_no_answer_to_a_student_who_is_asked_holds_a_position(services: Services
         read += pushed.scalars().all()
     assert len(read) > len(paths)
     everything = " ".join(read)
-    assert '"distanceM":100,' in everything.replace(" ", ""), "111 m; the cells are 98 m apart"
+    assert '"distanceM":100.0,' in everything.replace(" ", ""), "111 m; the cells are 98 m apart"
     for secret in ("40.98", "29.02", "+9055501000", "Yılmaz", '"lat"', "111."):
         assert secret not in everything

@@ -23,6 +23,7 @@ from app.cli.migrate import upgrade
 from app.db.database import psycopg_url
 from app.db.wake import Announcer
 from app.delivery.actions.conductor import Conductor
+from app.delivery.channels.audit import AuditChannel
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.channels.registry import Channels
 from app.delivery.messages.rules import DeliveryRules
@@ -86,7 +87,7 @@ def _live_a_day(url: str, redis_url: str) -> dict[str, Any]:
     post = Dispatcher(
         services.db,
         services.clock,
-        Channels([RecordingChannel(services.db)]),
+        Channels([RecordingChannel(services.db), AuditChannel(services.db)]),
         announcer=Announcer(url),
         followers=FOLLOWERS,
         breakers=MemoryBreakers(),

@@ -108,7 +108,7 @@ class FakeMatching:
     def set_availability(self, caller: Caller, on_duty: bool) -> None:
         self._answer("set_availability", caller.id, on_duty)
 
-    def set_location(self, student_id: int, spot: LatLon) -> None:
+    def set_location(self, student_id: int, spot: LatLon, *, is_reported: bool = True) -> None:
         self._answer("set_location", student_id, spot)
 
     def set_active(self, user_id: int, active: bool) -> None:

@@ -46,10 +46,10 @@ def _stretch_at(y: float) -> float:
     return stretch(math.degrees(latitude))
 
 
-def shown_distance_m(student: MapPoint, elder: LatLon, cell_m: float) -> int:
+def shown_distance_m(student: MapPoint, elder: LatLon, cell_m: float) -> float:
     """What a student sees: the distance between the two cells, in steps, rounded up."""
     metres = metres_between(middle_of_cell(student, cell_m), middle_of_cell(on_the_map(elder), cell_m))
-    return max(1, math.ceil(metres / DISTANCE_STEP_M)) * DISTANCE_STEP_M
+    return max(1, math.ceil(metres / DISTANCE_STEP_M)) * float(DISTANCE_STEP_M)
 
 
 def metres_to_cell(student: MapPoint, elder: LatLon, cell_m: float) -> float:

@@ -46,7 +46,7 @@ class TaskView:
 class MyOffer:
     task_id: UUID
     deadline: datetime
-    distance_m: int
+    distance_m: float
     elder_name: str
     note: str | None
 

@@ -80,11 +80,11 @@ def test_each_deed_calls_matching_and_returns_the_task(client: Any, matching: Fa
 def test_own_offer_is_returned_or_not_found(client: Any, matching: FakeMatching):
     none = client.get("/me/offer", headers=bearer("student"))
     assert (none.status_code, none.data) == (204, b"")
-    matching.offer = MyOffer(TASK_ID, NOON, 120.5, "Ayşe", None)
+    matching.offer = MyOffer(TASK_ID, NOON, 200.0, "Ayşe", None)
     assert client.get("/me/offer", headers=bearer("student")).get_json() == {
         "taskId": str(TASK_ID),
         "deadline": "2026-03-12T09:00:00Z",
-        "distanceM": 120.5,
+        "distanceM": 200.0,
         "elderName": "Ayşe",
         "note": None,
     }
