@@ -34,7 +34,7 @@ def ask_both(town: Neighbourhood) -> tuple[UUID, Caller, Caller, Caller]:
     rules = town.matching.rules
     with town.matching.stores.transaction() as store:
         made = store.insert_offers([Pick(task_id, second.id, 2, 0, 20.0)], rules.offer_ttl - timedelta(minutes=5))
-        notices.offers(store, made, rules)
+        notices.offers(store, made, {task.id: task for task in store.read_tasks([task_id])}, rules)
     town.run("UPDATE tasks SET asked = 2 WHERE id = :id", id=task_id)
     town.advance(task_id)
     return task_id, elder, first, second
