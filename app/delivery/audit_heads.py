@@ -78,14 +78,14 @@ def read_heads(folder: Path, keys: Sequence[str]) -> KnownHeads:
 def _read(path: Path) -> Head | None:
     try:
         head = Head(**json.loads(path.read_text()))
-        return head if path.name == head.name and isinstance(head.signature, str) else None
+        return head if path.name == head.name else None
     except (OSError, ValueError, TypeError):
         return None
 
 
 def _is_signed(head: Head, keys: Sequence[str]) -> bool:
-    # As bytes, because the file may hold any characters.
-    given = head.signature.encode(errors="replace")
+    # The file may hold any value and any characters.
+    given = str(head.signature).encode(errors="replace")
     return any(hmac.compare_digest(given, _signature(key, head.entry, head.hash, head.at).encode()) for key in keys)
 
 
