@@ -91,7 +91,8 @@ class Route:
     """Its body is a file of any size, which the view reads in pieces."""
     find_more_problems: FindMoreProblems | None = None
     is_witnessed: bool = True
-    """What a coordinator or admin changes by it is written to the audit trail."""
+    """What a coordinator or admin changes by it is written to the audit trail. Their transactions commit one after the
+    other, so routes that other services call all the time, and that change nobody's rows, are left out."""
 
     @property
     def name(self) -> str:

@@ -84,7 +84,7 @@ def _read(path: Path) -> Head | None:
 
 
 def _is_signed(head: Head, keys: Sequence[str]) -> bool:
-    # As bytes, because the file may hold anything.
+    # The file may hold any value and any characters.
     given = str(head.signature).encode(errors="replace")
     return any(hmac.compare_digest(given, _signature(key, head.entry, head.hash, head.at).encode()) for key in keys)
 

@@ -39,7 +39,7 @@ DECLARE
 BEGIN
     IF changed <> '{}' THEN
         SELECT jsonb_build_object(
-                   'table', regexp_replace(TG_TABLE_NAME, '_(\d{4}_\d\d|default)$', ''),
+                   'table', TG_TABLE_NAME,
                    'row', jsonb_object_agg(key, coalesce(after, before) -> key) FILTER (WHERE key = ANY(keys)),
                    'before', jsonb_object_agg(key, mask_value(key, before -> key, shown))
                              FILTER (WHERE key = ANY(changed) AND before IS NOT NULL),
@@ -74,13 +74,6 @@ NOTED = {
     "recipient_channels": (ALL, "id", "channel_type verify_status", ""),
     "channel_verifications": (ALL, "channel_id", "", "channel_id tries_left"),
     "dead_letters": ("UPDATE", "id", "status", "status closed_by"),
-    "actions": ("INSERT", "id", "origin", "id action_plan_id origin person_id task_id"),
-    "notifications": (
-        "INSERT",
-        "id",
-        "notification_type priority",
-        "id notification_type recipient_user_id priority task_id",
-    ),
     "jobs": (ALL, "id", "name status origin", "id name status origin params cancel_requested_at"),
     "roster_approvals": (ALL, "document_type run_id", "", ""),
     "roster_consumers": (ALL, "id", "name scope", "id document_type name scope token_hash revoked_at"),

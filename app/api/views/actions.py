@@ -21,6 +21,7 @@ routes = Routes("Actions")
     who=COORDINATORS,
     answers={202: ActionInFullJson, 200: ActionInFullJson},
     errors=(InvalidValue, PlanNotFound, EvaluationKeyReused, SendingLimited, BacklogFull, Draining),
+    is_witnessed=False,
 )
 def request_action(call: Call, body: NewActionBody) -> Reply:
     """Run a plan.

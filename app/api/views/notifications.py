@@ -56,6 +56,7 @@ def _find_more_problems(call: Call, content: bytes) -> Mapping[str, str]:
     ),
     errors=(InvalidValue, IdempotencyKeyReused, SendingLimited, BacklogFull, Draining),
     find_more_problems=_find_more_problems,
+    is_witnessed=False,
 )
 def submit_notification(call: Call, body: NewNotificationBody) -> SubmittedJson:
     """Send a notification.
