@@ -106,7 +106,7 @@ def test_retired_plan_retires_its_routes(ask: Any, world: World, plan: str):
 
 
 STEP = {"stepOrder": 2, "channelType": "push", "audience": "PERSON", "templateKey": "heat.alarm"}
-STEP |= {"onFailure": "CONTINUE", "fallback": ["sms", "email"], "withinS": 60}
+STEP |= {"onFailure": "CONTINUE", "fallback": ["sms", "email"], "withinS": 60, "mayArriveTwice": True}
 
 
 def test_step_is_created_shown_changed_and_retired(ask: Any, plan: str):
@@ -115,7 +115,7 @@ def test_step_is_created_shown_changed_and_retired(ask: Any, plan: str):
     assert step.items() >= STEP.items()
     path = f"{plan}/steps/{step['id']}"
     assert ask("GET", path) == (200, step)
-    changes = {"templateKey": None, "fallback": [], "withinS": None, "onFailure": "STOP"}
+    changes = {"templateKey": None, "fallback": [], "withinS": None, "onFailure": "STOP", "mayArriveTwice": False}
     assert ask("PATCH", path, changes)[1].items() >= changes.items()
     assert ask("DELETE", path) == (204, None)
     assert ask("DELETE", path)[0] == ask("GET", path)[0] == ask("PATCH", path, {})[0] == 404
@@ -159,6 +159,8 @@ def test_step_belongs_to_one_plan(ask: Any, world: World):
         ("fallback", ["sms"] * 9, "fallback"),
         ("withinS", 0, "withinS"),
         ("withinS", 86_401, "withinS"),
+        ("mayArriveTwice", "yes", "mayArriveTwice"),
+        ("mayArriveTwice", None, "mayArriveTwice"),
         ("actionPlanId", 1, "actionPlanId"),
     ],
 )
