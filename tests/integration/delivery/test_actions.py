@@ -264,6 +264,17 @@ def test_person_with_a_phone_that_fails_beside_one_that_is_gone_is_not_gone(harn
     assert harness.states(id_) == ["FAILED", "CANCELLED"]
 
 
+def test_person_without_the_app_is_only_counted_and_stops_no_plan(harness: ActionHarness) -> None:
+    id_ = harness.ask(harness.plan(PUSH, SMS), harness.user())
+    dead = Verdict(NotificationStatus.DEAD, error_code="NO_DEVICE")
+    with harness.db.transaction() as conn:
+        [claimed] = claim(conn, NotificationType.PUSH, 1, 30, followers=FOLLOWERS).taken
+        record(conn, [Report(claimed, dead)], FOLLOWERS)
+    harness.settle()
+    assert harness.states(id_) == ["FAILED", "RUNNING"]
+    assert (harness.sent_to(id_), harness.dead_letters()) == ([("PUSH", "DEAD"), ("SMS", "ACCEPTED")], [])
+
+
 def test_disabled_recipients_are_skipped(harness: ActionHarness) -> None:
     plan = harness.plan({"channel_type": "email", "audience": ROUTES}, PUSH)
     harness.route(plan, 1, harness.profile(("email", "ops@ornek.org"), status=False))
@@ -496,6 +507,18 @@ def test_cancel_ends_the_notification_and_its_later_steps(harness: ActionHarness
     assert (harness.states(meant), harness.status(meant)) == (["CANCELLED", "CANCELLED"], "CANCELLED")
     assert harness.sent_to(meant) == [("PUSH", "CANCELLED")]
     assert {harness.status(one) for one in others} == {"RUNNING"}
+
+
+def test_cancel_closes_the_dead_letters_of_the_action(harness: ActionHarness) -> None:
+    task_id, person = uuid7(), harness.user()
+    harness.template("hello", "Merhaba")
+    plan = harness.plan(PUSH_THEN_SMS | {"template_key": "hello"})
+    for type_ in ("OFFER", "STARTED"):
+        harness.ask(plan, person, task_id=task_id, data={"type": type_})
+    harness.fail("push")
+    with harness.db.transaction() as conn:
+        service.cancel_actions(conn, [(task_id, person)], "OFFER")
+    assert sorted(harness.dead_letters()) == [("HTTP_500", "EXPIRED"), ("HTTP_500", "OPEN")]
 
 
 @pytest.mark.parametrize(
