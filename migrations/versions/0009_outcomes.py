@@ -1,4 +1,5 @@
-"""Steps whose person may get a message twice, and dead letters that expire.
+"""Steps whose person may get a message twice, dead letters that expire, and routes that stay when their profile is
+retired.
 
 Revision ID: 0009
 Revises: 0008
@@ -23,6 +24,14 @@ UPDATE action_plan_steps s SET may_arrive_twice = true
                  'matching.nobody_found', 'matching.nobody_found_for', 'matching.not_started',
                  'matching.not_completed', 'matching.elder_left')
 """
+# Only the retirement of its profile could retire a route after that.
+RETIRED_WITH_PROFILE = """
+UPDATE action_routes r SET retired_at = NULL, updated_at = clock_timestamp()
+  FROM recipient_profiles p
+ WHERE p.id = r.recipient_profile_id AND r.retired_at >= p.retired_at
+   AND EXISTS (SELECT FROM action_plan_steps s
+                WHERE s.action_plan_id = r.action_plan_id AND s.step_order = r.step_order AND s.retired_at IS NULL)
+"""
 EXPIRY = """
 UPDATE dead_letters d
    SET expires_at = least((SELECT n.expires_at FROM notifications n WHERE n.id = d.notification_id),
@@ -43,6 +52,7 @@ UPDATE dead_letters d SET status = 'EXPIRED', closed_at = clock_timestamp()
 def upgrade() -> None:
     op.execute("ALTER TABLE action_plan_steps ADD COLUMN may_arrive_twice boolean NOT NULL DEFAULT false")
     op.execute(TO_BE_SEEN)
+    op.execute(RETIRED_WITH_PROFILE)
     op.execute("ALTER TABLE dead_letters ADD COLUMN expires_at timestamptz")
     op.execute(STATUS.format(name="dead_letters_status_check", values=f"'OPEN', {CLOSED}, 'EXPIRED'"))
     op.execute(EXPIRY)

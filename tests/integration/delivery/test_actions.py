@@ -16,6 +16,7 @@ from app.delivery.messages.outcomes import Report, Try, Verdict, record
 from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import Device, NotificationStatus, NotificationType, Outcome, Priority
 from app.delivery.role import FOLLOWERS
+from app.delivery.service import PROFILES
 from app.foundation.errors import InvalidValue
 from app.foundation.ids import uuid7
 from app.users.models import AddressKind
@@ -227,6 +228,23 @@ def test_recipient_retired_after_the_notification_gets_nothing(harness: ActionHa
     harness.sql("UPDATE notifications SET status = 'ACCEPTED', due_at = clock_timestamp() WHERE status = 'SENDING'")
     harness.fail("email", code="RECIPIENT_RETIRED")
     assert harness.states(id_) == ["FAILED", "RUNNING"]
+
+
+def test_route_to_a_retired_profile_leads_to_nobody_else(harness: ActionHarness) -> None:
+    plan = harness.plan(PUSH, {"channel_type": "email", "audience": ROUTES}, PUSH)
+    retired = harness.profile(("email", "ops@ornek.org"), device_id="D1")
+    harness.profile(("email", "neighbour@ornek.org"), device_id="D1")
+    harness.route(plan, 2, retired)
+    request = NewAction(plan, harness.user(), context={"device_id": "D1"})
+    before = harness.request(request)
+    with harness.db.transaction() as conn:
+        PROFILES.retire(conn, retired)
+    after = harness.request(request)
+    harness.deliver()
+    for id_ in (*before, *after):
+        assert harness.states(id_) == ["SENT", "FAILED", "RUNNING"]
+        assert harness.dead_letters(id_) == [("RECIPIENT_RETIRED", "OPEN")]
+        assert harness.sent_to(id_) == [("PUSH", "SENT"), ("PUSH", "ACCEPTED")], "nobody got the e-mail"
 
 
 @pytest.mark.parametrize(
