@@ -215,6 +215,14 @@ Within = Annotated[
     Seconds | None, Field(description="Seconds after which the fallback is tried if nothing was delivered.")
 ]
 
+MayArriveTwice = Annotated[
+    bool,
+    Field(
+        description="If the answers of the provider were lost, the message may have arrived. True: the fallback follows"
+        " all the same, so that the person may get the message twice. False: it does not."
+    ),
+]
+
 
 class NewStepBody(Request):
     step_order: Order
@@ -224,6 +232,7 @@ class NewStepBody(Request):
     on_failure: OnFailure = OnFailure.STOP
     fallback: Fallback = Field(default_factory=list[str])
     within_s: Within = None
+    may_arrive_twice: MayArriveTwice = False
 
 
 class StepChangesBody(Request):
@@ -236,6 +245,7 @@ class StepChangesBody(Request):
     on_failure: OnFailure = Field(OnFailure.STOP, json_schema_extra=without_default)
     fallback: Fallback = Field(default_factory=list[str], json_schema_extra=without_default)
     within_s: Within = Field(None, json_schema_extra=without_default)
+    may_arrive_twice: MayArriveTwice = Field(False, json_schema_extra=without_default)
 
 
 class ActionPlanStepJson(TableRowJson):
@@ -247,6 +257,7 @@ class ActionPlanStepJson(TableRowJson):
     on_failure: OnFailure
     fallback: list[str]
     within_s: int | None
+    may_arrive_twice: bool
 
 
 class RoutesQuery(RowsQuery):

@@ -128,7 +128,7 @@ def _add_single(routes: Routes, resource: Resource[Any]) -> None:
 
     def show(call: Call, **ids: int) -> BaseModel:
         with call.services.db.reading() as conn:
-            return resource.shown.model_validate(table.get(conn, ids[name], seen=resource.seen(call.scope)))
+            return resource.shown.model_validate(table.show(conn, ids[name], seen=resource.seen(call.scope)))
 
     def change(call: Call, body: BaseModel, **ids: int) -> BaseModel:
         with call.services.db.transaction() as conn:
@@ -141,9 +141,9 @@ def _add_single(routes: Routes, resource: Resource[Any]) -> None:
             resource.open(conn, call, ids[name], {})
             table.retire(conn, ids[name])
 
-    _name(show, "get", "Show", resource.one)
+    _name(show, "get", "Show", resource.one, "A retired one, too; `retiredAt` is null while it is in use.")
     _name(change, "change", "Change", resource.one, "Absent fields stay as they are.")
-    _name(retire, "retire", "Retire", resource.one, "It is not used any more, but rows that refer to it stay readable.")
+    _name(retire, "retire", "Retire", resource.one, "It is not used any more, but stays readable by its id.")
     change.__annotations__["body"] = resource.changes
     operations: tuple[tuple[str, View, type[BaseModel] | None, tuple[type[AppError], ...]], ...] = (
         ("GET", show, resource.shown, ()),

@@ -53,7 +53,7 @@ def build_delivery(settings: Settings, db: Database, clock: Clock, channels: Cha
         build_intake(settings, db),
         Conductor(db, DeliveryRules.from_settings(settings)),
         build_publisher(settings, db),
-        Alarm(db, settings.dead_letter_alarm),
+        Alarm(db, settings.dead_letter_alarm, max_age_s=settings.notification_max_age_s),
         MonthsAhead(db),
         AuditHeads(db, settings.audit_keys, settings.audit_heads_dir),
         breakers,

@@ -64,13 +64,14 @@ class EditableTable(Generic[Rules]):
             query = query.where(columns.id < parse_number(cursor))
         return page_of(conn.execute(query).all(), limit, lambda row: row)
 
+    def show(self, conn: Connection, id_: int, *, seen: Seen = EVERY_ROW) -> TableRow:
+        """A row, whether it is retired or in use, because rows that refer to it are shown too."""
+        return self._found(conn.execute(select(self.table).where(self.table.c.id == id_, seen)).one_or_none())
+
     def get(self, conn: Connection, id_: int, *, seen: Seen = EVERY_ROW, lock: bool = False) -> TableRow:
         """A row in use. With `lock`, no other transaction changes it before the caller has committed."""
         query = self._in_use(id_).where(seen)
-        row = conn.execute(query.with_for_update(key_share=True) if lock else query).one_or_none()
-        if row is None:
-            raise NotFound(f"There is no {self.name} with this id.")
-        return row
+        return self._found(conn.execute(query.with_for_update(key_share=True) if lock else query).one_or_none())
 
     def refer(self, conn: Connection, field: str, id_: int) -> TableRow:
         """Locks a row that another row will refer to, so that it cannot be retired before the caller has committed."""
@@ -115,6 +116,9 @@ class EditableTable(Generic[Rules]):
             if index in self.conflicts:
                 raise self.conflicts[index]() from None
             raise
+        return self._found(row)
+
+    def _found(self, row: TableRow | None) -> TableRow:
         if row is None:
             raise NotFound(f"There is no {self.name} with this id.")
         return row

@@ -1,5 +1,6 @@
 """Notifies those who see all dead letters, once, when the number of open ones reaches a threshold. The alarm can be
-raised again after the number has fallen below half of the threshold."""
+raised again after the number has fallen below half of the threshold. Dead letters whose message has lost its meaning
+are closed first, because nobody can mend them."""
 
 import threading
 from collections.abc import Sequence
@@ -9,7 +10,9 @@ from sqlalchemy import Connection, text
 
 from app.db.database import Database
 from app.delivery.actions import service as actions
+from app.delivery.actions.redrive import MAX_AGE_S
 from app.delivery.actions.requests import NewAction
+from app.delivery.messages import dead_letters
 from app.delivery.messages.dead_letter_views import count_open_dead_letters
 from app.delivery.plans.shipped_plans import DEAD_LETTERS
 from app.foundation.errors import NotFound
@@ -20,6 +23,8 @@ log = structlog.get_logger(__name__)
 EVERY_S = 5.0
 QUIET_S = 3600.0
 """The shortest time between two alarms, however often the number rises and falls."""
+MOST_EXPIRED = 1_000
+"""The highest number of dead letters that one transaction closes."""
 
 # Only one process checks at a time; the others skip the locked row.
 _LOCK = text(
@@ -41,14 +46,25 @@ _MOST_COUNTED = 1_000_000
 
 
 class Alarm:
-    def __init__(self, db: Database, threshold: int, *, every_s: float = EVERY_S, quiet_s: float = QUIET_S) -> None:
+    def __init__(
+        self,
+        db: Database,
+        threshold: int,
+        *,
+        max_age_s: float = MAX_AGE_S,
+        every_s: float = EVERY_S,
+        quiet_s: float = QUIET_S,
+    ) -> None:
         self._db = db
         self._threshold = threshold
+        self._max_age_s = max_age_s
         self._every_s = every_s
         self._quiet_s = quiet_s
 
     def run_once(self) -> bool:
         """True if this call raised the alarm."""
+        while self._expire_some() == MOST_EXPIRED:
+            pass
         with self._db.transaction() as conn:
             conn.execute(_BEGIN)
             state = conn.execute(_LOCK, {"quiet_s": self._quiet_s}).one_or_none()
@@ -63,6 +79,11 @@ class Alarm:
                 return False
             conn.execute(_RAISE)
             return self._notify(conn, conn.execute(_COORDINATORS).scalars().all())
+
+    def _expire_some(self) -> int:
+        now = self._db.now()
+        with self._db.transaction() as conn:
+            return dead_letters.expire_late(conn, now, self._max_age_s, MOST_EXPIRED)
 
     def _notify(self, conn: Connection, people: Sequence[int]) -> bool:
         depth = count_open_dead_letters(conn, _MOST_COUNTED)

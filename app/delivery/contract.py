@@ -30,6 +30,7 @@ from app.delivery.messages.backlog import Backlog, BacklogFull
 from app.delivery.messages.dead_letter_states import DeadLetterStatus
 from app.delivery.messages.dead_letter_views import EVERY, DeadLetterCriteria, DeadLetterView
 from app.delivery.messages.dead_letters import DeadLetterClosed
+from app.delivery.messages.outcomes import MAY_LACK_DEAD_LETTER
 from app.delivery.messages.rules import DeliveryRules
 from app.delivery.messages.sending_limits import SendingLimited, SendingLimits
 from app.delivery.messages.service_levels import ServiceLevels
@@ -46,6 +47,7 @@ __all__ = [
     "GENESIS",
     "HIGHEST_ORDER",
     "LONGEST_KEY",
+    "MAY_LACK_DEAD_LETTER",
     "MOST_VARIABLES_BYTES",
     "OPERATOR",
     "ActionStatus",

@@ -18,7 +18,6 @@ from app.delivery.messages.dead_letters import discard_all_about
 from app.delivery.messages.states import LIVE
 from app.delivery.messages.values import Notification, NotificationChange
 from app.delivery.old_messages import EMPTY_ACTION, EMPTY_NOTIFICATION
-from app.delivery.plans.service import retire_routes_to
 from app.delivery.rename_person import Renamer
 from app.delivery.traces_of_person import FoundTraces, PersonTraces, search_values
 
@@ -188,15 +187,10 @@ _FORGET_PROFILES = text(
     """
 )
 _UNLINK_SHIPPED = text("UPDATE recipient_profiles SET user_id = NULL WHERE id = ANY(:ids) AND key IS NOT NULL")
-_IN_USE = text(
-    "SELECT * FROM recipient_profiles WHERE id = ANY(:ids) AND retired_at IS NULL AND key IS NULL ORDER BY id"
-)
 
 
 def forget_directory(conn: Connection, found: FoundTraces, name: str) -> dict[str, int]:
     profiles = list(found.profiles)
-    for profile in conn.execute(_IN_USE, {"ids": profiles}).all():
-        retire_routes_to(conn, profile)
     rows = conn.execute(_FORGET_PROFILES, {"ids": profiles, "name": name}).rowcount
     conn.execute(_UNLINK_SHIPPED, {"ids": profiles})
     conn.execute(

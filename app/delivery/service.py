@@ -1,7 +1,5 @@
 """The functions of delivery that other packages may call. Each call runs in the caller's transaction."""
 
-from dataclasses import replace
-
 from app.delivery.actions.redrive import redrive_dead_letter, redrive_dead_letters
 from app.delivery.actions.request_format import new_trace_id, problem_with_variables
 from app.delivery.actions.service import cancel_actions, request_actions
@@ -9,7 +7,6 @@ from app.delivery.actions.views import get_action, list_actions
 from app.delivery.audit_heads import read_heads
 from app.delivery.channels.audit_trail import list_audit_entries, verify_audit_trail
 from app.delivery.channels.inbox import list_messages, mark_read
-from app.delivery.directory import service as directory
 from app.delivery.directory.keepers import (
     check_channel_change,
     check_keeper,
@@ -17,7 +14,7 @@ from app.delivery.directory.keepers import (
     seen_channels,
     seen_profiles,
 )
-from app.delivery.directory.service import CHANNELS, forget_old_secrets, rotate_secret, without_headers
+from app.delivery.directory.service import CHANNELS, PROFILES, forget_old_secrets, rotate_secret, without_headers
 from app.delivery.directory.verification import confirm_verification, start_verification
 from app.delivery.forget_recipient import (
     append_to_audit_trail,
@@ -43,17 +40,13 @@ from app.delivery.plans.service import (
     TEMPLATES,
     create_step,
     edit_step,
-    get_step,
     list_steps,
     preview_template,
-    retire_routes_to,
     retire_step,
+    show_step,
 )
 from app.delivery.plans.shipped_plans import install_shipped
 from app.delivery.traces_of_person import find_traces, is_address_of_others, own_addresses, spellings
-
-PROFILES = replace(directory.PROFILES, after_retire=(*directory.PROFILES.after_retire, retire_routes_to))
-"""Retires the routes to a retired profile as well. This is here because the directory cannot import plans."""
 
 __all__ = [
     "CHANNELS",
@@ -87,7 +80,6 @@ __all__ = [
     "get_action",
     "get_dead_letter",
     "get_notification",
-    "get_step",
     "install_shipped",
     "is_address_of_others",
     "list_actions",
@@ -111,6 +103,7 @@ __all__ = [
     "rotate_secret",
     "seen_channels",
     "seen_profiles",
+    "show_step",
     "spellings",
     "start_verification",
     "stop_messages",

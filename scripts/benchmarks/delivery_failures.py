@@ -22,12 +22,15 @@ POLICIES = {
     "WEBHOOK": webhook.POLICY,
     "WHATSAPP": whatsapp.POLICY,
 }
+THREADS, LATENCY_S = 8, 0.005
 OFTEN, SELDOM = 0.20, 0.05
 AT_SELDOM = ("PUSH", "EMAIL", "WEBHOOK")
+REFUSING = Behaviour(LATENCY_S, failing=OFTEN)
+LOSING = Behaviour(LATENCY_S, failing=OFTEN / 2, lost=OFTEN / 2)
+LOST_PLANS = "failures_lost"
 MOST_DEAD, LEAST_SENT = 0.005, 0.99
 LEAST_ARRIVED = 0.999
 SIGMAS = 3
-THREADS, LATENCY_S = 8, 0.005
 PATIENCE_S = 400.0
 
 TITLE = (
@@ -89,20 +92,27 @@ def measure(bench: Bench) -> Section:
     with bench.redis(), ExitStack() as stack:
         providers = [_begin(bench, stack, trial, messages) for trial in TRIALS]
         plans.request(bench, TRIALS[0].database, providers[0], asked)
+        losing = _begin_losing(bench, stack, asked)
         for trial, provider in zip(TRIALS, providers, strict=True):
             outcomes[trial.failing] = _end(bench, trial)
             twice += _taken_twice(provider)
         with bench.connect(TRIALS[0].database) as conn:
             arrivals = plans.arrivals(conn, providers[0].request_logs())
-    bench.drop(*(trial.database for trial in TRIALS))
+        with bench.connect(LOST_PLANS) as conn:
+            roles.eventually(lambda: plans.are_over(conn), PATIENCE_S, poll_s=0.5)
+            arrivals_of_lost = plans.arrivals(conn, losing.request_logs())
+    bench.drop(LOST_PLANS, *(trial.database for trial in TRIALS))
     rows = [_often(type_, outcomes[OFTEN][type_]) for type_ in POLICIES]
     rows += [_seldom(bench, type_, outcomes[SELDOM][type_]) for type_ in AT_SELDOM]
-    rows.append(_plans(bench, arrivals))
+    rows.append(_plans(bench, f"{OFTEN:.0%} failing", arrivals, REFUSING))
+    rows.append(_plans(bench, f"{OFTEN / 2:.0%} failing, {OFTEN / 2:.0%} unanswered", arrivals_of_lost, LOSING))
     notes = [
         f"{messages:,} notifications a channel, all queued at the beginning, under the real retry policies: a failed"
         " push waits for 10 s, then for 30 s. Both failure rates run at the same time, each with its own worker,"
         " database and stand-in.",
         f"Notifications that a provider took twice: {twice}. Actions that arrived twice: {arrivals.twice}.",
+        "Unanswered: half of these requests time out, the connections of the others are reset, and the provider takes"
+        f" every other message. Actions that arrived twice there: {arrivals_of_lost.twice}.",
     ]
     return Section("delivery-failures", TITLE, rows, notes)
 
@@ -115,9 +125,23 @@ def _begin(bench: Bench, stack: ExitStack, trial: Trial, messages: int) -> Stand
     with bench.connect(trial.database) as conn:
         for type_ in trial.types:
             backlog.fill(conn, type_, provider.recipient(type_), messages)
-    threads = {"NOTIFICATION_QUEUE_CONSUMER_THREADS": str(THREADS)}
-    stack.enter_context(roles.role(bench, "delivery", trial.database, **provider.settings, **threads))
+    _deliver(bench, stack, trial.database, provider)
     return provider
+
+
+def _begin_losing(bench: Bench, stack: ExitStack, asked: int) -> StandIn:
+    say(f"delivery-failures: plans, {OFTEN / 2:.0%} of the answers lost")
+    bench.create(LOST_PLANS)
+    provider = stack.enter_context(stand_in(bench, seed=asked))
+    provider.behave(**dict.fromkeys(plans.CHANNELS, LOSING))
+    plans.request(bench, LOST_PLANS, provider, asked)
+    _deliver(bench, stack, LOST_PLANS, provider)
+    return provider
+
+
+def _deliver(bench: Bench, stack: ExitStack, database: str, provider: StandIn) -> None:
+    threads = {"NOTIFICATION_QUEUE_CONSUMER_THREADS": str(THREADS)}
+    stack.enter_context(roles.role(bench, "delivery", database, **provider.settings, **threads))
 
 
 def _end(bench: Bench, trial: Trial) -> dict[str, Outcomes]:
@@ -160,13 +184,20 @@ def _seldom(bench: Bench, type_: str, outcomes: Outcomes) -> Row:
     )
 
 
-def _plans(bench: Bench, found: Arrivals) -> Row:
+def _never_taken(type_: str, behaviour: Behaviour) -> float:
+    """The probability that a provider takes a message at none of its attempts."""
+    policy, untaken, chance = POLICIES[type_], behaviour.lost / 2, 1.0
+    for _ in range(policy.retries + 1):
+        chance = behaviour.failing * chance + untaken * (chance if policy.repeatable else 1.0)
+    return chance
+
+
+def _plans(bench: Bench, failures: str, found: Arrivals, behaviour: Behaviour) -> Row:
     """Shows the share that did not arrive, as the other rows do; only the goal is given as the share that arrived."""
-    attempts = sum(POLICIES[type_].retries + 1 for type_ in plans.CHANNELS)
     return Row(
-        f"plans, {' then '.join(plans.CHANNELS)}, {OFTEN:.0%} failing",
+        f"plans, {' then '.join(plans.CHANNELS)}, {failures}",
         (1 - found.arrived / found.plans) * 100,
-        OFTEN**attempts * 100,
+        math.prod(_never_taken(type_, behaviour) for type_ in plans.CHANNELS) * 100,
         (1 - found.by_first_channel / found.plans) * 100,
         f"arrived ≥{LEAST_ARRIVED * 100:.1f}",
         None if bench.quick else found.arrived >= LEAST_ARRIVED * found.plans,

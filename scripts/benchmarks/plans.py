@@ -15,8 +15,9 @@ CHANNELS = ("PUSH", "SMS")
 
 MAKE = """
 WITH plan AS (INSERT INTO action_plans (name) VALUES (%(subject)s) RETURNING id),
-     step AS (INSERT INTO action_plan_steps (action_plan_id, step_order, channel_type, template_key, fallback)
-              SELECT id, 1, 'push', 'bench', '{sms}' FROM plan),
+     step AS (INSERT INTO action_plan_steps (action_plan_id, step_order, channel_type, template_key, fallback,
+                                              may_arrive_twice)
+              SELECT id, 1, 'push', 'bench', '{sms}', true FROM plan),
      template AS (INSERT INTO message_templates (key, locale, subject, body)
                   VALUES ('bench', 'tr', %(subject)s, %(body)s)),
      profile AS (INSERT INTO recipient_profiles (name) VALUES ('Elif') RETURNING id),

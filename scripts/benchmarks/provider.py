@@ -1,7 +1,7 @@
 """A stand-in for all providers: FCM, an SMS gateway, WhatsApp, webhooks and a mail server.
 
-`stand_in.py` starts it as a process. It uses little processor time, answers, fails or hangs as `Behaviour` says, and
-logs when each message came. It implements only the parts of the contracts that the channels read.
+`stand_in.py` starts it as a process. It uses little processor time, answers, fails, resets or hangs as `Behaviour`
+says, and logs when each message came. It implements only the parts of the contracts that the channels read.
 """
 
 import asyncio
@@ -13,7 +13,9 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from socket import SO_LINGER, SOL_SOCKET
+from struct import pack
+from typing import Any, NamedTuple
 
 UNKNOWN_ID = ""
 """The id of a message whose request carries none."""
@@ -26,7 +28,19 @@ class Behaviour:
     latency_s: float = 0.0
     failing: float = 0.0
     """Share of requests that fail: HTTP with 503, SMTP with 451."""
+    lost: float = 0.0
+    """Share of HTTP requests whose answer is lost: half are never answered, half of the connections are reset. The
+    provider takes the message of every other one."""
     hangs: bool = False
+
+
+class Fate(NamedTuple):
+    """What becomes of a message."""
+
+    is_taken: bool
+    answers_after_s: float | None = None
+    """None: it gets no answer."""
+    resets: bool = False
 
 
 @dataclass
@@ -46,16 +60,21 @@ class Providers:
     def behave(self, behaviours: dict[str, dict[str, Any]]) -> None:
         self._behaviour |= {name: Behaviour(**behaviour) for name, behaviour in behaviours.items()}
 
-    def handle(self, name: str, id_: str) -> tuple[bool, float | None]:
-        """Whether the message is accepted, and the seconds until the answer; None means no answer."""
+    def handle(self, name: str, id_: str) -> Fate:
         now, behaviour, request_log = time.time(), self._behaviour.get(name, Behaviour()), self._request_logs[name]
         request_log.tried.append((id_, now))
-        if behaviour.hangs:
-            return False, None
-        taken = self._random.random() >= behaviour.failing
-        if taken:
+        fate = self._fate(behaviour)
+        if fate.is_taken:
             request_log.accepted.append((id_, now))
-        return taken, behaviour.latency_s
+        return fate
+
+    def _fate(self, behaviour: Behaviour) -> Fate:
+        if behaviour.hangs:
+            return Fate(False)
+        chance = self._random.random()
+        if chance < behaviour.lost:
+            return Fate(self._random.random() < 0.5, resets=self._random.random() < 0.5)
+        return Fate(chance >= behaviour.lost + behaviour.failing, behaviour.latency_s)
 
     def request_logs(self) -> dict[str, Any]:
         return {name: asdict(request_log) for name, request_log in self._request_logs.items()}
@@ -83,6 +102,10 @@ class _Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_later(wait_s, self._send, data)
         else:
             self._send(data)
+
+    def reset(self) -> None:
+        self.transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, pack("ii", 1, 0))
+        self.transport.abort()
 
     def _send(self, data: bytes) -> None:
         if not self.transport.is_closing():
@@ -120,11 +143,13 @@ class Http(_Connection):
     def _handle(self, path: str, head: bytes, body: bytes) -> None:
         name, id_of, body_of = _provider(path)
         id_ = id_of(head, body)
-        taken, wait_s = self.providers.handle(name, id_)
-        if taken:
-            self._give(200, body_of(id_), wait_s)
+        fate = self.providers.handle(name, id_)
+        if fate.resets:
+            self.reset()
+        elif fate.is_taken:
+            self._give(200, body_of(id_), fate.answers_after_s)
         else:
-            self._give(503, {"error": {"code": 503, "status": "UNAVAILABLE"}}, wait_s)
+            self._give(503, {"error": {"code": 503, "status": "UNAVAILABLE"}}, fate.answers_after_s)
 
     def _give(self, status: int, content: dict[str, Any], wait_s: float | None = 0.0) -> None:
         body = json.dumps(content).encode()
@@ -198,8 +223,9 @@ class Mail(_Connection):
     def _take(self, mail: bytes) -> None:
         self._in_message = False
         found = re.search(rb"(?i)message-id: *<([^@>]+)@", mail)
-        taken, wait_s = self.providers.handle("EMAIL", found[1].decode() if found else UNKNOWN_ID)
-        self.send_after(wait_s, b"250 2.0.0 Ok: queued as BENCH\r\n" if taken else b"451 4.3.0 Later\r\n")
+        fate = self.providers.handle("EMAIL", found[1].decode() if found else UNKNOWN_ID)
+        answer = b"250 2.0.0 Ok: queued as BENCH\r\n" if fate.is_taken else b"451 4.3.0 Later\r\n"
+        self.send_after(fate.answers_after_s, answer)
 
 
 async def serve(seed: int) -> None:

@@ -111,6 +111,68 @@ def test_lists_from_before_get_the_storage_of_new_ones(empty_database: Engine) -
     assert altered == STORAGE.replace(" ", "").split(",")
 
 
+OUTCOMES_BEFORE = (
+    "INSERT INTO action_plans (name) VALUES ('of an operator')",
+    """
+    INSERT INTO action_plan_steps (action_plan_id, step_order, channel_type)
+    SELECT id, 7, 'sms' FROM action_plans WHERE key IS NULL OR key IN ('matching.nobody_found', 'matching.offer')
+    """,
+    "INSERT INTO recipient_profiles (name) VALUES ('in use')",
+    "INSERT INTO recipient_profiles (name, retired_at) VALUES ('retired', '2026-03-12T09:00Z')",
+    # One route was retired with its profile, the other by itself before that.
+    """
+    INSERT INTO action_routes (action_plan_id, step_order, recipient_profile_id, channel_type, retired_at)
+    SELECT s.action_plan_id, s.step_order, p.id, kind, at
+      FROM action_plan_steps s, recipient_profiles p,
+           (VALUES ('sms', timestamptz '2026-03-12T09:00:01Z'), ('email', '2026-03-12T08:00Z')) AS r (kind, at)
+     WHERE s.step_order = 7 AND p.name = 'retired' AND s.action_plan_id = (SELECT max(id) FROM action_plans)
+    """,
+    """
+    INSERT INTO actions (id, action_plan_id, status, origin, steps, expires_at, finished_at)
+    SELECT gen_random_uuid(), 1, status, 'HTTP', '[]', '2026-03-12T09:00Z', now()
+      FROM unnest(ARRAY['CANCELLED', 'FAILED']) AS status
+    """,
+    """
+    INSERT INTO dead_letters (id, action_id, channel_type, error_code, error_message, retryable, retry_count)
+    SELECT gen_random_uuid(), a.id, 'push', code, '', true, 0
+      FROM actions a, unnest(ARRAY['NO_DEVICE', 'HTTP_500']) AS code
+    """,
+)
+
+
+def test_plans_routes_and_dead_letters_from_before_have_todays_outcomes(empty_database: Engine) -> None:
+    upgrade(empty_database, "0008")
+    with empty_database.begin() as conn:
+        for plan in PLANS:
+            conn.execute(text("INSERT INTO action_plans (key, name) VALUES (:key, '')"), {"key": plan.key})
+        for statement in OUTCOMES_BEFORE:
+            conn.execute(text(statement))
+    upgrade(empty_database)
+    with empty_database.connect() as conn:
+        steps = conn.execute(
+            text(
+                "SELECT p.key, s.may_arrive_twice FROM action_plan_steps s JOIN action_plans p"
+                " ON p.id = s.action_plan_id WHERE s.step_order = 7"
+            )
+        )
+        assert dict(map(tuple, steps)) == {None: False, "matching.offer": False, "matching.nobody_found": True}
+        routes = conn.execute(text("SELECT channel_type, retired_at IS NULL FROM action_routes WHERE step_order = 7"))
+        assert dict(map(tuple, routes)) == {"sms": True, "email": False}
+        letters = conn.execute(
+            text(
+                "SELECT a.status, d.error_code, d.status, d.expires_at = a.expires_at"
+                " FROM dead_letters d JOIN actions a ON a.id = d.action_id ORDER BY 1, 2"
+            )
+        )
+        assert [tuple(one) for one in letters] == [
+            ("CANCELLED", "HTTP_500", "EXPIRED", True),
+            ("CANCELLED", "NO_DEVICE", "EXPIRED", True),
+            ("FAILED", "HTTP_500", "OPEN", True),
+            ("FAILED", "NO_DEVICE", "EXPIRED", True),
+        ]
+        command.downgrade(alembic_config(conn), "0008")
+
+
 def test_migration_gives_up_without_its_lock(empty_database: Engine) -> None:
     upgrade(empty_database)
     with empty_database.connect() as conn:

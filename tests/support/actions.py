@@ -24,6 +24,7 @@ RULES = DeliveryRules("90", frozenset({"device_downlink"}))
 PERSON, ROUTES = "PERSON", "ROUTES"
 SOMEBODY_WAITS = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 STEP = {"channel_type": "push", "audience": PERSON, "on_failure": "STOP", "template_key": None, "within_s": None}
+STEP |= {"may_arrive_twice": False}
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ class ActionHarness:
             values = STEP | {"fallback": []} | step
             self.sql(
                 "INSERT INTO action_plan_steps (action_plan_id, step_order, channel_type, audience, on_failure,"
-                " template_key, within_s, fallback) VALUES (:plan_id, :order, :channel_type, :audience, :on_failure,"
-                " :template_key, :within_s, :fallback)",
+                " template_key, within_s, fallback, may_arrive_twice) VALUES (:plan_id, :order, :channel_type,"
+                " :audience, :on_failure, :template_key, :within_s, :fallback, :may_arrive_twice)",
                 plan_id=plan_id,
                 order=order,
                 **values,

@@ -1,5 +1,6 @@
 """The provider stand-in of the benchmarks: their results depend on what it records."""
 
+import struct
 from typing import Any
 
 from benchmarks.provider import Behaviour, Http, Mail, Providers
@@ -8,11 +9,22 @@ MAIL = b"Subject: Merhaba\r\nMessage-ID: <an-id@example.org>\r\n\r\nMerhaba\r\n.
 
 
 class FakeTransport:
-    """Keeps the bytes that the provider sends."""
+    """Keeps the bytes that the provider sends, and is its own socket."""
 
     def __init__(self) -> None:
         self.sent = b""
         self.closed = False
+        self.reset = False
+
+    def get_extra_info(self, _name: str) -> "FakeTransport":
+        return self
+
+    def setsockopt(self, _level: int, _option: int, value: bytes) -> None:
+        assert struct.unpack("ii", value) == (1, 0), "an abort without lingering is a reset"
+        self.reset = True
+
+    def abort(self) -> None:
+        self.closed = True
 
     def write(self, data: bytes) -> None:
         self.sent += data
@@ -70,6 +82,21 @@ def test_hanging_provider_does_not_answer() -> None:
     protocol.data_received(webhook("one"))
     assert transport.sent == b""
     assert len(providers.request_logs()["WEBHOOK"]["tried"]) == 1
+
+
+def test_lost_answers_are_silence_or_a_reset_and_half_of_the_messages_are_taken() -> None:
+    providers = behaving(WEBHOOK=Behaviour(lost=1.0))
+    resets = 0
+    for _ in range(200):
+        protocol, transport = connected(Http, providers)
+        protocol.data_received(webhook("one"))
+        assert transport.sent == b""
+        assert transport.reset == transport.closed
+        resets += transport.reset
+    request_log = providers.request_logs()["WEBHOOK"]
+    assert len(request_log["tried"]) == 200
+    assert 60 < resets < 140
+    assert 60 < len(request_log["accepted"]) < 140
 
 
 def test_failures_have_the_configured_share() -> None:

@@ -77,7 +77,10 @@ STEP_ROWS = Resource(
 
 @routes.add("GET", STEPS, who=COORDINATORS, answers={200: PageJson[ActionPlanStepJson]}, errors=(NotFound,))
 def list_steps(call: Call, plan_id: PathIdentifier) -> PageJson[ActionPlanStepJson]:
-    """List the steps of a plan, in the order in which they run."""
+    """List the steps of a plan, in the order in which they run.
+
+    A retired plan has the steps that were retired with it.
+    """
     with call.services.db.reading() as conn:
         return shown_page(STEP_ROWS, delivery.list_steps(conn, plan_id))
 
@@ -101,9 +104,9 @@ def create_step(call: Call, plan_id: PathIdentifier, body: NewStepBody) -> Reply
 
 @routes.add("GET", STEP, who=COORDINATORS, answers={200: ActionPlanStepJson}, errors=(NotFound,))
 def get_step(call: Call, plan_id: PathIdentifier, step_id: PathIdentifier) -> ActionPlanStepJson:
-    """Show a step of a plan."""
+    """Show a step of a plan, a retired one, too."""
     with call.services.db.reading() as conn:
-        return ActionPlanStepJson.model_validate(delivery.get_step(conn, plan_id, step_id))
+        return ActionPlanStepJson.model_validate(delivery.show_step(conn, plan_id, step_id))
 
 
 @routes.add(

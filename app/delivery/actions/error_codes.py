@@ -1,5 +1,7 @@
 """The error codes of steps that fail before a provider was asked, and the codes that do not stop the later steps."""
 
+from app.delivery.messages.outcomes import NO_DEVICE
+
 TOO_LATE = "TOO_LATE"
 NO_RECIPIENT = "NO_RECIPIENT"
 RECIPIENT_INACTIVE = "RECIPIENT_INACTIVE"
@@ -17,6 +19,7 @@ BAD_INPUT = frozenset(
         "INVALID_TEMPLATE",
         "INVALID_TOKEN",
         "NO_CHANNEL",
+        NO_DEVICE,
         "PAYLOAD_TOO_LARGE",
         "PRIVATE_ADDRESS",
         RECIPIENT_INACTIVE,

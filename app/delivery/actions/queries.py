@@ -39,7 +39,8 @@ _PLANS = text(
     SELECT p.id, p.key, p.status, clock_timestamp() AS read_at,
            (SELECT json_agg(json_build_object('step_order', s.step_order, 'channel_type', s.channel_type,
                             'audience', s.audience, 'template_key', s.template_key, 'on_failure', s.on_failure,
-                            'fallback', s.fallback, 'within_s', s.within_s) ORDER BY s.step_order)::text
+                            'fallback', s.fallback, 'within_s', s.within_s,
+                            'may_arrive_twice', s.may_arrive_twice) ORDER BY s.step_order)::text
               FROM action_plan_steps s WHERE s.action_plan_id = p.id AND s.retired_at IS NULL) AS steps,
            (SELECT json_agg(json_build_array(t.key, t.locale, t.subject, t.body))::text
               FROM message_templates t
@@ -228,15 +229,18 @@ _LOCK_LIVE = text(
        FOR NO KEY UPDATE SKIP LOCKED
     """
 )
-# `arrived` covers all attempts and all phones: it stays true after a later attempt was refused, and while another phone
-# is still to be reached.
+# `arrived` and `unanswered` cover all attempts and all phones: they stay true after a later attempt was refused, and
+# while another phone is still to be reached.
 _STATES = text(
     """
     SELECT n.id, n.status, n.error_code, n.failures, coalesce(attempt.arrived, false) AS arrived,
+           coalesce(attempt.unanswered, false) AS unanswered, coalesce(attempt.gone, false) AS gone,
            coalesce(attempt.again, false) AS again, attempt.provider_message_id
       FROM notifications n
       LEFT JOIN LATERAL (
-           SELECT bool_or(a.outcome = 'SENT' OR a.outcome = 'UNKNOWN' AND a.attempt > n.fresh_from) AS arrived,
+           SELECT bool_or(a.outcome = 'SENT') AS arrived,
+                  bool_or(a.outcome = 'UNKNOWN' AND a.attempt > n.fresh_from) AS unanswered,
+                  bool_and(a.outcome = 'RECIPIENT_GONE') FILTER (WHERE a.attempt = n.attempts) AS gone,
                   bool_or(a.outcome IN ('TRANSIENT', 'UNKNOWN') AND a.attempt = n.attempts) AS again,
                   max(a.provider_message_id) FILTER (WHERE a.outcome = 'SENT') AS provider_message_id
              FROM notification_attempts a WHERE a.notification_id = n.id) AS attempt ON true
@@ -253,12 +257,14 @@ def notifications(conn: Connection, ids: Sequence[UUID]) -> dict[UUID, Notificat
     return {
         row.id: NotificationState(
             NotificationStatus(row.status),
-            may_have_arrived=row.arrived,
+            may_have_arrived=row.unanswered,
             error_code=row.error_code,
             retry_count=max(row.failures - 1, 0),
             retryable=row.again,
             provider_message_id=row.provider_message_id,
             is_locked_elsewhere=row.id not in locked,
+            has_arrived=row.arrived,
+            recipient_is_gone=row.gone,
         )
         for row in conn.execute(_STATES, {"ids": ids})
     }

@@ -1,7 +1,7 @@
 """Decides the next transition of an action. Pure: the decision depends only on the arguments.
 
 Steps run in their order, one at a time. Within a step, targets are tried in their order. After a notification that may
-have arrived, no other target is tried, so that a lost answer does not make a person get the same message twice.
+have arrived, another target is tried only if the step says that the person may get the message twice.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -65,13 +65,13 @@ def advance(run: Run, context: Context, notifications: Mapping[UUID, Notificatio
         run = _with_step(run, step)
         if step.state in UNENDED:
             return Decision(run, tuple(effects), advanced.due_at)
-        if step.state is StepState.FAILED and stops_the_plan(step, step.error_code or ""):
+        if step.state is StepState.FAILED and advanced.stops_the_plan:
             run = _cancel_after(run, step)
     return Decision(run, tuple(effects))
 
 
-def stops_the_plan(step: StepRun, error_code: str) -> bool:
-    return step.on_failure is OnFailure.STOP and error_code not in BAD_INPUT
+def stops_the_plan(step: StepRun, error_code: str, *, recipient_is_gone: bool = False) -> bool:
+    return step.on_failure is OnFailure.STOP and not recipient_is_gone and error_code not in BAD_INPUT
 
 
 def cancel(run: Run) -> Decision:
@@ -139,6 +139,7 @@ class _StepAdvance:
     """The action has expired, so nothing new is sent."""
     effects: list[Effect] = field(default_factory=list[Effect])
     due_at: datetime | None = None
+    stops_the_plan: bool = False
 
     def advance(self) -> None:
         if self.step.state is not StepState.WAITING:
@@ -186,7 +187,10 @@ class _StepAdvance:
         ]
 
     def _may_escalate(self, asked: Sequence[tuple[Target, NotificationState]]) -> bool:
-        return self.step.has_next and not self.is_over and not any(state.may_have_arrived for _, state in asked)
+        return self.step.has_next and not self.is_over and not any(self._rules_out_another(state) for _, state in asked)
+
+    def _rules_out_another(self, state: NotificationState) -> bool:
+        return state.has_arrived or (state.may_have_arrived and not self.step.may_arrive_twice)
 
     def _escalate(self, awaited: Sequence[tuple[Target, NotificationState]]) -> None:
         """Goes to the next target: at once if no notification is awaited, or else when `within_s` is over."""
@@ -255,11 +259,20 @@ class _StepAdvance:
         self.effects.append(Executed(self.step, target, state.provider_message_id))
 
     def _fail_after(self, states: Sequence[NotificationState]) -> None:
-        """Fails with the reason of a notification that may have arrived, or else with that of the last one."""
-        reason = next((state for state in states if state.may_have_arrived), states[-1])
+        """Fails with the reason of a notification that may have arrived, or else of the last failure of delivery, or
+        else of the last notification."""
+        in_doubt = [state for state in states if state.has_arrived or state.may_have_arrived]
+        reason = (in_doubt or [state for state in reversed(states) if _is_failure_of_delivery(state)] or states[-1:])[0]
         is_late = reason.status is NotificationStatus.EXPIRED
         self._fail(reason.error_code or (TOO_LATE if is_late else reason.status.value), reason)
 
     def _fail(self, error_code: str, notification: NotificationState | None = None) -> None:
         self.step = self.step.moved_to(StepState.FAILED, error_code=error_code)
+        is_gone = notification is not None and notification.recipient_is_gone
+        self.stops_the_plan = stops_the_plan(self.step, error_code, recipient_is_gone=is_gone)
         self.effects.append(Failed(self.step, error_code, notification))
+
+
+def _is_failure_of_delivery(state: NotificationState) -> bool:
+    is_bad_input = state.recipient_is_gone or state.error_code in BAD_INPUT
+    return state.status is NotificationStatus.DEAD and not is_bad_input

@@ -30,6 +30,7 @@ def _step(step: StepRun) -> dict[str, Any]:
         template_key=step.template_key,
         fallback=list(step.fallback),
         within_s=step.within_s,
+        may_arrive_twice=step.may_arrive_twice,
         targets=[_target(target) for target in step.targets],
         tried=step.tried,
         asked_at=step.asked_at.isoformat() if step.asked_at else None,
@@ -61,6 +62,7 @@ def _read_step(step: Mapping[str, Any]) -> StepRun:
         on_failure=OnFailure(step["on_failure"]),
         fallback=tuple(step.get("fallback") or ()),
         within_s=step.get("within_s"),
+        may_arrive_twice=step.get("may_arrive_twice", False),
         # A step that was read from a plan has no state yet.
         state=StepState(step.get("state", StepState.WAITING)),
         targets=tuple(_read_target(target) for target in step.get("targets", ())),

@@ -41,6 +41,8 @@ class StepRun:
     on_failure: OnFailure = OnFailure.STOP
     fallback: tuple[str, ...] = ()
     within_s: int | None = None
+    may_arrive_twice: bool = False
+    """The fallback follows a message that may have arrived. If False, a lost answer ends the step instead."""
     state: StepState = StepState.WAITING
     targets: tuple[Target, ...] = ()
     tried: int = 0
@@ -88,7 +90,7 @@ class NotificationState:
 
     status: NotificationStatus
     may_have_arrived: bool = False
-    """An attempt ended without a clear answer, or at least one of several phones was reached."""
+    """An attempt ended without a clear answer."""
     error_code: str | None = None
     retry_count: int = 0
     retryable: bool = False
@@ -96,6 +98,10 @@ class NotificationState:
     provider_message_id: str | None = None
     is_locked_elsewhere: bool = False
     """Another transaction has locked the row and may be changing it."""
+    has_arrived: bool = False
+    """At least one of several phones was reached."""
+    recipient_is_gone: bool = False
+    """The last attempt found that the recipient is gone for good, at all of their addresses."""
 
     @property
     def is_live(self) -> bool:

@@ -16,7 +16,7 @@ from app.db.wake import WAKE_CHANNEL
 from app.delivery.actions.context import Action
 from app.delivery.actions.results import result_event
 from app.delivery.actions.run import Decision
-from app.delivery.actions.states import ACTION_TRANSITIONS
+from app.delivery.actions.states import ACTION_TRANSITIONS, ActionStatus
 from app.delivery.actions.step_codec import encode
 from app.delivery.actions.steps import Cover, Effect, GiveUp, Send, Withdraw
 from app.delivery.messages import dead_letters
@@ -119,6 +119,9 @@ def write(conn: Connection, transitions: Sequence[ActionTransition]) -> set[UUID
     new = [item for item in transitions if item.is_new]
     known = [item for item in transitions if not item.is_new]
     written = _insert(conn, new) | _update(conn, known)
+    cancelled = [item.action.id for item in known if item.decision.run.status is ActionStatus.CANCELLED]
+    if cancelled:
+        dead_letters.expire_of_actions(conn, cancelled)
     results = [
         (item, effect)
         for item in transitions

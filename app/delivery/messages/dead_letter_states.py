@@ -12,16 +12,20 @@ class DeadLetterStatus(StrEnum):
     """The recipient was reached through another channel or by a later attempt."""
     DISCARDED = "DISCARDED"
     """An operator decided that the notification need not arrive any more."""
+    EXPIRED = "EXPIRED"
+    """The message has lost its meaning: it would come too late, or its action was cancelled."""
 
 
 DEAD_LETTER_TRANSITIONS: TransitionTable[DeadLetterStatus] = {
     None: frozenset({DeadLetterStatus.OPEN}),
-    DeadLetterStatus.OPEN: frozenset({DeadLetterStatus.REDRIVEN, DeadLetterStatus.COVERED, DeadLetterStatus.DISCARDED}),
+    DeadLetterStatus.OPEN: frozenset(set(DeadLetterStatus) - {DeadLetterStatus.OPEN}),
     DeadLetterStatus.REDRIVEN: frozenset(),
     DeadLetterStatus.COVERED: frozenset(),
     DeadLetterStatus.DISCARDED: frozenset(),
+    DeadLetterStatus.EXPIRED: frozenset(),
 }
 
 REDRIVABLE = sources(DEAD_LETTER_TRANSITIONS, DeadLetterStatus.REDRIVEN)
 COVERABLE = sources(DEAD_LETTER_TRANSITIONS, DeadLetterStatus.COVERED)
 DISCARDABLE = sources(DEAD_LETTER_TRANSITIONS, DeadLetterStatus.DISCARDED)
+EXPIRABLE = sources(DEAD_LETTER_TRANSITIONS, DeadLetterStatus.EXPIRED)

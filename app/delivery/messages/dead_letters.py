@@ -1,9 +1,10 @@
-"""Writes dead letters, and closes them: after a redrive, after another channel reached the recipient, or because an
-operator discards them."""
+"""Writes dead letters, and closes them: after a redrive, after another channel reached the recipient, because an
+operator discards them, or because their message has lost its meaning."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -12,12 +13,12 @@ from sqlalchemy import Connection, Row, text
 from app.db.outbox import Event, put
 from app.db.schema import one_of
 from app.db.wake import WAKE_CHANNEL
-from app.delivery.messages.dead_letter_states import COVERABLE, DISCARDABLE, REDRIVABLE
+from app.delivery.messages.dead_letter_states import COVERABLE, DISCARDABLE, EXPIRABLE, REDRIVABLE
 from app.delivery.messages.dead_letter_views import MATCHES, DeadLetterCriteria, get_dead_letter
 from app.delivery.messages.error_texts import explain
 from app.foundation.clock import utc_milliseconds
 from app.foundation.errors import Conflict
-from app.foundation.ids import uuid7
+from app.foundation.ids import earliest_id, uuid7
 from app.users.contract import StaffScope
 
 TOPIC = "dlq.action"
@@ -48,6 +49,8 @@ class NewDeadLetter:
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])
     detail: str = ""
     """What is wrong with this one, in a sentence that names fields and never their values."""
+    expires_at: datetime | None = None
+    """The message has no meaning from then on. The end of the action counts, too."""
 
     @property
     def error_message(self) -> str:
@@ -58,13 +61,14 @@ _WRITE = text(
     """
     WITH written AS (
         INSERT INTO dead_letters (id, notification_id, action_id, action_plan_id, step_order, institution_id,
-                                  channel_type, error_code, error_message, retryable, retry_count)
+                                  channel_type, error_code, error_message, retryable, retry_count, expires_at)
         SELECT row.id, row.notification_id, row.action_id, coalesce(a.action_plan_id, row.action_plan_id),
                row.step_order, coalesce(a.institution_id, n.institution_id), row.channel_type,
-               row.error_code, row.error_message, row.retryable, row.retry_count
+               row.error_code, row.error_message, row.retryable, row.retry_count, least(row.expires_at, a.expires_at)
           FROM json_to_recordset(CAST(:rows AS json)) AS row(
                id uuid, notification_id uuid, action_id uuid, action_plan_id bigint, step_order int,
-               channel_type text, error_code text, error_message text, retryable boolean, retry_count int)
+               channel_type text, error_code text, error_message text, retryable boolean, retry_count int,
+               expires_at timestamptz)
           LEFT JOIN actions a ON a.id = row.action_id
           LEFT JOIN notifications n ON n.id = row.notification_id
         ON CONFLICT (id) DO NOTHING
@@ -97,6 +101,7 @@ def _row(new: NewDeadLetter) -> dict[str, Any]:
         "error_message": new.error_message,
         "retryable": new.retryable,
         "retry_count": new.retry_count,
+        "expires_at": new.expires_at.isoformat() if new.expires_at else None,
     }
 
 
@@ -130,6 +135,30 @@ _COVER = text(
       FROM held WHERE d.id = held.id AND {one_of("d.status", COVERABLE)}
     """
 )
+_EXPIRE_OF_ACTIONS = text(
+    f"""
+    WITH held AS (
+        SELECT d.id FROM dead_letters d
+         WHERE d.action_id = ANY(:ids) AND {one_of("d.status", EXPIRABLE)} ORDER BY d.id FOR NO KEY UPDATE
+    )
+    UPDATE dead_letters d SET status = 'EXPIRED', closed_at = clock_timestamp()
+      FROM held WHERE d.id = held.id AND {one_of("d.status", EXPIRABLE)}
+    """
+)
+# Each of the two conditions has an index of the open dead letters. Ids of notifications increase with time. Rows that
+# somebody is redriving or discarding are skipped.
+_EXPIRE_LATE = text(
+    f"""
+    WITH held AS MATERIALIZED (
+        SELECT d.id FROM dead_letters d
+         WHERE {one_of("d.status", EXPIRABLE)}
+           AND (d.expires_at <= statement_timestamp() OR d.notification_id < :oldest)
+         ORDER BY d.id LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE dead_letters d SET status = 'EXPIRED', closed_at = clock_timestamp()
+      FROM held WHERE d.id = held.id AND {one_of("d.status", EXPIRABLE)}
+    """
+)
 # The callers of these two statements have locked the dead letters.
 _CLOSE_REDRIVEN = text(
     f"""
@@ -153,6 +182,18 @@ def cover(conn: Connection, steps: Sequence[tuple[UUID, int]]) -> None:
     if steps:
         rows = [{"action_id": str(action_id), "step_order": step_order} for action_id, step_order in steps]
         conn.execute(_COVER, {"rows": json.dumps(rows)})
+
+
+def expire_of_actions(conn: Connection, action_ids: Sequence[UUID]) -> None:
+    """Closes all dead letters of actions that were cancelled."""
+    conn.execute(_EXPIRE_OF_ACTIONS, {"ids": action_ids})
+
+
+def expire_late(conn: Connection, now: datetime, max_age_s: float, limit: int) -> int:
+    """Closes the dead letters whose message would come too late if it was redriven, at most `limit`, and returns their
+    number."""
+    oldest = earliest_id(now - timedelta(seconds=max_age_s))
+    return conn.execute(_EXPIRE_LATE, {"oldest": oldest, "limit": limit}).rowcount
 
 
 def close_redriven(conn: Connection, ids: Sequence[UUID], by: int | None) -> None:

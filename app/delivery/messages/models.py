@@ -173,9 +173,11 @@ dead_letters = Table(
     Column("status", Text, nullable=False, server_default=new_state(DEAD_LETTER_TRANSITIONS, DeadLetterStatus.OPEN)),
     Column("closed_at", DateTime(timezone=True)),
     Column("closed_by", BigInteger, ForeignKey("users.id")),
+    Column("expires_at", DateTime(timezone=True)),
     CheckConstraint(one_of("status", DeadLetterStatus), name="status"),
     CheckConstraint("(status = 'OPEN') = (closed_at IS NULL)", name="open_is_not_closed"),
     Index("dead_letters_open_idx", "id", postgresql_where=text("status = 'OPEN'")),
+    Index("dead_letters_expiry_idx", "expires_at", postgresql_where=text("status = 'OPEN' AND expires_at IS NOT NULL")),
     Index(
         "dead_letters_one_open_per_notification",
         "notification_id",

@@ -14,6 +14,7 @@ from app.delivery.messages.claims import Claimed
 from app.delivery.messages.dead_letters import NewDeadLetter
 from app.delivery.messages.retry import SendResult
 from app.delivery.messages.states import NOTIFICATION_TRANSITIONS, RECORDED_FROM
+from app.delivery.messages.traits import TRAITS, traits_of
 from app.delivery.messages.values import (
     Device,
     Follower,
@@ -26,6 +27,9 @@ from app.delivery.messages.values import (
 )
 from app.foundation.state_machine import check_transition
 from app.foundation.storable import made_storable
+
+NO_DEVICE = "NO_DEVICE"
+"""The person has no phone with the app."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ _RECORD = text(
       FROM reported
      WHERE n.id = reported.id AND {from_state} AND n.attempts = reported.attempt
     RETURNING n.id, n.status, n.error_code, n.priority, n.action_id, n.step_order, n.failures, n.notification_type,
-              n.finished_at IS NOT NULL AS ended,
+              n.expires_at, n.finished_at IS NOT NULL AS ended,
               extract(epoch FROM clock_timestamp() - n.created_at)::float8 AS latency_s
     """.format(
         from_state=one_of("n.status", RECORDED_FROM),
@@ -118,10 +122,11 @@ def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Foll
     tries = [_try_row(report, try_) for report in reports for try_ in report.tries]
     rows = conn.execute(_RECORD, {"rows": json.dumps(verdicts), "tries": json.dumps(tries)}).all()
     _forget_devices(conn, reports)
-    dead = [row for row in rows if row.status == "DEAD"]
-    if dead:
-        retryable = {report.claimed.id for report in reports if report.verdict.retryable}
-        dead_letters.write(conn, [_dead_letter(row, row.id in retryable) for row in dead])
+    by_id = {report.claimed.id: report for report in reports}
+    dead = [(row, by_id[row.id]) for row in rows if row.status == NotificationStatus.DEAD]
+    needed = [(row, report.verdict.retryable) for row, report in dead if _needs_a_person(report)]
+    if needed:
+        dead_letters.write(conn, [_dead_letter(row, retryable) for row, retryable in needed])
     ended = {row.id for row in rows if row.ended}
     follow(conn, followers, [_change(report, has_ended=report.claimed.id in ended) for report in reports])
     return [
@@ -139,11 +144,27 @@ def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Foll
 def fits_one_statement(report: Report, followers: Sequence[Follower]) -> bool:
     """True if one autocommitted statement is enough, because no other row has to change in the same transaction."""
     is_gone = any(try_.result.outcome is Outcome.RECIPIENT_GONE for try_ in report.tries)
-    if is_gone or report.verdict.status is NotificationStatus.DEAD:
+    if is_gone or (report.verdict.status is NotificationStatus.DEAD and _needs_a_person(report)):
         return False
     # The statement decides whether the notification ends: it may expire instead of being tried again.
     change = _change(report, has_ended=True)
     return not any(follower.concerns(change) for follower in followers)
+
+
+def _needs_a_person(report: Report) -> bool:
+    """False for a notification that is given up without a dead letter, because nobody could do anything about it: the
+    person has no phone with the app, or the message is only a hint for an app, which shows nothing."""
+    notification = report.claimed.notification
+    has_data = not notification.data.keys() <= {"notificationId"}
+    is_hint = notification.is_data_only and has_data and traits_of(notification.notification_type).is_for_apps
+    return report.verdict.error_code != NO_DEVICE and not is_hint
+
+
+_IS_FOR_APPS = one_of("n.notification_type", {type_ for type_, traits in TRAITS.items() if traits.is_for_apps})
+MAY_LACK_DEAD_LETTER = f"""
+    (n.error_code IS NOT DISTINCT FROM '{NO_DEVICE}' OR {_IS_FOR_APPS} AND n.subject = '' AND n.body = '')
+"""
+"""The same in SQL, of a notification `n` that was given up. The data of a hint may be forgotten already."""
 
 
 def _change(report: Report, *, has_ended: bool) -> NotificationChange:
@@ -178,6 +199,7 @@ def _dead_letter(row: Any, retryable: bool) -> NewDeadLetter:
         error_code=row.error_code or "UNKNOWN",
         retryable=retryable,
         retry_count=max(row.failures - 1, 0),
+        expires_at=row.expires_at,
     )
 
 

@@ -53,7 +53,8 @@ action_plans = Table(
 )
 
 # `fallback` holds the channel types that are tried next for the same recipient, in this order, if the step's own type
-# fails or has not delivered within `within_s` seconds. Without `template_key` the notification holds data and no text.
+# fails or has not delivered within `within_s` seconds. They follow a message that may have arrived only if
+# `may_arrive_twice`. Without `template_key` the notification holds data and no text.
 action_plan_steps = Table(
     "action_plan_steps",
     metadata,
@@ -66,6 +67,7 @@ action_plan_steps = Table(
     Column("on_failure", Text, nullable=False, server_default="STOP"),
     Column("fallback", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
     Column("within_s", Integer),
+    Column("may_arrive_twice", Boolean, nullable=False, server_default=text("false")),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("retired_at", DateTime(timezone=True)),

@@ -60,16 +60,23 @@ STEPS = EditableTable(
 
 
 def list_steps(conn: Connection, plan_id: int) -> Page[TableRow]:
-    """The steps in the order in which they run."""
-    PLANS.get(conn, plan_id)
-    steps = action_plan_steps.c
-    query = select(action_plan_steps).where(steps.action_plan_id == plan_id, steps.retired_at.is_(None))
+    """The steps in the order in which they run. A retired plan has those that were retired with it."""
+    plan, steps = PLANS.show(conn, plan_id), action_plan_steps.c
+    is_listed = steps.retired_at.is_(None) if plan.retired_at is None else steps.retired_at >= plan.retired_at
+    query = select(action_plan_steps).where(steps.action_plan_id == plan_id, is_listed)
     return Page[TableRow](list(conn.execute(query.order_by(steps.step_order))), None)
 
 
-def get_step(conn: Connection, plan_id: int, step_id: int) -> TableRow:
-    PLANS.get(conn, plan_id)
-    step = STEPS.get(conn, step_id)
+def show_step(conn: Connection, plan_id: int, step_id: int) -> TableRow:
+    """A step of this plan, whether it is retired or in use."""
+    return _of_plan(plan_id, STEPS.show(conn, step_id))
+
+
+def _step_in_use(conn: Connection, plan_id: int, step_id: int) -> TableRow:
+    return _of_plan(plan_id, STEPS.get(conn, step_id))
+
+
+def _of_plan(plan_id: int, step: TableRow) -> TableRow:
     if step.action_plan_id != plan_id:
         raise NotFound("This plan has no such step.")
     return step
@@ -83,7 +90,7 @@ def create_step(conn: Connection, plan_id: int, values: Values, rules: DeliveryR
 def edit_step(conn: Connection, plan_id: int, step_id: int, changes: Values, rules: DeliveryRules) -> TableRow:
     """If the order of the step changes, its routes get the new order too."""
     PLANS.get(conn, plan_id, lock=True)
-    before = get_step(conn, plan_id, step_id)
+    before = _step_in_use(conn, plan_id, step_id)
     step = STEPS.edit(conn, step_id, changes, rules)
     if step.step_order != before.step_order:
         routes = action_routes.c
@@ -101,7 +108,7 @@ def edit_step(conn: Connection, plan_id: int, step_id: int, changes: Values, rul
 
 def retire_step(conn: Connection, plan_id: int, step_id: int) -> None:
     plan = PLANS.get(conn, plan_id, lock=True)
-    step = get_step(conn, plan_id, step_id)
+    step = _step_in_use(conn, plan_id, step_id)
     if plan.key is not None and len(list_steps(conn, plan_id).items) == 1:
         raise ShippedPlan(
             "The product itself asks for this plan, and this is its last step. Switch the plan off instead."
@@ -125,10 +132,7 @@ def _check_route(conn: Connection, values: Values, current: TableRow | None, rul
         rules.check_step_type("channelType", values["channel_type"])
 
 
-def retire_routes_to(conn: Connection, profile: TableRow) -> None:
-    retire_all(conn, action_routes, recipient_profile_id=profile.id)
-
-
+# A route stays when its profile is retired, so that its step fails instead of going to somebody else.
 ROUTES = EditableTable(action_routes, "route", _check_route)
 
 

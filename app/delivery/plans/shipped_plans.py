@@ -36,6 +36,7 @@ class ShippedStep:
     fallback: tuple[str, ...] = ()
     within_s: int | None = None
     on_failure: OnFailure = OnFailure.STOP
+    may_arrive_twice: bool = False
     profile_key: str | None = None
     """The shipped profile that the step is routed to."""
 
@@ -52,8 +53,13 @@ def _push(template_key: str | None, **more: Any) -> ShippedStep:
     return ShippedStep("push", Audience.PERSON, template_key, **more)
 
 
+def _push_to_be_seen(template_key: str, **more: Any) -> ShippedStep:
+    """For elders and coordinators, who are told twice rather than not at all."""
+    return _push(template_key, may_arrive_twice=True, **more)
+
+
 def _push_then_sms(template_key: str, **more: Any) -> ShippedStep:
-    return _push(template_key, fallback=("sms",), within_s=60, **more)
+    return _push_to_be_seen(template_key, fallback=("sms",), within_s=60, **more)
 
 
 def _plan(key: str, name: str, description: str, *steps: ShippedStep) -> PlanAsShipped:
@@ -70,8 +76,8 @@ PLANS = (
         "Yaşlıya yardımın yolda olduğu söylenir.",
         _push_then_sms("matching.on_the_way"),
     ),
-    _plan("matching.started", "Geldi", "Yaşlıya öğrencinin geldiği söylenir.", _push("matching.started")),
-    _plan("matching.completed", "Tamamlandı", "Yaşlıya işin bittiği söylenir.", _push("matching.completed")),
+    _plan("matching.started", "Geldi", "Yaşlıya öğrencinin geldiği söylenir.", _push_to_be_seen("matching.started")),
+    _plan("matching.completed", "Tamamlandı", "Yaşlıya işin bittiği söylenir.", _push_to_be_seen("matching.completed")),
     _plan(
         "matching.searching_again",
         "Yeniden arıyoruz",
@@ -84,7 +90,12 @@ PLANS = (
         "Yaşlıya ve nöbetçi koordinatöre söylenir.",
         _push_then_sms("matching.nobody_found", on_failure=OnFailure.CONTINUE),
         ShippedStep(
-            "sms", Audience.ROUTES, "matching.nobody_found_for", on_failure=OnFailure.CONTINUE, profile_key=ON_CALL
+            "sms",
+            Audience.ROUTES,
+            "matching.nobody_found_for",
+            on_failure=OnFailure.CONTINUE,
+            may_arrive_twice=True,
+            profile_key=ON_CALL,
         ),
     ),
     _plan(
@@ -176,13 +187,13 @@ _INSTALL = text(
         SELECT plans.id AS action_plan_id, row.*
           FROM json_to_recordset(CAST(:steps AS json)) AS row(
                plan_key text, step_order int, channel_type text, audience text, template_key text, on_failure text,
-               fallback text, within_s int, profile_key text)
+               fallback text, within_s int, may_arrive_twice boolean, profile_key text)
           JOIN plans ON plans.key = row.plan_key
     ), inserted_steps AS (
         INSERT INTO action_plan_steps (action_plan_id, step_order, channel_type, audience, template_key, on_failure,
-                                       fallback, within_s)
+                                       fallback, within_s, may_arrive_twice)
         SELECT action_plan_id, step_order, channel_type, audience, template_key, on_failure,
-               CAST(fallback AS text[]), within_s
+               CAST(fallback AS text[]), within_s, may_arrive_twice
           FROM steps
     )
     INSERT INTO action_routes (action_plan_id, step_order, recipient_profile_id)

@@ -1,5 +1,6 @@
 """Questions about the record of the past. They hold in each snapshot too, but each reads the whole period."""
 
+from app.delivery.contract import MAY_LACK_DEAD_LETTER
 from app.jobs.checks.promises import Promise, Question
 from app.jobs.checks.questions_of_any_moment import COUNTS, REPORT
 
@@ -108,9 +109,9 @@ OF_HISTORY = (
     Question(
         "a notification that was given up without a dead letter",
         Promise.NOTHING_LOST,
-        """
+        f"""
         SELECT id AS notification_id FROM notifications n
-        WHERE status = 'DEAD' AND id >= :noticed_since
+        WHERE status = 'DEAD' AND id >= :noticed_since AND NOT {MAY_LACK_DEAD_LETTER}
           AND NOT EXISTS (SELECT FROM dead_letters d WHERE d.notification_id = n.id)""",
         "A message did not arrive, and the list of dead letters does not show it.",
         "Send the message again by other means. Older dead letters may have been forgotten by retention: they are no"

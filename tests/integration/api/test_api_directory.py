@@ -53,12 +53,13 @@ def test_profile_is_created_shown_changed_and_retired(ask: Any, world: World):
     del profile["updatedAt"]
     assert changed == profile | {"deviceId": None, "priority": 0}
     assert ask("DELETE", path) == (204, None)
-    for method, json in (("DELETE", None), ("GET", None), ("PATCH", {"priority": 1})):
+    for method, json in (("DELETE", None), ("PATCH", {"priority": 1})):
         status, problem = ask(method, path, json)
         assert (status, problem["code"]) == (404, "not_found")
     assert profile["id"] not in [one["id"] for one in ask("GET", PROFILES)[1]["items"]]
     retired = ask("GET", f"{PROFILES}?includeRetired=true")[1]["items"][0]
     assert (retired["id"], retired["retiredAt"] is None) == (profile["id"], False)
+    assert ask("GET", path) == (200, retired)
 
 
 def test_profile_with_only_a_name_has_default_values(ask: Any, world: World):
@@ -223,11 +224,15 @@ def test_channels_are_filtered_by_profile_and_type(ask: Any, world: World):
     assert ask("GET", f"{CHANNELS}?profileId=1")[1]["items"] == []
 
 
-def test_retired_profile_retires_its_channels_and_routes(ask: Any, world: World):
+def test_retired_profile_retires_its_channels_and_keeps_its_routes(ask: Any, world: World):
     known = world.entries
     assert ask("DELETE", f"{PROFILES}/{known['profileId']}")[0] == 204
-    assert ask("GET", f"{CHANNELS}/{known['channelId']}")[0] == 404
-    assert ask("GET", f"/action-routes/{known['routeId']}")[0] == 404
+    channel, route = f"{CHANNELS}/{known['channelId']}", f"/action-routes/{known['routeId']}"
+    assert ask("GET", channel)[1]["retiredAt"] is not None
+    assert ask("PATCH", channel, {"enabled": False})[0] == ask("DELETE", channel)[0] == 404
+    assert ask("GET", route)[1]["retiredAt"] is None
+    assert ask("PATCH", route, {"recipientProfileId": 1})[0] == 200
+    assert ask("DELETE", route)[0] == 204
     body = {"profileId": known["profileId"], "channelType": "sms", "target": "0555 010 20 30"}
     assert refused(ask("POST", CHANNELS, body)) == ["profileId"]
 

@@ -50,7 +50,9 @@ def test_plan_is_created_shown_changed_and_retired(ask: Any, world: World):
     assert ask("PATCH", path, {"status": False})[1]["status"] is False
     assert [one["id"] for one in ask("GET", f"{PLANS}?status=false")[1]["items"]] == [plan["id"]]
     assert ask("DELETE", path) == (204, None)
-    assert ask("DELETE", path)[0] == ask("GET", path)[0] == ask("GET", f"{path}/steps")[0] == 404
+    assert ask("DELETE", path)[0] == ask("PATCH", path, {})[0] == 404
+    status, retired = ask("GET", path)
+    assert (status, retired["name"], retired["retiredAt"] is None) == (200, "Sıcaklık", False)
     assert plan["id"] not in [one["id"] for one in ask("GET", f"{PLANS}?limit=100")[1]["items"]]
     assert ask("GET", f"{PLANS}?includeRetired=true&limit=1")[1]["items"][0]["id"] == plan["id"]
 
@@ -95,18 +97,36 @@ def _wait_until_a_lock_is_awaited(db: Database, other: Future[Any]) -> None:
                 return
 
 
+def retired(answer: tuple[int, Any]) -> bool:
+    status, shown = answer
+    assert status == 200, shown
+    return shown["retiredAt"] is not None
+
+
 def test_retired_plan_retires_its_routes(ask: Any, world: World, plan: str):
     assert ask("DELETE", plan)[0] == 204
-    assert ask("GET", f"{ROUTES}/{world.entries['routeId']}")[0] == 404
+    assert retired(ask("GET", f"{ROUTES}/{world.entries['routeId']}"))
     route = {"actionPlanId": world.entries["planId"], "stepOrder": 1, "recipientProfileId": world.entries["profileId"]}
     assert refused(ask("POST", ROUTES, route)) == ["actionPlanId"]
+
+
+def test_retired_plan_shows_the_steps_that_it_had(ask: Any, world: World, plan: str):
+    removed = ask("POST", f"{plan}/steps", {"stepOrder": 2, "channelType": "push"})[1]["id"]
+    ask("DELETE", f"{plan}/steps/{removed}")
+    kept = world.entries["stepId"]
+    assert ask("DELETE", plan)[0] == 204
+    assert [one["id"] for one in ask("GET", f"{plan}/steps")[1]["items"]] == [kept]
+    assert retired(ask("GET", f"{plan}/steps/{kept}"))
+    assert retired(ask("GET", f"{plan}/steps/{removed}"))
+    assert ask("POST", f"{plan}/steps", {"stepOrder": 3, "channelType": "push"})[0] == 404
+    assert ask("PATCH", f"{plan}/steps/{kept}", {"withinS": 5})[0] == ask("DELETE", f"{plan}/steps/{kept}")[0] == 404
 
 
 # Steps
 
 
 STEP = {"stepOrder": 2, "channelType": "push", "audience": "PERSON", "templateKey": "heat.alarm"}
-STEP |= {"onFailure": "CONTINUE", "fallback": ["sms", "email"], "withinS": 60}
+STEP |= {"onFailure": "CONTINUE", "fallback": ["sms", "email"], "withinS": 60, "mayArriveTwice": True}
 
 
 def test_step_is_created_shown_changed_and_retired(ask: Any, plan: str):
@@ -115,10 +135,11 @@ def test_step_is_created_shown_changed_and_retired(ask: Any, plan: str):
     assert step.items() >= STEP.items()
     path = f"{plan}/steps/{step['id']}"
     assert ask("GET", path) == (200, step)
-    changes = {"templateKey": None, "fallback": [], "withinS": None, "onFailure": "STOP"}
+    changes = {"templateKey": None, "fallback": [], "withinS": None, "onFailure": "STOP", "mayArriveTwice": False}
     assert ask("PATCH", path, changes)[1].items() >= changes.items()
     assert ask("DELETE", path) == (204, None)
-    assert ask("DELETE", path)[0] == ask("GET", path)[0] == ask("PATCH", path, {})[0] == 404
+    assert ask("DELETE", path)[0] == ask("PATCH", path, {})[0] == 404
+    assert retired(ask("GET", path))
     assert len(ask("GET", f"{plan}/steps")[1]["items"]) == 1
 
 
@@ -159,6 +180,8 @@ def test_step_belongs_to_one_plan(ask: Any, world: World):
         ("fallback", ["sms"] * 9, "fallback"),
         ("withinS", 0, "withinS"),
         ("withinS", 86_401, "withinS"),
+        ("mayArriveTwice", "yes", "mayArriveTwice"),
+        ("mayArriveTwice", None, "mayArriveTwice"),
         ("actionPlanId", 1, "actionPlanId"),
     ],
 )
@@ -195,7 +218,7 @@ def test_retired_step_retires_its_routes(ask: Any, world: World, plan: str):
     ask("PATCH", step, {"stepOrder": 5})
     assert ask("GET", route)[1]["stepOrder"] == 5
     ask("DELETE", step)
-    assert ask("GET", route)[0] == 404
+    assert retired(ask("GET", route))
 
 
 # Routes
@@ -216,7 +239,8 @@ def test_route_is_created_shown_changed_and_retired(ask: Any, world: World):
     by_profile = ask("GET", f"{ROUTES}?recipientProfileId=1")[1]["items"]
     assert route["id"] not in [one["id"] for one in by_profile]
     assert ask("DELETE", path) == (204, None)
-    assert ask("DELETE", path)[0] == ask("GET", path)[0] == 404
+    assert ask("DELETE", path)[0] == 404
+    assert retired(ask("GET", path))
 
 
 @pytest.mark.parametrize(
@@ -258,7 +282,8 @@ def test_template_is_created_shown_changed_and_retired(ask: Any, world: World):
     assert ask("PATCH", path, {"subject": ""})[1]["subject"] == ""
     assert [one["id"] for one in ask("GET", f"{TEMPLATES}?key=heat.warning&locale=en")[1]["items"]] == [template["id"]]
     assert ask("DELETE", path) == (204, None)
-    assert ask("DELETE", path)[0] == ask("GET", path)[0] == ask("POST", f"{path}/preview", {})[0] == 404
+    assert ask("DELETE", path)[0] == ask("POST", f"{path}/preview", {})[0] == 404
+    assert retired(ask("GET", path))
     assert ask("POST", TEMPLATES, body)[0] == 201
 
 

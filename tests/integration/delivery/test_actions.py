@@ -11,9 +11,15 @@ from app.delivery.actions import service
 from app.delivery.actions.errors import EvaluationKeyReused, PlanNotFound
 from app.delivery.actions.models import Origin
 from app.delivery.actions.requests import NewAction
-from app.delivery.messages.values import Outcome, Priority
+from app.delivery.messages.claims import claim
+from app.delivery.messages.outcomes import Report, Try, Verdict, record
+from app.delivery.messages.retry import SendResult
+from app.delivery.messages.values import Device, NotificationStatus, NotificationType, Outcome, Priority
+from app.delivery.role import FOLLOWERS
+from app.delivery.service import PROFILES
 from app.foundation.errors import InvalidValue
 from app.foundation.ids import uuid7
+from app.users.models import AddressKind
 from tests.support.actions import ROUTES, SOMEBODY_WAITS, ActionHarness
 from tests.support.matching import at_once, eventually
 
@@ -224,6 +230,69 @@ def test_recipient_retired_after_the_notification_gets_nothing(harness: ActionHa
     assert harness.states(id_) == ["FAILED", "RUNNING"]
 
 
+def test_route_to_a_retired_profile_leads_to_nobody_else(harness: ActionHarness) -> None:
+    plan = harness.plan(PUSH, {"channel_type": "email", "audience": ROUTES}, PUSH)
+    retired = harness.profile(("email", "ops@ornek.org"), device_id="D1")
+    harness.profile(("email", "neighbour@ornek.org"), device_id="D1")
+    harness.route(plan, 2, retired)
+    request = NewAction(plan, harness.user(), context={"device_id": "D1"})
+    before = harness.request(request)
+    with harness.db.transaction() as conn:
+        PROFILES.retire(conn, retired)
+    after = harness.request(request)
+    harness.deliver()
+    for id_ in (*before, *after):
+        assert harness.states(id_) == ["SENT", "FAILED", "RUNNING"]
+        assert harness.dead_letters(id_) == [("RECIPIENT_RETIRED", "OPEN")]
+        assert harness.sent_to(id_) == [("PUSH", "SENT"), ("PUSH", "ACCEPTED")], "nobody got the e-mail"
+
+
+@pytest.mark.parametrize(
+    ("channel_type", "code"),
+    [
+        ("push", "UNREGISTERED"),
+        ("sms", "TWILIO_21610"),
+        ("sms", "NUMARA_YOK"),
+        ("email", "SMTP_550"),
+        ("whatsapp", "WHATSAPP_131026"),
+        ("webhook", "HTTP_410"),
+    ],
+)
+def test_recipient_who_is_gone_is_one_dead_letter_and_stops_no_plan(
+    harness: ActionHarness, channel_type: str, code: str
+) -> None:
+    plan = harness.plan({"channel_type": channel_type, "audience": ROUTES}, PUSH)
+    address = "https://ornek.org/kanca" if channel_type == "webhook" else "+905550000001"
+    harness.route(plan, 1, harness.profile((channel_type, "ops@ornek.org" if channel_type == "email" else address)))
+    id_ = harness.ask(plan, harness.user())
+    harness.settle()
+    harness.fail(channel_type, Outcome.RECIPIENT_GONE, code)
+    assert (harness.states(id_), harness.dead_letters(id_)) == (["FAILED", "RUNNING"], [(code, "OPEN")])
+
+
+def test_person_with_a_phone_that_fails_beside_one_that_is_gone_is_not_gone(harness: ActionHarness) -> None:
+    id_ = harness.ask(harness.plan(PUSH, PUSH), harness.user())
+    phones = [Device(name, name, AddressKind.TOKEN) for name in ("gone", "down")]
+    results = [SendResult(Outcome.RECIPIENT_GONE, "UNREGISTERED"), SendResult(Outcome.TRANSIENT, "UNAVAILABLE")]
+    dead = Verdict(NotificationStatus.DEAD, error_code="UNAVAILABLE", failed=True)
+    with harness.db.transaction() as conn:
+        [claimed] = claim(conn, NotificationType.PUSH, 1, 30, followers=FOLLOWERS).taken
+        record(conn, [Report(claimed, dead, [*map(Try, phones, results)])], FOLLOWERS)
+    harness.settle()
+    assert harness.states(id_) == ["FAILED", "CANCELLED"]
+
+
+def test_person_without_the_app_is_only_counted_and_stops_no_plan(harness: ActionHarness) -> None:
+    id_ = harness.ask(harness.plan(PUSH, SMS), harness.user())
+    dead = Verdict(NotificationStatus.DEAD, error_code="NO_DEVICE")
+    with harness.db.transaction() as conn:
+        [claimed] = claim(conn, NotificationType.PUSH, 1, 30, followers=FOLLOWERS).taken
+        record(conn, [Report(claimed, dead)], FOLLOWERS)
+    harness.settle()
+    assert harness.states(id_) == ["FAILED", "RUNNING"]
+    assert (harness.sent_to(id_), harness.dead_letters()) == ([("PUSH", "DEAD"), ("SMS", "ACCEPTED")], [])
+
+
 def test_disabled_recipients_are_skipped(harness: ActionHarness) -> None:
     plan = harness.plan({"channel_type": "email", "audience": ROUTES}, PUSH)
     harness.route(plan, 1, harness.profile(("email", "ops@ornek.org"), status=False))
@@ -313,6 +382,37 @@ def test_no_fallback_after_a_notification_that_may_have_arrived(harness: ActionH
     id_ = harness.ask(harness.plan(PUSH_THEN_SMS), harness.user())
     harness.fail("push", Outcome.UNKNOWN, "TIMEOUT")
     assert (harness.sent_to(id_), harness.states(id_)) == ([("PUSH", "DEAD")], ["FAILED"])
+
+
+def test_lost_answers_are_followed_by_the_fallback_of_a_step_that_says_so(harness: ActionHarness) -> None:
+    id_ = harness.ask(harness.plan(PUSH_THEN_SMS | {"may_arrive_twice": True}), harness.user())
+    harness.fail("push", Outcome.UNKNOWN, "TIMEOUT")
+    assert harness.sent_to(id_) == [("PUSH", "DEAD"), ("SMS", "ACCEPTED")]
+    harness.deliver("sms")
+    assert (harness.status(id_), harness.dead_letters()) == ("DONE", [("TIMEOUT", "COVERED")])
+
+
+@pytest.mark.parametrize("answer", ["arrives", "is lost again"])
+def test_silent_provider_delays_the_fallback_by_a_minute_at_most(harness: ActionHarness, answer: str) -> None:
+    """Between tries, a breaker may hold the push back. What the provider answers later changes nothing."""
+    id_ = harness.ask(harness.plan(PUSH_THEN_SMS | {"may_arrive_twice": True}), harness.user())
+    [claimed] = harness.claim("push")
+    late = harness.db.now() + timedelta(hours=1)
+    retry = Verdict(NotificationStatus.RETRYING, late, "TIMEOUT", failed=True)
+    lost = Try(None, SendResult(Outcome.UNKNOWN, "TIMEOUT"))
+    with harness.db.transaction() as conn:
+        record(conn, [Report(claimed, retry, [lost])], FOLLOWERS)
+    harness.sql("UPDATE notifications SET due_at = clock_timestamp()")
+    again = harness.claim("push")
+    harness.pass_time(id_, 61)
+    harness.settle()
+    assert harness.sent_to(id_) == [("PUSH", "SENDING"), ("SMS", "ACCEPTED")]
+    harness.deliver("sms")
+    sent = Report(again[0], Verdict(NotificationStatus.SENT), [Try(None, SendResult(Outcome.SENT))])
+    with harness.db.transaction() as conn:
+        record(conn, [sent if answer == "arrives" else Report(again[0], retry, [lost])], FOLLOWERS)
+    harness.settle()
+    assert (harness.status(id_), harness.sent_to(id_)[1], harness.dead_letters()) == ("DONE", ("SMS", "SENT"), [])
 
 
 def test_sms_fallback_is_sent_after_sixty_seconds_without_a_push(harness: ActionHarness) -> None:
@@ -425,6 +525,18 @@ def test_cancel_ends_the_notification_and_its_later_steps(harness: ActionHarness
     assert (harness.states(meant), harness.status(meant)) == (["CANCELLED", "CANCELLED"], "CANCELLED")
     assert harness.sent_to(meant) == [("PUSH", "CANCELLED")]
     assert {harness.status(one) for one in others} == {"RUNNING"}
+
+
+def test_cancel_closes_the_dead_letters_of_the_action(harness: ActionHarness) -> None:
+    task_id, person = uuid7(), harness.user()
+    harness.template("hello", "Merhaba")
+    plan = harness.plan(PUSH_THEN_SMS | {"template_key": "hello"})
+    for type_ in ("OFFER", "STARTED"):
+        harness.ask(plan, person, task_id=task_id, data={"type": type_})
+    harness.fail("push")
+    with harness.db.transaction() as conn:
+        service.cancel_actions(conn, [(task_id, person)], "OFFER")
+    assert sorted(harness.dead_letters()) == [("HTTP_500", "EXPIRED"), ("HTTP_500", "OPEN")]
 
 
 @pytest.mark.parametrize(

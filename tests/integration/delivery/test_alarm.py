@@ -9,9 +9,15 @@ from sqlalchemy import text
 
 from app.db.database import Database
 from app.delivery.alarm import Alarm
+from app.delivery.channels import fcm
 from app.delivery.messages import dead_letters
+from app.delivery.messages.claims import claim
 from app.delivery.messages.dead_letters import NewDeadLetter
+from app.delivery.messages.outcomes import Report, record
+from app.delivery.messages.values import NotificationType
 from app.delivery.plans import shipped_plans
+from app.delivery.role import FOLLOWERS
+from app.delivery.sending.sender import judge
 from tests.support.streams import rows, wait_until
 
 
@@ -110,6 +116,25 @@ def test_threshold_of_one(db: Database):
     assert not alarm.run_once()
     add_dead_letters(db, 1)
     assert alarm.run_once()
+
+
+def test_dead_letters_that_nobody_can_mend_raise_no_alarm(db: Database):
+    over = [NewDeadLetter("push", "HTTP_503", retryable=True, expires_at=db.now()) for _ in range(4)]
+    with db.transaction() as conn:
+        dead_letters.write(conn, over)
+    assert not Alarm(db, 4).run_once()
+    assert [row.status for row in rows(db, "SELECT status FROM dead_letters")] == ["EXPIRED"] * 4
+
+
+def test_alarm_to_staff_without_the_app_adds_no_dead_letter(db: Database):
+    add_dead_letters(db, 4)
+    assert Alarm(db, 4).run_once()
+    with db.transaction() as conn:
+        taken = claim(conn, NotificationType.PUSH, 10, 30, followers=FOLLOWERS).taken
+        verdict = judge(fcm.POLICY, taken[0], [], 0, db.now(), lambda: 0.0)
+        record(conn, [Report(one, verdict) for one in taken], FOLLOWERS)
+    assert (len(taken), verdict.error_code) == (2, "NO_DEVICE")
+    assert len(rows(db, "SELECT FROM dead_letters")) == 4
 
 
 @pytest.mark.parametrize("looked_before", [True, False])

@@ -34,7 +34,7 @@ from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import NotificationStatus, NotificationType, Outcome
 from app.delivery.role import FOLLOWERS
 from app.foundation.errors import AppError, NotFound
-from app.foundation.ids import uuid7
+from app.foundation.ids import earliest_id, uuid7
 from app.users.contract import EVERYTHING
 from tests.support.delivery import add_user, change, post, row
 from tests.support.streams import event_payloads
@@ -182,6 +182,40 @@ def test_expired_notification_is_not_redriven(db: Database, assignment: str):
         again(db, listed(db)[0].id)
     assert row(db, id_).status == "DEAD"
     assert [one.status for one in listed(db)] == ["OPEN"]
+
+
+def expire_late(db: Database) -> int:
+    with db.transaction() as conn:
+        return dead_letters.expire_late(conn, db.now(), 86_400, limit=10)
+
+
+def test_dead_letters_close_when_their_message_has_lost_its_meaning(db: Database):
+    soon = db.now() + timedelta(hours=1)
+    give_up(db, expires_at=soon)
+    give_up(db)
+    (old,) = give_up(db)
+    yesterday = earliest_id(db.now() - timedelta(hours=25))
+    with db.transaction() as conn:
+        conn.execute(
+            text("UPDATE dead_letters SET notification_id = :then WHERE notification_id = :id"),
+            {"then": yesterday, "id": old},
+        )
+    write(db, channel_type="action", error_code="INVALID_REQUEST")
+    assert expire_late(db) == 1
+    with db.transaction() as conn:
+        conn.execute(
+            text("UPDATE dead_letters SET expires_at = clock_timestamp() WHERE expires_at = :soon"), {"soon": soon}
+        )
+    assert [expire_late(db), expire_late(db)] == [1, 0]
+    by_age = [(one.status, one.closed_at is not None, one.closed_by) for one in reversed(listed(db))]
+    assert by_age == [("EXPIRED", True, None), ("OPEN", False, None), ("EXPIRED", True, None), ("OPEN", False, None)]
+
+
+def test_hint_for_an_app_is_given_up_without_a_dead_letter(db: Database):
+    (id_,) = give_up(db, subject="", body="", data={"type": "OFFER_WITHDRAWN"})
+    assert (row(db, id_).status, row(db, id_).error_code, listed(db)) == ("DEAD", "UNREACHABLE", [])
+    give_up(db, subject="", body="", data={})
+    assert len(listed(db)) == 1, "a push without words and data is a mistake of somebody"
 
 
 def test_dead_letter_without_notification_or_action_cannot_be_redriven(db: Database):

@@ -26,6 +26,7 @@ from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.channels.registry import Channels
 from app.delivery.messages.claims import claim
+from app.delivery.messages.dead_letter_views import count_open_dead_letters
 from app.delivery.messages.outcomes import Report, Try, Verdict
 from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import NotificationStatus as S
@@ -133,12 +134,14 @@ def test_push_is_shown_once_although_the_record_was_lost(db: Database, dispatche
     assert statuses(db) == {"SENT": 2}
 
 
-def test_push_without_a_device_is_a_dead_letter_at_once(db: Database, dispatcher: MakeDispatcher) -> None:
+def test_push_without_a_device_is_given_up_at_once_and_only_counted(db: Database, dispatcher: MakeDispatcher) -> None:
     [id_] = post(db, [add_user(db)])
     one = dispatcher(MemoryChannel())
     one.run_once()
     assert (row(db, id_).status, row(db, id_).error_code) == ("DEAD", "NO_DEVICE")
     assert metric(one, "yaninda_delivery_dead_total", error_code="NO_DEVICE") == 1
+    with db.transaction() as conn:
+        assert count_open_dead_letters(conn, 10) == 0
 
 
 def test_failing_device_gets_three_attempts_and_a_reached_one_gets_one(

@@ -147,6 +147,19 @@ def test_what_retention_has_forgotten_is_no_violation(town: Neighbourhood, conte
     assert name in broken(check(context, since="all")), "no action at all is no retention"
 
 
+@pytest.mark.parametrize(
+    ("given_up", "is_violation"),
+    [("error_code = 'HTTP_500'", True), ("error_code = 'NO_DEVICE'", False), ("subject = '', body = ''", False)],
+)
+def test_a_notification_that_nobody_can_mend_needs_no_dead_letter(
+    town: Neighbourhood, context: ExecutionContext, given_up: str, is_violation: bool
+) -> None:
+    town.students(10)
+    town.press()
+    town.run(f"UPDATE notifications SET status = 'DEAD', due_at = NULL, finished_at = now(), {given_up}")
+    assert ("a notification that was given up without a dead letter" in broken(check(context))) == is_violation
+
+
 def test_a_question_that_takes_too_long_is_left_unanswered(town: Neighbourhood, context: ExecutionContext) -> None:
     with town.db.transaction() as conn:
         conn.execute(text("LOCK TABLE notification_attempts IN ACCESS EXCLUSIVE MODE"))

@@ -91,6 +91,7 @@ def sent_to(decision: Decision) -> list[str]:
 SENT = NotificationState(N.SENT, provider_message_id="fcm:1")
 DEAD = NotificationState(N.DEAD, error_code="HTTP_500", retry_count=2)
 LOST = NotificationState(N.DEAD, may_have_arrived=True, error_code="TIMEOUT")
+GONE = NotificationState(N.DEAD, error_code="HTTP_410", recipient_is_gone=True)
 WAITING = NotificationState(N.ACCEPTED)
 SENDING = NotificationState(N.SENDING)
 RETRYING = NotificationState(N.RETRYING, error_code="HTTP_503")
@@ -163,6 +164,30 @@ def test_failures_other_than_bad_input_stop_a_plan() -> None:
     assert not stops_the_plan(step(on_failure=OnFailure.CONTINUE), "HTTP_500")
 
 
+def test_recipient_who_is_gone_stops_no_plan() -> None:
+    context = FakeContext()
+    decision = later(begin(step(1), step(2), context=context), context, m1=GONE)
+    assert (states(decision), decision.run.steps[0].error_code) == ([S.FAILED, S.RUNNING], "HTTP_410")
+
+
+@pytest.mark.parametrize(
+    ("push", "sms", "second", "code"),
+    [
+        (DEAD, GONE, S.CANCELLED, "HTTP_500"),
+        (GONE, DEAD, S.CANCELLED, "HTTP_500"),
+        (GONE, GONE, S.RUNNING, "HTTP_410"),
+        (NotificationState(N.CANCELLED), GONE, S.RUNNING, "HTTP_410"),
+    ],
+)
+def test_failure_of_delivery_outweighs_a_recipient_who_is_gone(
+    push: NotificationState, sms: NotificationState, second: StepState, code: str
+) -> None:
+    context = two()
+    decision = later(begin(step(1), step(2), context=context), context, m1=push)
+    decision = later(decision, context, m1=push, m2=sms)
+    assert (states(decision), decision.run.steps[0].error_code) == ([S.FAILED, second], code)
+
+
 def test_plan_without_steps_is_done() -> None:
     assert begin().run.status is ActionStatus.DONE
 
@@ -200,6 +225,38 @@ def test_no_fallback_after_a_message_that_may_have_arrived() -> None:
     context = two()
     decision = later(begin(step(), context=context), context, m1=LOST)
     assert (states(decision), sent_to(decision), decision.run.steps[0].error_code) == ([S.FAILED], [], "TIMEOUT")
+
+
+def test_fallback_follows_lost_answers_if_the_step_says_so() -> None:
+    context = two()
+    decision = later(begin(step(may_arrive_twice=True), context=context), context, m1=LOST)
+    assert (states(decision), sent_to(decision)) == ([S.RUNNING], ["sms"])
+    decision = later(decision, context, m1=LOST, m2=SENT)
+    assert [type(effect) for effect in decision.effects] == [Cover, Executed]
+
+
+def test_fallback_does_not_wait_for_a_silent_provider_if_the_step_says_so() -> None:
+    """A breaker may hold the next try back for hours."""
+    context = two()
+    decision = begin(step(within_s=60, may_arrive_twice=True), context=context)
+    silent = NotificationState(N.RETRYING, may_have_arrived=True)
+    assert later(decision, context, 59, m1=silent).effects == ()
+    decision = later(decision, context, 60, m1=silent)
+    assert (decision.effects[0], sent_to(decision)) == (Withdraw(UUID(int=1)), ["sms"])
+
+
+def test_no_fallback_while_one_of_two_phones_has_the_message() -> None:
+    context = two()
+    decision = begin(step(within_s=60, may_arrive_twice=True), context=context)
+    on_one_phone = NotificationState(N.RETRYING, may_have_arrived=True, has_arrived=True)
+    assert later(decision, context, 61, m1=on_one_phone).effects == ()
+
+
+def test_no_fallback_after_the_expiry_although_the_message_may_arrive_twice() -> None:
+    context = two()
+    decision = begin(step(may_arrive_twice=True), context=context, expires_at=NOW + timedelta(seconds=5))
+    decision = later(decision, context, 5, m1=LOST)
+    assert (states(decision), sent_to(decision)) == ([S.FAILED], [])
 
 
 @pytest.mark.parametrize("status", [N.ACCEPTED, N.SENDING, N.RETRYING])
@@ -386,7 +443,8 @@ def test_run_is_decoded_as_it_was_encoded() -> None:
     context = FakeContext(
         {1: Found((PUSH, replace(SMS, channel_id=4), replace(EMAIL, address_kind="FID", locale="en")))}
     )
-    decision = begin(step(1, fallback=("sms", "email"), within_s=60, template_key="a.b"), step(2), context=context)
+    first = step(1, fallback=("sms", "email"), within_s=60, template_key="a.b", may_arrive_twice=True)
+    decision = begin(first, step(2), context=context)
     decision = later(decision, context, 60, m1=SENDING)
     assert decode(encode(decision.run.steps)) == decision.run.steps
     assert "+90" not in repr(decision.run)

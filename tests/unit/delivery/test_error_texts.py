@@ -10,7 +10,9 @@ import pytest
 from app.delivery.messages.error_texts import REASONS, explain
 
 DELIVERY = Path(__file__).resolve().parents[3] / "app" / "delivery"
-MODULES = sorted([*(DELIVERY / "channels").glob("*.py"), DELIVERY / "sending" / "sender.py"])
+MODULES = sorted(
+    [*(DELIVERY / "channels").glob("*.py"), DELIVERY / "sending" / "sender.py", DELIVERY / "messages" / "outcomes.py"]
+)
 CODE = re.compile(r"[A-Z]+(?:_[A-Z0-9]+)+")
 # The answers of providers are explained by their code: HTTP_503, SMTP_550.
 PROVIDERS_OWN = re.compile(r"HTTP_\d+|SMTP_\d+")

@@ -30,6 +30,7 @@ SENT = Report(claimed(), Verdict(NotificationStatus.SENT), [Try(None, SendResult
         SENT,
         replace(SENT, verdict=Verdict(NotificationStatus.RETRYING, due_at=NOW, failed=True)),
         replace(SENT, verdict=Verdict(NotificationStatus.EXPIRED, error_code="TOO_LATE"), tries=[]),
+        replace(SENT, verdict=Verdict(NotificationStatus.DEAD, error_code="NO_DEVICE"), tries=[]),
     ],
 )
 def test_what_nobody_else_waits_for_is_one_statement(report: Report) -> None:

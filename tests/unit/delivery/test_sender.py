@@ -93,7 +93,7 @@ def test_death_of_a_worker_costs_no_retry(clock: FakeClock) -> None:
     assert verdict(answering(phone=DOWN), clock, attempt=9, failures=0).status is S.RETRYING
 
 
-def test_push_without_a_device_is_a_dead_letter_at_once(clock: FakeClock) -> None:
+def test_push_without_a_device_is_given_up_at_once(clock: FakeClock) -> None:
     channel = answering()
     assert verdict(channel, clock, devices=()) == Verdict(S.DEAD, error_code="NO_DEVICE")
     assert channel.sent == []

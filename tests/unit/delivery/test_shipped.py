@@ -118,6 +118,16 @@ def test_text_without_a_phone_number(key: str, locale: str, ending: str):
     assert render(TEMPLATES[key][locale], GIVEN | {"phone": None}).body.endswith(ending)
 
 
+TO_STUDENTS = {"offer", "offer_withdrawn", "cancelled", "assigned_to_you", "released"}
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.key)
+def test_matching_tells_elders_and_coordinators_twice_rather_than_not_at_all(plan: PlanAsShipped):
+    feature, _, notice = plan.key.partition(".")
+    wanted = feature == "matching" and notice not in TO_STUDENTS
+    assert {step.may_arrive_twice for step in plan.steps} == {wanted}
+
+
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.key)
 def test_every_shipped_step_has_templates_and_recipients(plan: PlanAsShipped):
     types = {type_.channel_type for type_ in NotificationType}

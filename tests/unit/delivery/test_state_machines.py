@@ -95,6 +95,8 @@ STATEMENTS: dict[str, tuple[TextClause, DeadLetterStatus]] = {
     "cover": (dead_letters._COVER, DeadLetterStatus.COVERED),
     "redrive": (dead_letters._CLOSE_REDRIVEN, DeadLetterStatus.REDRIVEN),
     "redrive a step": (dead_letters._CLOSE_REDRIVEN_STEP, DeadLetterStatus.REDRIVEN),
+    "expire": (dead_letters._EXPIRE_LATE, DeadLetterStatus.EXPIRED),
+    "expire with the action": (dead_letters._EXPIRE_OF_ACTIONS, DeadLetterStatus.EXPIRED),
     "discard one": (dead_letters._DISCARD_ONE, DeadLetterStatus.DISCARDED),
     "discard": (dead_letters._DISCARD_MATCHING, DeadLetterStatus.DISCARDED),
 }
@@ -159,6 +161,8 @@ WRITERS = {
     "messages.dead_letters._DISCARD_ABOUT",
     "messages.dead_letters._DISCARD_MATCHING",
     "messages.dead_letters._DISCARD_ONE",
+    "messages.dead_letters._EXPIRE_LATE",
+    "messages.dead_letters._EXPIRE_OF_ACTIONS",
     "messages.outcomes._RECORD",
 }
 
