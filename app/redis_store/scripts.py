@@ -109,8 +109,11 @@ for i = 4, #ARGV do
     turn, chosen = own, i
   end
 end
-local probing = tonumber(redis.call('HGET', KEYS[1], 'probe_until') or 0)
-local wait = math.max(tonumber(opened) + turn * ARGV[3], probing) - now
+local from = tonumber(opened)
+if now >= from then
+  from = from + turn * ARGV[3]
+end
+local wait = math.max(from, tonumber(redis.call('HGET', KEYS[1], 'probe_until') or 0)) - now
 if wait > 0 then
   return {'wait', wait, 0}
 end

@@ -34,8 +34,10 @@ class MemoryBreakers:
             if breaker is None or breaker.open_until is None:
                 return GO
             turns = [2 if one == breaker.last_failed else int(one in breaker.failed) for one in recipients]
-            first_s = breaker.open_until + min(turns) * self._rules.others_first_s
-            wait_s = max(first_s, breaker.probe_until) - now
+            from_s = breaker.open_until
+            if now >= from_s:
+                from_s += min(turns) * self._rules.others_first_s
+            wait_s = max(from_s, breaker.probe_until) - now
             if wait_s > 0:
                 return Permit(Passage.WAIT, wait_s)
             breaker.probe_until = now + probe_s

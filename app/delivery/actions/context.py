@@ -44,9 +44,12 @@ class Action:
     created_at: datetime | None = None
 
     @property
-    def request_digest(self) -> bytes:
-        """A hash of what is sent and to whom. The rest of a request, such as its trace, may change when it is
-        repeated."""
+    def request_digest(self) -> bytes | None:
+        """A hash of what is sent and to whom, if somebody else asked with a key. The rest of a request, such as its
+        trace, may change when it is repeated. Our own packages repeat a key on purpose, to send one message for many
+        causes."""
+        if self.evaluation_key is None or self.origin is Origin.INTERNAL:
+            return None
         device_id = self.context.get("device_id")
         asked = [self.plan_id, self.person_id, device_id, dict(self.variables), dict(self.data)]
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()

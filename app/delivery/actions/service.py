@@ -113,7 +113,7 @@ def _begin(context: ActionContext, plan: PlanToRun) -> ActionTransition:
     return ActionTransition(action, decision, plan.read_at, is_new=True)
 
 
-# The digest is NULL once the variables were forgotten, and for actions that are older than digests.
+# The digest is NULL for internal actions, for those that are older than digests, and once the variables were forgotten.
 _FIND_KEYS = text(
     """
     SELECT key_owner, evaluation_key, id, action_plan_id, request_digest FROM actions

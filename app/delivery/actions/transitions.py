@@ -202,10 +202,11 @@ def _changed_row(action: Action, decision: Decision) -> dict[str, Any]:
 
 
 def _new_row(action: Action, decision: Decision) -> dict[str, Any]:
+    digest = action.request_digest
     return _changed_row(action, decision) | {
         "evaluation_key": action.evaluation_key,
         "key_owner": action.key_owner,
-        "request_digest": f"\\x{action.request_digest.hex()}" if action.evaluation_key is not None else None,
+        "request_digest": f"\\x{digest.hex()}" if digest is not None else None,
         "action_plan_id": action.plan_id,
         "origin": action.origin.value,
         "person_id": action.person_id,

@@ -107,22 +107,15 @@ class Sender:
                     yield self._report(sending.attempt)
 
     def _sendings(self, attempts: Sequence[_Attempt]) -> list[_Sending]:
-        """Of one priority, the first message to every person comes before the second one to any, so that nobody waits
-        for all messages to another person."""
-        turns: dict[tuple[int, str], int] = {}
-        found: list[tuple[int, int, _Sending]] = []
+        found: list[_Sending] = []
         for attempt in attempts:
             claimed = attempt.claimed
-            rank, recipient = URGENT_FIRST.index(claimed.notification.priority), claimed.notification.recipient
             for device in self._destinations(claimed):
-                sending = _Sending(attempt, OutgoingMessage(claimed.notification, device, claimed.recipient_channel))
-                attempt.sendings.append(sending)
-                turn = turns.get((rank, recipient), 0)
-                turns[rank, recipient] = turn + 1
-                found.append((rank, turn, sending))
+                message = OutgoingMessage(claimed.notification, device, claimed.recipient_channel)
+                attempt.sendings.append(_Sending(attempt, message))
             attempt.open = len(attempt.sendings)
-        found.sort(key=itemgetter(0, 1))
-        return [sending for _, _, sending in found]
+            found += attempt.sendings
+        return _in_turns(found) if len(found) > 1 else found
 
     def _destinations(self, claimed: Claimed) -> list[Device | None]:
         if claimed.is_retired:
@@ -196,6 +189,19 @@ class Sender:
             pause_s = attempt.wait_s * (1 + self._rng() / 4)
             return _after_pause(claimed, _has_arrived(claimed), now, pause_s, BREAKER_OPEN)
         return judge(self._channel.policy, claimed, tries, len(attempt.sendings), now, self._rng)
+
+
+def _in_turns(sendings: list[_Sending]) -> list[_Sending]:
+    """Of one priority, the first message to every person comes before the second one to any, so that nobody waits for
+    all messages to another person."""
+    turns: dict[tuple[int, str], int] = {}
+    found: list[tuple[int, int, _Sending]] = []
+    for sending in sendings:
+        notification = sending.message.notification
+        person = (URGENT_FIRST.index(notification.priority), notification.recipient)
+        turn = turns[person] = turns.get(person, -1) + 1
+        found.append((person[0], turn, sending))
+    return [sending for *_, sending in sorted(found, key=itemgetter(0, 1))]
 
 
 def _permitted(sendings: list[_Sending], permit: Permit) -> list[_Sending]:
