@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy.exc
 from sqlalchemy import text
 
-from app.db.database import Database
+from app.db.database import Database, driver
 from app.db.months import add_months, drop_month, partitions
 from app.db.wake import WAKE_CHANNEL
 from app.delivery.channels import audit_trail
@@ -122,7 +122,7 @@ def test_it_reads_and_writes_every_table(service: Database) -> None:
 def test_it_has_what_jobs_and_lists_need(service: Database) -> None:
     with service.transaction() as conn:
         conn.execute(text("CREATE TEMPORARY TABLE few (id int) ON COMMIT DROP"))
-        with conn.connection.cursor() as cursor, cursor.copy("COPY few FROM STDIN") as copy:
+        with driver(conn).cursor() as cursor, cursor.copy("COPY few FROM STDIN") as copy:
             copy.write(b"1\n2\n")
         conn.execute(text("ANALYZE few"))
         assert conn.execute(text("SELECT count(*) FROM few")).scalar_one() == 2

@@ -71,8 +71,8 @@ def add_run(conn: Connection, kind: Kind, at: datetime, changes: Sequence[RowCha
     before = conn.execute(_STATE, {"kind": number}).scalar_one_or_none()
     first, published = before or 0, [] if before is None else changes
     if before is None:
-        partition = f"CREATE TABLE IF NOT EXISTS roster_rows_{number} PARTITION OF roster_rows FOR VALUES IN ({number})"
-        conn.execute(text(partition))
+        add = f"SELECT add_partition('roster_rows', '{number}', ARRAY['{number}'], '')"
+        conn.execute(text(f"{add} WHERE to_regclass('roster_rows_{number}') IS NULL"))
     values = {"kind": number, "at": at, "first": first, "last": first + len(published)}
     conn.execute(_METADATA, values | {"run": conn.execute(_RUN, {"at": at}).scalar_one()})
     conn.execute(_SAVE, {"kind": number, "last": first + len(published)})
