@@ -26,29 +26,22 @@ class _Line(Generic[Item]):
     def __init__(self) -> None:
         self._round = 0
         self._last_rounds: dict[Hashable, int] = {}
-        self._heap: list[tuple[int, int, Hashable, Item]] = []
+        self.heap: list[tuple[int, int, Hashable, Item]] = []
 
     def put(self, number: int, owner: Hashable, item: Item) -> None:
         own_round = max(self._round, self._last_rounds.get(owner, -1) + 1)
         self._last_rounds[owner] = own_round
-        heapq.heappush(self._heap, (own_round, number, owner, item))
-
-    def __bool__(self) -> bool:
-        return bool(self._heap)
-
-    @property
-    def next_number(self) -> int:
-        return self._heap[0][1]
+        heapq.heappush(self.heap, (own_round, number, owner, item))
 
     def take(self) -> Item:
-        self._round, _, owner, item = heapq.heappop(self._heap)
+        self._round, _, owner, item = heapq.heappop(self.heap)
         if self._last_rounds[owner] == self._round:
             del self._last_rounds[owner]
         return item
 
     def clear(self) -> list[Item]:
-        left = [item for *_, item in sorted(self._heap, key=lambda entry: entry[:2])]
-        self._heap.clear()
+        left = [item for *_, item in sorted(self.heap, key=lambda entry: entry[:2])]
+        self.heap.clear()
         self._last_rounds.clear()
         return left
 
@@ -109,9 +102,9 @@ class Buffer(Generic[Item]):
     def _next(self) -> Item:
         self._taken += 1
         self._size -= 1
-        waiting = [line for line in self._waiting.values() if line]
+        waiting = [line for line in self._waiting.values() if line.heap]
         starved = self._taken % STARVED_TURN == 0
-        line = min(waiting, key=lambda line: line.next_number) if starved else waiting[0]
+        line = min(waiting, key=lambda line: line.heap[0][1]) if starved else waiting[0]
         return line.take()
 
     def close(self) -> list[Item]:

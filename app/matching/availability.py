@@ -18,19 +18,29 @@ from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OPEN
 from app.matching.store.records import HelpTask, LeftBehind
 from app.matching.store.stores import Store
+from app.users.contract import StaffScope
 from app.users.models import LatLon, Role
 
 
-def set_availability(store: Store, student_id: int, on_duty: bool, *, by_coordinator: bool = False) -> FollowUp:
+def set_availability(store: Store, student_id: int, on_duty: bool) -> FollowUp:
     task = _lock_asking_task(store, student_id)
     store.lock_students([student_id])
-    if by_coordinator:
-        if not store.set_duty(student_id, on_duty):
-            raise NotFound("There is no such student.")
-    elif on_duty and store.is_suspended(student_id):
+    if on_duty and store.is_suspended(student_id):
         raise Suspended("You are off duty until a coordinator says otherwise.")
-    else:
-        store.set_on_duty(student_id, on_duty)
+    store.set_on_duty(student_id, on_duty)
+    return _after_duty(store, student_id, task, on_duty)
+
+
+def set_duty(store: Store, scope: StaffScope, student_id: int, on_duty: bool) -> FollowUp:
+    """For a coordinator. A student who is put off duty cannot go on duty alone."""
+    task = _lock_asking_task(store, student_id)
+    store.lock_students([student_id])
+    if not store.may_be_assigned(scope, student_id) or not store.set_duty(student_id, on_duty):
+        raise NotFound("There is no such student.")
+    return _after_duty(store, student_id, task, on_duty)
+
+
+def _after_duty(store: Store, student_id: int, task: HelpTask | None, on_duty: bool) -> FollowUp:
     if on_duty:
         return FollowUp(freed=frozenset({student_id}))
     return _stop_asking(store, student_id, task, Obstacle.OFF_DUTY)

@@ -36,7 +36,7 @@ from app.matching.store.records import Overdue
 from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork
 from app.settings.settings import Settings
-from app.users.contract import scope_of
+from app.users.contract import StaffScope, scope_of
 from app.users.models import Caller, LatLon
 
 __all__ = [
@@ -119,11 +119,8 @@ class Matching:
     def set_availability(self, caller: Caller, on_duty: bool) -> None:
         self._follow_up(self._commit(lambda store: availability.set_availability(store, caller.id, on_duty)))
 
-    def set_duty_of(self, student_id: int, on_duty: bool) -> None:
-        """For a coordinator. Off duty, the student cannot go on duty again."""
-        self._follow_up(
-            self._commit(lambda store: availability.set_availability(store, student_id, on_duty, by_coordinator=True))
-        )
+    def set_duty_of(self, scope: StaffScope, student_id: int, on_duty: bool) -> None:
+        self._follow_up(self._commit(lambda store: availability.set_duty(store, scope, student_id, on_duty)))
 
     def set_location(self, student_id: int, spot: LatLon, *, is_reported: bool = True) -> None:
         self._follow_up(

@@ -4,6 +4,7 @@ import pytest
 
 from app.matching.contract import NewTask, OfferWithdrawn, Suspended
 from app.matching.role import Matcher
+from app.users.contract import EVERYTHING
 from app.users.models import Caller, LatLon
 from tests.support.matching import SPOT, Neighbourhood, at_once, eventually
 
@@ -47,9 +48,9 @@ def test_suspended_student_comes_back_through_a_coordinator(town: Neighbourhood)
         town.matching.set_availability(student, False)
         with pytest.raises(Suspended):
             town.matching.set_availability(student, True)
-    town.matching.set_duty_of(student.id, True)
+    town.matching.set_duty_of(EVERYTHING, student.id, True)
     assert harvest(town, student, elders[3:]) == 2, "the count begins anew"
-    town.matching.set_duty_of(student.id, False)
+    town.matching.set_duty_of(EVERYTHING, student.id, False)
     with pytest.raises(Suspended):
         town.matching.set_availability(student, True)
 

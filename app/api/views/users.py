@@ -102,7 +102,7 @@ def put_availability_of(call: Call, user_id: PathIdentifier, body: AvailabilityB
 
     A student who withdrew too often goes on duty again only by this call.
     """
-    call.services.matching.set_duty_of(user_id, body.on_duty)
+    call.services.matching.set_duty_of(call.scope, user_id, body.on_duty)
     return Reply(None)
 
 

@@ -114,7 +114,7 @@ PLANS = (
         "matching.nobody_found_on_call",
         "Yine bulunamadı (nöbetçi)",
         "Nöbetçi koordinatöre kimin kaç kez aradığı söylenir.",
-        ShippedStep("sms", Audience.ROUTES, "matching.nobody_found_joined", profile_key=ON_CALL),
+        ShippedStep("sms", Audience.ROUTES, "matching.nobody_found_joined", may_arrive_twice=True, profile_key=ON_CALL),
     ),
     _plan(
         "matching.student_withdrew",

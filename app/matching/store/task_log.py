@@ -33,7 +33,7 @@ OFFER_EVENTS = {
 
 
 @dataclass(frozen=True)
-class _Line:
+class _LogLine:
     is_of_task: bool
     event: str
     ids: dict[str, Any]
@@ -41,16 +41,16 @@ class _Line:
 
 class TaskLog:
     def __init__(self) -> None:
-        self._lines: list[_Line] = []
+        self._lines: list[_LogLine] = []
 
     def task_created(self, task_id: UUID, elder_id: int) -> None:
-        self._lines.append(_Line(True, "task_created", {"task_id": str(task_id), "elder_id": elder_id}))
+        self._lines.append(_LogLine(True, "task_created", {"task_id": str(task_id), "elder_id": elder_id}))
 
     def task(self, status: TaskStatus, task_id: UUID, student_id: int | None = None) -> None:
-        self._lines.append(_Line(True, TASK_EVENTS[status], _ids(task_id, student_id)))
+        self._lines.append(_LogLine(True, TASK_EVENTS[status], _ids(task_id, student_id)))
 
     def offer(self, state: OfferState, task_id: UUID, student_id: int, **more: Any) -> None:
-        self._lines.append(_Line(False, OFFER_EVENTS[state], _ids(task_id, student_id) | more))
+        self._lines.append(_LogLine(False, OFFER_EVENTS[state], _ids(task_id, student_id) | more))
 
     def write(self) -> None:
         for line in self._lines:
