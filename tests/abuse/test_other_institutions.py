@@ -64,6 +64,8 @@ MATRIX: dict[str, Expected] = {
     "GET /users":                         admins(200),
     "GET /users/{userId}":                admins(200),
     "PATCH /users/{userId}":              admins(200),
+    # The student is of the other institution, and is asked for an elder of the own.
+    "PUT /users/{userId}/availability":   (204, 204, 204, 204),
     "POST /api/notifications":            (202, 400, 202, 202),
     "GET /api/notifications":             ALL,
     "GET /api/notifications/{notificationId}": NOT_OTHER,
@@ -145,6 +147,7 @@ def body_of(route: Route, world: World) -> dict[str, Any]:
         "PUT /tasks/{taskId}/assign": {"studentId": ids["student"]},
         "PUT /me/location": {"lat": 40.988, "lon": 29.028},
         "PUT /me/availability": {"onDuty": True},
+        "PUT /users/{userId}/availability": {"onDuty": False},
         "PUT /me/devices/{deviceId}": {"token": "t", "platform": "IOS"},
         "POST /users": {"role": "ELDER", "name": "Fatma"},
         "POST /api/notifications": {
@@ -198,6 +201,8 @@ class Town:
             "notificationId": world.notification_id,
             **world.entries,
         }
+        if route.name == "PUT /users/{userId}/availability":
+            parameters["userId"] = world.ids["student"]
         path = route.path.format(**parameters) + QUERIES.get(route.name, "")
         given: dict[str, Any] = {}
         if route.takes_file:

@@ -51,9 +51,9 @@ def test_cancels_more_than_an_hour_apart_do_not_count(town: Neighbourhood) -> No
 
 
 def test_coordinators_do_not_get_round_it(town: Neighbourhood) -> None:
-    """Presses and cancels of two institutions in the name of one elder count together."""
+    """Presses and cancels of several people in the name of one elder count together."""
     elder, ali = town.elder(), town.student(10)
-    by = [town.coordinator(institution_id=number) for number in (1, 2, 1)]
+    by = [town.coordinator(name) for name in ("Zeynep Koç", "Elif Aydın", "Zeynep Koç")]
     assert [press_and_cancel(town, elder, one) for one in by] == [ali.id, ali.id, None]
 
 
