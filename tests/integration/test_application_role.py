@@ -65,9 +65,9 @@ def test_trail_and_schema_are_out_of_its_reach(service: Database, statement: str
 
 def test_statements_cannot_leave_the_bounds_of_a_partition(service: Database) -> None:
     with pytest.raises(sqlalchemy.exc.DBAPIError), service.transaction() as conn:
-        conn.execute(text("SELECT add_partition('roster_rows', '1', ARRAY['1) ; DROP TABLE users; --'], '')"))
+        conn.execute(text("SELECT add_partition('roster_rows', '98', ARRAY['98) ; DROP TABLE users; --'], '')"))
     with service.reading() as conn:
-        left = "SELECT to_regclass('roster_rows_1') IS NULL AND to_regclass('users') IS NOT NULL"
+        left = "SELECT to_regclass('roster_rows_98') IS NULL AND to_regclass('users') IS NOT NULL"
         assert conn.execute(text(left)).scalar_one()
 
 

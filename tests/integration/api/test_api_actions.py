@@ -95,7 +95,7 @@ def test_evaluation_key_of_another_request_is_refused(client: Any, world: World,
 def test_evaluation_keys_belong_to_who_asked(client: Any, services: Services, world: World):
     mine = client.post(ACTIONS, json=asked(world, variables={"degrees": 41}))
     theirs = client.post(
-        ACTIONS, json=asked(world, variables={"degrees": 30}), headers=authorization(world, services, "admin")
+        ACTIONS, json=asked(world, variables={"degrees": 30}), headers=authorization(world, services, "coordinator")
     )
     assert (mine.status_code, theirs.status_code) == (202, 202)
     assert mine.json["id"] != theirs.json["id"]

@@ -33,6 +33,7 @@ def test_all_shipped_plans_are_installed(db: Database):
         ).all()
     assert [tuple(row) for row in routed] == [
         ("coordinator.on_call", False, "sms", "ROUTES"),
+        ("coordinator.on_call", False, "sms", "ROUTES"),
         ("roster.watchers", False, "webhook", "ROUTES"),
     ]
 

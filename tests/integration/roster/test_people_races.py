@@ -127,7 +127,7 @@ def test_presses_and_accepts_beside_removals_end_well(elders: ListedPeople, town
         def accept(student: Caller) -> None:
             offer = town.matching.current_offer(student)
             if offer is not None:
-                town.matching.accept(student, offer.task.id)
+                town.matching.accept(student, offer.task_id)
 
         calls = [lambda caller=caller: press(caller) for caller in callers]
         calls += [lambda student=student: accept(student) for student in students]
@@ -155,7 +155,7 @@ def test_students_who_are_asked_while_they_leave_lose_their_offers(students: Lis
         def accept(student: Caller) -> None:
             offer = town.matching.current_offer(student)
             if offer is not None:
-                town.matching.accept(student, offer.task.id)
+                town.matching.accept(student, offer.task_id)
 
         calls = [lambda elder=elder: town.press(elder) for elder in elders]
         calls += [lambda caller=caller: accept(caller) for caller in callers]

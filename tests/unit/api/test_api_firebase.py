@@ -211,7 +211,7 @@ def test_account_is_asked_for_once_a_minute(asking: FirebaseTokens, google: Cert
 @pytest.mark.parametrize(
     "account",
     [
-        {"localId": "uid-1", "validSince": str(int(time.time()) + 60)},
+        {"localId": "uid-1", "validSince": str(int(time.time()) + 3600)},
         {"localId": "uid-1", "validSince": "0", "disabled": True},
         None,
     ],
