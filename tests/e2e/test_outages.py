@@ -371,14 +371,14 @@ def test_a_stopped_matcher_shows_in_readyz_and_in_metrics(service: Service) -> N
             town.age(task_id, OFFER_S + LATE_S)
             shown = _checks(service.port)
             assert (shown["status"], shown["checks"]["matcher"]) == ("degraded", "failed")
-            assert _metric(service.port, "yaninda_due_backlog") == 1
+            eventually(lambda: _metric(service.port, "yaninda_due_backlog") == 1)
             assert _metric(service.port, "yaninda_due_longest_seconds") >= LATE_S
         finally:
             matcher.send_signal(signal.SIGCONT)
         service.wait_until_ready()
         assert len(town.asked_in_order(task_id)) == 2
         for port in (service.port, metrics_port):
-            assert _metric(port, "yaninda_due_backlog") == 0
+            eventually(lambda port=port: _metric(port, "yaninda_due_backlog") == 0)
         eventually(lambda: _metric(metrics_port, "yaninda_offer_lateness_seconds_count") == 1)
         assert _metric(metrics_port, 'yaninda_offer_lateness_seconds_bucket{le="60.0"}') == 0
 
