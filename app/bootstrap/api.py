@@ -21,7 +21,7 @@ from app.api.views.service import DOCUMENT, RENDERED
 from app.bootstrap.job_catalogue import job_catalogue
 from app.delivery.service import watch_backlog
 from app.ops.breaker_gauges import BreakerGauges
-from app.ops.dead_letter_gauges import DeadLetterGauges
+from app.ops.delivery_gauges import DeliveryGauges
 from app.ops.health import Readiness
 from app.ops.job_gauges import JobGauges
 from app.ops.metrics import HttpMetrics
@@ -72,7 +72,7 @@ def _read_on_scrape(services: Services) -> list[Collector]:
     db = services.db
     return [
         OverdueGauges(services.matching),
-        DeadLetterGauges(db),
+        DeliveryGauges(db),
         JobGauges(db),
         RosterGauges(db),
         ServiceLevelGauges(db),

@@ -14,6 +14,7 @@ from psycopg.types.numeric import Int8Dumper
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import QueuePool
 
+from app.db.log_after_commit import lines_kept_until_commit
 from app.db.watchdog import OutOfTime, Watchdog, answer_by
 from app.db.witness import present_witness
 from app.foundation.errors import Unavailable
@@ -95,7 +96,13 @@ class Database:
     def transaction(self) -> Generator[Connection]:
         """A READ COMMITTED transaction, committed at the end of the block and rolled back by any exception."""
         witness = present_witness()
-        with _translated(), self.engine.connect() as conn, self._watchdog.guard(driver(conn)), conn.begin():
+        with (
+            lines_kept_until_commit(),
+            _translated(),
+            self.engine.connect() as conn,
+            self._watchdog.guard(driver(conn)),
+            conn.begin(),
+        ):
             if witness:
                 witness.begin(conn)
             yield conn

@@ -13,7 +13,7 @@ from app.foundation.errors import Unavailable
 
 log = structlog.get_logger(__name__)
 
-NO_FAILURES = ServiceLevels(0.0, 1.0, 0.0, 0.0)
+NO_FAILURES = ServiceLevels(0.0, 1.0, 0.0, 0.0, 0.0)
 
 
 class ServiceLevelGauges(Collector):
@@ -46,5 +46,10 @@ def _metrics(found: ServiceLevels) -> list[Metric]:
             "yaninda_slo_critical_exhausted_ratio",
             f"Share of the urgent ones {hour} whose retries ran out; target below 0.001.",
             found.critical_exhausted_rate,
+        ),
+        GaugeMetricFamily(
+            "yaninda_slo_action_p95_seconds",
+            "Time from an action's request until its last message is sent, 95 % of the last hour; target below 5.",
+            found.action_p95_s,
         ),
     ]

@@ -32,7 +32,7 @@ NOT_LISTED = re.compile(
     | matching/(rules/.*|follow_up\.py|store/(records|stores|task_log)\.py)
     | delivery/actions/(context|requests|request_format|step_codec|steps)\.py
     | delivery/(actions|messages)/views\.py
-    | delivery/messages/(error_texts|traits|values)\.py
+    | delivery/messages/(error_texts|message_log|traits|values)\.py
     | delivery/words/rendering\.py""",
     re.VERBOSE,
 )

@@ -14,6 +14,7 @@ from app.delivery.messages.dead_letter_states import REDRIVABLE as REDRIVABLE_DE
 from app.delivery.messages.dead_letter_states import DeadLetterStatus
 from app.delivery.messages.dead_letter_views import MATCHES, DeadLetterCriteria, get_dead_letter
 from app.delivery.messages.dead_letters import MOST_AT_ONCE, DeadLetterClosed
+from app.delivery.messages.message_log import log_redriven
 from app.delivery.messages.states import REDRIVABLE
 from app.delivery.messages.values import NotificationStatus
 from app.foundation.errors import AppError, Conflict
@@ -143,7 +144,10 @@ def _redrive(conn: Connection, ids: Sequence[UUID], by: int | None, max_age_s: f
     for row in chosen:
         if row.action_id is not None and row.step_order is not None:
             refusals[row.id] = _reopen(conn, row, by)
-    dead_letters.close_redriven(conn, [row.id for row in chosen if refusals[row.id] is None], by)
+    redriven = [row for row in chosen if refusals[row.id] is None]
+    dead_letters.close_redriven(conn, [row.id for row in redriven], by)
+    for row in redriven:
+        log_redriven(row.id, row.notification_id, row.action_id)
     return refusals
 
 

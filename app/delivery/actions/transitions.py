@@ -21,6 +21,7 @@ from app.delivery.actions.step_codec import encode
 from app.delivery.actions.steps import Cover, Effect, GiveUp, Send, Withdraw
 from app.delivery.messages import dead_letters
 from app.delivery.messages.dead_letters import NewDeadLetter
+from app.delivery.messages.message_log import log_accepted, log_cancelled
 from app.delivery.messages.states import CANCELLABLE, LIVE
 from app.delivery.messages.values import ACTION_TOPIC, NotificationType
 from app.foundation.state_machine import IllegalTransition, check_transition
@@ -105,6 +106,7 @@ _WITHDRAW = text(
     )
     UPDATE notifications n SET status = 'CANCELLED', due_at = NULL, finished_at = clock_timestamp()
       FROM meant WHERE n.id = meant.id AND {one_of("n.status", CANCELLABLE)}
+    RETURNING n.id
     """
 )
 _POSTPONE = text("UPDATE actions SET due_at = :until WHERE id = :id")
@@ -160,7 +162,13 @@ def _write_actions(
         "channel": WAKE_CHANNEL,
         "topic": ACTION_TOPIC,
     }
-    return {row.id for row in conn.execute(statement, values) if row.id is not None}
+    written = {row.id for row in conn.execute(statement, values) if row.id is not None}
+    for item, effect in _effects(transitions, Send):
+        id_, action = effect.target.notification_id, item.action
+        if id_ is not None and action.id in written:
+            type_ = NotificationType(effect.target.channel_type.upper())
+            log_accepted(id_, type_, action_id=action.id, task_id=action.task_id)
+    return written
 
 
 def _write_results(conn: Connection, results: Sequence[tuple[ActionTransition, Effect]]) -> None:
@@ -176,7 +184,8 @@ def _write_results(conn: Connection, results: Sequence[tuple[ActionTransition, E
 def withdraw(conn: Connection, ids: Sequence[UUID]) -> None:
     """Cancels live notifications, or lets them expire if a worker is sending them."""
     if ids:
-        conn.execute(_WITHDRAW, {"ids": ids})
+        for row in conn.execute(_WITHDRAW, {"ids": ids}):
+            log_cancelled(row.id)
 
 
 def postpone(conn: Connection, action_id: UUID, until: datetime) -> None:

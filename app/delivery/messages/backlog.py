@@ -77,6 +77,16 @@ _ONE_AFTER_THE_OTHER = text("SELECT pg_advisory_xact_lock(hashtextextended('noti
 _COUNT = text(f"SELECT count(*) FROM (SELECT FROM notifications WHERE {one_of('status', LIVE)} LIMIT :limit) AS live")
 
 
+_COUNT_BY_TYPE = text(f"""
+    SELECT notification_type, count(*) AS number FROM notifications WHERE {one_of("status", LIVE)} GROUP BY 1
+""")
+
+
+def count_live_notifications(conn: Connection) -> dict[str, int]:
+    """The notifications that are not ended, by type. Types without one are left out."""
+    return {row.notification_type: row.number for row in conn.execute(_COUNT_BY_TYPE)}
+
+
 def watch_backlog(db: Database, limit: int) -> Backlog:
     def count_live() -> int:
         with db.reading() as conn:

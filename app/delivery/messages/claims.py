@@ -13,6 +13,7 @@ from sqlalchemy import Connection, text
 
 from app.db.schema import one_of
 from app.db.wake import WAKE_CHANNEL
+from app.delivery.messages.message_log import log_expired
 from app.delivery.messages.states import CLAIMABLE, PUT_BACK_FROM
 from app.delivery.messages.values import (
     URGENT_FIRST,
@@ -146,6 +147,8 @@ def claim(
     }
     rows = conn.execute(CLAIM, values).all()
     expired = [NotificationChange(row.id, row.action_id) for row in rows if row.late]
+    for change in expired:
+        log_expired(change.id)
     follow(conn, followers, expired)
     taken = sorted((row for row in rows if not row.late), key=lambda row: (URGENT_FIRST.index(row.priority), row.id))
     if not taken:

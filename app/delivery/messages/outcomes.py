@@ -12,6 +12,7 @@ from app.db.schema import one_of
 from app.delivery.messages import dead_letters
 from app.delivery.messages.claims import Claimed
 from app.delivery.messages.dead_letters import NewDeadLetter
+from app.delivery.messages.message_log import log_recorded
 from app.delivery.messages.retry import SendResult
 from app.delivery.messages.states import NOTIFICATION_TRANSITIONS, RECORDED_FROM
 from app.delivery.messages.traits import TRAITS, traits_of
@@ -38,6 +39,8 @@ class Try:
 
     device: Device | None
     result: SendResult
+    took_s: float = 0.0
+    """From the moment when the channel got its batch until the answer."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class Recorded:
     latency_s: float
     priority: Priority
     notification_type: NotificationType
+    is_redriven: bool
+    """An earlier attempt had been given up, and somebody has redriven it."""
 
 
 # `attempts` is the fencing token: if a worker has lost its lease, the row has a higher number and is not changed.
@@ -93,7 +98,7 @@ _RECORD = text(
       FROM reported
      WHERE n.id = reported.id AND {from_state} AND n.attempts = reported.attempt
     RETURNING n.id, n.status, n.error_code, n.priority, n.action_id, n.step_order, n.failures, n.notification_type,
-              n.expires_at, n.finished_at IS NOT NULL AS ended,
+              n.expires_at, n.finished_at IS NOT NULL AS ended, n.fresh_from > 0 AS is_redriven,
               extract(epoch FROM clock_timestamp() - n.created_at)::float8 AS latency_s
     """.format(
         from_state=one_of("n.status", RECORDED_FROM),
@@ -125,8 +130,12 @@ def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Foll
     by_id = {report.claimed.id: report for report in reports}
     dead = [(row, by_id[row.id]) for row in rows if row.status == NotificationStatus.DEAD]
     needed = [(row, report.verdict.retryable) for row, report in dead if _needs_a_person(report)]
+    given_up = {row.id for row, _ in needed}
     if needed:
         dead_letters.write(conn, [_dead_letter(row, retryable) for row, retryable in needed])
+    for row in rows:
+        status, attempt = NotificationStatus(row.status), by_id[row.id].claimed.attempt
+        log_recorded(row.id, status, attempt, row.error_code, has_dead_letter=row.id in given_up)
     ended = {row.id for row in rows if row.ended}
     follow(conn, followers, [_change(report, has_ended=report.claimed.id in ended) for report in reports])
     return [
@@ -136,6 +145,7 @@ def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Foll
             row.latency_s,
             Priority(row.priority),
             NotificationType(row.notification_type),
+            row.is_redriven,
         )
         for row in rows
     ]

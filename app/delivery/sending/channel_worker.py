@@ -99,7 +99,9 @@ class ChannelWorker:
         found = self._claim(self._options.claim_limit)
         size = self._channel.batch_size
         for start in range(0, len(found.taken), size):
-            self._recorder.write(list(self._sender.send(found.taken[start : start + size])))
+            reports = list(self._sender.send(found.taken[start : start + size]))
+            self._recorder.write(reports)
+            self._metrics.observe_tries(self._channel.name, reports)
         return found.size
 
     def start(self) -> None:
@@ -173,7 +175,7 @@ class ChannelWorker:
             except BufferClosed:
                 self._put_back(taken[number:])
                 break
-        self._metrics.count_produced(self.type, len(taken))
+        self._metrics.count_claimed(self.type, len(taken))
         self._show_depth()
 
     def _wait_for_room(self) -> int:
@@ -210,13 +212,13 @@ class ChannelWorker:
         except Exception as error:
             # These notifications are claimed again when their leases run out.
             log.error("delivery_batch_failed", type=self.type, count=len(taken), **describe_error(error))
-            self._metrics.count_handler_error(self._channel.name)
+            self._metrics.count_failed_batch(self._channel.name)
             self._free(len(taken) - len(reports))
             return
         took_s = time.monotonic() - began
         # A moving average. Two threads may overwrite each other's update, which does not matter for an average.
         self._send_s += 0.1 * (took_s - self._send_s)
-        self._metrics.observe_handler(self._channel.name, took_s, reports)
+        self._metrics.observe_tries(self._channel.name, reports)
 
     def _free(self, number: int) -> None:
         with self._room:

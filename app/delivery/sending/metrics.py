@@ -1,5 +1,6 @@
 """The metrics of a dispatcher. If several processes share a directory for metrics, a gauge is the sum over them."""
 
+from collections import Counter as Counts
 from collections.abc import Iterable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -16,7 +17,7 @@ _HANDLER_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30
 class DeliveryMetrics:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
-        self._produced = self._counter("produced", "Notifications claimed and put into the queue in memory.", "type")
+        self._claimed = self._counter("claimed", "Notifications claimed and put into the queue in memory.", "type")
         self._consumed = self._counter("consumed", "Notifications whose attempt was recorded.", "type")
         self._sent = self._counter("sent", "Notifications sent.", "type")
         self._retried = self._counter("retried", "Attempts that failed and are repeated later.", "type", "error_code")
@@ -24,9 +25,13 @@ class DeliveryMetrics:
         self._critical_dead = self._counter("critical_dead", "Urgent notifications given up.", "type")
         self._expired = self._counter("expired", "Notifications that expired before they were sent.", "type")
         self._refused = self._counter("refused", "Reports of workers that had lost their lease.")
-        self._handler_errors = self._counter(
-            "handler_errors", "Messages that a channel could not send.", "handler", "outcome"
+        self._redriven = self._counter(
+            "redriven",
+            "Recorded attempts of redriven notifications, which other series leave out.",
+            "type",
+            "status",
         )
+        self._tries = self._counter("tries", "Messages handed to a channel, by what came of it.", "handler", "outcome")
         self._latency = Histogram(
             "yaninda_delivery_latency_seconds",
             "Time from the creation of a notification until it is recorded as sent.",
@@ -34,9 +39,9 @@ class DeliveryMetrics:
             buckets=_LATENCY_S,
             registry=self.registry,
         )
-        self._handler_s = Histogram(
-            "yaninda_delivery_handler_seconds",
-            "Time that a channel took for one batch.",
+        self._try_s = Histogram(
+            "yaninda_delivery_try_seconds",
+            "Time from the moment when a channel got a message until its answer.",
             ["handler"],
             buckets=_HANDLER_S,
             registry=self.registry,
@@ -51,27 +56,32 @@ class DeliveryMetrics:
     def _gauge(self, name: str, about: str) -> Gauge:
         return Gauge(f"yaninda_delivery_{name}", about, ["type"], registry=self.registry, multiprocess_mode="livesum")
 
-    def count_produced(self, type_: NotificationType, number: int) -> None:
-        self._produced.labels(type_).inc(number)
+    def count_claimed(self, type_: NotificationType, number: int) -> None:
+        self._claimed.labels(type_).inc(number)
 
     def set_depth(self, type_: NotificationType, depth: int, capacity: int) -> None:
         self._depth.labels(type_).set(depth)
         self._free.labels(type_).set(capacity - depth)
         self._used.labels(type_).set(depth / capacity)
 
-    def observe_handler(self, handler: str, took_s: float, reports: Sequence[Report]) -> None:
-        self._handler_s.labels(handler).observe(took_s)
+    def observe_tries(self, handler: str, reports: Sequence[Report]) -> None:
+        seconds, outcomes = self._try_s.labels(handler), Counts[Outcome]()
         for report in reports:
             for try_ in report.tries:
-                if try_.result.outcome is not Outcome.SENT:
-                    self._handler_errors.labels(handler, try_.result.outcome).inc()
+                seconds.observe(try_.took_s)
+                outcomes[try_.result.outcome] += 1
+        for outcome, number in outcomes.items():
+            self._tries.labels(handler, outcome).inc(number)
 
-    def count_handler_error(self, handler: str) -> None:
-        self._handler_errors.labels(handler, "EXCEPTION").inc()
+    def count_failed_batch(self, handler: str) -> None:
+        self._tries.labels(handler, "EXCEPTION").inc()
 
     def count_recorded(self, recorded: Iterable[Recorded]) -> None:
         for item in recorded:
             type_, code = item.notification_type, item.error_code or "NONE"
+            if item.is_redriven:
+                self._redriven.labels(type_, item.status).inc()
+                continue
             self._consumed.labels(type_).inc()
             if item.status is S.SENT:
                 self._sent.labels(type_).inc()

@@ -1,6 +1,7 @@
 """Sends claimed notifications through a channel, and decides the status of each. Opens no transaction."""
 
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -51,7 +52,11 @@ class _Attempt:
 
     @property
     def tries(self) -> list[Try]:
-        return [Try(sending.message.device, sending.result) for sending in self.sendings if sending.result is not None]
+        return [
+            Try(sending.message.device, sending.result, sending.took_s)
+            for sending in self.sendings
+            if sending.result is not None
+        ]
 
 
 @dataclass(eq=False)
@@ -62,9 +67,10 @@ class _Sending:
     message: OutgoingMessage
     result: SendResult | None = None
     """None until the message has been tried."""
+    took_s: float = 0.0
 
-    def answered(self, result: SendResult | None) -> "_Sending":
-        self.result = result
+    def answered(self, result: SendResult | None, took_s: float) -> "_Sending":
+        self.result, self.took_s = result, took_s
         return self
 
 
@@ -162,19 +168,20 @@ class Sender:
         self._gate.tell(name, permit, succeeded=len(answered) - len(failed), failed=failed)
 
     def _hand_to_channel(self, sendings: list[_Sending]) -> Iterator[_Sending]:
-        waiting = dict(enumerate(sendings))
+        began, waiting = time.monotonic(), dict(enumerate(sendings))
         result_of_others: SendResult | None = None
         try:
             messages = [sending.message for sending in sendings]
             for place, result in self._channel.answers(messages, lambda: self._may_go_on(sendings[0])):
-                yield waiting.pop(place).answered(result)
+                yield waiting.pop(place).answered(result, time.monotonic() - began)
             failpoint("delivery.sent")
         except Unavailable:
             result_of_others = None
         except Exception as error:
             log.error("channel_failed", channel=self._channel.name, **describe_error(error))
             result_of_others = SendResult(Outcome.UNKNOWN, "CHANNEL_ERROR")
-        yield from (sending.answered(result_of_others) for sending in waiting.values())
+        took_s = time.monotonic() - began
+        yield from (sending.answered(result_of_others, took_s) for sending in waiting.values())
 
     def _may_go_on(self, first: _Sending) -> bool:
         return not self._is_aborted and self._holds(first.attempt.claimed)

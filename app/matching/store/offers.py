@@ -24,6 +24,7 @@ from app.matching.rules.states import OfferState, check_offer_transition, may_be
 from app.matching.store.connected import Connected
 from app.matching.store.records import Expired, Offer, Pick, Skip
 from app.matching.store.students import VERSION
+from app.matching.store.task_log import log_offer
 from app.matching.store.tasks import SET_COUNTS
 
 COMPLETED = completed_this_month(":time_zone")
@@ -143,14 +144,14 @@ class OfferStatements(Connected):
             text(statement), {"id": offer.id, "state": state, "from_state": offer.state, "reason": reason}
         ).one_or_none()
         if row is not None:
-            self.log.offer(state, offer.task_id, offer.student_id)
+            log_offer(state, offer.task_id, offer.student_id)
         return row is not None
 
     def accept_offer(self, offer: Offer) -> bool:
         """Accepts for the student. False if the deadline has passed or the offer is no longer live."""
         if self.conn.execute(ACCEPT_OFFER, {"id": offer.id}).one_or_none() is None:
             return False
-        self.log.offer(OfferState.ACCEPTED, offer.task_id, offer.student_id)
+        log_offer(OfferState.ACCEPTED, offer.task_id, offer.student_id)
         return True
 
     def accept_by_hand(self, task_id: UUID, student_id: int, time_zone: str) -> None:
@@ -169,7 +170,7 @@ class OfferStatements(Connected):
         values = {"task_id": task_id, "student_id": student_id, "time_zone": time_zone}
         if self.conn.execute(text(statement), values).one_or_none() is None:
             raise Overtaken
-        self.log.offer(OfferState.ACCEPTED, task_id, student_id, by_hand=True)
+        log_offer(OfferState.ACCEPTED, task_id, student_id, by_hand=True)
         self.conn.execute(
             text(f"UPDATE tasks SET {SET_COUNTS} WHERE id = :task_id"),
             {"task_id": task_id},
@@ -181,7 +182,7 @@ class OfferStatements(Connected):
         rows = self.conn.execute(EXPIRE_OFFERS, {"ids": list(task_ids)}).all()
         expired = [Expired(row.task_id, row.student_id, row.late_s) for row in rows if row.overdue]
         for one in expired:
-            self.log.offer(OfferState.EXPIRED, one.task_id, one.student_id)
+            log_offer(OfferState.EXPIRED, one.task_id, one.student_id)
         return expired, _by_task(_offer(row) for row in rows if not row.overdue)
 
     def candidates(self, pairs: Sequence[tuple[UUID, int]], rules: MatchingRules) -> dict[tuple[UUID, int], Candidate]:
@@ -221,7 +222,7 @@ class OfferStatements(Connected):
         )
         deadlines = {(row.task_id, row.student_id): row.deadline for row in rows}
         for task_id, student_id in deadlines:
-            self.log.offer(OfferState.PENDING, task_id, student_id)
+            log_offer(OfferState.PENDING, task_id, student_id)
         # In the order of the picks, so that the oldest task notifies first.
         pairs = [(pick.task_id, pick.student_id) for pick in picks]
         return {pair: deadlines[pair] for pair in pairs if pair in deadlines}
@@ -240,5 +241,5 @@ class OfferStatements(Connected):
             },
         ).all()
         for row in inserted:
-            self.log.offer(OfferState.SKIPPED, row.task_id, row.student_id, reason=row.reason)
+            log_offer(OfferState.SKIPPED, row.task_id, row.student_id, reason=row.reason)
         return [row.task_id for row in inserted]

@@ -17,7 +17,6 @@ from app.matching.store.offers import OfferStatements
 from app.matching.store.people import PeopleStatements
 from app.matching.store.students import StudentStatements
 from app.matching.store.sweep import SweepStatements
-from app.matching.store.task_log import TaskLog
 from app.matching.store.tasks import TaskStatements
 from app.matching.store.views import ViewStatements
 
@@ -36,7 +35,6 @@ class Store(
 
     def __init__(self, conn: Connection) -> None:
         self.conn = conn
-        self.log = TaskLog()
 
 
 class Stores:
@@ -46,9 +44,7 @@ class Stores:
     @contextmanager
     def transaction(self) -> Generator[Store]:
         with self._db.transaction() as conn:
-            store = Store(conn)
-            yield store
-        store.log.write()
+            yield Store(conn)
 
     @contextmanager
     def reading(self) -> Generator[Store]:

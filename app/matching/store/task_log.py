@@ -1,17 +1,11 @@
-"""The log lines of tasks and offers. They are written after the commit that makes them true.
+"""The log lines of tasks and offers. What happens to a task is logged at INFO, a few lines for each; what happens to
+its offers at DEBUG."""
 
-What happens to a task is logged at INFO, a few lines for each. What happens to its offers is logged at DEBUG.
-"""
-
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-import structlog
-
+from app.db.log_after_commit import log_after_commit
 from app.matching.rules.states import OfferState, TaskStatus
-
-log = structlog.get_logger(__name__)
 
 TASK_EVENTS = {
     TaskStatus.PENDING: "task_searches_again",
@@ -32,33 +26,14 @@ OFFER_EVENTS = {
 }
 
 
-@dataclass(frozen=True)
-class _LogLine:
-    is_of_task: bool
-    event: str
-    ids: dict[str, Any]
+def log_new_task(task_id: UUID, elder_id: int) -> None:
+    log_after_commit("info", "task_created", task_id=str(task_id), elder_id=elder_id)
 
 
-class TaskLog:
-    def __init__(self) -> None:
-        self._lines: list[_LogLine] = []
-
-    def task_created(self, task_id: UUID, elder_id: int) -> None:
-        self._lines.append(_LogLine(True, "task_created", {"task_id": str(task_id), "elder_id": elder_id}))
-
-    def task(self, status: TaskStatus, task_id: UUID, student_id: int | None = None) -> None:
-        self._lines.append(_LogLine(True, TASK_EVENTS[status], _ids(task_id, student_id)))
-
-    def offer(self, state: OfferState, task_id: UUID, student_id: int, **more: Any) -> None:
-        self._lines.append(_LogLine(False, OFFER_EVENTS[state], _ids(task_id, student_id) | more))
-
-    def write(self) -> None:
-        for line in self._lines:
-            if line.is_of_task:
-                log.info(line.event, **line.ids)
-            else:
-                log.debug(line.event, **line.ids)
+def log_task(status: TaskStatus, task_id: UUID, student_id: int | None = None) -> None:
+    who = {} if student_id is None else {"student_id": student_id}
+    log_after_commit("info", TASK_EVENTS[status], task_id=str(task_id), **who)
 
 
-def _ids(task_id: UUID, student_id: int | None) -> dict[str, Any]:
-    return {"task_id": str(task_id)} | ({} if student_id is None else {"student_id": student_id})
+def log_offer(state: OfferState, task_id: UUID, student_id: int, **more: Any) -> None:
+    log_after_commit("debug", OFFER_EVENTS[state], task_id=str(task_id), student_id=student_id, **more)

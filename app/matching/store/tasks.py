@@ -12,6 +12,7 @@ from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import TaskStatus, is_open, is_searching, may_become_task, new_task
 from app.matching.store.connected import Connected
 from app.matching.store.records import NOW, EndedSearch, FromNow, HelpTask, Moved, Progress, Transition
+from app.matching.store.task_log import log_new_task, log_task
 from app.users.models import LatLon
 
 TASK_COLUMNS = """
@@ -92,9 +93,11 @@ RETURNING tasks.id, tasks.updated_at, tasks.alarm_owed
 """)
 
 LOCK_ALARMS = text("SELECT pg_try_advisory_xact_lock(hashtextextended('owed_alarms', 0))")
+# One time for all tasks, by which `check_promises` knows which ones were told together.
 TAKE_OWED_ALARMS = text(f"""
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
 UPDATE tasks SET alarm_owed = false, alarmed_at = clock.now
-FROM (SELECT clock_timestamp() AS now) clock,
+FROM clock,
      (SELECT t.id FROM tasks t
       WHERE t.alarm_owed AND NOT EXISTS ({TOLD}) ORDER BY t.id LIMIT 1000 FOR NO KEY UPDATE) due
 WHERE tasks.id = due.id RETURNING tasks.id, tasks.elder_id
@@ -148,7 +151,7 @@ class TaskStatements(Connected):
             },
         ).one_or_none()
         if row is not None:
-            self.log.task_created(task_id, elder_id)
+            log_new_task(task_id, elder_id)
         return row is not None
 
     def find_open_task(self, elder_id: int) -> HelpTask | None:
@@ -200,7 +203,7 @@ class TaskStatements(Connected):
         if row is None:
             raise Overtaken
         if transition.target is not transition.current:
-            self.log.task(transition.target, transition.task_id, changes.get("student_id"))
+            log_task(transition.target, transition.task_id, changes.get("student_id"))
         return Moved(row.next_step_at, row.updated_at)
 
     def save_progress(self, progress: Sequence[Progress]) -> dict[UUID, datetime]:
@@ -234,7 +237,7 @@ class TaskStatements(Connected):
         values = {"ids": list(task_ids), "interval": rules.alarm_interval}
         ended = [EndedSearch(*row) for row in self.conn.execute(END_SEARCHES, values)]
         for one in ended:
-            self.log.task(TaskStatus.TIMED_OUT, one.task_id)
+            log_task(TaskStatus.TIMED_OUT, one.task_id)
         return ended
 
     def take_owed_alarms(self, rules: MatchingRules) -> dict[int, list[UUID]]:

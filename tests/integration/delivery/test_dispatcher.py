@@ -21,14 +21,16 @@ from structlog.testing import capture_logs
 
 from app.db.database import Database, psycopg_url
 from app.db.wake import Announcer
+from app.delivery.actions.redrive import redrive_dead_letters
 from app.delivery.channels.base import Channel, OutgoingMessage
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.channels.registry import Channels
 from app.delivery.messages.claims import claim
-from app.delivery.messages.dead_letter_views import count_open_dead_letters
+from app.delivery.messages.dead_letter_views import DeadLetterCriteria, count_open_dead_letters
 from app.delivery.messages.outcomes import Report, Try, Verdict
 from app.delivery.messages.retry import SendResult
+from app.delivery.messages.submit import NewSubmission, submit
 from app.delivery.messages.values import NotificationStatus as S
 from app.delivery.messages.values import NotificationType, Outcome
 from app.delivery.role import FOLLOWERS
@@ -167,6 +169,54 @@ def test_notification_that_always_fails_becomes_a_dead_letter(db: Database, disp
     stored = row(db, id_)
     assert (stored.status, stored.error_code, stored.attempts, stored.failures) == ("DEAD", "UNREACHABLE", 3, 3)
     assert metric(one, "yaninda_delivery_retried_total", error_code="UNREACHABLE") == 2
+
+
+def test_the_life_of_a_message_is_logged_by_its_id(db: Database, dispatcher: MakeDispatcher, logs: Any) -> None:
+    recipient = f"user:{add_user(db, 'phone')}"
+    answers = iter([DOWN, SENT, DOWN, DOWN, DOWN])
+    one = dispatcher(MemoryChannel(lambda message: next(answers)))
+    lives: list[list[Any]] = []
+    for _ in range(2):
+        with db.transaction() as conn:
+            id_ = submit(conn, NewSubmission(NotificationType.PUSH, recipient, "Kabul eder misin?")).id
+        while row(db, id_).finished_at is None:
+            one.run_once()
+            make_due_if_waiting(db, id_)
+        mine = [line for line in logs if line.get("notification_id") == str(id_)]
+        lives.append([(line["log_level"], line["event"], line.get("attempt")) for line in mine])
+    accepted = ("debug", "notification_accepted", None)
+    assert lives == [
+        [accepted, ("debug", "notification_retried", 1), ("debug", "notification_sent", 2)],
+        [
+            accepted,
+            ("debug", "notification_retried", 1),
+            ("debug", "notification_retried", 2),
+            ("info", "notification_given_up", 3),
+        ],
+    ]
+    assert "Kabul" not in str(logs) and recipient not in str(logs)
+
+
+def test_every_try_counts_for_its_channel_and_a_redriven_message_apart(
+    db: Database, dispatcher: MakeDispatcher
+) -> None:
+    [id_] = post(db, [add_user(db, "phone")])
+    answers = iter([DOWN, DOWN, DOWN, SENT])
+    one = dispatcher(MemoryChannel(lambda message: next(answers)))
+    for _ in range(3):
+        one.run_once()
+        make_due_if_waiting(db, id_)
+    with db.transaction() as conn:
+        assert redrive_dead_letters(conn, DeadLetterCriteria(), by=None).redriven == 1
+    one.run_once()
+    read = one.metrics.registry.get_sample_value
+    tries = {
+        outcome: read("yaninda_delivery_tries_total", {"handler": "memory", "outcome": outcome}) for outcome in Outcome
+    }
+    assert (tries[Outcome.SENT], tries[Outcome.TRANSIENT]) == (1, 3)
+    assert read("yaninda_delivery_try_seconds_count", {"handler": "memory"}) == 4
+    assert metric(one, "yaninda_delivery_redriven_total", status="SENT") == 1
+    assert metric(one, "yaninda_delivery_sent_total") is None
 
 
 def make_due_if_waiting(db: Database, id_: Any) -> None:

@@ -11,7 +11,9 @@ from app.delivery.messages.dead_letters import NewDeadLetter, write
 from app.delivery.messages.service_levels import ServiceLevels, measure_service_levels
 from app.delivery.messages.values import Priority
 from app.foundation.ids import earliest_id, uuid7
+from app.ops.delivery_gauges import DeliveryGauges
 from app.ops.service_level_gauges import ServiceLevelGauges
+from tests.support.actions import ActionHarness
 from tests.support.delivery import add_user, post
 
 
@@ -38,7 +40,7 @@ def measured(db: Database) -> ServiceLevels:
 
 
 def test_levels_are_perfect_without_notifications(db: Database) -> None:
-    assert measured(db) == ServiceLevels(0.0, 1.0, 0.0, 0.0)
+    assert measured(db) == ServiceLevels(0.0, 1.0, 0.0, 0.0, 0.0)
 
 
 def test_levels_are_shares_of_ended_notifications(db: Database) -> None:
@@ -57,6 +59,34 @@ def test_levels_are_shares_of_ended_notifications(db: Database) -> None:
     assert 1.0 < told.p95_s <= 9.0
 
 
+def test_every_letter_counts_also_without_a_message(db: Database) -> None:
+    sent = post(db, [add_user(db)] * 3)
+    end(db, sent, "SENT")
+    with db.transaction() as conn:
+        write(conn, [NewDeadLetter("sms", "NO_RECIPIENT", False)])
+    assert measured(db).dlq_rate == 0.25
+
+
+def test_an_action_lasts_until_its_last_message_is_sent(db: Database) -> None:
+    harness = ActionHarness(db)
+    plan = harness.plan({"channel_type": "push"}, {"channel_type": "sms"})
+    harness.ask(plan, harness.user())
+    harness.deliver("push")
+    harness.deliver("sms")
+    ids = [row.id for row in harness.sql("SELECT id FROM notifications ORDER BY id")]
+    assert len(ids) == 2
+    end(db, ids[:1], "SENT", 1.0)
+    end(db, ids[1:], "SENT", 8.0)
+    assert 8.0 <= measured(db).action_p95_s < 10.0
+
+
+def test_backlog_has_each_type_that_waits(db: Database) -> None:
+    ids = post(db, [add_user(db)] * 3)
+    end(db, ids[:1], "SENT")
+    [_, backlog] = DeliveryGauges(db).collect()
+    assert {sample.labels["type"]: sample.value for sample in backlog.samples} == {"PUSH": 2}
+
+
 def test_notifications_older_than_an_hour_do_not_count(db: Database) -> None:
     [id_] = post(db, [add_user(db)])
     give_up(db, id_, retryable=True)
@@ -72,6 +102,6 @@ def test_new_id_is_not_older_than_its_time(db: Database) -> None:
     assert earliest_id(now - timedelta(seconds=1)) < uuid7() < earliest_id(now + timedelta(seconds=60))
 
 
-@pytest.mark.parametrize("name", ["p95_seconds", "success_ratio"])
+@pytest.mark.parametrize("name", ["delivery_p95_seconds", "delivery_success_ratio", "action_p95_seconds"])
 def test_levels_are_exported_to_prometheus(db: Database, name: str) -> None:
-    assert f"yaninda_slo_delivery_{name}" in {metric.name for metric in ServiceLevelGauges(db).collect()}
+    assert f"yaninda_slo_{name}" in {metric.name for metric in ServiceLevelGauges(db).collect()}

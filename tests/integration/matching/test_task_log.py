@@ -1,25 +1,13 @@
 """The log tells a task's whole life by ids, and only what was committed."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import structlog
 
-from app.foundation.logs import configure_logs
 from app.matching.rules.errors import OfferExpired
 from tests.support.matching import Neighbourhood
 
 Logs = list[Any]
-
-
-@pytest.fixture
-def logs() -> Iterator[Logs]:
-    before = structlog.get_config()
-    configure_logs("DEBUG", as_json=False)
-    with structlog.testing.capture_logs() as captured:
-        yield captured
-    structlog.configure(**before)
 
 
 def events(logs: Logs) -> list[tuple[str, str, int | None]]:
