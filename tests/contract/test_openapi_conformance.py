@@ -46,7 +46,7 @@ CHECKS = {
 LONG = 200
 WHO = ("nobody", "elder", "student", "admin")
 FEW_AND_THE_SAME_EACH_TIME = settings(
-    max_examples=size(suite=5, deep=12),
+    max_examples=size(suite=4, deep=12),
     derandomize=True,
     database=None,
     suppress_health_check=list(HealthCheck),

@@ -40,4 +40,4 @@ def log_cancelled(id_: UUID) -> None:
 def log_redriven(dead_letter_id: UUID, notification_id: UUID | None, action_id: UUID | None) -> None:
     ids = {"notification_id": notification_id, "action_id": action_id}
     given = {name: str(value) for name, value in ids.items() if value is not None}
-    log_after_commit("info", "dead_letter_redriven", dead_letter_id=str(dead_letter_id), **given)
+    log_after_commit("debug", "dead_letter_redriven", dead_letter_id=str(dead_letter_id), **given)
