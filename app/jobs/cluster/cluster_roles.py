@@ -102,9 +102,10 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, Any]) -> bool:
 
 
 async def _drain(worker: JobsWorker, drain_s: float) -> None:
-    """The scheduler gives it nothing more, and gives other workers what has not begun here."""
+    """The scheduler gives it nothing more, and gives other workers what has not begun here. Between the end of a script
+    and its result in `data`, only dask's own state knows the task; a worker that left then would have it run again."""
     worker.status = Status.paused
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(drain_s):
-            while worker.status is Status.paused and (worker.jobs.begun() or worker.data):
+            while worker.status is Status.paused and (worker.jobs.begun() or worker.state.executing or worker.data):
                 await asyncio.sleep(_LOOK_EVERY_S)
