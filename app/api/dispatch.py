@@ -28,6 +28,7 @@ def handler(route: Route, site: Site) -> Callable[..., Response]:
 
     def handle(**in_path: str) -> Response:
         caller = site.doorkeeper.admit(who, request.headers.get("Authorization"), in_path)
+        call = Call(site, caller, request.headers)
         if caller is not None:
             structlog.contextvars.bind_contextvars(caller_id=caller.id)
         arguments: dict[str, Any] = {}
@@ -40,12 +41,11 @@ def handler(route: Route, site: Site) -> Callable[..., Response]:
         elif given_query:
             raise InvalidInput([_unknown(name) for name in given_query])
         if body is not None:
-            given_body = _read_body(route, body, Call(site, caller, request.headers))
+            given_body = _read_body(route, body, call)
             if body is not validation.Nothing:
                 arguments["body"] = given_body
         if route.takes_file:
             arguments["upload"] = FileUpload(request.environ, site.services.settings.roster_download_timeout_s)
-        call = Call(site, caller, request.headers)
         return respond(route, _witnessed(route, call, arguments) if route.is_witnessed else view(call, **arguments))
 
     return handle

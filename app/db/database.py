@@ -123,7 +123,7 @@ class Database:
     def autocommit(self) -> Generator[Connection]:
         """Each statement is a transaction of its own, committed when it returns. For writes of one statement: one
         round trip instead of three."""
-        with self.reading() as conn:
+        with lines_kept_until_commit(), self.reading() as conn:
             yield conn
 
     def now(self) -> datetime:

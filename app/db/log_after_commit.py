@@ -3,8 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import structlog
 
@@ -13,8 +12,7 @@ log = structlog.get_logger(__name__)
 Level = Literal["debug", "info"]
 
 
-@dataclass(frozen=True)
-class _NewLine:
+class _NewLine(NamedTuple):
     level: Level
     event: str
     ids: dict[str, Any]

@@ -8,7 +8,7 @@ from app.api.services import Services
 from app.bootstrap.matcher import build_matcher
 from app.foundation.logs import configure_logs
 from app.matching.role import Matcher
-from tests.support.matching import Neighbourhood, broken_promises
+from tests.support.matching import Neighbourhood, town_that_keeps_its_promises
 
 
 @pytest.fixture(autouse=True)
@@ -19,11 +19,8 @@ def logs_go_to_stderr() -> None:
 
 @pytest.fixture
 def town(services: Services) -> Iterator[Neighbourhood]:
-    built = Neighbourhood(services)
-    yield built
-    with built.db.transaction() as conn:
-        assert broken_promises(conn) == {}
-    built.close()
+    with town_that_keeps_its_promises(services) as built:
+        yield built
 
 
 @pytest.fixture

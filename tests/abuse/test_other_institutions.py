@@ -21,7 +21,7 @@ from tests.support.kept_database import KeptDatabase
 from tests.support.lists import packed_bytes
 from tests.support.rolled_back import RolledBackDatabase
 from tests.support.two_institutions import OTHER, secrets_of, settle_two_institutions
-from tests.support.world import World, authorization
+from tests.support.world import World, authorization, path_of
 
 WHO = ("own", "other", "none", "admin")
 Expected = tuple[int, int, int, int]
@@ -137,8 +137,6 @@ MATRIX: dict[str, Expected] = {
     "GET /docs":                          ALL,
 }  # fmt: skip
 
-QUERIES = {"GET /api/v1/{kind}/changes": "?since=2100-01-01T00:00:00"}
-
 
 def body_of(route: Route, world: World) -> dict[str, Any]:
     ids, entries = world.ids, world.entries
@@ -194,16 +192,7 @@ class Town:
 
     def call_route(self, who: str, route: Route) -> Any:
         world = self.world
-        parameters = {
-            "taskId": world.task_id,
-            "deviceId": "a-phone",
-            "userId": world.ids["elder"],
-            "notificationId": world.notification_id,
-            **world.entries,
-        }
-        if route.name == "PUT /users/{userId}/availability":
-            parameters["userId"] = world.ids["student"]
-        path = route.path.format(**parameters) + QUERIES.get(route.name, "")
+        path = path_of(route, world, device_id="a-phone")
         given: dict[str, Any] = {}
         if route.takes_file:
             given = {"data": packed_bytes(b"")}

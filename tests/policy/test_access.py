@@ -20,7 +20,7 @@ from app.users.models import Role
 from tests.support.jobs import SCRIPTS
 from tests.support.kept_database import POOL_SIZE, KeptDatabase
 from tests.support.lists import packed_bytes
-from tests.support.world import World, authorization, empty_stores, leave_consumer, settle_world
+from tests.support.world import World, authorization, empty_stores, leave_consumer, path_of, settle_world
 
 WHO = ("elder", "other_elder", "student", "other_student", "coordinator", "admin")
 
@@ -158,7 +158,6 @@ IMPOSTORS = {
     "deactivated": (403, "user_deactivated"),
 }
 
-QUERIES = {"GET /api/v1/{kind}/changes": "?since=2100-01-01T00:00:00"}
 AFTER_ACCEPTANCE = {"start", "withdraw", "release"}
 UNWITNESSED = {
     "PUT /me/messages/{messageId}/read": "Whether I have read my own message concerns nobody else.",
@@ -224,18 +223,9 @@ def _body(route: Route, world: World, who: str) -> dict[str, Any]:
 
 
 def _call(client: Any, services: Services, route: Route, world: World, who: str) -> Any:
-    parameters = {
-        "taskId": world.task_id,
-        "deviceId": "phone",
-        "userId": world.ids["elder"],
-        "notificationId": world.notification_id,
-        **world.entries,
-    }
-    if route.name == "PUT /users/{userId}/availability":
-        parameters["userId"] = world.ids["student"]
     body = None if route.body is None else _body(route, world, who)
     headers = {"Authorization": f"Bearer {who}"} if who in TOKENS else authorization(world, services, who)
-    path = route.path.format(**parameters) + QUERIES.get(route.name, "")
+    path = path_of(route, world, device_id="phone")
     content: dict[str, Any] = {"data": packed_bytes(b"")} if route.takes_file else {"json": body}
     return client.open(path, method=route.method, headers=headers, **content)
 

@@ -309,6 +309,15 @@ def broken_promises(conn: Connection) -> dict[str, list[Any]]:
     return {name: rows for name, rows in found.items() if rows}
 
 
+@contextmanager
+def town_that_keeps_its_promises(services: Services) -> Iterator[Neighbourhood]:
+    built = Neighbourhood(services)
+    yield built
+    with services.db.transaction() as conn:
+        assert broken_promises(conn) == {}
+    built.close()
+
+
 # ---- time and threads ----
 
 

@@ -12,6 +12,7 @@ import jwt
 import redis
 from sqlalchemy import Connection, Engine, text
 
+from app.api.routing import Route
 from app.api.services import Services
 from app.api.tokens import AUDIENCE, ISSUER, LocalTokens
 from app.delivery.actions import service as actions
@@ -49,6 +50,7 @@ PEOPLE = {
 }
 
 
+QUERIES = {"GET /api/v1/{kind}/changes": "?since=2100-01-01T00:00:00"}
 NOWHERE: Mapping[str, int] = {}
 
 
@@ -60,6 +62,18 @@ class World:
     entries: dict[str, Any]
     """Ids by the name of their path parameter: one row of each table that coordinators edit, an action, a dead letter,
     a message in the elder's app, a job, and a list with a consumer of its changes."""
+
+
+def path_of(route: Route, world: World, *, device_id: str) -> str:
+    """With ids of this world, whose elder stands for users where the route does not want a student."""
+    parameters = {
+        "taskId": world.task_id,
+        "deviceId": device_id,
+        "userId": world.ids["student" if route.name == "PUT /users/{userId}/availability" else "elder"],
+        "notificationId": world.notification_id,
+        **world.entries,
+    }
+    return route.path.format(**parameters) + QUERIES.get(route.name, "")
 
 
 def empty_stores(services: Services, owner: Engine) -> None:

@@ -215,10 +215,11 @@ class ChannelWorker:
             self._metrics.count_failed_batch(self._channel.name)
             self._free(len(taken) - len(reports))
             return
+        finally:
+            self._metrics.observe_tries(self._channel.name, reports)
         took_s = time.monotonic() - began
         # A moving average. Two threads may overwrite each other's update, which does not matter for an average.
         self._send_s += 0.1 * (took_s - self._send_s)
-        self._metrics.observe_tries(self._channel.name, reports)
 
     def _free(self, number: int) -> None:
         with self._room:

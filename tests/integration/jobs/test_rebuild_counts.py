@@ -15,18 +15,15 @@ from app.jobs.scripts import rebuild_counts
 from app.jobs.scripts.rebuild_counts import RebuildCountsParams
 from app.matching import service as matching
 from app.users.models import Caller
-from tests.support.matching import Neighbourhood, at_once, broken_promises
+from tests.support.matching import Neighbourhood, at_once, town_that_keeps_its_promises
 
 THREADS = 8
 
 
 @pytest.fixture
 def town(services: Services) -> Iterator[Neighbourhood]:
-    built = Neighbourhood(services)
-    yield built
-    with services.db.transaction() as conn:
-        assert broken_promises(conn) == {}
-    built.close()
+    with town_that_keeps_its_promises(services) as built:
+        yield built
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from app.api.services import Services
 from tests.support.listed_people import ELDERS, STUDENTS, ListedPeople
-from tests.support.matching import NO_LIMITS, Neighbourhood, broken_promises
+from tests.support.matching import NO_LIMITS, Neighbourhood, town_that_keeps_its_promises
 
 
 @pytest.fixture
@@ -17,11 +17,8 @@ def environ() -> dict[str, Any]:
 
 @pytest.fixture
 def town(services: Services) -> Iterator[Neighbourhood]:
-    built = Neighbourhood(services)
-    yield built
-    with built.db.transaction() as conn:
-        assert broken_promises(conn) == {}
-    built.close()
+    with town_that_keeps_its_promises(services) as built:
+        yield built
 
 
 @pytest.fixture
