@@ -87,7 +87,7 @@ def _observe(app: Flask, metrics: HttpMetrics) -> None:
         if "Content-Security-Policy" not in headers:
             headers.add("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
         for name, value in SECURITY_HEADERS:
-            headers.add(name, value)
+            headers.setdefault(name, value)
         headers.add(REQUEST_ID, g.request_id)
         # The route's pattern, never the path: a path holds ids, and an unknown path may hold personal data.
         route = request.url_rule.rule if request.url_rule else "unknown"

@@ -139,4 +139,5 @@ def respond(route: Route, answer: Answer) -> Response:
         body = body.__pydantic_serializer__.to_json(body, by_alias=True)
     if isinstance(body, FileDownload):
         return body.answer(request.environ, headers or {}, route.content_type)
-    return Response(body, status, headers, content_type=route.content_type)
+    content_type = None if headers and "Content-Type" in headers else route.content_type
+    return Response(body, status, headers, content_type=content_type)

@@ -62,6 +62,10 @@ FindMoreProblems = Callable[[Call, bytes], Mapping[str, str]]
 that the answer names all problems at once."""
 
 
+# `{name}` is one segment of the path, and `{path:name}` is its whole rest.
+_PARAMETER = re.compile(r"\{(path:)?(\w+)\}")
+
+
 @dataclass(frozen=True)
 class Header:
     """A request header that a view reads, described for the documentation."""
@@ -114,7 +118,7 @@ class Route:
     @property
     def rule(self) -> str:
         """The path in Werkzeug's notation."""
-        return re.sub(r"\{(\w+)\}", r"<\1>", self.path)
+        return _PARAMETER.sub(r"<\1\2>", self.path)
 
     @property
     def default_status(self) -> int:
@@ -143,7 +147,7 @@ class Routes:
     ) -> Callable[[View], View]:
         def register(view: View) -> View:
             hints = get_type_hints(view, include_extras=True)
-            names = re.findall(r"\{(\w+)\}", path)
+            names = [found[2] for found in _PARAMETER.finditer(path)]
             parameters = {name: (snake(name), TypeAdapter(hints[snake(name)])) for name in names}
             # A call that changes data, but has no model for a body, still refuses a body with fields.
             refuses = method in ("POST", "PUT", "PATCH") and "upload" not in hints

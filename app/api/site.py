@@ -19,7 +19,7 @@ class Site:
     catalogue: Catalogue
     readiness: Readiness
     metrics: HttpMetrics
-    pages: Callable[[], Mapping[str, bytes]]
+    documents: Callable[[], Mapping[str, bytes]]
     """Constant responses by path: the OpenAPI document and its rendering. Made for the first reader, because they take
     a fifth of a second and most processes are never asked for them."""
 

@@ -19,6 +19,7 @@ from app.api.tokens import LocalTokens
 from app.api.views.catalogue import ROUTES
 from app.api.views.service import DOCUMENT, RENDERED
 from app.bootstrap.job_catalogue import job_catalogue
+from app.console.pages import routes as pages
 from app.delivery.service import watch_backlog
 from app.ops.breaker_gauges import BreakerGauges
 from app.ops.delivery_gauges import DeliveryGauges
@@ -30,6 +31,8 @@ from app.ops.roster_gauges import RosterGauges
 from app.ops.service_level_gauges import ServiceLevelGauges
 from app.settings.settings import AuthMode, Settings, SettingsError
 
+PAGES = pages.all
+
 
 def create_app(
     services: Services,
@@ -39,7 +42,7 @@ def create_app(
     metrics_directory: str | None = None,
 ) -> Flask:
     settings = services.settings
-    pages, url_map = _catalogue() if routes is ROUTES else _served(routes)
+    documents, url_map = _catalogue() if routes is ROUTES else _served(routes)
     site = Site(
         services=services,
         doorkeeper=doorkeeper
@@ -48,9 +51,9 @@ def create_app(
         catalogue=job_catalogue(settings),
         readiness=Readiness(services.db, services.clockwork, services.matching, settings.late_after_s),
         metrics=HttpMetrics(metrics_directory, _read_on_scrape(services)),
-        pages=pages,
+        documents=documents,
     )
-    return flask_app(site, routes, url_map)
+    return flask_app(site, [*routes, *PAGES], url_map)
 
 
 @cache
@@ -61,11 +64,11 @@ def _catalogue() -> tuple[Callable[[], Mapping[str, bytes]], Map]:
 
 def _served(routes: Sequence[Route]) -> tuple[Callable[[], Mapping[str, bytes]], Map]:
     @cache
-    def pages() -> Mapping[str, bytes]:
+    def documents() -> Mapping[str, bytes]:
         document = describe(routes)
         return {DOCUMENT: to_bytes(document), RENDERED: render(document)}
 
-    return pages, compile_map(routes)
+    return documents, compile_map([*routes, *PAGES])
 
 
 def _read_on_scrape(services: Services) -> list[Collector]:

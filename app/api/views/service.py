@@ -57,13 +57,13 @@ def read_metrics(call: Call) -> Reply:
 @routes.add("GET", DOCUMENT, who=ANYONE, answers={200: None})
 def openapi(call: Call) -> Reply:
     """Show this description of the API, as OpenAPI 3.1."""
-    return Reply(call.site.pages()[DOCUMENT])
+    return Reply(call.site.documents()[DOCUMENT])
 
 
 @routes.add("GET", RENDERED, who=ANYONE, answers={200: None}, content_type=HTML)
 def docs(call: Call) -> Reply:
     """Show this description of the API as a page to read."""
-    return Reply(call.site.pages()[RENDERED], headers={"Content-Security-Policy": DOCS_POLICY})
+    return Reply(call.site.documents()[RENDERED], headers={"Content-Security-Policy": DOCS_POLICY})
 
 
 DOCS_POLICY = (

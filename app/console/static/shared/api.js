@@ -1,0 +1,26 @@
+// The API with the token of a session. A refused token ends the session.
+
+import { createClient } from "./client.js";
+
+export function openApi(session) {
+  return createClient({
+    token: session.token,
+    fetch: async (...request) => {
+      const answer = await fetch(...request);
+      if (answer.status === 401) session.end("expired");
+      return answer;
+    },
+  });
+}
+
+let settings = null;
+
+// What the server tells pages before anybody has signed in. Read once.
+export function pageSettings() {
+  settings ??= fetch("/page-settings.json").then((answer) => {
+    if (answer.ok) return answer.json();
+    settings = null;
+    throw new Error(`page settings: ${answer.status}`);
+  });
+  return settings;
+}

@@ -1,0 +1,83 @@
+// Signing in: one click on a person of the demo, the sign-in page of the operator, or a token that somebody has issued.
+
+import { html, useState } from "../vendor/preact/preact.js";
+import { pageSettings } from "./api.js";
+import { Button, Field, Read, useRead } from "./ui.js";
+import { word } from "./words.js";
+
+// The page that the operator has set sends people back with their token behind "#", which no server sees.
+export function takeTokenFromAddress(session) {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (!token) return;
+  session.begin(token);
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
+export async function signInAs(session, userId) {
+  const answer = await fetch("/demo/sign-in", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ userId }),
+  });
+  if (!answer.ok) throw new Error(`${answer.status}`);
+  session.begin((await answer.json()).token);
+}
+
+export async function demoPeople(roles) {
+  const answer = await fetch("/demo/people");
+  if (!answer.ok) throw new Error(`${answer.status}`);
+  const { items } = await answer.json();
+  return items.filter((person) => roles.includes(person.role));
+}
+
+export function SignIn({ session, roles, reason = null }) {
+  const settings = useRead(pageSettings, []);
+  return html`<section class="card stack sign-in">
+    <h1>${word("signIn")}</h1>
+    ${reason === "expired" && html`<p class="notice warn" role="alert">${word("signedOut")}</p>`}
+    <${Read} of=${settings}>${(known) => html`
+      ${known.demoSignIn && html`<${DemoPeople} session=${session} roles=${roles} />`}
+      ${known.signInPage && html`<a class="button main" href=${signInAddress(known.signInPage)}>${word("signInElsewhere")}</a>`}
+      <${PastedToken} session=${session} open=${!known.demoSignIn && !known.signInPage} />
+    `}<//>
+  </section>`;
+}
+
+function signInAddress(page) {
+  const address = new URL(page);
+  address.searchParams.set("returnTo", location.origin + location.pathname);
+  return address.href;
+}
+
+function DemoPeople({ session, roles }) {
+  const people = useRead(() => demoPeople(roles), [roles.join()]);
+  return html`<${Read} of=${people}>${(found) => html`<ul class="plain stack">
+    ${found.map(
+      (person) => html`<li key=${person.id}>
+        <${Button} kind="person" onClick=${() => signInAs(session, person.id)}>
+          <strong>${person.name}</strong> <span class="soft small">${word(`role_${person.role}`)}${person.about ? ` · ${person.about}` : ""}</span>
+        <//>
+      </li>`,
+    )}
+  </ul>`}<//>`;
+}
+
+function PastedToken({ session, open }) {
+  const [token, setToken] = useState("");
+  const [wrong, setWrong] = useState(null);
+  const submit = (event) => {
+    event.preventDefault();
+    const given = token.trim();
+    if (given) session.begin(given);
+    else setWrong(word("required"));
+  };
+  return html`<details open=${open}>
+    <summary>${word("signInWithToken")}</summary>
+    <form class="stack" onSubmit=${submit}>
+      <${Field} label=${word("token")} hint=${word("tokenHint")} wrong=${wrong}>${(control) => html`
+        <textarea ...${control} rows="3" autocomplete="off" spellcheck="false" value=${token} onInput=${(event) => setToken(event.target.value)}></textarea>
+      `}<//>
+      <button class="button" type="submit">${word("signIn")}</button>
+    </form>
+  </details>`;
+}

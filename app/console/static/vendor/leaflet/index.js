@@ -1,0 +1,3 @@
+import "./leaflet.js";
+
+export default window.L;
