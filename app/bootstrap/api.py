@@ -19,7 +19,7 @@ from app.api.tokens import LocalTokens
 from app.api.views.catalogue import ROUTES
 from app.api.views.service import DOCUMENT, RENDERED
 from app.bootstrap.job_catalogue import job_catalogue
-from app.console.pages import routes as pages
+from app.console.page_routes import routes as pages
 from app.delivery.service import watch_backlog
 from app.ops.breaker_gauges import BreakerGauges
 from app.ops.delivery_gauges import DeliveryGauges

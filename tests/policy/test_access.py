@@ -13,7 +13,7 @@ from app.api.openapi import errors_of
 from app.api.routing import Route
 from app.api.services import Services
 from app.api.views.catalogue import ROUTES
-from app.bootstrap.api import create_app
+from app.bootstrap.api import PAGES, create_app
 from app.roster.feed import consumers
 from app.roster.models import ConsumerScope
 from app.users.models import Role
@@ -314,8 +314,12 @@ def test_every_route_is_documented(route: Route):
 def test_flask_serves_exactly_the_routes_of_the_catalogue(services: Services):
     app = create_app(services)
     served = {(rule.rule, method) for rule in app.url_map.iter_rules() for method in rule.methods or ()}
-    declared = {(route.rule, route.method) for route in ROUTES}
+    declared = {(route.rule, route.method) for route in (*ROUTES, *PAGES)}
     assert served - {(rule, "HEAD") for rule, _ in served} == declared
+
+
+def test_pages_only_show_what_anyone_may_see():
+    assert {(route.method, route.who) for route in PAGES} == {("GET", Open.ANYONE)}
 
 
 def test_routes_have_different_paths_and_view_names():

@@ -1,6 +1,6 @@
 // The first page: what this is, three doors, and whether it works.
 
-import { pageSettings } from "../shared/api.js";
+import { pageSettings } from "../shared/page_settings.js";
 import { createStore, useStore } from "../shared/store.js";
 import { Button, Read, Toasts, useRead } from "../shared/ui.js";
 import { addWords, currentLocale, setLocale, word } from "../shared/words.js";

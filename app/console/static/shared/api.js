@@ -12,15 +12,3 @@ export function openApi(session) {
     },
   });
 }
-
-let settings = null;
-
-// What the server tells pages before anybody has signed in. Read once.
-export function pageSettings() {
-  settings ??= fetch("/page-settings.json").then((answer) => {
-    if (answer.ok) return answer.json();
-    settings = null;
-    throw new Error(`page settings: ${answer.status}`);
-  });
-  return settings;
-}

@@ -1,7 +1,7 @@
 // Signing in: one click on a person of the demo, the sign-in page of the operator, or a token that somebody has issued.
 
 import { html, useState } from "../vendor/preact/preact.js";
-import { pageSettings } from "./api.js";
+import { pageSettings } from "./page_settings.js";
 import { Button, Field, Read, useRead } from "./ui.js";
 import { word } from "./words.js";
 

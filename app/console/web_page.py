@@ -10,7 +10,7 @@ ICON = "shared/icon.svg"
 
 
 @dataclass(frozen=True)
-class Page:
+class WebPage:
     title: str
     entry: str
     """Its script; the style sheet beside it has the same name."""
@@ -20,7 +20,7 @@ class Page:
     """By pages of this service."""
 
 
-def html(page: Page, assets: Assets) -> bytes:
+def html(page: WebPage, assets: Assets) -> bytes:
     own_style = page.entry.removesuffix(".js") + ".css"
     styles = ["shared/base.css", *page.styles, *([own_style] if own_style in assets.files else [])]
     links = [f'<link rel="stylesheet" href="{assets.address(name)}">' for name in styles]
@@ -47,7 +47,7 @@ def html(page: Page, assets: Assets) -> bytes:
 """.encode()
 
 
-def policy(page: Page) -> str:
+def policy(page: WebPage) -> str:
     """Nothing from elsewhere, and nothing inline: a name that looks like markup can run nothing."""
     ancestors = "'self'" if page.frameable else "'none'"
     return (

@@ -10,7 +10,7 @@ from app.api.errors import RouteUnknown
 from app.api.routing import Call, Reply, Routes
 from app.api.validation import Request
 from app.console.assets import read_assets
-from app.console.page import Page, html, policy, tag_of
+from app.console.web_page import WebPage, html, policy, tag_of
 
 routes = Routes("Pages")
 
@@ -18,13 +18,13 @@ HTML = "text/html; charset=utf-8"
 SCRIPT = "text/javascript; charset=utf-8"
 MANIFEST = "application/manifest+json"
 
-HOME = Page("Yanında", "home/home.js")
-CONSOLE = Page(
+HOME = WebPage("Yanında", "home/home.js")
+CONSOLE = WebPage(
     "Yanında · Konsol", "console/console.js", styles=("vendor/leaflet/leaflet.css", "vendor/uplot/uplot.css")
 )
-ELDER = Page("Yanında", "phone/elder.js", ("phone/phone.css",), "/phone/elder.webmanifest", frameable=True)
-STUDENT = Page("Yanında · Öğrenci", "phone/student.js", ("phone/phone.css",), "/phone/student.webmanifest", True)
-BOTH = Page("Yanında · Yan yana", "phone/both.js")
+ELDER = WebPage("Yanında", "phone/elder.js", ("phone/phone.css",), "/phone/elder.webmanifest", frameable=True)
+STUDENT = WebPage("Yanında · Öğrenci", "phone/student.js", ("phone/phone.css",), "/phone/student.webmanifest", True)
+BOTH = WebPage("Yanında · Yan yana", "phone/both.js")
 
 AssetPath = Annotated[str, StringConstraints(max_length=200)]
 
@@ -111,14 +111,14 @@ def asset(call: Call, version: AssetPath, name: AssetPath) -> Reply:
     return Reply(found.content, headers=headers)
 
 
-def _files_of(page: Page) -> list[str]:
+def _files_of(page: WebPage) -> list[str]:
     assets = read_assets()
     style = page.entry.removesuffix(".js") + ".css"
     styles = [name for name in ("shared/base.css", *page.styles, style) if name in assets.files]
     return [*styles, page.entry, *assets.modules_of(page.entry), "shared/icon.svg"]
 
 
-def _page(call: Call, page: Page) -> Reply:
+def _page(call: Call, page: WebPage) -> Reply:
     return _conditional(call, html(page, read_assets()), {"Content-Security-Policy": policy(page)})
 
 
