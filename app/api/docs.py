@@ -145,6 +145,7 @@ code{font:.9em ui-monospace,monospace;overflow-wrap:anywhere}
 table{border-collapse:collapse;width:100%;margin:.6rem 0;font-size:.92rem}
 th,td{border-bottom:1px solid var(--line);padding:.3rem .4rem;text-align:left;vertical-align:top}
 td:not(:last-child) code,th{overflow-wrap:normal}td:last-child{overflow-wrap:anywhere}
+@media(max-width:34rem){td:not(:last-child) code{overflow-wrap:anywhere}}
 th{font-weight:600;background:var(--soft)}small,i{opacity:.75}
 :target{outline:2px solid var(--ink)}
 """
