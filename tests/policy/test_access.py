@@ -20,6 +20,7 @@ from app.users.models import Role
 from tests.support.jobs import SCRIPTS
 from tests.support.kept_database import POOL_SIZE, KeptDatabase
 from tests.support.lists import packed_bytes
+from tests.support.pages import ROOT
 from tests.support.world import World, authorization, empty_stores, leave_consumer, path_of, settle_world
 
 WHO = ("elder", "other_elder", "student", "other_student", "coordinator", "admin")
@@ -309,6 +310,14 @@ def test_every_route_is_documented(route: Route):
     assert route.answers
     assert {error.code for error in errors_of(route)}
     assert {status_of(error) for error in route.errors} <= set(TITLES)
+
+
+def test_page_for_apps_says_what_to_do_on_each_error():
+    phones = {Role.ELDER, Role.STUDENT}
+    called = [route for route in ROUTES if isinstance(route.who, frozenset) and route.who & phones]
+    codes = {error.code for route in called for error in errors_of(route)}
+    page = (ROOT / "docs/mobile.md").read_text()
+    assert sorted(code for code in codes if f"`{code}`" not in page) == []
 
 
 def test_flask_serves_exactly_the_routes_of_the_catalogue(services: Services):
