@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import jwt
@@ -17,15 +19,25 @@ CLOCK_SKEW_S = 60
 """How far ahead the clock of the machine that issued a token may be. It does not make a token valid for longer."""
 
 
+@dataclass(frozen=True)
+class IssuedToken:
+    token: str = field(repr=False)
+    expires_at: datetime
+
+
 class LocalTokens:
     def __init__(self, secret: str, now: Callable[[], float] = time.time) -> None:
         self._secret = secret
         self._now = now
 
     def issue(self, user_id: int) -> str:
+        return self.issue_with_end(user_id).token
+
+    def issue_with_end(self, user_id: int) -> IssuedToken:
         now = int(self._now())
-        claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": str(user_id), "iat": now, "exp": now + LIFETIME_S}
-        return jwt.encode(claims, self._secret, algorithm=ALGORITHM)
+        end = now + LIFETIME_S
+        claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": str(user_id), "iat": now, "exp": end}
+        return IssuedToken(jwt.encode(claims, self._secret, algorithm=ALGORITHM), datetime.fromtimestamp(end, UTC))
 
     def verify(self, token: str) -> UserId:
         try:

@@ -31,6 +31,7 @@ from app.api.errors import FieldCode, FieldError, InvalidInput, MalformedJson
 from app.foundation.clock import rfc3339
 from app.foundation.field_sentences import sentence
 from app.foundation.pages import BIGINT_MAX
+from app.users.service import DEMO_KEYS
 
 FIRST_MOMENT, LAST_MOMENT = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
@@ -99,6 +100,13 @@ def _only_digits_and_plus(value: str) -> str:
     return re.sub(r"[^0-9+]", "", value)
 
 
+def _not_of_the_demo(value: str) -> str:
+    """Anybody may sign in as a demo person, so no call can make one of somebody else."""
+    if value.startswith(DEMO_KEYS):
+        raise ValueError(f"must not begin with {DEMO_KEYS}")
+    return value
+
+
 def _utc(value: datetime) -> datetime:
     return value.astimezone(UTC)
 
@@ -159,7 +167,9 @@ PageSize = Annotated[int, Field(ge=1, le=100), BeforeValidator(_plain_digits)]
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.~:=-]+$")]
 DeviceId = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=VISIBLE_ASCII)]
 DeviceToken = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=VISIBLE_ASCII)]
-FirebaseUid = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=VISIBLE_ASCII)]
+FirebaseUid = Annotated[
+    str, StringConstraints(min_length=1, max_length=128, pattern=VISIBLE_ASCII), AfterValidator(_not_of_the_demo)
+]
 Instant = Annotated[
     datetime,
     AfterValidator(_utc),

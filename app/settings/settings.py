@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from app.foundation import failpoints as places
 from app.foundation.backoff import BACKOFF_S
-from app.settings import gateway_templates, signing_secrets
+from app.settings import gateway_templates, page_addresses, signing_secrets
 from app.settings.engine_address import EMBEDDED, parse_engine
 from app.settings.job_schedule import SHIPPED_SCHEDULE, ScheduleEntry, parse_schedule
 from app.settings.mail_server import MailSender, MailServer, Tls, parse_sender, parse_server
@@ -115,6 +115,18 @@ class Settings(BaseModel):
         None, description="Tenant of that project whose tokens are accepted; without it, only tokens of no tenant."
     )
     firebase_auth_emulator_host: str | None = Field(None, description="Accepts unsigned tokens; never in production.")
+
+    demo_sign_in: bool = Field(
+        False,
+        description="Anybody may sign in as a person of the demo; only with `AUTH_MODE=local`, never in production.",
+    )
+    sign_in_page: str | None = Field(None, description="Page to which the console sends people who have to sign in.")
+    tile_address: str | None = Field(
+        None, description="Tiles of the map, `https://…/{z}/{x}/{y}.png`; if unset, the map is a drawing."
+    )
+    tile_attribution: str | None = Field(
+        None, max_length=200, description="Whom the map names as the source of its tiles."
+    )
 
     push: PushMode = Field(PushMode.RECORDING, description="`fcm` sends pushes; `recording` only stores them.")
     fcm_base_url: str = Field("https://fcm.googleapis.com", description="Base URL of FCM.")
@@ -391,6 +403,16 @@ class Settings(BaseModel):
                 raise ValueError(f"holds no readable certificates ({type(error).__name__})") from None
         return value
 
+    @field_validator("sign_in_page")
+    @classmethod
+    def _page_to_sign_in(cls, value: str | None) -> str | None:
+        return page_addresses.sign_in_page(value)
+
+    @field_validator("tile_address")
+    @classmethod
+    def _readable_tile_address(cls, value: str | None) -> str | None:
+        return page_addresses.tile_address(value)
+
     @field_validator("sms_gateway_url", "twilio_base_url", "whatsapp_base_url")
     @classmethod
     def _whole_url(cls, value: str | None) -> str | None:
@@ -410,6 +432,10 @@ class Settings(BaseModel):
     def _readable_answer_template(cls, value: str | None) -> str | None:
         gateway_templates.answer_template(value)
         return value
+
+    @property
+    def signs_in_demo_people(self) -> bool:
+        return self.demo_sign_in and self.auth_mode is AuthMode.LOCAL
 
     @property
     def mail_server(self) -> MailServer | None:
@@ -475,6 +501,8 @@ class Settings(BaseModel):
             problems.append("AUTH_MODE=local issues its own tokens and is refused in production; use firebase")
         elif len(self.auth_secret or "") < FEWEST_CHARACTERS or is_known_default(self.auth_secret or ""):
             problems.append("AUTH_SECRET must be set to at least 32 random characters when AUTH_MODE=local")
+        if production and self.demo_sign_in:
+            problems.append("DEMO_SIGN_IN gives tokens to anybody and is refused in production")
         if production and self.metrics_token is None:
             problems.append("METRICS_TOKEN must be set in production, where /metrics would be open without it")
         if production and self.firebase_auth_emulator_host:

@@ -10,6 +10,12 @@ from sqlalchemy.exc import IntegrityError
 
 from app.foundation.pages import Page, page_of, parse_number
 from app.users.contract import DeviceNotFound, DeviceTaken, FirebaseUidTaken, UserDeactivated, UserNotFound
+from app.users.demo_people import DEMO_KEYS as DEMO_KEYS
+from app.users.demo_people import HOW_MANY as HOW_MANY
+from app.users.demo_people import DemoPerson as DemoPerson
+from app.users.demo_people import demo_key as demo_key
+from app.users.demo_people import find_demo_person as find_demo_person
+from app.users.demo_people import list_demo_people as list_demo_people
 from app.users.forget_user import FORGOTTEN as FORGOTTEN
 from app.users.forget_user import KnownPerson as KnownPerson
 from app.users.forget_user import check_not_last_admin as check_not_last_admin

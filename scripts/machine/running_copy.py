@@ -22,6 +22,7 @@ from machine.steps import ROOT, SetupFailed, interrupts, run, say
 MARK = "YANINDA_COPY"
 OWNER_URL = "MIGRATION_DATABASE_URL"
 DEFAULT_PORT = "8080"
+HOSTS_OF_THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 READY_WITHIN_S = 90.0
 LOG_LIMIT_BYTES = 10_000_000
 BESIDES_DRAIN_S = 15.0
@@ -109,6 +110,7 @@ class RunningCopy:
         kept.setdefault("AUDIT_HEADS_DIR", str(self.folder / "audit-heads"))
         kept["PORT"] = str(self.options.port or os.environ.get("PORT") or DEFAULT_PORT)
         given = self._given()
+        kept["DEMO_SIGN_IN"] = self._demo_sign_in(kept | given)
         self._check_port(kept | given)
         account = store_account(self.folder)
         if "DATABASE_URL" not in given:
@@ -124,6 +126,11 @@ class RunningCopy:
         self.env = {**os.environ, **kept, **given, MARK: str(self.folder)}
         # Only migrations run as the owner of the tables.
         self.owner_url = self.env.pop(OWNER_URL)
+
+    def _demo_sign_in(self, values: Mapping[str, str]) -> str:
+        """Anybody who reaches the copy may sign in as a demo person, so only this machine may reach it."""
+        only_here = values.get("HOST", HOSTS_OF_THIS_MACHINE[0]) in HOSTS_OF_THIS_MACHINE
+        return "true" if only_here and values["AUTH_MODE"] == "local" and not self.options.empty else "false"
 
     def _given(self) -> dict[str, str]:
         """The settings in the environment of this start. The service itself lists their names."""

@@ -135,6 +135,10 @@ MATRIX: dict[str, Expected] = {
     "GET /metrics":                       ALL,
     "GET /openapi.json":                  ALL,
     "GET /docs":                          ALL,
+    "GET /page-settings.json":            ALL,
+    # The copy does not allow it.
+    "GET /demo/people":                   (404, 404, 404, 404),
+    "POST /demo/sign-in":                 (404, 404, 404, 404),
 }  # fmt: skip
 
 
@@ -174,6 +178,7 @@ def body_of(route: Route, world: World) -> dict[str, Any]:
         "POST /api/v1/jobs": {"name": "greet"},
         "POST /api/v1/roster/consumers": {"kind": "students", "name": "Belediye"},
         "PATCH /users/{userId}": {"locale": "en"},
+        "POST /demo/sign-in": {"userId": ids["elder"]},
     }.get(route.name, {})
 
 

@@ -21,7 +21,15 @@ from tests.support.jobs import SCRIPTS
 from tests.support.kept_database import POOL_SIZE, KeptDatabase
 from tests.support.lists import packed_bytes
 from tests.support.pages import ROOT
-from tests.support.world import World, authorization, empty_stores, leave_consumer, path_of, settle_world
+from tests.support.world import (
+    World,
+    authorization,
+    empty_stores,
+    leave_consumer,
+    mark_as_demo_person,
+    path_of,
+    settle_world,
+)
 
 WHO = ("elder", "other_elder", "student", "other_student", "coordinator", "admin")
 
@@ -123,6 +131,9 @@ TABLE: dict[str, tuple[int, ...]] = {
     "GET /metrics":                       (200, 200, 200, 200, 200, 200),
     "GET /openapi.json":                  (200, 200, 200, 200, 200, 200),
     "GET /docs":                          (200, 200, 200, 200, 200, 200),
+    "GET /page-settings.json":            (200, 200, 200, 200, 200, 200),
+    "GET /demo/people":                   (200, 200, 200, 200, 200, 200),
+    "POST /demo/sign-in":                 (200, 200, 200, 200, 200, 200),
 }  # fmt: skip
 
 # Every other route answers 401: a consumer is no user.
@@ -165,15 +176,21 @@ UNWITNESSED = {
     "POST /api/v1/templates/{templateId}/preview": "It changes nothing.",
     "POST /api/notifications": "Services submit many at once, and one chain would hold them up.",
     "POST /api/v1/actions": "The same.",
+    "POST /demo/sign-in": "It changes nothing.",
 }
 REFUSED_BUT_COUNTED = {"PUT /api/v1/recipient-channels/{channelId}/verification"}
-OPEN_TO_ANYONE = {"GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /docs"}
+OPEN_TO_ANYONE = {
+    *("GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /docs", "GET /page-settings.json"),
+    # Only of people whom the demo has created, in a copy that allows it: tests/integration/api/test_demo_sign_in.py.
+    *("GET /demo/people", "POST /demo/sign-in"),
+}
 
 
 @pytest.fixture
 def environ(tmp_path: Path, application_url: str) -> dict[str, Any]:
     """Every route runs as the role that the service has, so that a right that it lacks is found."""
-    return {"database_url": application_url, "jobs_dir": str(SCRIPTS), "roster_dir": str(tmp_path / "roster")}
+    folders = {"jobs_dir": str(SCRIPTS), "roster_dir": str(tmp_path / "roster")}
+    return {"database_url": application_url, "demo_sign_in": True, **folders}
 
 
 @pytest.fixture(scope="session")
@@ -219,6 +236,8 @@ def _body(route: Route, world: World, who: str) -> dict[str, Any]:
             return {"kind": "students", "name": "Belediye"}
         case "PATCH /users/{userId}":
             return {"locale": "en"}
+        case "POST /demo/sign-in":
+            return {"userId": world.ids["elder"]}
         case _:
             return {}
 
@@ -245,6 +264,8 @@ def test_route_answers_each_caller_as_the_table_says(client: Any, services: Serv
     deed = route.path.rpartition("/")[2]
     before = {"assigned": deed in AFTER_ACCEPTANCE, "started": deed == "complete"}
     world = settle_world(services, **before)
+    if route.name == "POST /demo/sign-in":
+        mark_as_demo_person(services, world.ids["elder"])
     is_open = route.name in OPEN_TO_ANYONE
     for who, (status, code) in IMPOSTORS.items():
         response = _call(client, services, route, world, who)
@@ -264,6 +285,8 @@ def test_route_answers_each_caller_as_the_table_says(client: Any, services: Serv
         if not untouched:
             empty_stores(services, cleaner)
             world = settle_world(services, **before)
+            if route.name == "POST /demo/sign-in":
+                mark_as_demo_person(services, world.ids["elder"])
         response = _call(client, services, route, world, who)
         assert response.status_code == status, (who, response.get_data(as_text=True))
         if status >= 400:

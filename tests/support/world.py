@@ -149,6 +149,12 @@ def _leave_message(conn: Connection, reader_id: int, notification_id: UUID) -> i
     return conn.execute(text(statement), {"id": notification_id, "reader": reader_id}).scalar_one()
 
 
+def mark_as_demo_person(services: Services, user_id: int, role: Role = Role.ELDER, number: int = 1) -> None:
+    """As the command `demo` marks whom it creates. No call of the API can do that."""
+    with services.db.transaction() as conn:
+        users.patch_user(conn, user_id, {"firebase_uid": users.demo_key(role, number)})
+
+
 def _leave_job(conn: Connection) -> dict[str, Any]:
     """It waits, and has an artifact all the same."""
     new = NewJob("greet", TaskType.IO_BOUND, max_retries=0, timeout_s=60.0, origin=JobOrigin.CLI)

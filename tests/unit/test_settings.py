@@ -58,6 +58,12 @@ def test_folder_of_scripts_that_is_not_mounted_stops_no_role() -> None:
         ("WEBHOOK_SECRET", "whsec_no-base64"),
         ("WEBHOOK_SECRET", "whsec_" + "A" * 28),
         ("WEBHOOK_SECRET", "whsec_" + "A" * 88),
+        ("SIGN_IN_PAGE", "javascript:alert(1)"),
+        ("SIGN_IN_PAGE", "http://giris.ornek.org"),
+        ("TILE_ADDRESS", "http://tiles.ornek.org/{z}/{x}/{y}.png"),
+        ("TILE_ADDRESS", "https://{s}.tiles.ornek.org/{z}/{x}/{y}.png"),
+        ("TILE_ADDRESS", "https://tiles.ornek.org/{z}/{x}.png"),
+        ("TILE_ADDRESS", "https://tiles.ornek.org;script-src/{z}/{x}/{y}.png"),
     ],
 )
 def test_wrong_value_names_its_variable(name: str, value: str) -> None:
@@ -94,6 +100,7 @@ def test_production_starts_with_everything_in_place() -> None:
         ({"FIREBASE_CREDENTIALS": ""}, "FIREBASE_CREDENTIALS"),
         ({"FIREBASE_PROJECT_ID": ""}, "FIREBASE_PROJECT_ID"),
         ({"WEBHOOK_ALLOW_PRIVATE": "true"}, "WEBHOOK_ALLOW_PRIVATE"),
+        ({"DEMO_SIGN_IN": "true"}, "DEMO_SIGN_IN"),
         ({"FCM_BASE_URL": "http://fcm.googleapis.com"}, "FCM_BASE_URL"),
         ({"SMS_GATEWAY_URL": "http://sms.ornek.org"}, "SMS_GATEWAY_URL"),
         ({"TWILIO_BASE_URL": "http://127.0.0.1:9000"}, "TWILIO_BASE_URL"),
@@ -145,6 +152,12 @@ def test_production_takes_stores_that_nobody_can_listen_to(stores: dict[str, str
 def test_local_tokens_need_a_real_secret(secret: str) -> None:
     with pytest.raises(SettingsError, match="AUTH_SECRET"):
         load_settings(GOOD | {"AUTH_SECRET": secret})
+
+
+def test_pages_get_the_addresses_that_the_settings_name() -> None:
+    tiles = "https://tiles.ornek.org/{z}/{x}/{y}.png?style=sade"
+    settings = load_settings(GOOD | {"TILE_ADDRESS": tiles, "SIGN_IN_PAGE": "http://localhost:5000/giris"})
+    assert (settings.tile_address, settings.sign_in_page) == (tiles, "http://localhost:5000/giris")
 
 
 def test_settings_are_immutable() -> None:

@@ -6,6 +6,7 @@ from app.api.views import (
     audit,
     consumers,
     dead_letters,
+    demo_sign_in,
     directory,
     feed,
     jobs,
@@ -23,7 +24,7 @@ ROUTES: tuple[Route, ...] = tuple(
     route
     for module in (
         *(tasks, me, users, notifications, directory, plans, actions, dead_letters, jobs),
-        *(roster_runs, roster_lists, feed, consumers, audit, service),
+        *(roster_runs, roster_lists, feed, consumers, audit, service, demo_sign_in),
     )
     for route in module.routes.all
 )

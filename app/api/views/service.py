@@ -5,6 +5,7 @@ from app.api.identities import TokenInvalid, TokenMissing
 from app.api.load import Overloaded
 from app.api.routing import Call, Reply, Routes
 from app.api.schemas import AliveJson, ChecksJson, ReadyJson
+from app.api.schemas_demo import PageSettingsJson
 from app.ops import metrics
 
 routes = Routes("Service")
@@ -33,6 +34,19 @@ def readyz(call: Call) -> Reply:
         database=report.database, migrations=report.migrations, redis=report.redis, matcher=report.matcher
     )
     return Reply(ReadyJson(status=status, checks=checks), 200 if report.ready else 503)
+
+
+@routes.add("GET", "/page-settings.json", who=ANYONE, answers={200: PageSettingsJson})
+def page_settings(call: Call) -> PageSettingsJson:
+    """Show what the pages need to know before anybody has signed in."""
+    settings = call.services.settings
+    return PageSettingsJson(
+        demo_sign_in=settings.signs_in_demo_people,
+        sign_in_page=settings.sign_in_page,
+        tile_address=settings.tile_address,
+        tile_attribution=settings.tile_attribution,
+        locale="tr",
+    )
 
 
 @routes.add(

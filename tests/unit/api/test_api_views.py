@@ -7,7 +7,7 @@ from app.foundation.errors import TooManyRequests
 from app.matching.contract import CurrentOffer, MyOffer, NewTask, Person
 from app.matching.rules.states import TaskStatus
 from app.users.models import LatLon
-from tests.support.api import A_TASK, NOON, TASK_ID, FakeMatching, app_on_fakes, bearer
+from tests.support.api import A_TASK, NOON, SECRET, TASK_ID, FakeMatching, app_on_fakes, bearer
 
 
 def test_task_has_the_fields_that_apps_use(client: Any):
@@ -130,3 +130,23 @@ def test_administrator_cannot_deactivate_themselves(client: Any, matching: FakeM
 def test_healthz_needs_no_store(client: Any):
     assert client.get("/healthz").get_json() == {"status": "ok"}
     assert client.head("/healthz").status_code == 200
+
+
+def test_pages_learn_their_settings_before_anybody_has_signed_in(client: Any):
+    assert client.get("/page-settings.json").get_json() == {
+        "demoSignIn": False,
+        "signInPage": None,
+        "tileAddress": None,
+        "tileAttribution": None,
+        "locale": "tr",
+    }
+
+
+def test_nobody_signs_in_as_a_demo_person_unless_the_copy_is_local_and_allows_it():
+    firebase = {"auth_mode": "firebase", "firebase_project_id": "p", "auth_secret": SECRET, "demo_sign_in": True}
+    for settings in ({"demo_sign_in": False}, firebase):
+        client = app_on_fakes(FakeMatching(), settings=settings).test_client()
+        people = client.get("/demo/people")
+        token = client.post("/demo/sign-in", json={"userId": 1})
+        assert [answer.get_json(force=True)["code"] for answer in (people, token)] == ["route_unknown"] * 2
+        assert client.get("/page-settings.json").get_json()["demoSignIn"] is False
