@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from machine import postgres, redis
 from machine.steps import ROOT, SetupFailed, run, say
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 UPDATE = ("apt-get", "-q", "-o", "DPkg::Lock::Timeout=300", "update")
 
 # Runs as root. At the end, `undo` reverts the temporary changes that this script made, and no others.
@@ -86,6 +87,16 @@ def ensure_stores(want_postgres: bool = True, want_redis: bool = True) -> None:
         )
 
 
+def browser() -> str | None:
+    """The program that tests of pages drive, wherever it comes from."""
+    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
+
+
+def ensure_browser() -> None:
+    if browser() is None:
+        install(["Chromium"])
+
+
 def ensure_venv_module() -> None:
     if importlib.util.find_spec("ensurepip") and importlib.util.find_spec("venv"):
         return
@@ -103,7 +114,7 @@ def install(missing: list[str]) -> None:
     if shutil.which("apt-get") is None:
         raise SetupFailed(
             f"{' and '.join(missing)} not found, and this machine has no apt",
-            "install PostgreSQL, PostGIS and Redis by hand, or set DATABASE_URL and REDIS_URL to servers that exist.",
+            "install them by hand. DATABASE_URL and REDIS_URL may name servers that exist.",
         )
     root = _root_prefix()
     say(f"{' and '.join(missing)} … installing from the system's packages, without starting any service")
@@ -114,7 +125,8 @@ def install(missing: list[str]) -> None:
     if len(names) < len(missing):
         raise SetupFailed(
             f"apt knows no package for {' and '.join(missing)}",
-            "enable the distribution's main (on Ubuntu also universe) repository, then start again.",
+            "enable the distribution's main (on Ubuntu also universe) repository, then start again."
+            f" Ubuntu has no package of Chromium: install any of {', '.join(BROWSERS)} by hand.",
         )
     command = [*root, "sh", "-c", INSTALL, "install", *names]
     try:
@@ -151,6 +163,7 @@ def _package_names(missing: list[str]) -> list[str]:
     names = {
         "PostGIS": _postgis_package(),
         "Redis": "redis-server" if _apt_knows("redis-server") else None,
+        "Chromium": "chromium" if _apt_knows("chromium") else None,
         "venv": f"python{sys.version_info.major}.{sys.version_info.minor}-venv",
     }
     return [name for what in missing if (name := names[what])]

@@ -1,0 +1,52 @@
+"""One Chromium for all tests of pages, and pages in it that fail a test when they report an error."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.support.browser import chromium
+
+OpenPage = Callable[..., Page]
+
+
+# Not for the session: Playwright keeps an event loop in the thread of the tests, in which `asyncio.run` then fails.
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page_errors() -> list[str]:
+    """What pages have reported. A test that expects an error removes it from here."""
+    return []
+
+
+@pytest.fixture
+def open_page(browser: Browser, page_errors: list[str]) -> Iterator[OpenPage]:
+    """Opens a page of a phone, in a browser context of its own: `open_page(address, width=320, color_scheme="dark")`.
+    All other arguments are those of Playwright's `new_context`."""
+    contexts = []
+
+    def open_(address: str, *, width: int = 390, height: int = 844, **more: Any) -> Page:
+        settings = {"locale": "tr-TR", "timezone_id": "Europe/Istanbul", "reduced_motion": "reduce"} | more
+        context = browser.new_context(viewport={"width": width, "height": height}, **settings)
+        contexts.append(context)
+        context.set_default_timeout(10_000)
+        page = context.new_page()
+        page.on("pageerror", lambda error: page_errors.append(f"{error}"))
+        page.on("console", lambda said: page_errors.append(said.text) if _is_error(said) else None)
+        page.goto(address)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert page_errors == []
+
+
+def _is_error(said: Any) -> bool:
+    # Answers that are errors are part of many tests, and the page shows them.
+    return said.type == "error" and not said.text.startswith("Failed to load resource")

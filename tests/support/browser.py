@@ -1,0 +1,67 @@
+"""The system's Chromium for tests of pages, and the check that they are accessible."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from axe_playwright_python.base import AXE_SCRIPT
+from machine import packages
+from playwright.sync_api import Browser, Frame, Page, sync_playwright
+from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
+
+ARGUMENTS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+# The size of targets is a rule of WCAG 2.2 that axe leaves out unless it is asked for.
+AXE_OPTIONS = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=packages.browser(), args=list(ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+def assert_accessible(page: Page | Frame) -> None:
+    """Fails with all that axe has to say about the page as it is now. Frames in it are asked by themselves."""
+    if not page.evaluate("'axe' in globalThis"):
+        page.evaluate(AXE_SCRIPT)
+    found = page.evaluate("options => axe.run(options)", AXE_OPTIONS)
+    said = [_said(violation) for violation in found["violations"]]
+    assert not said, "\n".join(said)
+
+
+def _said(violation: dict[str, Any]) -> str:
+    places = "; ".join(f"{node['target']} {node['html']} {node['failureSummary']}" for node in violation["nodes"])
+    return f"{violation['id']}: {violation['help']}: {places}"
+
+
+class _Server(ThreadedWSGIServer):
+    daemon_threads = True
+    """A stream that nobody reads any more ends with the process."""
+
+
+class _Quiet(WSGIRequestHandler):
+    def log(self, *_: Any, **__: Any) -> None: ...
+
+
+@contextmanager
+def served_in_threads(app: Any) -> Iterator[str]:
+    """Serves a WSGI application, one thread for each request; yields its address."""
+    server = _Server("127.0.0.1", 0, app, handler=_Quiet)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield f"http://127.0.0.1:{server.port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
