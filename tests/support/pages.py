@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ANSWER = "# → "
 # Not run, because they show what files and answers look like.
-ILLUSTRATIONS = frozenset({"text", "json", "http"})
+ILLUSTRATIONS = frozenset({"text", "json", "http", "mermaid"})
 _FENCE = re.compile(r"^```(\S*)\s*$")
 _MARK = re.compile(r"^<!-- (not run|run by|starts the copy):? (.+?) -->$")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *#*$")

@@ -77,8 +77,7 @@ export function Failure({ error, retry }) {
 
 // What people read of an error. Problems of the API have words of their own where their code has some.
 export function messageOf(error) {
-  if (error?.name === "Unreachable") return word("unreachable");
-  if (error?.name === "TimeoutError") return word("timedOut");
+  if (error?.name === "Unreachable") return word(error.reason === "TIMEOUT" ? "timedOut" : "unreachable");
   const own = error?.code ? `problem_${error.code}` : "";
   const found = own && word(own);
   if (found && found !== own) return found;
