@@ -1,6 +1,6 @@
 """Runs a route for a request: authenticates the caller, reads the input, builds the response."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterable, Callable
 from typing import Any
 
 import structlog
@@ -139,5 +139,9 @@ def respond(route: Route, answer: Answer) -> Response:
         body = body.__pydantic_serializer__.to_json(body, by_alias=True)
     if isinstance(body, FileDownload):
         return body.answer(request.environ, headers or {}, route.content_type)
+    if isinstance(body, AsyncIterable):
+        # Werkzeug passes it on as it is; `WsgiThreads` knows what to do with it.
+        passed_on: Any = body
+        return Response(passed_on, status, headers, content_type=route.content_type, direct_passthrough=True)
     content_type = None if headers and "Content-Type" in headers else route.content_type
     return Response(body, status, headers, content_type=content_type)

@@ -6,7 +6,7 @@ Their parsers are built once, when the route is registered.
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_type_hints
 
@@ -50,7 +50,8 @@ class Call:
 class Reply:
     """A view's answer with a status or headers of its own."""
 
-    body: BaseModel | FileDownload | str | bytes | None
+    body: BaseModel | FileDownload | AsyncIterable[bytes] | str | bytes | None
+    """An asynchronous iterable is sent by the event loop, for as long as it lasts."""
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 

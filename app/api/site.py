@@ -9,6 +9,7 @@ from app.delivery.contract import Backlog
 from app.jobs.contract import Catalogue
 from app.ops.health import Readiness
 from app.ops.metrics import HttpMetrics
+from app.realtime.service import Realtime
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,11 @@ class Site:
     catalogue: Catalogue
     readiness: Readiness
     metrics: HttpMetrics
+    realtime: Realtime
     documents: Callable[[], Mapping[str, bytes]]
     """Constant responses by path: the OpenAPI document and its rendering. Made for the first reader, because they take
     a fifth of a second and most processes are never asked for them."""
 
     def close(self) -> None:
+        self.realtime.close()
         self.services.close()

@@ -10,10 +10,10 @@ import contextlib
 import io
 import sys
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast, runtime_checkable
 from urllib.parse import unquote_to_bytes
 
 from werkzeug.wrappers import Response
@@ -28,6 +28,14 @@ Wsgi = Callable[[Environ, Any], Any]
 UPLOADS = 2
 """Threads for requests with large bodies."""
 CLOSE = (b"connection", b"close")
+GOODBYE_S = 1.0
+"""For the last words of a stream, when the process stops."""
+
+
+@runtime_checkable
+class DrainingStream(Protocol):
+    def drain(self) -> None:
+        """Makes the stream end by itself, soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ class WsgiThreads:
         self._request_timeout_s = request_timeout_s
         self._threads = ThreadPoolExecutor(threads, "request")
         self._uploads = ThreadPoolExecutor(UPLOADS, "upload")
-        self._streams: set[asyncio.Task[None]] = set()
+        self._streams: dict[asyncio.Task[None], AsyncIterable[bytes]] = {}
         self._ends_streams = False
 
     async def __call__(self, scope: Any, receive: Receive, send: Any) -> None:
@@ -67,8 +75,8 @@ class WsgiThreads:
     def end_streams(self) -> None:
         """For a process that stops. Their callers connect to another one."""
         self._ends_streams = True
-        for stream in self._streams:
-            stream.cancel()
+        for sending, stream in list(self._streams.items()):
+            _end(sending, stream)
 
     async def _answer(self, scope: Any, receive: Receive) -> WsgiAnswer:
         began: float = scope["state"]["began"]
@@ -110,9 +118,9 @@ class WsgiThreads:
         sending = asyncio.ensure_future(_send_all(rest, send))
         gone = asyncio.ensure_future(_until_gone(receive))
         if is_endless:
-            self._streams.add(sending)
+            self._streams[sending] = rest
         if is_endless and self._ends_streams:
-            sending.cancel()
+            _end(sending, rest)
         try:
             await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
             sending.cancel()
@@ -123,13 +131,28 @@ class WsgiThreads:
             raise
         finally:
             gone.cancel()
-            self._streams.discard(sending)
+            self._streams.pop(sending, None)
         await send({"type": "http.response.body", "body": b""})
 
 
+def _end(sending: "asyncio.Task[None]", stream: AsyncIterable[bytes]) -> None:
+    """A stream that can say goodbye has a moment for it."""
+    if isinstance(stream, DrainingStream):
+        stream.drain()
+        asyncio.get_running_loop().call_later(GOODBYE_S, sending.cancel)
+    else:
+        sending.cancel()
+
+
 async def _send_all(rest: AsyncIterable[bytes], send: Any) -> None:
-    async for piece in rest:
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    pieces = aiter(rest)
+    try:
+        async for piece in pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    finally:
+        # At once, not when it is collected, because a stream counts as open until then.
+        if isinstance(pieces, AsyncGenerator):
+            await cast("AsyncGenerator[bytes]", pieces).aclose()
 
 
 async def _until_gone(receive: Receive) -> None:

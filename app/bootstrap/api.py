@@ -19,6 +19,7 @@ from app.api.tokens import LocalTokens
 from app.api.views.catalogue import ROUTES
 from app.api.views.service import DOCUMENT, RENDERED
 from app.bootstrap.job_catalogue import job_catalogue
+from app.bootstrap.realtime import build_realtime
 from app.console.page_routes import routes as pages
 from app.delivery.service import watch_backlog
 from app.ops.breaker_gauges import BreakerGauges
@@ -29,6 +30,7 @@ from app.ops.metrics import HttpMetrics
 from app.ops.overdue_gauges import OverdueGauges
 from app.ops.roster_gauges import RosterGauges
 from app.ops.service_level_gauges import ServiceLevelGauges
+from app.realtime.metrics import EventMetrics
 from app.settings.settings import AuthMode, Settings, SettingsError
 
 PAGES = pages.all
@@ -43,14 +45,16 @@ def create_app(
 ) -> Flask:
     settings = services.settings
     documents, url_map = _catalogue() if routes is ROUTES else _served(routes)
+    doorkeeper = doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db), find_consumer_in(services.db))
+    metrics = HttpMetrics(metrics_directory, _read_on_scrape(services))
     site = Site(
         services=services,
-        doorkeeper=doorkeeper
-        or Doorkeeper(token_verifier(settings), find_in(services.db), find_consumer_in(services.db)),
+        doorkeeper=doorkeeper,
         backlog=watch_backlog(services.db, settings.notification_backlog_limit),
         catalogue=job_catalogue(settings),
         readiness=Readiness(services.db, services.clockwork, services.matching, settings.late_after_s),
-        metrics=HttpMetrics(metrics_directory, _read_on_scrape(services)),
+        metrics=metrics,
+        realtime=build_realtime(settings, doorkeeper.identify, EventMetrics(metrics.registry)),
         documents=documents,
     )
     return flask_app(site, [*routes, *PAGES], url_map)

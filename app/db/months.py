@@ -116,10 +116,13 @@ _PARTITIONS = text(
 )
 
 
+def partition_names(conn: Connection, table: str) -> list[str]:
+    return list(conn.execute(_PARTITIONS, {"table": table}).scalars())
+
+
 def partitions(conn: Connection, table: MonthlyTable) -> list[Partition]:
     """The months that have a partition, oldest first. The default partition is left out."""
-    names = conn.execute(_PARTITIONS, {"table": table.name}).scalars()
-    found = [re.fullmatch(rf"{table.name}_(\d{{4}})_(\d\d)", name) for name in names]
+    found = [re.fullmatch(rf"{table.name}_(\d{{4}})_(\d\d)", name) for name in partition_names(conn, table.name)]
     return [Partition(table, date(int(match[1]), int(match[2]), 1)) for match in found if match]
 
 

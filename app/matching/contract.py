@@ -15,7 +15,7 @@ from app.matching.rules.errors import (
     TaskNotFound,
 )
 from app.matching.rules.states import IllegalTaskTransition, OfferState, TaskStatus
-from app.matching.rules.visibility import CurrentOffer, MyOffer, OfferView, Person, TaskView
+from app.matching.rules.visibility import CurrentOffer, MyOffer, OfferView, Person, TaskView, first_name
 from app.matching.store.records import LeftBehind, StudentDrift, TaskDrift
 from app.users.models import LatLon
 
@@ -43,6 +43,7 @@ __all__ = [
     "TaskNotFound",
     "TaskStatus",
     "TaskView",
+    "first_name",
 ]
 
 

@@ -14,6 +14,7 @@
 | `<prefix>.action.requested`     | stream     | actions that other services request      | set by its writer     |
 | `<prefix>.action.executed` …    | stream     | results, for other services              | the last 100,000      |
 | `in_app:<user id>`              | channel    | hint that an in-app notification waits   | not stored            |
+| `event_heads`                   | channel    | newest position of events, as a hint     | not stored            |
 """
 
 from uuid import UUID
@@ -27,6 +28,7 @@ PENDING_PREFIX = "pending_assignment:"
 CANDIDATES_PREFIX = "task_candidates:"
 
 
+EVENT_HEADS = "event_heads"
 BREAKER_PREFIX = "breaker:"
 BREAKER_TTL_S = 3600
 

@@ -96,6 +96,11 @@ class Settings(BaseModel):
     connections_per_address: PositiveInt = Field(
         1000, description="Connections from one address to each process of the API; a proxy is one address."
     )
+    event_streams: PositiveInt = Field(2000, description="Open streams of events in each process of the API.")
+    event_streams_per_person: PositiveInt = Field(
+        8, description="Of one person, in each process of the API; one more gets 429."
+    )
+    events_days: PositiveInt = Field(7, description="Days for which a stream can be resumed; older events are deleted.")
     late_after_s: PositiveFloat = Field(5.0, description="A task overdue for longer makes `/readyz` answer `degraded`.")
     max_body_bytes: PositiveInt = Field(65_536, description="Largest request body.")
     drain_s: PositiveInt = Field(45, description="Time a role has to finish its work after SIGTERM.")

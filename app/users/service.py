@@ -1,6 +1,6 @@
 """Users and their devices. Matching changes the availability, the activity and the location of students."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -74,6 +74,10 @@ _POINT = "ST_SetSRID(ST_MakePoint(CAST(:lon AS float8), CAST(:lat AS float8)), 4
 # The registrations of one user come one after the other.
 _IS_ACTIVE = text("SELECT active FROM users WHERE id = :id FOR NO KEY UPDATE")
 _CALLER = "SELECT id, role, name, locale, institution_id, active FROM users"
+_ACTIVE_CALLERS = text("""
+    SELECT id, role, name, locale, institution_id, active, firebase_uid FROM users
+     WHERE (id = ANY(CAST(:ids AS bigint[])) OR firebase_uid = ANY(CAST(:firebase_uids AS text[]))) AND active
+""")
 
 
 def create_user(conn: Connection, new: NewUser) -> User:
@@ -108,6 +112,13 @@ def create_user(conn: Connection, new: NewUser) -> User:
             {"id": user_id, "active": new.active} | point,
         )
     return get_user(conn, user_id)
+
+
+def active_callers(conn: Connection, ids: Collection[int], firebase_uids: Collection[str]) -> dict[int | str, Caller]:
+    """Those of these users who are active, by the id or the Firebase uid by which they were asked for."""
+    found = conn.execute(_ACTIVE_CALLERS, {"ids": list(ids), "firebase_uids": list(firebase_uids)}).mappings().all()
+    by_id: dict[int | str, Caller] = {row["id"]: _caller(row) for row in found if row["id"] in ids}
+    return by_id | {row["firebase_uid"]: _caller(row) for row in found if row["firebase_uid"] in firebase_uids}
 
 
 def get_user(conn: Connection, user_id: int) -> User:

@@ -56,6 +56,7 @@ OPENERS = {
     "app.db.database.Database",
     "app.redis_store.breakers.RedisBreakers",
     "app.redis_store.client.open_client",
+    "app.redis_store.event_heads.EventHeads",
     "app.redis_store.events.ExpiryEvents",
     "app.redis_store.hints.Hints",
     "app.redis_store.limits.PerUserLimit",

@@ -8,6 +8,7 @@ from app.api.views import (
     dead_letters,
     demo_sign_in,
     directory,
+    events,
     feed,
     jobs,
     me,
@@ -23,7 +24,7 @@ from app.api.views import (
 ROUTES: tuple[Route, ...] = tuple(
     route
     for module in (
-        *(tasks, me, users, notifications, directory, plans, actions, dead_letters, jobs),
+        *(tasks, events, me, users, notifications, directory, plans, actions, dead_letters, jobs),
         *(roster_runs, roster_lists, feed, consumers, audit, service, demo_sign_in),
     )
     for route in module.routes.all

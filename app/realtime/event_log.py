@@ -1,0 +1,135 @@
+"""Statements on events: gives positions to new ones, and reads them with what they show now."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, TextClause, text
+
+from app.realtime.contract import EventType, Wanted
+from app.realtime.event_visibility import EventRow
+from app.users.models import Caller, Role
+
+SEQUENCE = text("SELECT head, moved, now FROM sequence_events(:most)")
+BOUNDS = text("""
+SELECT coalesce((SELECT position FROM event_positions), 0) AS head, (SELECT min(id) FROM events) AS oldest,
+       clock_timestamp() AS now
+""")
+
+# Of a student, the elders who were asked for count, too: `store/people.py` of matching says the same for an assignment.
+INSTITUTIONS = f"""
+CASE WHEN e.type = '{EventType.DUTY_CHANGED}' THEN ARRAY(
+         SELECT person.institution_id UNION SELECT asker.institution_id FROM offers o
+           JOIN tasks asked_for ON asked_for.id = o.task_id JOIN users asker ON asker.id = asked_for.elder_id
+          WHERE o.student_id = e.person_id)
+     ELSE ARRAY[elder.institution_id] END"""
+COLUMNS = "id, day, elder_id, type, at, task_id, person_id, message_id, deadline, reason, on_duty"
+SHOWN = f"""
+SELECT e.id, e.day, e.type, e.at, e.task_id, e.elder_id, elder.name AS elder_name, e.person_id,
+       person.name AS person_name, e.message_id, e.deadline, e.reason, e.on_duty, t.asked,
+       greatest(t.listed - t.asked - t.skipped, 0) AS remaining, t.next_step_at, {INSTITUTIONS} AS institutions
+FROM ({{events}} ORDER BY id LIMIT :most) e
+LEFT JOIN tasks t ON t.id = e.task_id
+LEFT JOIN users elder ON elder.id = e.elder_id
+LEFT JOIN users person ON person.id = e.person_id
+ORDER BY e.id
+"""
+# The day leaves out partitions.
+READ_NEW = text(SHOWN.format(events=f"SELECT {COLUMNS} FROM events WHERE day >= :day AND id > :after"))
+
+PERIOD = "id > :after AND id <= :until AND (CAST(:types AS text[]) IS NULL OR type = ANY(CAST(:types AS text[])))"
+
+
+def _history(*conditions: str) -> TextClause:
+    """Each condition has its own index. No event meets two of them."""
+    parts = [f"SELECT {COLUMNS} FROM events WHERE {condition} AND {PERIOD}" for condition in conditions]
+    return text(SHOWN.format(events=" UNION ALL ".join(parts)))
+
+
+OF_TASK = _history("task_id = :task_id")
+OF_STUDENT = _history("person_id = :me")
+OF_ELDER = _history("elder_id = :me", "person_id = :me")
+OF_ALL = _history("true")
+
+
+@dataclass(frozen=True, slots=True)
+class Sequenced:
+    head: int | None
+    """The newest position; None if another process is giving positions at this moment."""
+    moved: int
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    head: int
+    oldest: int | None
+    """The first event that is kept; None if none is."""
+    now: datetime
+
+    @property
+    def day(self) -> date:
+        """No later event has an earlier day, even if the clock is set back by some hours."""
+        return self.now.date() - timedelta(days=1)
+
+    def is_kept(self, after: int) -> bool:
+        """Whether everything after this position can be read."""
+        return after == self.head or (self.oldest is not None and after >= self.oldest - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    rows: Sequence[EventRow]
+    day: date | None
+    """Of the last event."""
+    is_last: bool
+
+
+def sequence(conn: Connection, most: int) -> Sequenced:
+    row = conn.execute(SEQUENCE, {"most": most}).one()
+    return Sequenced(row.head, row.moved or 0, row.now)
+
+
+def bounds(conn: Connection) -> Bounds:
+    return Bounds(*conn.execute(BOUNDS).one())
+
+
+def read_new(conn: Connection, after: int, day: date, most: int) -> EventPage:
+    values = {"after": after, "day": day, "most": most}
+    return _page(conn.execute(READ_NEW, values).all(), most)
+
+
+def read_history(conn: Connection, caller: Caller, wanted: Wanted, after: int, until: int, most: int) -> EventPage:
+    """Events after a position up to another one. It may hold some that the caller does not see."""
+    values: dict[str, Any] = {"after": after, "until": until, "most": most, "me": caller.id}
+    values["types"] = None if wanted.types is None else sorted(wanted.types)
+    if wanted.task_id is not None:
+        return _page(conn.execute(OF_TASK, values | {"task_id": wanted.task_id}).all(), most)
+    statement = {Role.STUDENT: OF_STUDENT, Role.ELDER: OF_ELDER}.get(caller.role, OF_ALL)
+    return _page(conn.execute(statement, values).all(), most)
+
+
+def _page(rows: Sequence[Any], most: int) -> EventPage:
+    return EventPage([_event(row) for row in rows], rows[-1].day if rows else None, len(rows) < most)
+
+
+def _event(row: Any) -> EventRow:
+    return EventRow(
+        id=row.id,
+        type=EventType(row.type),
+        at=row.at,
+        task_id=row.task_id,
+        elder_id=row.elder_id,
+        elder_name=row.elder_name,
+        person_id=row.person_id,
+        person_name=row.person_name,
+        message_id=row.message_id,
+        deadline=row.deadline,
+        reason=row.reason,
+        on_duty=row.on_duty,
+        asked=row.asked,
+        remaining=row.remaining,
+        next_step_at=row.next_step_at,
+        institutions=frozenset(row.institutions),
+    )
