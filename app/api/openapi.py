@@ -65,6 +65,8 @@ SIGNED_IN: tuple[type[AppError], ...] = (
 )
 OUTSIDE_ROUTES: tuple[type[AppError], ...] = (RouteUnknown, WrongMethod, RequestTooSlow, HeadersTooLarge)
 
+EVENT_STREAM = "text/event-stream"
+
 Json = dict[str, Any]
 Refs = dict[tuple[type[BaseModel], JsonSchemaMode], Json]
 
@@ -226,7 +228,11 @@ def _responses(route: Route, refs: Refs) -> Json:
         responses[str(status)] = {"description": _ANSWERS.get(status, "Done.")}
         if model is not None:
             schema = _renamed(refs[model, "serialization"])
-            responses[str(status)]["content"] = {route.content_type: {"schema": schema}}
+            media_type = route.content_type.partition(";")[0]
+            if media_type == EVENT_STREAM:
+                responses[str(status)]["content"] = {media_type: {"schema": _one_of_a_stream(schema)}}
+            else:
+                responses[str(status)]["content"] = {route.content_type: {"schema": schema}}
         elif status not in (204, 304):
             media_type = route.content_type.partition(";")[0]
             responses[str(status)]["content"] = {media_type: {"schema": {}}}
@@ -241,6 +247,20 @@ def _responses(route: Route, refs: Refs) -> Json:
         response["description"] = f"{response['description']} {listed}".strip()
         response["content"][PROBLEM_JSON] = {"schema": {"$ref": "#/components/schemas/Problem"}}
     return responses
+
+
+def _one_of_a_stream(data: Json) -> Json:
+    """As OpenAPI 3.2 describes Server-Sent Events."""
+    return {
+        "type": "object",
+        "required": ["event", "data"],
+        "properties": {
+            "id": {"type": "string"},
+            "event": {"type": "string"},
+            "data": {"type": "string", "contentMediaType": "application/json", "contentSchema": data},
+            "retry": {"type": "integer"},
+        },
+    }
 
 
 _ANSWERS = {

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 
-PARTITION = re.compile(r"\w+_(\d{4}_\d\d|default)|roster_rows_\d+")
+PARTITION = re.compile(r"\w+_(\d{4}_\d\d(_\d\d)?|default)|roster_rows_\d+")
 
 
 def is_compared(_item: Any, name: str | None, kind: str, reflected: bool, _other: Any) -> bool:

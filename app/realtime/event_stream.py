@@ -94,7 +94,8 @@ class EventStream:
             async for pieces in self._history():
                 yield pieces
             while self.reason is None:
-                yield self._take() or await self._next()
+                if pieces := self._take() or await self._next():
+                    yield pieces
             yield end_block(self.reason)
         except Unavailable:
             # The reader connects again, and resumes.
@@ -124,7 +125,7 @@ class EventStream:
         return b"".join(pieces)
 
     async def _next(self) -> bytes:
-        """What comes next, or a sign of life."""
+        """What comes next, or a sign of life; nothing if the stream ends."""
         self.woken.clear()
         if not self._waiting and self.reason is None:
             try:

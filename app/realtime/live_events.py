@@ -27,6 +27,8 @@ GATHER_S = 0.015
 """Between two looks, so that a busy service reads many events at once."""
 BUSY_S = 0.02
 """Until the next look if another process gives positions at this moment. Its hint may come sooner."""
+CATCH_UP_S = 3.0
+"""A first stream may begin earlier than at the newest event rather than wait for longer."""
 MOST_AT_ONCE = 500
 
 Publish = Callable[[int], None]
@@ -69,8 +71,14 @@ class LiveEvents:
 
     def catch_up(self) -> None:
         """Gives positions to everything that is committed, so that a first stream begins after it."""
-        while self._sequence().moved == MOST_AT_ONCE:
-            continue
+        give_up_at = time.monotonic() + CATCH_UP_S
+        while time.monotonic() < give_up_at:
+            done = self._sequence()
+            if done.head is None:
+                # Another process may have begun before the newest commit, and will not see it.
+                time.sleep(BUSY_S)
+            elif done.moved < MOST_AT_ONCE:
+                return
 
     def _sequence(self) -> Sequenced:
         with self._db.autocommit() as conn:

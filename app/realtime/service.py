@@ -107,6 +107,9 @@ class Realtime:
             self._stop.set()
             threads = list(self._threads)
         self._live.bell.ring()
+        if threads:
+            # Wakes the thread that follows the hints.
+            self._publish(0)
         for thread in threads:
             thread.join(2)
         if threads:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flask import Flask
 from sqlalchemy import text
 
 from app.api.access import Open
@@ -16,6 +17,7 @@ from app.api.views.catalogue import ROUTES
 from app.bootstrap.api import create_app
 from app.bootstrap.build_services import services_on
 from app.settings.settings import Settings
+from tests.support.event_streams import first_piece_of_streams
 from tests.support.jobs import SCRIPTS
 from tests.support.kept_database import KeptDatabase
 from tests.support.lists import packed_bytes
@@ -41,6 +43,8 @@ MATRIX: dict[str, Expected] = {
     "POST /tasks":                        (200, 400, 200, 200),
     "GET /tasks":                         ALL,
     "GET /tasks/{taskId}":                NOT_OTHER,
+    "GET /tasks/{taskId}/events":         NOT_OTHER,
+    "GET /events":                        ALL,
     "GET /tasks/{taskId}/offers":         NOT_OTHER,
     "PUT /tasks/{taskId}/accept":         FOR_STUDENTS,
     "PUT /tasks/{taskId}/reject":         FOR_STUDENTS,
@@ -185,11 +189,11 @@ def body_of(route: Route, world: World) -> dict[str, Any]:
 class Town:
     """The app on a database that forgets what each call did, unless the test says otherwise."""
 
-    def __init__(self, services: Services, db: RolledBackDatabase) -> None:
+    def __init__(self, services: Services, db: RolledBackDatabase, app: Flask) -> None:
         self.services = services
         self.db = db
         self.world = settle_two_institutions(services)
-        self._app = create_app(services)
+        self._app = app
 
     def call(self, who: str, method: str, path: str, json: Any = None, **headers: str) -> Any:
         known = authorization(self.world, self.services, who)
@@ -221,7 +225,8 @@ def environ(tmp_path: Path) -> dict[str, Any]:
 def town(settings: Settings, clean_stores: None, kept_database: KeptDatabase) -> Iterator[Town]:
     db = RolledBackDatabase(kept_database)
     services = services_on(db, settings, pool_size=8)
-    yield Town(services, db)
+    with first_piece_of_streams(create_app(services)) as app:
+        yield Town(services, db, app)
     services.close()
 
 

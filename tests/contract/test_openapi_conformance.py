@@ -22,6 +22,7 @@ from schemathesis.specs.openapi.checks import (
 from app.api.services import Services
 from app.bootstrap.api import create_app
 from tests.support.depth import size
+from tests.support.event_streams import first_piece_of_streams
 from tests.support.world import authorization, settle_world
 
 ALWAYS = [
@@ -60,8 +61,8 @@ def environ() -> dict[str, Any]:
 
 @pytest.fixture
 def app(services: Services) -> Iterator[Any]:
-    app = create_app(services)
-    yield app
+    with first_piece_of_streams(create_app(services)) as app:
+        yield app
 
 
 @pytest.mark.parametrize("mode", list(CHECKS), ids=lambda mode: mode.value)

@@ -17,6 +17,7 @@ from app.bootstrap.api import PAGES, create_app
 from app.roster.feed import consumers
 from app.roster.models import ConsumerScope
 from app.users.models import Role
+from tests.support.event_streams import first_piece_of_streams
 from tests.support.jobs import SCRIPTS
 from tests.support.kept_database import POOL_SIZE, KeptDatabase
 from tests.support.lists import packed_bytes
@@ -40,6 +41,8 @@ TABLE: dict[str, tuple[int, ...]] = {
     "POST /tasks":                        (200, 201, 403, 403, 200, 200),
     "GET /tasks":                         (200, 200, 200, 200, 200, 200),
     "GET /tasks/{taskId}":                (200, 404, 200, 404, 200, 200),
+    "GET /tasks/{taskId}/events":         (200, 404, 200, 404, 200, 200),
+    "GET /events":                        (200, 200, 200, 200, 200, 200),
     "GET /tasks/{taskId}/offers":         (403, 403, 403, 403, 200, 200),
     "PUT /tasks/{taskId}/accept":         (403, 403, 200, 404, 403, 403),
     "PUT /tasks/{taskId}/reject":         (403, 403, 200, 404, 403, 403),
@@ -202,8 +205,8 @@ def kept_database(application_url: str) -> Iterator[KeptDatabase]:
 
 @pytest.fixture
 def client(services: Services) -> Iterator[Any]:
-    app = create_app(services)
-    yield app.test_client()
+    with first_piece_of_streams(create_app(services)) as app:
+        yield app.test_client()
 
 
 def _body(route: Route, world: World, who: str) -> dict[str, Any]:

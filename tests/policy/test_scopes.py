@@ -16,7 +16,7 @@ from tests.policy.modules import MODULES
 FOR_ALL = {"list_steps", "get_step", "preview_template"}
 # The caller's own messages; the trail is for administrators.
 OF_ANOTHER_KIND = {"list_messages", "list_audit_entries", "list_steps"}
-USES_SCOPE = re.compile(r"call\.scope|resource\.(seen|open)\(|matching\.\w+\(call\.caller\b")
+USES_SCOPE = re.compile(r"call\.scope|resource\.(seen|open)\(|(matching\.\w+|realtime\.open_stream)\(call\.caller\b")
 
 
 def is_for_staff(route: Route) -> bool:

@@ -1,5 +1,6 @@
 """Streams of events."""
 
+from collections.abc import AsyncIterable
 from uuid import UUID
 
 from app.api.access import SIGNED_IN
@@ -34,7 +35,7 @@ def stream_task_events(call: Call, task_id: UUID) -> Reply:
     Server-Sent Events, as `GET /events`.
     """
     call.services.matching.task(call.caller, task_id)
-    return _stream(call, Wanted(task_id=task_id))
+    return _streaming(call.site.realtime.open_stream(call.caller, _token(call), Wanted(task_id), _last_event_id(call)))
 
 
 @routes.add(
@@ -54,14 +55,17 @@ def stream_events(call: Call, query: EventsQuery) -> Reply:
     connect again with `Last-Event-ID`; 410 means that it is too long ago, so read the present state instead.
     """
     types = None if query.types is None else frozenset(map(EventType, query.types.split(",")))
-    return _stream(call, Wanted(types=types))
+    wanted = Wanted(types=types)
+    return _streaming(call.site.realtime.open_stream(call.caller, _token(call), wanted, _last_event_id(call)))
 
 
-def _stream(call: Call, wanted: Wanted) -> Reply:
-    token = bearer_token(call.headers.get("Authorization"))
-    stream = call.site.realtime.open_stream(call.caller, token, wanted, _last_event_id(call))
+def _streaming(stream: AsyncIterable[bytes]) -> Reply:
     # Some proxies collect an answer until it is complete.
     return Reply(stream, headers={"X-Accel-Buffering": "no"})
+
+
+def _token(call: Call) -> str:
+    return bearer_token(call.headers.get("Authorization"))
 
 
 def _last_event_id(call: Call) -> int | None:

@@ -1,0 +1,152 @@
+"""Streams on real stores: who gets what, resuming, and what ends them."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from app.api.identities import FirebaseUid, VerifierUnavailable
+from app.api.stream_tokens import check_tokens_in
+from app.api.tokens import LIFETIME_S, LocalTokens
+from app.foundation.errors import InvalidValue
+from app.realtime.contract import EndReason, EventsGone, EventType, Wanted
+from app.realtime.service import Realtime
+from tests.conftest import SECRET
+from tests.integration.realtime.conftest import Follower, written
+from tests.support.matching import Neighbourhood
+
+Build = Callable[..., Realtime]
+
+
+def test_each_gets_their_own_at_once_from_any_process(town: Neighbourhood, build: Build) -> None:
+    elder, (student, other) = town.elder(institution_id=1), town.students(10, 20)
+    here, there = build(), build()
+    followers = {
+        "elder": Follower(here, elder),
+        "student": Follower(there, student),
+        "other": Follower(there, other),
+        "own": Follower(here, town.coordinator(institution_id=1)),
+        "another": Follower(there, town.coordinator(institution_id=2)),
+    }
+    task = town.press(elder)
+    of_task = Follower(there, elder, Wanted(task), after=0)
+    town.matching.accept(student, task)
+    town.matching.cancel(elder, task)
+    expected = {
+        "elder": ["TASK_CREATED", "TASK_OFFERED", "TASK_ASSIGNED", "TASK_CANCELLED"],
+        "student": ["TASK_OFFERED", "TASK_ASSIGNED", "TASK_CANCELLED"],
+        "own": ["TASK_CREATED", "TASK_OFFERED", "TASK_ASSIGNED", "TASK_CANCELLED"],
+    }
+    for who, types in expected.items():
+        assert followers[who].until_type("TASK_CANCELLED") == ["READY", *types]
+    assert of_task.until_type("TASK_CANCELLED") == ["READY", *expected["elder"]]
+    town.run("UPDATE students SET on_duty = false WHERE id = :id", id=other.id)
+    assert followers["other"].until_type("DUTY_CHANGED") == ["READY", "DUTY_CHANGED"]
+    assert [event["type"] for event in followers["another"].events] == ["READY"]
+    for follower in (*followers.values(), of_task):
+        follower.go()
+
+
+def test_a_reader_who_resumes_while_others_write_misses_and_repeats_nothing(town: Neighbourhood, build: Build) -> None:
+    students, admin = town.students(10, 20, 30), town.coordinator()
+    stop = threading.Event()
+
+    def write(id_: int) -> None:
+        while not stop.is_set():
+            town.run("UPDATE students SET on_duty = NOT on_duty WHERE id = :id", id=id_)
+
+    writers = [threading.Thread(target=write, args=(student.id,)) for student in students]
+    for writer in writers:
+        writer.start()
+    processes = [build(), build()]
+    seen: list[int] = []
+    for turn in range(12):
+        after = seen[-1] if seen else 0
+        follower = Follower(processes[turn % 2], admin, after=after)
+        follower.until(lambda events: len(events) > 15)
+        follower.go()
+        ready, *events = [event for event in follower.events if "id" in event]
+        assert ready["id"] == after
+        seen += [event["id"] for event in events]
+    stop.set()
+    for writer in writers:
+        writer.join()
+    assert seen == list(range(1, len(seen) + 1))
+
+
+def test_positions_that_no_stream_can_begin_at(town: Neighbourhood, build: Build) -> None:
+    realtime, admin = build(), town.coordinator()
+    with pytest.raises(InvalidValue):
+        realtime.open_stream(admin, "", Wanted(), 1)
+    student = town.student(10)
+    for _ in range(4):
+        town.run("UPDATE students SET on_duty = NOT on_duty WHERE id = :id", id=student.id)
+    assert len(written(town.db)) == 4
+    with pytest.raises(InvalidValue):
+        realtime.open_stream(admin, "", Wanted(), 5)
+    town.run("DELETE FROM events WHERE id <= 2")
+    with pytest.raises(EventsGone):
+        realtime.open_stream(admin, "", Wanted(), 1)
+    follower = Follower(realtime, admin, after=2)
+    assert [event["id"] for event in follower.until(lambda events: len(events) == 3)] == [2, 3, 4]
+    follower.go()
+    town.run("DELETE FROM events")
+    Follower(realtime, admin, after=4).go()
+    with pytest.raises(EventsGone):
+        realtime.open_stream(admin, "", Wanted(), 3)
+
+
+def test_without_redis_the_others_look_by_themselves(town: Neighbourhood, build: Build) -> None:
+    nowhere = "redis://127.0.0.1:1/0"
+    here, there = build(redis_url=nowhere), build(redis_url=nowhere)
+    admin, student = town.coordinator(), town.student(10)
+    followers = [Follower(here, admin), Follower(there, admin)]
+    town.run("UPDATE students SET on_duty = false WHERE id = :id", id=student.id)
+    for follower in followers:
+        assert follower.until_type(EventType.DUTY_CHANGED) == ["READY", "DUTY_CHANGED"]
+        follower.go()
+
+
+def test_a_first_stream_begins_after_what_was_committed_before(town: Neighbourhood, build: Build) -> None:
+    student, admin = town.student(10), town.coordinator()
+    for _ in range(700):
+        town.run("UPDATE students SET on_duty = NOT on_duty WHERE id = :id", id=student.id)
+    follower = Follower(build(), admin)
+    [ready] = follower.until(lambda events: bool(events))
+    assert ready["id"] == 700
+    follower.go()
+
+
+def test_which_tokens_of_open_streams_still_admit_their_callers(town: Neighbourhood) -> None:
+    now = [1_000_000.0]
+    tokens = LocalTokens(SECRET, lambda: now[0])
+    elder, student, coordinator = town.elder(), town.student(10), town.coordinator(institution_id=1)
+    early = tokens.issue(elder.id)
+    now[0] += 3600
+    later = [tokens.issue(person.id) for person in (elder, student, coordinator)]
+    check = check_tokens_in(town.db, tokens.verify)
+    assert check([early, *later]) == [elder, elder, student, coordinator]
+    now[0] += LIFETIME_S - 3600
+    town.matching.set_active(student.id, False)
+    town.run("UPDATE users SET institution_id = 2 WHERE id = :id", id=coordinator.id)
+    assert check([early, *later, "forged"]) == [
+        EndReason.TOKEN_EXPIRED,
+        elder,
+        EndReason.DEACTIVATED,
+        replace(coordinator, institution_id=2),
+        EndReason.TOKEN_EXPIRED,
+    ]
+
+
+def test_tokens_of_firebase_are_checked_by_the_uid(town: Neighbourhood) -> None:
+    student = town.student(10)
+    town.run("UPDATE users SET firebase_uid = 'uid-1' WHERE id = :id", id=student.id)
+
+    def identify(token: str) -> FirebaseUid:
+        if token == "unknown":
+            raise VerifierUnavailable("Google does not answer.")
+        return FirebaseUid(token)
+
+    check = check_tokens_in(town.db, identify)
+    assert check(["uid-1", "unknown", "uid-2"]) == [student, None, EndReason.DEACTIVATED]
