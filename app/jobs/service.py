@@ -7,6 +7,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from app.jobs.catalogue import CheckedJob
+from app.jobs.city.neighbours import YOURS, Neighbour
+from app.jobs.city.settle_neighbourhood import settle_neighbourhood
 from app.jobs.forget_in_jobs import forget_jobs
 from app.jobs.job_store import JobKey, NewJob, RequestedJob, cancel_job, find_requested
 from app.jobs.job_store import request_job as insert_job
@@ -50,6 +52,8 @@ def request_job(conn: Connection, request: JobRequest, checked: CheckedJob, time
 
 
 __all__ = [
+    "YOURS",
+    "Neighbour",
     "cancel_job",
     "find_requested",
     "forget_jobs",
@@ -58,5 +62,6 @@ __all__ = [
     "read_artifact",
     "read_load",
     "request_job",
+    "settle_neighbourhood",
     "watch_job",
 ]
