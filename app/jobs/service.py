@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from app.jobs.catalogue import CheckedJob
-from app.jobs.city.neighbours import YOURS, Neighbour
+from app.jobs.city.neighbours import YOURS, Neighbour, others
 from app.jobs.city.settle_neighbourhood import settle_neighbourhood
 from app.jobs.forget_in_jobs import forget_jobs
 from app.jobs.job_store import JobKey, NewJob, RequestedJob, cancel_job, find_requested
@@ -59,6 +59,7 @@ __all__ = [
     "forget_jobs",
     "get_job",
     "list_jobs",
+    "others",
     "read_artifact",
     "read_load",
     "request_job",
