@@ -25,7 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cluster": ("app.cli.run_jobs_cluster", "roles of JOBS_ENGINE=dask://…: scheduler | worker; certificates FOLDER"),
     "roster": ("app.cli.manage_roster", "roster sync [--kind K] [--dry-run] | runs | show RUN | approve RUN"),
     "migrate": ("app.cli.migrate", "bring the database to the newest schema"),
-    "demo": ("app.cli.demo", "load a small demo neighbourhood"),
+    "demo": ("app.cli.demo", "load the demo neighbourhood; --live lets its people live"),
     "token": ("app.cli.token", "print a bearer token: token USER_ID | token --admin"),
     "audit": ("app.cli.verify_audit", "audit verify: check that the audit trail was not changed"),
     "users": ("app.cli.manage_users", "users add … | users list | users forget ID"),

@@ -16,9 +16,15 @@ from app.users.models import Role
 
 DEMO_KEYS = "demo/"
 """What all keys of demo people begin with."""
-HOW_MANY: Mapping[Role, int] = MappingProxyType({Role.ADMIN: 1, Role.COORDINATOR: 2, Role.ELDER: 40, Role.STUDENT: 200})
-RESERVED: Mapping[Role, int] = MappingProxyType({Role.ADMIN: 1, Role.COORDINATOR: 2, Role.ELDER: 2, Role.STUDENT: 5})
-"""The first so many of each role belong to whoever tries the demo, so `demo --live` does nothing in their name."""
+DEMO_OTHERS = f"{DEMO_KEYS}others/"
+"""What the keys of all others begin with: they have finished tasks, and `demo --live` acts for them."""
+DEMO_COUNTS: Mapping[Role, int] = MappingProxyType(
+    {Role.ADMIN: 1, Role.COORDINATOR: 2, Role.ELDER: 40, Role.STUDENT: 200}
+)
+DEMO_RESERVED: Mapping[Role, int] = MappingProxyType(
+    {Role.ADMIN: 1, Role.COORDINATOR: 2, Role.ELDER: 2, Role.STUDENT: 5}
+)
+"""The first so many of each role belong to whoever tries the demo. They begin without a past."""
 
 
 @dataclass(frozen=True)
@@ -33,21 +39,21 @@ class DemoPerson:
 
     @property
     def reserved(self) -> bool:
-        return self.number <= RESERVED[self.role]
+        return self.number <= DEMO_RESERVED[self.role]
 
 
 def demo_key(role: Role, number: int) -> str:
-    return f"{DEMO_KEYS}{role.lower()}/{number}"
+    return f"{f'{DEMO_KEYS}yours/' if number <= DEMO_RESERVED[role] else DEMO_OTHERS}{role.lower()}/{number}"
 
 
-_ALL_KEYS = [demo_key(role, number) for role, how_many in HOW_MANY.items() for number in range(1, how_many + 1)]
+_ALL_KEYS = [demo_key(role, number) for role, how_many in DEMO_COUNTS.items() for number in range(1, how_many + 1)]
 _PEOPLE = """
-    SELECT u.id, u.role, u.name, u.institution_id, split_part(u.firebase_uid, '/', 3)::int AS number,
+    SELECT u.id, u.role, u.name, u.institution_id, split_part(u.firebase_uid, '/', 4)::int AS number,
            CASE WHEN u.role IN ('ELDER', 'STUDENT')
                 THEN ST_Distance(coalesce(s.location, s.next_location, u.home),
                                  (SELECT home FROM users WHERE firebase_uid = :first_elder)) END AS distance_m
       FROM users u LEFT JOIN students s ON s.id = u.id
-     WHERE u.firebase_uid = ANY(:keys) AND split_part(u.firebase_uid, '/', 2) = lower(u.role) AND u.active
+     WHERE u.firebase_uid = ANY(:keys) AND split_part(u.firebase_uid, '/', 3) = lower(u.role) AND u.active
 """
 _VALUES = {"keys": _ALL_KEYS, "first_elder": demo_key(Role.ELDER, 1)}
 

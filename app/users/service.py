@@ -10,8 +10,10 @@ from sqlalchemy.exc import IntegrityError
 
 from app.foundation.pages import Page, page_of, parse_number
 from app.users.contract import DeviceNotFound, DeviceTaken, FirebaseUidTaken, UserDeactivated, UserNotFound
+from app.users.demo_people import DEMO_COUNTS as DEMO_COUNTS
 from app.users.demo_people import DEMO_KEYS as DEMO_KEYS
-from app.users.demo_people import HOW_MANY as HOW_MANY
+from app.users.demo_people import DEMO_OTHERS as DEMO_OTHERS
+from app.users.demo_people import DEMO_RESERVED as DEMO_RESERVED
 from app.users.demo_people import DemoPerson as DemoPerson
 from app.users.demo_people import demo_key as demo_key
 from app.users.demo_people import find_demo_person as find_demo_person

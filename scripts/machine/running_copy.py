@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from machine import environment, packages, processes, virtualenv
@@ -22,6 +23,8 @@ from machine.steps import ROOT, SetupFailed, interrupts, run, say
 MARK = "YANINDA_COPY"
 OWNER_URL = "MIGRATION_DATABASE_URL"
 DEFAULT_PORT = "8080"
+# Silences end soon, and nobody has to rest, however fast the demo goes.
+LIVE_SETTINGS = {"OFFER_TTL_S": "45", "TASKS_PER_HOUR": "1000"}
 HOSTS_OF_THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 READY_WITHIN_S = 90.0
 LOG_LIMIT_BYTES = 10_000_000
@@ -33,6 +36,8 @@ class Options:
     folder: Path
     port: int | None
     empty: bool
+    pace: float | None = None
+    """Of the demo people who live by themselves; None if they do not."""
 
 
 class RunningCopy:
@@ -44,6 +49,7 @@ class RunningCopy:
         self.postgres: Postgres | None = None
         self.redis: Redis | None = None
         self.serve: subprocess.Popen[bytes] | None = None
+        self.live: subprocess.Popen[bytes] | None = None
         self.env: dict[str, str] = {}
         self.owner_url = ""
         self.restarts: dict[str, tuple[int, float]] = {}
@@ -66,6 +72,8 @@ class RunningCopy:
             self._start_serve()
             self._wait_until_ready()
             self._print_addresses()
+            if self.options.pace is not None:
+                self._start_live(self.options.pace)
             self._keep_running()
             return 0
         finally:
@@ -110,6 +118,7 @@ class RunningCopy:
         kept.setdefault("AUDIT_HEADS_DIR", str(self.folder / "audit-heads"))
         kept["PORT"] = str(self.options.port or os.environ.get("PORT") or DEFAULT_PORT)
         given = self._given()
+        self._check_live(kept | given)
         kept["DEMO_SIGN_IN"] = self._demo_sign_in(kept | given)
         self._check_port(kept | given)
         account = store_account(self.folder)
@@ -127,6 +136,13 @@ class RunningCopy:
         # Only migrations run as the owner of the tables.
         self.owner_url = self.env.pop(OWNER_URL)
 
+    def _check_live(self, values: Mapping[str, str]) -> None:
+        if self.options.pace is not None and values["AUTH_MODE"] != "local":
+            raise SetupFailed(
+                "people of the demo cannot live by themselves where Firebase issues the tokens",
+                "start without --live, or with AUTH_MODE=local.",
+            )
+
     def _demo_sign_in(self, values: Mapping[str, str]) -> str:
         """Anybody who reaches the copy may sign in as a demo person, so only this machine may reach it."""
         only_here = values.get("HOST", HOSTS_OF_THIS_MACHINE[0]) in HOSTS_OF_THIS_MACHINE
@@ -142,6 +158,8 @@ class RunningCopy:
         )
         names = [name.upper() for name in printed.split()]
         given = {name: os.environ[name] for name in names if os.environ.get(name, "").strip()}
+        if self.options.pace is not None:
+            given = LIVE_SETTINGS | given
         if self.options.port:
             given["PORT"] = str(self.options.port)
         return given
@@ -210,6 +228,10 @@ class RunningCopy:
         command = [str(virtualenv.PYTHON), "-m", "app", "serve"]
         self.serve = processes.spawn(command, env=self.env, cwd=ROOT, log=None)
 
+    def _start_live(self, pace: float) -> None:
+        command = [str(virtualenv.PYTHON), "-m", "app", "demo", "--live", "--pace", f"{pace:g}"]
+        self.live = processes.spawn(command, env=self.env, cwd=ROOT, log=None)
+
     def _wait_until_ready(self) -> None:
         say("Roles … starting")
         until = time.monotonic() + READY_WITHIN_S
@@ -258,6 +280,8 @@ class RunningCopy:
         while not interrupts.count:
             if self.serve is not None and self.serve.poll() is not None:
                 self._restart("serve", "The supervisor", self._start_serve_again)
+            if self.live is not None and self.live.poll() is not None and self.options.pace is not None:
+                self._restart("live", "The live demo", partial(self._start_live, self.options.pace))
             if self.postgres and self.postgres.process and self.postgres.process.poll() is not None:
                 self._store_ended("postgres", "PostgreSQL", self.postgres)
             if self.redis and self.redis.process and self.redis.process.poll() is not None:
@@ -274,9 +298,9 @@ class RunningCopy:
             self._restart(key, title, store.start_again)
 
     def _start_serve_again(self) -> None:
-        processes.end_strangers(
-            processes.running_with(MARK, str(self.folder)), ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0))
-        )
+        of_the_live_demo = {self.live.pid} if self.live else set[int]()
+        left = set(processes.running_with(MARK, str(self.folder))) - of_the_live_demo
+        processes.end_strangers(left, ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0)))
         self._start_serve()
 
     def _restart(self, key: str, title: str, start: Callable[[], None]) -> None:
@@ -295,7 +319,9 @@ class RunningCopy:
     # Stopping ---------------------------------------------------------------------------------------------------
 
     def _stop(self) -> None:
-        """Stops the roles first, and the stores after the last role has ended. No signal interrupts this."""
+        """Stops the live demo and the roles, and the stores after the last role. No signal interrupts this."""
+        if self.live is not None:
+            processes.end(self.live, ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)))
         if self.serve is not None and self.serve.poll() is None:
             say("Draining the roles (Ctrl-C again: without waiting for them)")
             interrupts.count = max(interrupts.count, 1)

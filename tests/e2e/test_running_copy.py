@@ -6,7 +6,7 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from machine.running_copy import MARK
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 90.0
+EMPTY = ("--empty",)
 
 # The settings of a copy come from the test, not from the environment of the tests.
 CALLER = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR", "USER") if name in os.environ} | {
@@ -26,13 +27,13 @@ CALLER = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR", 
 class Copy:
     """A copy that was started with scripts/run."""
 
-    def __init__(self, folder: Path, port: int, settings: dict[str, str]) -> None:
+    def __init__(self, folder: Path, port: int, settings: dict[str, str], demo: Sequence[str]) -> None:
         self.folder = folder
         self.port = port
         self.printed = folder.with_suffix(f".{port}.out")
         with self.printed.open("wb") as output:
             self.process = subprocess.Popen(
-                scripts_run(folder, port),
+                scripts_run(folder, port, demo),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -97,8 +98,8 @@ class Copy:
 
 
 @contextmanager
-def running(folder: Path, port: int | None = None, **settings: str) -> Iterator[Copy]:
-    copy = Copy(folder, port or processes.free_port(), settings)
+def running(folder: Path, port: int | None = None, demo: Sequence[str] = EMPTY, **settings: str) -> Iterator[Copy]:
+    copy = Copy(folder, port or processes.free_port(), settings, demo)
     try:
         yield copy
     finally:
@@ -115,8 +116,8 @@ def eventually(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def scripts_run(folder: Path, port: int) -> list[str]:
-    return [str(ROOT / "scripts" / "run"), "--dir", str(folder), "--port", str(port), "--empty"]
+def scripts_run(folder: Path, port: int, demo: Sequence[str] = EMPTY) -> list[str]:
+    return [str(ROOT / "scripts" / "run"), "--dir", str(folder), "--port", str(port), *demo]
 
 
 def refused_start(folder: Path, port: int) -> str:
@@ -149,9 +150,13 @@ def kill_and_wait_for_the_next(copy: Copy, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def shared_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
-    """One copy for all tests that do not change it, because a start takes ten seconds of processor time."""
-    with running(tmp_path_factory.mktemp("shared") / "copy", OFFER_TTL_S="7") as copy:
+    """One copy for all tests that do not change it, because a start takes ten seconds of processor time. The demo
+    people live in it, and stop with it."""
+    folder = tmp_path_factory.mktemp("shared") / "copy"
+    with running(folder, demo=("--live", "--pace", "10"), OFFER_TTL_S="7") as copy:
         yield copy.wait_until_ready()
+        assert copy.stop(signal.SIGINT) == 0
+        assert copy.roles() == []
 
 
 def test_scripts_app_prints_only_the_token_and_the_api_accepts_it(shared_copy: Copy) -> None:
@@ -168,10 +173,13 @@ def test_settings_of_a_start_apply_to_the_copy_and_its_tools_but_are_not_saved(s
     assert "OFFER_TTL_S" not in environment.read(env_file, with_given=False)
 
 
-def test_killed_role_is_started_again(shared_copy: Copy) -> None:
+def test_demo_people_live_on_while_roles_are_killed(shared_copy: Copy) -> None:
+    eventually(lambda: "accepts." in shared_copy.text())
     for name in ("api", "matcher", "delivery"):
         kill_and_wait_for_the_next(shared_copy, name)
     eventually(lambda: shared_copy.get("/readyz") == 200)
+    presses = shared_copy.text().count("presses the button")
+    eventually(lambda: shared_copy.text().count("presses the button") > presses and "has helped." in shared_copy.text())
 
 
 def test_a_second_start_of_the_same_copy_is_refused(shared_copy: Copy) -> None:

@@ -11,7 +11,6 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
-from app.jobs.city.residents import key_prefix
 from app.matching.contract import OfferState, TaskStatus
 
 BLOCK = 40
@@ -22,6 +21,8 @@ SLOT_S = 600
 
 @dataclass(frozen=True)
 class History:
+    keys: str
+    """What the keys of its people begin with."""
     seed: int
     tasks: int
     since: datetime
@@ -136,8 +137,8 @@ UPDATE students s SET month = this_month, completed = done.completed
 """
 
 
-def has_tasks(conn: Connection, seed: int) -> bool:
-    return conn.execute(text(HAS_TASKS), {"keys": f"{key_prefix(seed)}%"}).scalar_one()
+def has_tasks(conn: Connection, keys: str) -> bool:
+    return conn.execute(text(HAS_TASKS), {"keys": f"{keys}%"}).scalar_one()
 
 
 def add_finished_tasks(conn: Connection, history: History, first: int, last: int) -> int:
@@ -150,7 +151,7 @@ def add_finished_tasks(conn: Connection, history: History, first: int, last: int
         "first": first,
         "last": last,
     }
-    conn.execute(text(CURVE), {"keys": f"{key_prefix(history.seed)}%"})
+    conn.execute(text(CURVE), {"keys": f"{history.keys}%"})
     for statement in CURVE_INDEXES.split(";"):
         conn.execute(text(statement))
     conn.execute(text(PLAN), values)
@@ -161,5 +162,5 @@ def add_finished_tasks(conn: Connection, history: History, first: int, last: int
     return added
 
 
-def count_completed(conn: Connection, seed: int, time_zone: str) -> None:
-    conn.execute(text(COUNT), {"keys": f"{key_prefix(seed)}%", "time_zone": time_zone})
+def count_completed(conn: Connection, keys: str, time_zone: str) -> None:
+    conn.execute(text(COUNT), {"keys": f"{keys}%", "time_zone": time_zone})

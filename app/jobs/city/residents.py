@@ -54,7 +54,7 @@ def residents(seed: int, role: Role, how_many: int, institutions: Sequence[int] 
     for number in range(1, how_many + 1):
         quarter = draws.choices(QUARTERS, cum_weights=_SHARES)[0]
         name = f"{draws.choice(FIRST_NAMES)} {draws.choice(LAST_NAMES)}"
-        home = _home(draws, quarter)
+        home = home_in(quarter, draws)
         # Drawn in any case, so that the institutions do not change the people.
         place, draw = draws.random(), draws.random()
         yield Resident(
@@ -68,7 +68,7 @@ def residents(seed: int, role: Role, how_many: int, institutions: Sequence[int] 
         )
 
 
-def _home(draws: Random, quarter: Quarter) -> LatLon:
+def home_in(quarter: Quarter, draws: Random) -> LatLon:
     """Near the middle of the quarter; drawn again while it is in the sea."""
     while True:
         north, east = (draws.gauss(0.0, quarter.spread_m / 2) for _ in range(2))

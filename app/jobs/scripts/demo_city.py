@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.jobs.city import finished_tasks
 from app.jobs.city.add_residents import add_residents
 from app.jobs.city.finished_tasks import History
-from app.jobs.city.residents import Resident, residents
+from app.jobs.city.residents import Resident, key_prefix, residents
 from app.jobs.engine.execution_context import ExecutionContext
 from app.jobs.engine.task import TaskType
 from app.settings.settings import Environment
@@ -73,7 +73,7 @@ def _add_tasks(
 ) -> str | None:
     """Adds nothing to people who have tasks, so that a second run does not write the same history twice."""
     with context.db.transaction() as conn:
-        if finished_tasks.has_tasks(conn, params.seed):
+        if finished_tasks.has_tasks(conn, key_prefix(params.seed)):
             return "The people of this seed have tasks already, so no finished tasks were added."
     history = _history(params, context)
     for first, last in _bites(params.tasks):
@@ -83,7 +83,7 @@ def _add_tasks(
             added["tasks"] += finished_tasks.add_finished_tasks(conn, history, first, last)
         context.progress(done + last, total, "tasks")
     with context.db.transaction() as conn:
-        finished_tasks.count_completed(conn, params.seed, context.settings.time_zone)
+        finished_tasks.count_completed(conn, key_prefix(params.seed), context.settings.time_zone)
     if not added["tasks"] and not context.cancelled:
         return "Finished tasks need elders, and at least seven students."
     return None
@@ -98,7 +98,7 @@ def _history(params: DemoCityParams, context: ExecutionContext) -> History:
     zone = ZoneInfo(context.settings.time_zone)
     last_day = params.until or context.db.now().astimezone(zone).date()
     until = datetime.combine(last_day, time(), zone)
-    return History(params.seed, params.tasks, until - timedelta(days=params.days), until)
+    return History(key_prefix(params.seed), params.seed, params.tasks, until - timedelta(days=params.days), until)
 
 
 def _note(added: dict[str, int]) -> str | None:

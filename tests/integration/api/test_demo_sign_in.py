@@ -36,7 +36,7 @@ def test_demo_person_is_listed_and_signs_in(call: Any, services: Services, world
 def test_nobody_signs_in_as_a_person_whom_the_demo_has_not_created(call: Any, services: Services, world: World) -> None:
     ids = world.ids
     mark_as_demo_person(services, ids["elder"], Role.ADMIN, 1)
-    mark_as_demo_person(services, ids["other_elder"], Role.ELDER, users.HOW_MANY[Role.ELDER] + 1)
+    mark_as_demo_person(services, ids["other_elder"], Role.ELDER, users.DEMO_COUNTS[Role.ELDER] + 1)
     mark_as_demo_person(services, ids["deactivated"], Role.STUDENT, 1)
     assert call("nobody", "GET", "/demo/people").json == {"items": []}
     for id_ in [*ids.values(), 999_999]:
