@@ -91,6 +91,9 @@ const OPERATIONS = {
   listAuditEntries: ["GET", "/api/v1/audit", "list"],
   healthz: ["GET", "/healthz"],
   readyz: ["GET", "/readyz"],
+  pageSettings: ["GET", "/page-settings.json"],
+  listDemoPeople: ["GET", "/demo/people"],
+  signInAsDemoPerson: ["POST", "/demo/sign-in", "body"],
 };
 
 const HEADERS = {

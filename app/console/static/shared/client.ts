@@ -91,6 +91,9 @@ const OPERATIONS = {
   listAuditEntries: ["GET", "/api/v1/audit", "list"],
   healthz: ["GET", "/healthz"],
   readyz: ["GET", "/readyz"],
+  pageSettings: ["GET", "/page-settings.json"],
+  listDemoPeople: ["GET", "/demo/people"],
+  signInAsDemoPerson: ["POST", "/demo/sign-in", "body"],
 };
 
 const HEADERS = {
@@ -467,6 +470,12 @@ export interface Client {
   healthz(options?: CallOptions): Promise<Alive>;
   /** Show whether this copy is ready for requests. */
   readyz(options?: CallOptions): Promise<Ready>;
+  /** Show what the pages need to know before anybody has signed in. */
+  pageSettings(options?: CallOptions): Promise<PageSettings>;
+  /** List the people of the demo neighbourhood, whom anybody may sign in as. */
+  listDemoPeople(options?: CallOptions): Promise<DemoPeople>;
+  /** Get a token of a demo person. */
+  signInAsDemoPerson(body: DemoSignInBody, options?: CallOptions): Promise<DemoToken>;
 }
 
 /** Every code of the service. */
@@ -474,19 +483,19 @@ export type ErrorCode = "anonymous_refused" | "archive_not_found" | "artifact_no
   | "bad_request" | "body_too_large" | "cannot_deactivate_yourself" | "catalogue_busy" | "changes_gone"
   | "channel_already_verified" | "channel_disabled" | "consumer_forbidden" | "consumer_not_found"
   | "database_unavailable" | "dead_letter_closed" | "dead_letter_expired" | "dead_letter_not_redrivable"
-  | "device_not_found" | "device_taken" | "draining" | "evaluation_key_reused" | "firebase_uid_taken"
+  | "device_not_found" | "device_taken" | "draining" | "evaluation_key_reused" | "events_gone" | "firebase_uid_taken"
   | "headers_too_large" | "idempotency_key_reused" | "illegal_step" | "internal_error" | "invalid_input"
   | "invalid_value" | "job_ended" | "job_not_found" | "list_not_taken" | "malformed_json" | "message_not_found"
-  | "method_not_allowed" | "no_list_yet" | "not_a_webhook" | "not_assigned" | "not_found" | "not_your_elder"
-  | "not_your_profile" | "nothing_held_back" | "offer_accepted" | "offer_expired" | "offer_rejected" | "offer_released"
-  | "offer_withdrawn" | "overloaded" | "plan_not_found" | "profile_has_channels" | "range_not_satisfiable"
-  | "request_too_slow" | "role_forbidden" | "roster_folder_missing" | "roster_run_not_found" | "route_unknown"
-  | "script_folder_gone" | "sending_limit" | "shipped_plan" | "shipped_template" | "step_order_taken"
+  | "method_not_allowed" | "no_list_yet" | "no_room_for_stream" | "not_a_webhook" | "not_assigned" | "not_found"
+  | "not_your_elder" | "not_your_profile" | "nothing_held_back" | "offer_accepted" | "offer_expired" | "offer_rejected"
+  | "offer_released" | "offer_withdrawn" | "overloaded" | "plan_not_found" | "profile_has_channels"
+  | "range_not_satisfiable" | "request_too_slow" | "role_forbidden" | "roster_folder_missing" | "roster_run_not_found"
+  | "route_unknown" | "script_folder_gone" | "sending_limit" | "shipped_plan" | "shipped_template" | "step_order_taken"
   | "student_unavailable" | "suspended" | "task_not_found" | "template_in_use" | "template_taken" | "token_expired"
-  | "token_invalid" | "token_missing" | "token_revoked" | "too_many_requests" | "try_again" | "unavailable"
-  | "unknown_kind" | "unknown_list" | "unsupported_media_type" | "user_deactivated" | "user_not_found" | "user_unknown"
-  | "verification_expired" | "verification_needs_no_code" | "verification_not_running" | "verification_too_soon"
-  | "verification_tries_used_up" | "verifier_unavailable" | "wrong_verification_code";
+  | "token_invalid" | "token_missing" | "token_revoked" | "too_many_requests" | "too_many_streams" | "try_again"
+  | "unavailable" | "unknown_kind" | "unknown_list" | "unsupported_media_type" | "user_deactivated" | "user_not_found"
+  | "user_unknown" | "verification_expired" | "verification_needs_no_code" | "verification_not_running"
+  | "verification_too_soon" | "verification_tries_used_up" | "verifier_unavailable" | "wrong_verification_code";
 
 /** The codes of every method that needs a token. */
 export type CommonErrorCode = "anonymous_refused" | "bad_request" | "body_too_large" | "database_unavailable"
@@ -634,6 +643,10 @@ export interface ErrorCodes {
   listAuditEntries: CommonErrorCode | "invalid_value" | "role_forbidden";
   healthz: "bad_request" | "body_too_large" | "internal_error" | "invalid_input";
   readyz: "bad_request" | "body_too_large" | "internal_error" | "invalid_input";
+  pageSettings: "bad_request" | "body_too_large" | "internal_error" | "invalid_input";
+  listDemoPeople: "bad_request" | "body_too_large" | "internal_error" | "invalid_input" | "route_unknown";
+  signInAsDemoPerson: "bad_request" | "body_too_large" | "internal_error" | "invalid_input" | "malformed_json"
+    | "route_unknown" | "unsupported_media_type" | "user_not_found";
 }
 
 export interface Action {
@@ -907,6 +920,30 @@ export interface DeadLetterPage {
 
 export type DeadLetterStatus = "OPEN" | "REDRIVEN" | "COVERED" | "DISCARDED" | "EXPIRED";
 
+export interface DemoPeople {
+  items: DemoPerson[];
+}
+
+export interface DemoPerson {
+  id: number;
+  role: Role;
+  name: string;
+  institutionId: number | null;
+  /** From Ayşe's home; null for coordinators and admins. */
+  distanceM: number | null;
+  /** True if `demo --live` does nothing in the name of this person. */
+  reserved: boolean;
+}
+
+export interface DemoSignInBody {
+  userId: number;
+}
+
+export interface DemoToken {
+  token: string;
+  expiresAt: string;
+}
+
 export interface DeviceBody {
   token: string;
   platform: Platform;
@@ -924,6 +961,35 @@ export interface Elder {
   name: string;
   phone: string | null;
 }
+
+/** The data of one event. Fields that are empty, or that the caller may not see, are absent. */
+export interface Event {
+  /** Send the last one as `Last-Event-ID` to resume. */
+  id?: number | null;
+  type: EventType | "READY" | "TIME" | "END";
+  at?: string | null;
+  taskId?: string | null;
+  /** Of the task, when this happened. */
+  status?: TaskStatus | null;
+  /** Like the next two, as it is when it is sent. */
+  asked?: number | null;
+  remaining?: number | null;
+  nextStepAt?: string | null;
+  /** Of the offer that was made. */
+  deadline?: string | null;
+  studentId?: number | null;
+  /** For the elder the first word. */
+  studentName?: string | null;
+  /** For coordinators, like the next two. */
+  elderId?: number | null;
+  elderName?: string | null;
+  onDuty?: boolean | null;
+  messageId?: number | null;
+  /** Why a student was skipped or an offer withdrawn; of END, one of TOKEN_EXPIRED, DEACTIVATED, DRAINING, SLOW. */
+  reason?: string | null;
+}
+
+export type EventType = "TASK_CREATED" | "TASK_OFFERED" | "TASK_REOFFERED" | "OFFER_REJECTED" | "OFFER_EXPIRED" | "OFFER_WITHDRAWN" | "STUDENT_SKIPPED" | "TASK_ASSIGNED" | "TASK_STARTED" | "TASK_COMPLETED" | "TASK_RELEASED" | "TASK_CANCELLED" | "TASK_TIMED_OUT" | "TASK_RESOLVED" | "DUTY_CHANGED" | "MESSAGE_ARRIVED";
 
 export type Health = "ok" | "failed";
 
@@ -1271,6 +1337,19 @@ export type Origin = "INTERNAL" | "HTTP" | "STREAM";
 
 /** The result of sending to one address. */
 export type Outcome = "SENT" | "TRANSIENT" | "PERMANENT" | "RECIPIENT_GONE" | "UNKNOWN";
+
+export interface PageSettings {
+  /** True if `POST /demo/sign-in` gives out tokens. */
+  demoSignIn: boolean;
+  /** Where people sign in who do not use the demo. */
+  signInPage: string | null;
+  /** Address of map tiles, with `{z}`, `{x}` and `{y}`; null for no tiles. */
+  tileAddress: string | null;
+  /** Whom the map names as the source of its tiles; plain text. */
+  tileAttribution: string | null;
+  /** The language before somebody has signed in or chosen one. */
+  locale: "tr" | "en";
+}
 
 export interface Place {
   lat: number;
