@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import sqlalchemy.exc
@@ -82,7 +83,9 @@ def test_unknown_paths_and_wrong_methods_are_problems_too(client: Any):
     assert client.options("/tasks").status_code == 405
     assert client.open("/tasks", method="TRACE").status_code == 405
     for path in ("//tasks", "/tasks/", "/tasks//accept", "/%2e%2e/", "/static/x"):
-        assert client.get(path).status_code == 404, path
+        # The test client would take "//tasks" for the name of a host.
+        as_sent = {"PATH_INFO": unquote(path), "REQUEST_URI": path}
+        assert client.get("/nowhere", environ_overrides=as_sent).status_code == 404, path
 
 
 def test_request_id_is_kept_if_valid_and_replaced_otherwise(client: Any):
