@@ -16,7 +16,7 @@ class CopyUnreachable(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class CopyAnswer:
     status: int
     body: Any
     retry_after_s: float = DEFAULT_REST_S
@@ -31,8 +31,8 @@ class Answer:
         return self.body["code"]
 
 
-class Caller(Protocol):
-    def call(self, user_id: int, method: str, path: str, body: Any = None) -> Answer:
+class DemoCaller(Protocol):
+    def call(self, user_id: int, method: str, path: str, body: Any = None) -> CopyAnswer:
         """Raises CopyUnreachable."""
         ...
 
@@ -44,7 +44,7 @@ class CopyClient:
         self._connect = lambda: kind(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
         self._token_of = token_of
 
-    def call(self, user_id: int, method: str, path: str, body: Any = None) -> Answer:
+    def call(self, user_id: int, method: str, path: str, body: Any = None) -> CopyAnswer:
         connection = self._connect()
         # Tokens are valid for a day. A new one for each call lets this run longer.
         headers = {"Authorization": f"Bearer {self._token_of(user_id)}"}
@@ -60,7 +60,7 @@ class CopyClient:
             connection.close()
         if response.status >= 500:
             raise CopyUnreachable(f"it answered {response.status}")
-        return Answer(response.status, _json(content), _rest_s(response.getheader("Retry-After")))
+        return CopyAnswer(response.status, _json(content), _rest_s(response.getheader("Retry-After")))
 
 
 def _json(content: bytes) -> Any:

@@ -16,7 +16,7 @@ CANCELS = 0.04
 WITHDRAWS = 0.05
 
 
-class Reply(Enum):
+class StudentReply(Enum):
     ACCEPT = "accept"
     REJECT = "reject"
     SILENCE = "silence"
@@ -49,8 +49,8 @@ class Habits:
         """Whether the next who changes goes off duty."""
         return self._draws.random() < 0.5
 
-    def reply(self) -> Reply:
-        (reply,) = self._draws.choices(list(Reply), (ACCEPTS, REJECTS, IGNORES))
+    def reply(self) -> StudentReply:
+        (reply,) = self._draws.choices(list(StudentReply), (ACCEPTS, REJECTS, IGNORES))
         return reply
 
     def reply_s(self) -> float:

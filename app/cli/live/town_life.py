@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.cli.live.agenda import Agenda
-from app.cli.live.copy_client import Answer, Caller
-from app.cli.live.habits import Habits, Reply
+from app.cli.live.copy_client import CopyAnswer, DemoCaller
+from app.cli.live.habits import Habits, StudentReply
 from app.users.models import LatLon, Role
 
 LOOK_EVERY_S = 1.0
@@ -36,7 +36,7 @@ class TownLife:
         self,
         dwellers: Mapping[int, Dweller],
         watcher_id: int,
-        caller: Caller,
+        caller: DemoCaller,
         habits: Habits,
         agenda: Agenda,
         say: Callable[[str], None],
@@ -84,7 +84,7 @@ class TownLife:
         elif answer.status == 429:
             self._rest(elder_id, answer)
 
-    def _rest(self, elder_id: int, answer: Answer) -> None:
+    def _rest(self, elder_id: int, answer: CopyAnswer) -> None:
         self._resting.add(elder_id)
         self._agenda.after(answer.retry_after_s, lambda: self._resting.discard(elder_id))
         self._say(f"{self._name(elder_id)} has pressed too often and waits {answer.retry_after_s:.0f} s.")
@@ -137,7 +137,7 @@ class TownLife:
         self._asked.add(key)
         self._say(f"{self._name(student_id)} is asked to help {self._name(task['elder']['id'])}.")
         reply = self._habits.reply()
-        if reply is not Reply.SILENCE:
+        if reply is not StudentReply.SILENCE:
             self._agenda.after(self._habits.reply_s(), lambda: self._reply(*key, reply))
 
     def _follow(self, task_id: str) -> None:
@@ -155,11 +155,11 @@ class TownLife:
 
     # Students ---------------------------------------------------------------------------------------------------
 
-    def _reply(self, task_id: str, student_id: int, reply: Reply) -> None:
+    def _reply(self, task_id: str, student_id: int, reply: StudentReply) -> None:
         answer = self._put(student_id, task_id, reply.value)
         if answer.ok:
-            self._say(f"{self._name(student_id)} {'accepts' if reply is Reply.ACCEPT else 'cannot come'}.")
-        if answer.ok and reply is Reply.ACCEPT:
+            self._say(f"{self._name(student_id)} {'accepts' if reply is StudentReply.ACCEPT else 'cannot come'}.")
+        if answer.ok and reply is StudentReply.ACCEPT:
             self._end_search(task_id)
             self._go_on(answer.body)
 
@@ -198,7 +198,7 @@ class TownLife:
         if self._put(student_id, task_id, "complete").ok:
             self._say(f"{self._name(student_id)} has helped.")
 
-    def _put(self, student_id: int, task_id: str, deed: str) -> Answer:
+    def _put(self, student_id: int, task_id: str, deed: str) -> CopyAnswer:
         """What comes too late is refused, as it is for people."""
         answer = self._caller.call(student_id, "PUT", f"/tasks/{task_id}/{deed}")
         if not answer.ok:

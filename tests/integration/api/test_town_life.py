@@ -10,7 +10,7 @@ from app.api.services import Services
 from app.api.tokens import LocalTokens
 from app.bootstrap.api import create_app
 from app.cli.live.agenda import Agenda
-from app.cli.live.copy_client import Answer, CopyUnreachable
+from app.cli.live.copy_client import CopyAnswer, CopyUnreachable
 from app.cli.live.habits import Habits
 from app.cli.live.town_life import Dweller, LifeRefused, TownLife
 from app.jobs import service as jobs
@@ -27,14 +27,14 @@ class AppCaller:
         self.down_for = 0
         self.called: set[int] = set()
 
-    def call(self, user_id: int, method: str, path: str, body: Any = None) -> Answer:
+    def call(self, user_id: int, method: str, path: str, body: Any = None) -> CopyAnswer:
         if self.down_for:
             self.down_for -= 1
             raise CopyUnreachable("it is down")
         self.called.add(user_id)
         headers = {"Authorization": f"Bearer {self._token_of(user_id)}"}
         response = self._app.test_client().open(path, method=method, json=body, headers=headers)
-        return Answer(response.status_code, response.get_json(force=True) if response.data else None, 3.0)
+        return CopyAnswer(response.status_code, response.get_json(force=True) if response.data else None, 3.0)
 
 
 class Town:
