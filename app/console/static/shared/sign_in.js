@@ -1,6 +1,7 @@
 // Signing in: one click on a person of the demo, the sign-in page of the operator, or a token that somebody has issued.
 
 import { html, useState } from "../vendor/preact/preact.js";
+import { metres } from "./format.js";
 import { pageSettings } from "./page_settings.js";
 import { Button, Field, Read, useRead } from "./ui.js";
 import { word } from "./words.js";
@@ -49,17 +50,26 @@ function signInAddress(page) {
   return address.href;
 }
 
+// Those who are kept for whoever tries the demo come first; all others are shown on request.
 function DemoPeople({ session, roles }) {
   const people = useRead(() => demoPeople(roles), [roles.join()]);
-  return html`<${Read} of=${people}>${(found) => html`<ul class="plain stack">
-    ${found.map(
-      (person) => html`<li key=${person.id}>
+  const [all, showAll] = useState(false);
+  return html`<${Read} of=${people}>${(found) => html`
+    <ul class="plain stack">
+      ${found.filter((person) => all || person.reserved).map((person) => html`<li key=${person.id}>
         <${Button} kind="person" onClick=${() => signInAs(session, person.id)}>
-          <strong>${person.name}</strong> <span class="soft small">${word(`role_${person.role}`)}${person.about ? ` · ${person.about}` : ""}</span>
+          <strong>${person.name}</strong> <span class="soft small">${aboutPerson(person)}</span>
         <//>
-      </li>`,
-    )}
-  </ul>`}<//>`;
+      </li>`)}
+    </ul>
+    ${!all && found.some((person) => !person.reserved) && html`<${Button} kind="bare" onClick=${() => showAll(true)}>${word("more")}<//>`}
+  `}<//>`;
+}
+
+function aboutPerson({ role, distanceM }) {
+  const words = [word(`role_${role}`)];
+  if (role === "STUDENT" && distanceM !== null) words.push(word("fromAyse", { distance: metres(distanceM) }));
+  return words.join(" · ");
 }
 
 function PastedToken({ session, open }) {

@@ -32,4 +32,5 @@ export const SHARED_EN = {
   role_STUDENT: "student",
   role_COORDINATOR: "coordinator",
   role_ADMIN: "admin",
+  fromAyse: "{distance} from Ayşe",
 };

@@ -32,4 +32,5 @@ export const SHARED_TR = {
   role_STUDENT: "öğrenci",
   role_COORDINATOR: "koordinatör",
   role_ADMIN: "yönetici",
+  fromAyse: "Ayşe'ye {distance}",
 };
