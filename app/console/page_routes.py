@@ -20,7 +20,10 @@ MANIFEST = "application/manifest+json"
 
 HOME = WebPage("Yanında", "home/home.js")
 CONSOLE = WebPage(
-    "Yanında · Konsol", "console/console.js", styles=("vendor/leaflet/leaflet.css", "vendor/uplot/uplot.css")
+    "Yanında · Konsol",
+    "console/console.js",
+    styles=("vendor/leaflet/leaflet.css", "vendor/uplot/uplot.css"),
+    has_map=True,
 )
 ELDER = WebPage("Yanında", "phone/elder.js", ("phone/phone.css",), "/phone/elder.webmanifest", frameable=True)
 STUDENT = WebPage("Yanında · Öğrenci", "phone/student.js", ("phone/phone.css",), "/phone/student.webmanifest", True)
@@ -119,7 +122,9 @@ def _files_of(page: WebPage) -> list[str]:
 
 
 def _page(call: Call, page: WebPage) -> Reply:
-    return _conditional(call, html(page, read_assets()), {"Content-Security-Policy": policy(page)})
+    return _conditional(
+        call, html(page, read_assets()), {"Content-Security-Policy": policy(page, call.services.settings.tile_address)}
+    )
 
 
 def _manifest(call: Call, name: str) -> Reply:

@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from html import escape
+from urllib.parse import urlsplit
 
 from app.console.assets import Assets
 
@@ -18,6 +19,7 @@ class WebPage:
     manifest: str | None = None
     frameable: bool = False
     """By pages of this service."""
+    has_map: bool = False
 
 
 def html(page: WebPage, assets: Assets) -> bytes:
@@ -47,14 +49,21 @@ def html(page: WebPage, assets: Assets) -> bytes:
 """.encode()
 
 
-def policy(page: WebPage) -> str:
-    """Nothing from elsewhere, and nothing inline: a name that looks like markup can run nothing."""
+def policy(page: WebPage, tile_address: str | None) -> str:
+    """Nothing from elsewhere but the tiles of a map, and nothing inline: a name that looks like markup can run
+    nothing."""
     ancestors = "'self'" if page.frameable else "'none'"
+    tiles = f" {_origin(tile_address)}" if page.has_map and tile_address else ""
     return (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:{tiles}; connect-src 'self';"
         " manifest-src 'self'; worker-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none';"
         f" frame-ancestors {ancestors}"
     )
+
+
+def _origin(address: str) -> str:
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def tag_of(content: bytes) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from app.console import page_routes
 from app.console.assets import STATIC, read_assets
-from app.console.web_page import html
+from app.console.web_page import html, policy
 
 OURS = sorted(path for path in STATIC.rglob("*") if "vendor" not in path.relative_to(STATIC).parts)
 SCRIPTS = [path for path in OURS if path.suffix == ".js"]
@@ -44,6 +44,13 @@ def test_page_may_load_only_what_this_service_sends(client: Any):
     assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
     assert "unsafe" not in policy
     assert "frame-ancestors 'none'" in policy
+
+
+def test_only_the_page_with_the_map_may_load_tiles():
+    tiles = "https://tiles.example.org/{z}/{x}/{y}.png"
+    assert "img-src 'self' data: https://tiles.example.org;" in policy(page_routes.CONSOLE, tiles)
+    assert "img-src 'self' data:;" in policy(page_routes.CONSOLE, None)
+    assert "tiles" not in policy(page_routes.ELDER, tiles)
 
 
 def test_page_names_all_its_modules_so_that_they_load_at_once():
