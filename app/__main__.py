@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("app.cli.demo", "load the demo neighbourhood; --live lets its people live"),
     "token": ("app.cli.token", "print a bearer token: token USER_ID | token --admin"),
     "audit": ("app.cli.verify_audit", "audit verify: check that the audit trail was not changed"),
+    "vapid": ("app.cli.make_vapid_keys", "print a pair of keys for pushes to browsers: vapid mailto:…"),
     "users": ("app.cli.manage_users", "users add … | users list | users forget ID"),
     "dead-letters": (
         "app.cli.manage_dead_letters",

@@ -168,6 +168,15 @@ class MessageJson(Response):
     read_at: Instant | None
 
 
+class RecordedPushJson(Response):
+    id: int
+    notification_id: UUID
+    title: str | None
+    body: str | None
+    data: dict[str, Any]
+    recorded_at: Instant
+
+
 # Users
 
 

@@ -12,6 +12,7 @@ from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.http_pools import HttpPools
 from app.delivery.channels.http_url import parse_url
 from app.delivery.channels.inbox import MessageNotFound
+from app.delivery.channels.recorded_pushes import PushesNotRecorded
 from app.delivery.directory.errors import (
     AlreadyVerified,
     ChannelDisabled,
@@ -26,6 +27,7 @@ from app.delivery.directory.errors import (
     WrongVerificationCode,
 )
 from app.delivery.directory.states import VerifyStatus
+from app.delivery.messages.addresses import InvalidAddress
 from app.delivery.messages.backlog import Backlog, BacklogFull
 from app.delivery.messages.dead_letter_states import DeadLetterStatus
 from app.delivery.messages.dead_letter_views import EVERY, DeadLetterCriteria, DeadLetterView
@@ -65,6 +67,7 @@ __all__ = [
     "EvaluationKeyReused",
     "FoundTraces",
     "HttpPools",
+    "InvalidAddress",
     "KnownHeads",
     "MessageNotFound",
     "NewAction",
@@ -82,6 +85,7 @@ __all__ = [
     "PlanNotFound",
     "Priority",
     "ProfileHasChannels",
+    "PushesNotRecorded",
     "SendingLimited",
     "SendingLimits",
     "ServiceLevels",

@@ -7,6 +7,8 @@ from app.delivery.actions.views import get_action, list_actions
 from app.delivery.audit_heads import read_heads
 from app.delivery.channels.audit_trail import list_audit_entries, verify_audit_trail
 from app.delivery.channels.inbox import list_messages, mark_read
+from app.delivery.channels.push_subscription import read_subscription
+from app.delivery.channels.recorded_pushes import check_pushes_recorded, list_recorded_pushes
 from app.delivery.directory.keepers import (
     check_channel_change,
     check_keeper,
@@ -62,6 +64,7 @@ __all__ = [
     "check_channel_change",
     "check_keeper",
     "check_profile_change",
+    "check_pushes_recorded",
     "confirm_verification",
     "count_action",
     "count_being_sent",
@@ -88,6 +91,7 @@ __all__ = [
     "list_dead_letters",
     "list_messages",
     "list_notifications",
+    "list_recorded_pushes",
     "list_steps",
     "mark_read",
     "measure_service_levels",
@@ -96,6 +100,7 @@ __all__ = [
     "preview_template",
     "problem_with_variables",
     "read_heads",
+    "read_subscription",
     "redrive_dead_letter",
     "redrive_dead_letters",
     "refusals_of_submission",

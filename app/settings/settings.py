@@ -16,13 +16,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from app.foundation import failpoints as places
 from app.foundation.backoff import BACKOFF_S
-from app.settings import gateway_templates, page_addresses, signing_secrets
+from app.settings import gateway_templates, page_addresses, signing_secrets, vapid_keys
 from app.settings.engine_address import EMBEDDED, parse_engine
 from app.settings.job_schedule import SHIPPED_SCHEDULE, ScheduleEntry, parse_schedule
 from app.settings.mail_server import MailSender, MailServer, Tls, parse_sender, parse_server
 from app.settings.roster_sources import parse_sources
 from app.settings.secret_strength import FEWEST_CHARACTERS, is_known_default, problem_with_secret
 from app.settings.store_urls import problem_with_store
+from app.settings.vapid_keys import VapidKeys
 
 
 class SettingsError(Exception):
@@ -138,6 +139,14 @@ class Settings(BaseModel):
     fcm_connections: PositiveInt = Field(16, description="Pushes that a delivery process sends at the same time.")
     firebase_credentials: str | None = Field(
         None, description="Path of a service account file, for `PUSH=fcm` and to learn of revoked tokens."
+    )
+
+    vapid_public_key: str | None = Field(
+        None, description="Sends pushes to browsers; `scripts/app vapid` prints a pair of keys."
+    )
+    vapid_private_key: str | None = Field(None, description="The private key of that pair.")
+    vapid_subject: str | None = Field(
+        None, description="Where push services reach the operator, `mailto:…` or `https://…`."
     )
 
     smtp_url: str | None = Field(
@@ -384,6 +393,27 @@ class Settings(BaseModel):
             signing_secrets.decode(value)
         return value
 
+    @field_validator("vapid_public_key")
+    @classmethod
+    def _usable_public_key(cls, value: str | None) -> str | None:
+        if value is not None:
+            vapid_keys.read_public_key(value)
+        return value
+
+    @field_validator("vapid_private_key")
+    @classmethod
+    def _usable_private_key(cls, value: str | None) -> str | None:
+        if value is not None:
+            vapid_keys.read_private_key(value)
+        return value
+
+    @field_validator("vapid_subject")
+    @classmethod
+    def _readable_subject(cls, value: str | None) -> str | None:
+        if value is not None:
+            vapid_keys.check_subject(value)
+        return value
+
     @field_validator("smtp_url")
     @classmethod
     def _readable_smtp_url(cls, value: str | None) -> str | None:
@@ -443,6 +473,14 @@ class Settings(BaseModel):
         return self.demo_sign_in and self.auth_mode is AuthMode.LOCAL
 
     @property
+    def vapid_keys(self) -> VapidKeys | None:
+        """None if no pushes are sent to browsers."""
+        public, private, subject = self.vapid_public_key, self.vapid_private_key, self.vapid_subject
+        if public is None or private is None or subject is None:
+            return None
+        return VapidKeys(vapid_keys.read_public_key(public), vapid_keys.read_private_key(private), subject)
+
+    @property
     def mail_server(self) -> MailServer | None:
         return parse_server(self.smtp_url) if self.smtp_url else None
 
@@ -471,9 +509,10 @@ class Settings(BaseModel):
 
     @property
     def recorded_types(self) -> frozenset[str]:
-        """The types that are recorded instead of sent, because no provider is set up for them."""
+        """The types that are recorded instead of sent, because no provider is set up for them. Of PUSH, those to
+        phones or those to browsers."""
         has_no_provider = {
-            "PUSH": self.push is PushMode.RECORDING,
+            "PUSH": self.push is PushMode.RECORDING or self.vapid_public_key is None,
             "EMAIL": self.smtp_url is None,
             "SMS": self.sms_gateway_url is None and self.twilio_account_sid is None,
             "WHATSAPP": self.whatsapp_phone_number_id is None,
@@ -520,7 +559,18 @@ class Settings(BaseModel):
             problems.append("FIREBASE_CREDENTIALS must name a service account file when PUSH=fcm")
         if self.push is PushMode.RECORDING and self.environment is Environment.PRODUCTION:
             problems.append("PUSH=recording reaches no phone and is refused in production; use fcm")
-        return problems
+        return problems + self._vapid_problems()
+
+    def _vapid_problems(self) -> list[str]:
+        problems = self._half_set("vapid_public_key", "vapid_private_key", "vapid_subject")
+        keys = self.vapid_keys
+        if keys is None:
+            return problems
+        try:
+            is_pair = vapid_keys.public_key_of(keys.private) == keys.public
+        except ValueError:
+            is_pair = False
+        return problems if is_pair else ["VAPID_PRIVATE_KEY is not the private key of VAPID_PUBLIC_KEY"]
 
     def _mail_problems(self) -> list[str]:
         problems: list[str] = []
@@ -601,6 +651,7 @@ SECRETS = frozenset(
         "smtp_url",
         "sms_gateway_token",
         "twilio_auth_token",
+        "vapid_private_key",
         "whatsapp_access_token",
         "webhook_secret",
     }

@@ -43,10 +43,12 @@ class Platform(StrEnum):
 
 
 class AddressKind(StrEnum):
-    """FCM is replacing registration tokens by Firebase installation ids; both are in use."""
+    """FCM is replacing registration tokens by Firebase installation ids; both are in use. WEB_PUSH is the subscription
+    of a browser."""
 
     TOKEN = "TOKEN"
     FID = "FID"
+    WEB_PUSH = "WEB_PUSH"
 
 
 users = Table(

@@ -13,10 +13,12 @@ from app.delivery.channels.base import Channel
 from app.delivery.channels.fcm import FcmChannel
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.recording import RecordingChannel
-from app.delivery.messages.values import Notification, Outcome
+from app.delivery.channels.web_push import WebPushChannel
+from app.delivery.messages.values import Device, Notification, Outcome
 from app.foundation.clock import FakeClock
 from tests.support.delivery import PHONE, TABLET, outgoing, shown
 from tests.support.fcm_server import FcmServer
+from tests.support.push_service import RESOLVER, PushService, new_keys
 
 
 @dataclass
@@ -32,6 +34,8 @@ class Arrived:
 class Harness:
     channel: Channel
     arrived: Callable[[], list[Arrived]]
+    phone: Device = PHONE
+    tablet: Device = TABLET
 
 
 @contextmanager
@@ -56,6 +60,19 @@ def fcm(request: pytest.FixtureRequest) -> Iterator[Harness]:
         channel.close()
 
 
+@contextmanager
+def web_push(request: pytest.FixtureRequest) -> Iterator[Harness]:
+    clock, keys = FakeClock(), new_keys()
+    with PushService(keys, lambda: clock.now().timestamp()).running() as service:
+        assert service.certificate is not None
+        trusted = Path(request.getfixturevalue("tmp_path")) / "trusted.pem"
+        trusted.write_bytes(service.certificate)
+        channel = WebPushChannel(keys, clock, check=None, resolver=RESOLVER, ca_file=str(trusted))
+        phone, tablet = (service.subscribe(name).device for name in ("phone", "tablet"))
+        yield Harness(channel, lambda: [_arrived(message) for message in service.shown], phone, tablet)
+        channel.close()
+
+
 def _shown(notification: Notification) -> Arrived:
     return Arrived(notification.subject or None, notification.body or None, notification.data)
 
@@ -68,7 +85,7 @@ def _arrived(message: dict[str, Any]) -> Arrived:
 OpenHarness = Callable[[pytest.FixtureRequest], AbstractContextManager[Harness]]
 
 
-@pytest.fixture(params=[memory, recording, fcm], ids=["memory", "recording", "fcm"])
+@pytest.fixture(params=[memory, recording, fcm, web_push], ids=["memory", "recording", "fcm", "web_push"])
 def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
     open_harness: OpenHarness = request.param
     with open_harness(request) as harness:
@@ -76,7 +93,7 @@ def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
 
 
 def test_phone_gets_text_and_data(harness: Harness) -> None:
-    one = outgoing()
+    one = outgoing(harness.phone)
     [result] = harness.channel.handle([one])
     assert result.outcome is Outcome.SENT
     assert harness.arrived() == [Arrived("Yeni talep", "Yakınında yeni bir talep var!", one.notification.data)]
@@ -84,25 +101,25 @@ def test_phone_gets_text_and_data(harness: Harness) -> None:
 
 
 def test_without_text_the_app_gets_only_data(harness: Harness) -> None:
-    one = outgoing(subject="", body="")
+    one = outgoing(harness.phone, subject="", body="")
     assert harness.channel.handle([one])[0].outcome is Outcome.SENT
     assert harness.arrived() == [Arrived(None, None, one.notification.data)]
 
 
 def test_title_without_a_body_is_shown(harness: Harness) -> None:
-    harness.channel.handle([outgoing(body="")])
+    harness.channel.handle([outgoing(harness.phone, body="")])
     assert [(one.title, one.body) for one in harness.arrived()] == [("Yeni talep", None)]
 
 
 def test_there_is_one_result_for_each_message(harness: Harness) -> None:
-    results = harness.channel.handle([outgoing(), outgoing(TABLET), outgoing()])
+    results = harness.channel.handle([outgoing(device) for device in (harness.phone, harness.tablet, harness.phone)])
     assert [result.outcome for result in results] == [Outcome.SENT] * 3
     assert len(harness.arrived()) == 3
 
 
 def test_each_device_of_a_person_gets_the_message(harness: Harness) -> None:
-    one = outgoing(PHONE)
-    other = outgoing(TABLET, id=one.id, data=one.notification.data)
+    one = outgoing(harness.phone)
+    other = outgoing(harness.tablet, id=one.id, data=one.notification.data)
     harness.channel.handle([one, other])
     assert [arrived.data["notificationId"] for arrived in harness.arrived()] == [str(one.id)] * 2
 
@@ -113,7 +130,7 @@ def test_empty_batch_is_accepted(harness: Harness) -> None:
 
 
 def test_text_in_every_alphabet_arrives_unchanged(harness: Harness) -> None:
-    harness.channel.handle([outgoing(subject="Ayşe'nin çağrısı 👵", body='"tırnak" \\ ve satır\nsonu')])
+    harness.channel.handle([outgoing(harness.phone, subject="Ayşe'nin çağrısı 👵", body='"tırnak" \\ ve satır\nsonu')])
     assert [(one.title, one.body) for one in harness.arrived()] == [
         ("Ayşe'nin çağrısı 👵", '"tırnak" \\ ve satır\nsonu')
     ]

@@ -292,7 +292,10 @@ def _self_signed() -> tuple[bytes, bytes]:
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
         .add_extension(
-            x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]), False
+            x509.SubjectAlternativeName(
+                [x509.DNSName("localhost"), x509.DNSName("push.localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
+            ),
+            False,
         )
         .sign(key, hashes.SHA256())
     )

@@ -2,15 +2,25 @@
 
 from app.api.access import SIGNED_IN, STUDENT
 from app.api.routing import Call, Reply, Routes
-from app.api.schemas import AvailabilityBody, DeviceBody, MeJson, MessageJson, MessagesQuery, MyOfferJson, PageJson
+from app.api.schemas import (
+    AvailabilityBody,
+    DeviceBody,
+    MeJson,
+    MessageJson,
+    MessagesQuery,
+    MyOfferJson,
+    PageJson,
+    PageQuery,
+    RecordedPushJson,
+)
 from app.api.validation import DeviceId, PathIdentifier, Point
 from app.delivery import service as delivery
-from app.delivery.contract import MessageNotFound
+from app.delivery.contract import InvalidAddress, MessageNotFound, PushesNotRecorded
 from app.foundation.errors import InvalidValue, TooManyRequests
 from app.matching.contract import MyOffer, Overtaken, Suspended
 from app.users import service as users
 from app.users.contract import DeviceNotFound, DeviceTaken
-from app.users.models import LatLon, Role
+from app.users.models import AddressKind, LatLon, Platform, Role
 
 routes = Routes("Me")
 
@@ -61,17 +71,29 @@ def put_availability(call: Call, body: AvailabilityBody) -> Reply:
     return Reply(None)
 
 
-@routes.add("PUT", "/me/devices/{deviceId}", who=SIGNED_IN, answers={204: None}, errors=(DeviceTaken,))
+@routes.add("PUT", "/me/devices/{deviceId}", who=SIGNED_IN, answers={204: None}, errors=(DeviceTaken, InvalidValue))
 def put_device(call: Call, device_id: DeviceId, body: DeviceBody) -> Reply:
     """Register this phone for notifications.
 
     A phone belongs to the user who signed in last. It moves from another user only with the same token; an app that has
-    a new token then chooses a new `deviceId`. The newest 10 phones of a user are kept.
+    a new token then chooses a new `deviceId`. The newest 10 phones of a user are kept. A page gives `addressKind`
+    WEB_PUSH and as `token` the JSON of its push subscription.
     """
-    device = users.DeviceRegistration(device_id, body.token, body.platform, body.address_kind)
+    device = users.DeviceRegistration(device_id, _token(body), body.platform, body.address_kind)
     with call.services.db.transaction() as conn:
         users.put_device(conn, call.caller.id, device, call.services.settings.devices_per_person)
     return Reply(None)
+
+
+def _token(body: DeviceBody) -> str:
+    if body.address_kind is not AddressKind.WEB_PUSH:
+        return body.token
+    if body.platform is not Platform.WEB:
+        raise InvalidValue("platform", "must be WEB for the subscription of a page")
+    try:
+        return delivery.read_subscription(body.token).token
+    except InvalidAddress as error:
+        raise InvalidValue("token", str(error)) from None
 
 
 @routes.add("DELETE", "/me/devices/{deviceId}", who=SIGNED_IN, answers={204: None}, errors=(DeviceNotFound,))
@@ -103,3 +125,21 @@ def read_message(call: Call, message_id: PathIdentifier) -> Reply:
     with call.services.db.transaction() as conn:
         delivery.mark_read(conn, call.caller.id, message_id)
     return Reply(None)
+
+
+@routes.add(
+    "GET",
+    "/me/pushes",
+    who=SIGNED_IN,
+    answers={200: PageJson[RecordedPushJson]},
+    errors=(InvalidValue, PushesNotRecorded),
+)
+def list_pushes(call: Call, query: PageQuery) -> PageJson[RecordedPushJson]:
+    """List the pushes that a copy without providers has recorded for me, newest first.
+
+    404 where pushes are sent.
+    """
+    delivery.check_pushes_recorded(call.services.settings)
+    with call.services.db.reading() as conn:
+        page = delivery.list_recorded_pushes(conn, call.caller.id, cursor=query.cursor, limit=query.limit)
+    return PageJson[RecordedPushJson].model_validate(page)

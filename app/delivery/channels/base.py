@@ -11,6 +11,7 @@ from app.delivery.messages.values import Device, Notification, RecipientChannel
 from app.foundation.clock import Clock
 from app.redis_store.hints import Hints
 from app.settings.settings import Settings
+from app.users.models import AddressKind
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Channel(Protocol):
 
     @property
     def name(self) -> str:
-        """The label of the channel in metrics and logs."""
+        """The name of the channel in logs."""
         ...
 
     @property
@@ -63,6 +64,11 @@ class Channel(Protocol):
     @property
     def batch_size(self) -> int:
         """The highest number of messages in one call of `handle`."""
+        ...
+
+    @property
+    def address_kinds(self) -> frozenset[AddressKind]:
+        """The kinds of devices that it sends to; all of them for types without devices."""
         ...
 
     @property
@@ -76,6 +82,10 @@ class Channel(Protocol):
         ...
 
     def can_handle(self, notification_type: str) -> bool: ...
+
+    def handler(self, device: Device | None) -> str:
+        """The label in metrics of what sends to this device."""
+        ...
 
     def provider(self, message: OutgoingMessage) -> str:
         """The name of the breaker for this message: messages that fail together share a breaker."""
@@ -101,6 +111,7 @@ class Channel(Protocol):
 class SingleProvider:
     """The common part of most channels: one provider, and by default one message at a time."""
 
+    address_kinds: frozenset[AddressKind] = frozenset(AddressKind)
     batch_size = 1
     needs_device = False
 
@@ -115,6 +126,9 @@ class SingleProvider:
 
     def can_handle(self, notification_type: str) -> bool:
         return notification_type in self.types
+
+    def handler(self, device: Device | None) -> str:
+        return self.name
 
     def provider(self, message: OutgoingMessage) -> str:
         return self.name

@@ -12,10 +12,12 @@ from sqlalchemy import text
 from app.db.database import Database
 from app.delivery.channels.base import OutgoingMessage, SingleProvider, Wiring
 from app.delivery.messages.addresses import is_abroad
-from app.delivery.messages.content import fault_of_push, push_content
+from app.delivery.messages.content import LARGEST_PUSH_BYTES, LARGEST_WEB_PUSH_BYTES, fault_of_push, push_content
 from app.delivery.messages.retry import RetryPolicy, SendResult, names_of_settings, policy_of
 from app.delivery.messages.traits import traits_of
-from app.delivery.messages.values import Notification, NotificationType, Outcome
+from app.delivery.messages.values import Device, Notification, NotificationType, Outcome
+from app.settings.settings import PushMode, Settings
+from app.users.models import AddressKind
 
 TYPES = (NotificationType.PUSH, NotificationType.EMAIL, NotificationType.SMS, NotificationType.WHATSAPP)
 POLICY = RetryPolicy(timeout_s=3.0, retries=2)
@@ -23,6 +25,7 @@ POLICY = RetryPolicy(timeout_s=3.0, retries=2)
 SETTINGS = (
     "environment",
     "push",
+    "vapid_public_key",
     "smtp_url",
     "sms_gateway_url",
     "twilio_account_sid",
@@ -51,25 +54,29 @@ class RecordingChannel(SingleProvider):
         db: Database,
         types: Collection[str] = (NotificationType.PUSH,),
         *,
+        address_kinds: frozenset[AddressKind] = frozenset(AddressKind),
         countries: tuple[str, ...] = (),
         policy: RetryPolicy = POLICY,
     ) -> None:
         super().__init__("recording", types, policy)
+        self.address_kinds = address_kinds
         self._db = db
         self._countries = countries
 
     def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult]:
-        faults = [self._fault(message.notification) for message in messages]
+        faults = [self._fault(message.notification, message.device) for message in messages]
         rows = [_row(message) for message, fault in zip(messages, faults, strict=True) if fault is None]
         if rows:
             with self._db.transaction() as conn:
                 conn.execute(_RECORD, {"rows": json.dumps(rows, ensure_ascii=False)})
         return [_result(message, fault) for message, fault in zip(messages, faults, strict=True)]
 
-    def _fault(self, notification: Notification) -> str | None:
+    def _fault(self, notification: Notification, device: Device | None) -> str | None:
         traits = traits_of(notification.notification_type)
         if traits.is_push:
-            return fault_of_push(push_content(notification.subject, notification.body, notification.data))
+            is_browser = device is not None and device.address_kind is AddressKind.WEB_PUSH
+            content = push_content(notification.subject, notification.body, notification.data)
+            return fault_of_push(content, LARGEST_WEB_PUSH_BYTES if is_browser else LARGEST_PUSH_BYTES)
         if is_abroad(notification.notification_type, notification.recipient, self._countries):
             return "COUNTRY_NOT_ALLOWED"
         text = notification.body or notification.subject
@@ -97,8 +104,20 @@ def _row(message: OutgoingMessage) -> dict[str, Any]:
 
 
 def open_channel(wiring: Wiring) -> RecordingChannel | None:
-    types = wiring.settings.recorded_types
+    settings = wiring.settings
+    types = settings.recorded_types
     if not types:
         return None
-    countries = wiring.settings.sms_country_codes
-    return RecordingChannel(wiring.db, types, countries=countries, policy=policy_of(wiring.settings, TYPES[0], POLICY))
+    return RecordingChannel(
+        wiring.db,
+        types,
+        address_kinds=_recorded_kinds(settings),
+        countries=settings.sms_country_codes,
+        policy=policy_of(settings, TYPES[0], POLICY),
+    )
+
+
+def _recorded_kinds(settings: Settings) -> frozenset[AddressKind]:
+    phones = {AddressKind.TOKEN, AddressKind.FID} if settings.push is PushMode.RECORDING else set[AddressKind]()
+    browsers = {AddressKind.WEB_PUSH} if settings.vapid_public_key is None else set[AddressKind]()
+    return frozenset(phones | browsers)

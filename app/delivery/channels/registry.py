@@ -10,8 +10,11 @@ from typing import Protocol, cast
 
 from app.delivery import channels as package
 from app.delivery.channels.base import Channel, Wiring
+from app.delivery.channels.by_address_kind import ByAddressKind
+from app.delivery.channels.unserved import UnservedChannel
 from app.delivery.messages.retry import RetryPolicy
 from app.delivery.messages.values import NotificationType
+from app.users.models import AddressKind
 
 
 class ChannelModule(Protocol):
@@ -42,7 +45,8 @@ class NoChannel(LookupError):
 
 
 class Channels:
-    """The open channels. A type is sent by the first channel that can handle it."""
+    """The open channels. A type is sent by the first channel that can handle it; pushes to each kind of device by the
+    first channel of that kind."""
 
     def __init__(self, channels: Iterable[Channel]) -> None:
         self.all = tuple(channels)
@@ -54,11 +58,16 @@ class Channels:
         return self._found[notification_type]
 
     def _search(self, notification_type: str) -> Channel:
-        for channel in self.all:
-            if channel.can_handle(notification_type):
-                return channel
-        names = ", ".join(channel.name for channel in self.all) or "none"
-        raise NoChannel(f"No channel handles {notification_type}; there are: {names}.")
+        found = [channel for channel in self.all if channel.can_handle(notification_type)]
+        if not found:
+            names = ", ".join(channel.name for channel in self.all) or "none"
+            raise NoChannel(f"No channel handles {notification_type}; there are: {names}.")
+        unserved = UnservedChannel(notification_type)
+        by_kind = {
+            kind: next((channel for channel in found if kind in channel.address_kinds), unserved)
+            for kind in AddressKind
+        }
+        return found[0] if set(by_kind.values()) == {found[0]} else ByAddressKind(by_kind)
 
     def close(self) -> None:
         for channel in self.all:

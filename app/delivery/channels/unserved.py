@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from app.delivery.channels.base import OutgoingMessage, SingleProvider
 from app.delivery.messages.retry import RetryPolicy, SendResult
-from app.delivery.messages.values import NotificationType, Outcome
+from app.delivery.messages.values import Outcome
 
 NO_CHANNEL = SendResult(Outcome.PERMANENT, "NO_CHANNEL", at_fault=False)
 
@@ -12,7 +12,7 @@ NO_CHANNEL = SendResult(Outcome.PERMANENT, "NO_CHANNEL", at_fault=False)
 class UnservedChannel(SingleProvider):
     batch_size = 100
 
-    def __init__(self, type_: NotificationType) -> None:
+    def __init__(self, type_: str) -> None:
         super().__init__("none", (type_,), RetryPolicy(timeout_s=1.0, retries=0))
 
     def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult]:

@@ -9,6 +9,8 @@ from app.users.models import AddressKind
 LARGEST_BYTES = 8192
 DEEPEST = 10
 LARGEST_WHOLE = 2**63 - 1
+# A subscription of a browser is known only to the device that has registered it.
+_GIVEN_KINDS = (AddressKind.TOKEN, AddressKind.FID)
 
 _PROBLEMS = {
     Flaw.NUL: "holds the character NUL, which nobody can store",
@@ -27,8 +29,8 @@ def check_metadata(metadata: dict[str, Any]) -> str | None:
         return f"is larger than {LARGEST_BYTES} bytes"
     if not _is_object_of_strings(metadata.get("data", {})):
         return "has `data` that is not an object of strings, which is all that an app can be given"
-    if metadata.get("addressKind", AddressKind.TOKEN) not in list(AddressKind):
-        return f"has an `addressKind` that is not one of {', '.join(AddressKind)}"
+    if metadata.get("addressKind", AddressKind.TOKEN) not in _GIVEN_KINDS:
+        return f"has an `addressKind` that is not one of {', '.join(_GIVEN_KINDS)}"
     return None
 
 

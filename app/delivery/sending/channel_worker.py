@@ -101,7 +101,7 @@ class ChannelWorker:
         for start in range(0, len(found.taken), size):
             reports = list(self._sender.send(found.taken[start : start + size]))
             self._recorder.write(reports)
-            self._metrics.observe_tries(self._channel.name, reports)
+            self._metrics.observe_tries(self._channel.handler, reports)
         return found.size
 
     def start(self) -> None:
@@ -216,7 +216,7 @@ class ChannelWorker:
             self._free(len(taken) - len(reports))
             return
         finally:
-            self._metrics.observe_tries(self._channel.name, reports)
+            self._metrics.observe_tries(self._channel.handler, reports)
         took_s = time.monotonic() - began
         # A moving average. Two threads may overwrite each other's update, which does not matter for an average.
         self._send_s += 0.1 * (took_s - self._send_s)

@@ -1,12 +1,12 @@
 """The metrics of a dispatcher. If several processes share a directory for metrics, a gauge is the sum over them."""
 
 from collections import Counter as Counts
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from app.delivery.messages.outcomes import Recorded, Report
-from app.delivery.messages.values import NotificationStatus, NotificationType, Outcome, Priority
+from app.delivery.messages.values import Device, NotificationStatus, NotificationType, Outcome, Priority
 
 S = NotificationStatus
 CRITICAL = frozenset({Priority.URGENT})
@@ -64,14 +64,15 @@ class DeliveryMetrics:
         self._free.labels(type_).set(capacity - depth)
         self._used.labels(type_).set(depth / capacity)
 
-    def observe_tries(self, handler: str, reports: Sequence[Report]) -> None:
-        seconds, outcomes = self._try_s.labels(handler), Counts[Outcome]()
+    def observe_tries(self, handler: Callable[[Device | None], str], reports: Sequence[Report]) -> None:
+        outcomes = Counts[tuple[str, Outcome]]()
         for report in reports:
             for try_ in report.tries:
-                seconds.observe(try_.took_s)
-                outcomes[try_.result.outcome] += 1
-        for outcome, number in outcomes.items():
-            self._tries.labels(handler, outcome).inc(number)
+                name = handler(try_.device)
+                self._try_s.labels(name).observe(try_.took_s)
+                outcomes[name, try_.result.outcome] += 1
+        for (name, outcome), number in outcomes.items():
+            self._tries.labels(name, outcome).inc(number)
 
     def count_failed_batch(self, handler: str) -> None:
         self._tries.labels(handler, "EXCEPTION").inc()
