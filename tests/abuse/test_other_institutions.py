@@ -64,6 +64,7 @@ MATRIX: dict[str, Expected] = {
     "DELETE /me/devices/{deviceId}":      (404, 404, 404, 404),
     "GET /me/messages":                   ALL,
     "PUT /me/messages/{messageId}/read":  (404, 404, 404, 404),
+    "GET /me/pushes":                     ALL,
     "POST /users":                        admins(201),
     "GET /users":                         admins(200),
     "GET /users/{userId}":                admins(200),

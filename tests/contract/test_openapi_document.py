@@ -61,6 +61,7 @@ FIELDS_OF_APPS = {
     "NewTaskBody": "note location",
     "NewUserBody": "role name phone locale location institutionId firebaseUid active",
     "DeviceBody": "token platform addressKind",
+    "RecordedPush": "id notificationId title body data recordedAt",
     "AvailabilityBody": "onDuty",
     "Point": "lat lon",
     "Notification": "id notificationType recipient subject body priority status metadata createdAt",

@@ -61,6 +61,7 @@ TABLE: dict[str, tuple[int, ...]] = {
     "DELETE /me/devices/{deviceId}":      (204, 404, 404, 404, 404, 404),
     "GET /me/messages":                   (200, 200, 200, 200, 200, 200),
     "PUT /me/messages/{messageId}/read":  (204, 404, 404, 404, 404, 404),
+    "GET /me/pushes":                     (200, 200, 200, 200, 200, 200),
     "POST /users":                        (403, 403, 403, 403, 403, 201),
     "GET /users":                         (403, 403, 403, 403, 403, 200),
     "GET /users/{userId}":                (403, 403, 403, 403, 403, 200),

@@ -34,6 +34,11 @@ PROVIDERS: dict[str, dict[str, str]] = {
     "fcm": {"push": "fcm"},
     "sms_gateway": {"sms_gateway_url": "https://sms.example/send"},
     "twilio": {"twilio_account_sid": "AC0", "twilio_auth_token": "t", "twilio_from": "+15005550006"},
+    "web_push": {
+        "vapid_public_key": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+        "vapid_private_key": "q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94",
+        "vapid_subject": "mailto:nobet@ornek.org",
+    },
     "whatsapp": {"whatsapp_phone_number_id": "1", "whatsapp_access_token": "t"},
 }
 

@@ -14,8 +14,8 @@ from tests.policy.modules import MODULES
 
 # Plans, routes and templates are the same for all institutions.
 FOR_ALL = {"list_steps", "get_step", "preview_template"}
-# The caller's own messages; the trail is for administrators.
-OF_ANOTHER_KIND = {"list_messages", "list_audit_entries", "list_steps"}
+# The caller's own messages and pushes; the trail is for administrators.
+OF_ANOTHER_KIND = {"list_messages", "list_recorded_pushes", "list_audit_entries", "list_steps"}
 USES_SCOPE = re.compile(r"call\.scope|resource\.(seen|open)\(|(matching\.\w+|realtime\.open_stream)\(call\.caller\b")
 
 

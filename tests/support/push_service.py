@@ -29,9 +29,14 @@ RESOLVER = Resolver(lambda host: ["127.0.0.1"])
 LARGEST_BODY = 4096
 
 
-def new_keys() -> VapidKeys:
+def new_settings() -> dict[str, str]:
     public, private = vapid_keys.create()
-    return VapidKeys(b64decode(public), b64decode(private), "mailto:nobet@ornek.org")
+    return {"vapid_public_key": public, "vapid_private_key": private, "vapid_subject": "mailto:nobet@ornek.org"}
+
+
+def new_keys() -> VapidKeys:
+    public, private, subject = new_settings().values()
+    return VapidKeys(b64decode(public), b64decode(private), subject)
 
 
 class Browser:

@@ -103,7 +103,7 @@ def test_secrets_are_files_and_reach_only_those_who_need_them() -> None:
     assert all(how == {"file": f"./secrets/{secret}"} for secret, how in document["secrets"].items())
     assert used["migration_database_url"] == {"migrate"}
     assert used["audit_key"] == {"delivery"}
-    assert used["firebase_credentials"] == {"api", "delivery"}
+    assert used["firebase_credentials"] == used["vapid_private_key"] == {"api", "delivery"}
     assert used["owner_password"] == used["service_password"] == used["postgres_password"] == {"postgres"}
 
 

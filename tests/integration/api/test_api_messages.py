@@ -1,7 +1,7 @@
 """The messages in the app and the audit trail over HTTP."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -10,9 +10,11 @@ from app.api.services import Services
 from app.bootstrap.api import create_app
 from app.delivery.channels import audit_trail
 from app.delivery.channels.in_app import InAppChannel
-from app.delivery.messages.values import NotificationType
+from app.delivery.channels.recording import RecordingChannel
+from app.delivery.messages.values import Device, NotificationType
 from app.redis_store import hints
-from tests.support.delivery import notification, outgoing
+from tests.support.delivery import PHONE, TABLET, notification, outgoing
+from tests.support.push_service import new_settings
 from tests.support.world import World, authorization, settle_world
 
 
@@ -108,3 +110,30 @@ def test_admin_reads_the_audit_trail(inbox: Inbox) -> None:
     assert [item["previousHash"] for item in items] == [*(item["hash"] for item in items[1:]), "00" * 32]
     assert items[0]["metadata"] == '{"ş": 2}'
     assert second["nextCursor"] is None
+
+
+def record(inbox: Inbox, who: str, *titles: str, devices: tuple[Device | None, ...] = (None,)) -> None:
+    """As the delivery role does where pushes are not sent."""
+    channel = RecordingChannel(inbox.services.db)
+    for title in titles:
+        one = outgoing(None, recipient_user_id=inbox.world.ids[who], subject=title)
+        channel.handle([replace(one, device=device) for device in devices])
+
+
+def test_recorded_pushes_are_listed_newest_first_for_their_reader_only(inbox: Inbox) -> None:
+    record(inbox, "student", "1", "2", devices=(PHONE, TABLET))
+    record(inbox, "elder", "other")
+    sms = outgoing(None, notification_type="SMS", recipient_user_id=inbox.world.ids["student"], body="code 123456")
+    RecordingChannel(inbox.services.db, ("SMS",)).handle([sms])
+    first = inbox.call("GET", "/me/pushes?limit=1").json
+    assert [item["title"] for item in first["items"]] == ["2"], "once, however many devices there are"
+    [shown] = inbox.call("GET", f"/me/pushes?cursor={first['nextCursor']}").json["items"]
+    assert (shown["title"], shown["body"]) == ("1", "Yakınında yeni bir talep var!")
+    assert shown["data"]["type"] == "offer" and shown["data"]["notificationId"] == shown["notificationId"]
+    assert [item["title"] for item in inbox.call("GET", "/me/pushes", "elder").json["items"]] == ["other"]
+
+
+@pytest.mark.parametrize("environ", [{"push": "fcm", "firebase_credentials": "/key.json", **new_settings()}])
+def test_where_pushes_are_sent_none_are_listed(inbox: Inbox) -> None:
+    response = inbox.call("GET", "/me/pushes")
+    assert (response.status_code, response.get_json(force=True)["code"]) == (404, "pushes_not_recorded")

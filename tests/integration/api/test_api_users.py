@@ -15,6 +15,7 @@ from app.bootstrap.api import create_app
 from app.db.database import Database
 from app.foundation.logs import configure_logs
 from app.redis_store.limits import PerUserLimit
+from tests.support.push_service import Browser
 from tests.support.world import PEOPLE, World, authorization
 
 
@@ -187,6 +188,35 @@ def test_parallel_registrations_of_one_token_leave_one_device(app: Any, services
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(register, range(16))) == {204}
     assert len([row for row in _devices(db) if row[2] == "the-same"]) == 1
+
+
+SUBSCRIPTION = Browser("https://updates.push.example/wpush/v2/1").subscription
+
+
+def browser(**changes: Any) -> dict[str, Any]:
+    return {
+        "token": json.dumps(SUBSCRIPTION, separators=(",", ":")),
+        "platform": "WEB",
+        "addressKind": "WEB_PUSH",
+    } | changes
+
+
+def test_subscription_of_a_page_is_a_device(call: Any, world: World, db: Database):
+    assert call("student", "PUT", "/me/devices/page", browser()).status_code == 204
+    keys = {"auth": SUBSCRIPTION["keys"]["auth"], "p256dh": SUBSCRIPTION["keys"]["p256dh"]}
+    [token] = [row[2] for row in _devices(db) if row[0] == "page"]
+    assert json.loads(token) == {"endpoint": SUBSCRIPTION["endpoint"], "keys": keys}
+    assert call("student", "DELETE", "/me/devices/page").status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [({"token": "token-of-a-phone"}, "token"), ({"token": "{}"}, "token"), ({"platform": "ANDROID"}, "platform")],
+)
+def test_anything_else_is_no_device_of_a_browser(call: Any, changes: dict[str, str], field: str):
+    response = call("student", "PUT", "/me/devices/page", browser(**changes))
+    assert (response.status_code, response.json["code"]) == (400, "invalid_value")
+    assert [error["field"] for error in response.json["errors"]] == [field]
 
 
 def _devices(db: Database) -> list[tuple[Any, ...]]:

@@ -37,6 +37,7 @@ UNFIT: list[tuple[dict[str, Any], str]] = [
     ({"data": None}, "`data`"),
     ({"addressKind": "EMAIL"}, "`addressKind`"),
     ({"addressKind": None}, "`addressKind`"),
+    ({"addressKind": "WEB_PUSH"}, "`addressKind`"),
     ({"addressKind": ["FID"]}, "`addressKind`"),
 ]
 

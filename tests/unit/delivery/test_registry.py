@@ -11,9 +11,13 @@ from app.delivery import channels as package
 from app.delivery.channels.base import Wiring
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.registry import Channels, NoChannel, open_channels
-from app.delivery.messages.values import NotificationType
+from app.delivery.messages.values import Device, NotificationType
 from app.foundation.clock import FakeClock
 from app.settings.settings import Settings
+from app.users.models import AddressKind
+from tests.support.delivery import PHONE
+from tests.support.fcm_server import FcmServer
+from tests.support.push_service import new_settings
 
 A_NEW_CHANNEL = """
 from app.delivery.channels.base import SingleProvider
@@ -68,6 +72,29 @@ def test_configured_provider_replaces_recording() -> None:
     found = open_channels(wiring(sms_gateway_url="https://sms.example/send", sms_gateway_token="t"))
     assert found.find("SMS").name == "sms_gateway"
     assert found.find("EMAIL").name == "recording"
+    found.close()
+
+
+def handlers(found: Channels) -> list[str]:
+    """What sends a push to a person without a device, to a phone and to a browser."""
+    browser = Device("browser", "{}", AddressKind.WEB_PUSH)
+    return [found.find("PUSH").handler(device) for device in (None, PHONE, browser)]
+
+
+def test_without_keys_pushes_to_browsers_are_recorded(tmp_path: Path) -> None:
+    recorded = open_channels(wiring())
+    assert handlers(recorded) == ["recording"] * 3
+    with FcmServer().running() as server:
+        credentials = str(server.write_credentials(tmp_path / "key.json"))
+        found = open_channels(wiring(push="fcm", firebase_credentials=credentials))
+    assert handlers(found) == ["fcm", "fcm", "recording"]
+    recorded.close()
+    found.close()
+
+
+def test_with_keys_pushes_to_browsers_are_sent() -> None:
+    found = open_channels(wiring(**new_settings()))
+    assert handlers(found) == ["recording", "recording", "web_push"]
     found.close()
 
 

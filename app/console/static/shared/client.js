@@ -22,6 +22,7 @@ const OPERATIONS = {
   deleteDevice: ["DELETE", "/me/devices/{deviceId}"],
   listMessages: ["GET", "/me/messages", "list"],
   readMessage: ["PUT", "/me/messages/{messageId}/read"],
+  listPushes: ["GET", "/me/pushes", "list"],
   createUser: ["POST", "/users", "body"],
   listUsers: ["GET", "/users", "list"],
   getUser: ["GET", "/users/{userId}"],
