@@ -36,4 +36,7 @@ class PageSettingsJson(Response):
         description="Address of map tiles, with `{z}`, `{x}` and `{y}`; null for no tiles."
     )
     tile_attribution: str | None = Field(description="Whom the map names as the source of its tiles; plain text.")
+    vapid_public_key: str | None = Field(
+        description="The `applicationServerKey` of pushes to browsers; null if they get none."
+    )
     locale: Locale = Field(description="The language before somebody has signed in or chosen one.")

@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from app.foundation import failpoints as places
 from app.foundation.backoff import BACKOFF_S
+from app.foundation.base64url import encode_base64url
 from app.settings import gateway_templates, page_addresses, signing_secrets, vapid_keys
 from app.settings.engine_address import EMBEDDED, parse_engine
 from app.settings.job_schedule import SHIPPED_SCHEDULE, ScheduleEntry, parse_schedule
@@ -396,9 +397,8 @@ class Settings(BaseModel):
     @field_validator("vapid_public_key")
     @classmethod
     def _usable_public_key(cls, value: str | None) -> str | None:
-        if value is not None:
-            vapid_keys.read_public_key(value)
-        return value
+        # Browsers take it without padding.
+        return value and encode_base64url(vapid_keys.read_public_key(value))
 
     @field_validator("vapid_private_key")
     @classmethod

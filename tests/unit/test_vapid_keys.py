@@ -72,5 +72,9 @@ def test_keys_that_cannot_be_are_refused_without_being_quoted(changed: dict[str,
     assert PRIVATE not in str(error.value)
 
 
+def test_public_key_is_as_browsers_take_it() -> None:
+    assert load_settings(GOOD | KEYS | {"VAPID_PUBLIC_KEY": f"{PUBLIC}="}).vapid_public_key == PUBLIC
+
+
 def test_settings_with_keys_do_not_show_them() -> None:
     assert PRIVATE not in repr(load_settings(GOOD | KEYS))

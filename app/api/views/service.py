@@ -45,6 +45,7 @@ def page_settings(call: Call) -> PageSettingsJson:
         sign_in_page=settings.sign_in_page,
         tile_address=settings.tile_address,
         tile_attribution=settings.tile_attribution,
+        vapid_public_key=settings.vapid_public_key,
         locale="tr",
     )
 

@@ -8,6 +8,7 @@ from app.matching.contract import CurrentOffer, MyOffer, NewTask, Person
 from app.matching.rules.states import TaskStatus
 from app.users.models import LatLon
 from tests.support.api import A_TASK, NOON, SECRET, TASK_ID, FakeMatching, app_on_fakes, bearer
+from tests.support.push_service import new_settings
 
 
 def test_task_has_the_fields_that_apps_use(client: Any):
@@ -138,8 +139,17 @@ def test_pages_learn_their_settings_before_anybody_has_signed_in(client: Any):
         "signInPage": None,
         "tileAddress": None,
         "tileAttribution": None,
+        "vapidPublicKey": None,
         "locale": "tr",
     }
+
+
+def test_pages_learn_the_key_of_pushes_and_nothing_of_its_private_key():
+    keys = new_settings()
+    client = app_on_fakes(FakeMatching(), settings=keys).test_client()
+    shown = client.get("/page-settings.json")
+    assert shown.get_json()["vapidPublicKey"] == keys["vapid_public_key"]
+    assert keys["vapid_private_key"] not in shown.text
 
 
 def test_nobody_signs_in_as_a_demo_person_unless_the_copy_is_local_and_allows_it():
