@@ -235,8 +235,8 @@ PLANTS = {
         INSERT INTO recorded_pushes (notification_id, user_id, device_id, data)
         SELECT notification_id, user_id, device_id, data FROM recorded_pushes""",
     "a message sent twice to one address within a lease": """
-        INSERT INTO notification_attempts (notification_id, attempt, device_id, outcome)
-        SELECT notification_id, attempt + 1, device_id, outcome FROM notification_attempts""",
+        INSERT INTO notification_attempts (notification_id, attempt, device_id, outcome, at)
+        SELECT notification_id, attempt + 1, device_id, outcome, at FROM notification_attempts""",
     "an elder without exactly one message that nobody was found": FORGET.format(kind="NOBODY_FOUND"),
     "a coordinator without exactly one message that nobody was found": COPY.format(also="", kind="NOBODY_FOUND_FOR"),
     "an elder without exactly one message that the task is completed": COPY.format(also="", kind="COMPLETED"),
