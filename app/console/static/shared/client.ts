@@ -22,6 +22,7 @@ const OPERATIONS = {
   deleteDevice: ["DELETE", "/me/devices/{deviceId}"],
   listMessages: ["GET", "/me/messages", "list"],
   readMessage: ["PUT", "/me/messages/{messageId}/read"],
+  listPushes: ["GET", "/me/pushes", "list"],
   createUser: ["POST", "/users", "body"],
   listUsers: ["GET", "/users", "list"],
   getUser: ["GET", "/users/{userId}"],
@@ -332,6 +333,8 @@ export interface Client {
   listMessages(query?: { limit?: number; cursor?: string; unread?: boolean }, options?: CallOptions): Listing<MessagePage>;
   /** Mark a message as read. Repeating it is harmless. */
   readMessage(messageId: number, options?: CallOptions): Promise<null>;
+  /** List the pushes that a copy without providers has recorded for me, newest first. */
+  listPushes(query?: { limit?: number; cursor?: string }, options?: CallOptions): Listing<RecordedPushPage>;
   /** Add a user. A new student is on duty. */
   createUser(body: NewUserBody, options?: CallOptions): Promise<User>;
   /** List users, newest first. */
@@ -489,13 +492,14 @@ export type ErrorCode = "anonymous_refused" | "archive_not_found" | "artifact_no
   | "method_not_allowed" | "no_list_yet" | "no_room_for_stream" | "not_a_webhook" | "not_assigned" | "not_found"
   | "not_your_elder" | "not_your_profile" | "nothing_held_back" | "offer_accepted" | "offer_expired" | "offer_rejected"
   | "offer_released" | "offer_withdrawn" | "overloaded" | "plan_not_found" | "profile_has_channels"
-  | "range_not_satisfiable" | "request_too_slow" | "role_forbidden" | "roster_folder_missing" | "roster_run_not_found"
-  | "route_unknown" | "script_folder_gone" | "sending_limit" | "shipped_plan" | "shipped_template" | "step_order_taken"
-  | "student_unavailable" | "suspended" | "task_not_found" | "template_in_use" | "template_taken" | "token_expired"
-  | "token_invalid" | "token_missing" | "token_revoked" | "too_many_requests" | "too_many_streams" | "try_again"
-  | "unavailable" | "unknown_kind" | "unknown_list" | "unsupported_media_type" | "user_deactivated" | "user_not_found"
-  | "user_unknown" | "verification_expired" | "verification_needs_no_code" | "verification_not_running"
-  | "verification_too_soon" | "verification_tries_used_up" | "verifier_unavailable" | "wrong_verification_code";
+  | "pushes_not_recorded" | "range_not_satisfiable" | "request_too_slow" | "role_forbidden" | "roster_folder_missing"
+  | "roster_run_not_found" | "route_unknown" | "script_folder_gone" | "sending_limit" | "shipped_plan"
+  | "shipped_template" | "step_order_taken" | "student_unavailable" | "suspended" | "task_not_found" | "template_in_use"
+  | "template_taken" | "token_expired" | "token_invalid" | "token_missing" | "token_revoked" | "too_many_requests"
+  | "too_many_streams" | "try_again" | "unavailable" | "unknown_kind" | "unknown_list" | "unsupported_media_type"
+  | "user_deactivated" | "user_not_found" | "user_unknown" | "verification_expired" | "verification_needs_no_code"
+  | "verification_not_running" | "verification_too_soon" | "verification_tries_used_up" | "verifier_unavailable"
+  | "wrong_verification_code";
 
 /** The codes of every method that needs a token. */
 export type CommonErrorCode = "anonymous_refused" | "bad_request" | "body_too_large" | "database_unavailable"
@@ -542,10 +546,11 @@ export interface ErrorCodes {
     | "unsupported_media_type";
   putAvailability: CommonErrorCode | "malformed_json" | "role_forbidden" | "suspended" | "try_again"
     | "unsupported_media_type";
-  putDevice: CommonErrorCode | "device_taken" | "malformed_json" | "unsupported_media_type";
+  putDevice: CommonErrorCode | "device_taken" | "invalid_value" | "malformed_json" | "unsupported_media_type";
   deleteDevice: CommonErrorCode | "device_not_found";
   listMessages: CommonErrorCode | "invalid_value";
   readMessage: CommonErrorCode | "malformed_json" | "message_not_found" | "unsupported_media_type";
+  listPushes: CommonErrorCode | "invalid_value" | "pushes_not_recorded";
   createUser: CommonErrorCode | "firebase_uid_taken" | "malformed_json" | "role_forbidden" | "unsupported_media_type";
   listUsers: CommonErrorCode | "invalid_value" | "role_forbidden";
   getUser: CommonErrorCode | "role_forbidden" | "user_not_found";
@@ -767,8 +772,8 @@ export interface ActionStep {
   notifications: StepMessage[];
 }
 
-/** FCM is replacing registration tokens by Firebase installation ids; both are in use. */
-export type AddressKind = "TOKEN" | "FID";
+/** FCM is replacing registration tokens by Firebase installation ids; both are in use. WEB_PUSH is the subscription of a browser. */
+export type AddressKind = "TOKEN" | "FID" | "WEB_PUSH";
 
 export interface Alive {
   status?: "ok";
@@ -1347,6 +1352,8 @@ export interface PageSettings {
   tileAddress: string | null;
   /** Whom the map names as the source of its tiles; plain text. */
   tileAttribution: string | null;
+  /** The `applicationServerKey` of pushes to browsers; null if they get none. */
+  vapidPublicKey: string | null;
   /** The language before somebody has signed in or chosen one. */
   locale: "tr" | "en";
 }
@@ -1446,6 +1453,21 @@ export interface RecipientProfile {
 
 export interface RecipientProfilePage {
   items: RecipientProfile[];
+  /** Send it as `cursor` to get the next page; null on the last page. */
+  nextCursor: string | null;
+}
+
+export interface RecordedPush {
+  id: number;
+  notificationId: string;
+  title: string | null;
+  body: string | null;
+  data: Record<string, unknown>;
+  recordedAt: string;
+}
+
+export interface RecordedPushPage {
+  items: RecordedPush[];
   /** Send it as `cursor` to get the next page; null on the last page. */
   nextCursor: string | null;
 }
