@@ -30,7 +30,7 @@ def main(settings: Settings, argv: list[str]) -> int:
         # Imported here because every start of a copy runs this command, and only few of them need tokens.
         from app.cli.run_live_demo import live
 
-        return live(settings, ids, options.pace, options.address)
+        return live(settings, ids, options.pace, options.address, options.always)
     _print_people(ids)
     return 0
 
@@ -41,6 +41,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--live", action="store_true", help="act for everybody but those whom the README uses")
     parser.add_argument("--pace", type=float, default=1.0, help="1 is about one press every 6 s; 10 ten times as fast")
+    parser.add_argument(
+        "--always",
+        choices=("accept", "reject", "silence"),
+        help="what every student replies, those of the README too: to test an app without a second phone",
+    )
     parser.add_argument("--address", help="of the running copy (default: HOST and PORT of the settings)")
     return parser
 

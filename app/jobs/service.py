@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from app.jobs.catalogue import CheckedJob
-from app.jobs.city.neighbours import YOURS, Neighbour, others
+from app.jobs.city.neighbours import HOME, YOURS, Neighbour, others
 from app.jobs.city.settle_neighbourhood import settle_neighbourhood
 from app.jobs.forget_in_jobs import forget_jobs
 from app.jobs.job_store import JobKey, NewJob, RequestedJob, cancel_job, find_requested
@@ -52,6 +52,7 @@ def request_job(conn: Connection, request: JobRequest, checked: CheckedJob, time
 
 
 __all__ = [
+    "HOME",
     "YOURS",
     "Neighbour",
     "cancel_job",

@@ -23,9 +23,11 @@ class StudentReply(Enum):
 
 
 class Habits:
-    def __init__(self, draws: Random, pace: float) -> None:
+    def __init__(self, draws: Random, pace: float, always: StudentReply | None = None) -> None:
+        """`always` is what every student who is asked replies; None leaves it to chance."""
         self._draws = draws
         self._pace = pace
+        self._always = always
 
     def press_pause_s(self) -> float:
         return self._draws.uniform(0.5, 1.5) * PRESS_EVERY_S / self._pace
@@ -43,7 +45,7 @@ class Habits:
         return self._draws.random() < CANCELS
 
     def withdraws(self) -> bool:
-        return self._draws.random() < WITHDRAWS
+        return self._always is None and self._draws.random() < WITHDRAWS
 
     def leaves(self) -> bool:
         """Whether the next who changes goes off duty."""
@@ -51,7 +53,7 @@ class Habits:
 
     def reply(self) -> StudentReply:
         (reply,) = self._draws.choices(list(StudentReply), (ACCEPTS, REJECTS, IGNORES))
-        return reply
+        return self._always or reply
 
     def reply_s(self) -> float:
         return self._draws.uniform(2.0, 14.0) / self._pace

@@ -23,6 +23,8 @@ class Dweller:
     role: Role
     name: str
     home: LatLon
+    is_yours: bool = False
+    """Kept for whoever tries the demo: answers when asked, and does nothing else."""
 
 
 class LifeRefused(Exception):
@@ -47,8 +49,9 @@ class TownLife:
         self._habits = habits
         self._agenda = agenda
         self._say = say
-        self._elders = [one.id for one in dwellers.values() if one.role is Role.ELDER]
-        self._students = [one.id for one in dwellers.values() if one.role is Role.STUDENT]
+        free = [one for one in dwellers.values() if not one.is_yours]
+        self._elders = [one.id for one in free if one.role is Role.ELDER]
+        self._students = [one.id for one in free if one.role is Role.STUDENT]
         self._searching: dict[str, int] = {}
         """Tasks for which somebody is sought, and their elders."""
         self._helping: dict[str, int] = {}

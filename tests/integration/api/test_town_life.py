@@ -11,8 +11,9 @@ from app.api.tokens import LocalTokens
 from app.bootstrap.api import create_app
 from app.cli.live.agenda import Agenda
 from app.cli.live.copy_client import CopyAnswer, CopyUnreachable
-from app.cli.live.habits import Habits
-from app.cli.live.town_life import Dweller, LifeRefused, TownLife
+from app.cli.live.habits import Habits, StudentReply
+from app.cli.live.town_life import LifeRefused, TownLife
+from app.cli.run_live_demo import dwellers_of
 from app.jobs import service as jobs
 from app.users import service as users
 from app.users.models import Role
@@ -40,7 +41,12 @@ class AppCaller:
 class Town:
     """With a clock of its own: to wait is to move it."""
 
-    def __init__(self, services: Services, token_of: Callable[[int], str] | None = None) -> None:
+    def __init__(
+        self,
+        services: Services,
+        token_of: Callable[[int], str] | None = None,
+        always: StudentReply | None = None,
+    ) -> None:
         with services.db.transaction() as conn:
             self.ids = jobs.settle_neighbourhood(conn, "Europe/Istanbul")
         self.said: list[str] = []
@@ -49,12 +55,10 @@ class Town:
         tokens = LocalTokens(services.settings.auth_secret or "")
         self.caller = AppCaller(create_app(services), token_of or tokens.issue)
         self.agenda = Agenda(lambda: self.now, self._wait, self.said.append)
-        dwellers = {
-            self.ids[one.key]: Dweller(self.ids[one.key], one.role, one.name, one.home) for one in jobs.others()
-        }
+        dwellers = dwellers_of(self.ids, always)
         admin = self.ids[users.demo_key(Role.ADMIN, 1)]
         self.dwellers = dwellers.keys() | {admin}
-        TownLife(dwellers, admin, self.caller, Habits(Random(7), 10), self.agenda, self.said.append).begin()
+        TownLife(dwellers, admin, self.caller, Habits(Random(7), 10, always), self.agenda, self.said.append).begin()
 
     def _wait(self, seconds: float) -> bool:
         self.now += seconds
@@ -86,6 +90,17 @@ def test_people_press_answer_and_help_and_survive_a_restart(town: Town) -> None:
     assert "has pressed too often and waits 3 s." in told
     # Whoever tries the demo is left alone.
     assert town.caller.called <= town.dwellers
+
+
+def test_students_of_the_readme_answer_only_where_an_app_is_tested(services: Services) -> None:
+    town = Town(services, always=StudentReply.ACCEPT)
+    ayse, ahmet = town.ids[users.demo_key(Role.ELDER, 1)], town.ids[users.demo_key(Role.STUDENT, 1)]
+    pressed = town.caller.call(ayse, "POST", "/tasks", {})
+    assert pressed.status == 201
+    town.live(20)
+    task = town.caller.call(ayse, "GET", f"/tasks/{pressed.body['id']}").body
+    assert (task["status"], task["student"]["id"]) == ("COMPLETED", ahmet)
+    assert "Ayşe Yılmaz presses" not in "\n".join(town.said)
 
 
 def test_a_copy_with_another_secret_is_not_called_over_and_over(services: Services) -> None:
