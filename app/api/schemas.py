@@ -27,7 +27,7 @@ from app.api.validation import (
     Subject,
 )
 from app.delivery.contract import NewSubmission, NotificationStatus, NotificationType, Outcome, Priority
-from app.matching.contract import OfferState, TaskStatus
+from app.matching.contract import OfferState, TaskOutcome, TaskStatus
 from app.ops.health import Health
 from app.users.models import AddressKind, LatLon, Platform, Role
 from app.users.service import NewUser
@@ -92,6 +92,16 @@ class StudentJson(Response):
 class CurrentOfferJson(Response):
     deadline: Instant
     student_id: int | None = Field(None, exclude_if=is_none, description="For coordinators only.")
+    student_name: str | None = Field(
+        None, exclude_if=is_none, description="For coordinators; the elder gets the first word; absent for students."
+    )
+
+
+class TaskOutcomeJson(Response):
+    outcome: TaskOutcome
+    note: str | None
+    said_by: int = Field(description="The id of the coordinator or admin.")
+    said_at: Instant
 
 
 class TaskJson(Response):
@@ -106,10 +116,19 @@ class TaskJson(Response):
     elder: ElderJson
     student: StudentJson | None
     current_offer: CurrentOfferJson | None
+    outcome: TaskOutcomeJson | None = Field(
+        None, description="What became of a task that nobody took. For coordinators only."
+    )
+
+
+class OutcomeBody(Request):
+    outcome: TaskOutcome
+    note: Note | None = None
 
 
 class OfferJson(Response):
     student_id: int
+    student_name: str
     rank: int | None
     completed_this_month: int
     distance_m: float | None

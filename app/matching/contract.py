@@ -14,12 +14,22 @@ from app.matching.rules.errors import (
     Suspended,
     TaskNotFound,
 )
-from app.matching.rules.states import IllegalTaskTransition, OfferState, TaskStatus
-from app.matching.rules.visibility import CurrentOffer, MyOffer, OfferView, Person, TaskView, first_name
+from app.matching.rules.states import IllegalTaskTransition, OfferState, TaskOutcome, TaskStatus
+from app.matching.rules.visibility import (
+    BoardTask,
+    CurrentOffer,
+    MyOffer,
+    OfferView,
+    Person,
+    TaskOutcomeView,
+    TaskView,
+    first_name,
+)
 from app.matching.store.records import LeftBehind, StudentDrift, TaskDrift
 from app.users.models import LatLon
 
 __all__ = [
+    "BoardTask",
     "CurrentOffer",
     "IllegalTaskTransition",
     "LeftBehind",
@@ -41,6 +51,8 @@ __all__ = [
     "Suspended",
     "TaskDrift",
     "TaskNotFound",
+    "TaskOutcome",
+    "TaskOutcomeView",
     "TaskStatus",
     "TaskView",
     "first_name",

@@ -56,6 +56,8 @@ MATRIX: dict[str, Expected] = {
     "PUT /tasks/{taskId}/assign":         NOT_OTHER,
     "PUT /tasks/{taskId}/next":           NOT_OTHER,
     "PUT /tasks/{taskId}/release":        (409, 404, 409, 409),
+    "PUT /tasks/{taskId}/outcome":        (409, 404, 409, 409),
+    "GET /api/v1/board":                  ALL,
     "GET /me":                            ALL,
     "GET /me/offer":                      FOR_STUDENTS,
     "PUT /me/location":                   FOR_STUDENTS,
@@ -152,6 +154,7 @@ def body_of(route: Route, world: World) -> dict[str, Any]:
     return {
         "POST /tasks": {"elderId": ids["elder"]},
         "PUT /tasks/{taskId}/assign": {"studentId": ids["student"]},
+        "PUT /tasks/{taskId}/outcome": {"outcome": "NOT_REACHED"},
         "PUT /me/location": {"lat": 40.988, "lon": 29.028},
         "PUT /me/availability": {"onDuty": True},
         "PUT /users/{userId}/availability": {"onDuty": False},
@@ -253,7 +256,14 @@ def items(answer: Any) -> list[dict[str, Any]]:
     return answer.json["items"]
 
 
-LISTS = ("/tasks", "/api/notifications", "/api/v1/actions", "/api/v1/dead-letters", "/api/v1/recipient-channels")
+LISTS = (
+    "/tasks",
+    "/api/v1/board",
+    "/api/notifications",
+    "/api/v1/actions",
+    "/api/v1/dead-letters",
+    "/api/v1/recipient-channels",
+)
 
 
 def test_lists_filters_and_cursors_tell_nothing_about_others(town: Town) -> None:

@@ -4,6 +4,7 @@ from app.api.routing import Route
 from app.api.views import (
     actions,
     audit,
+    board,
     consumers,
     dead_letters,
     demo_sign_in,
@@ -24,7 +25,7 @@ from app.api.views import (
 ROUTES: tuple[Route, ...] = tuple(
     route
     for module in (
-        *(tasks, events, me, users, notifications, directory, plans, actions, dead_letters, jobs),
+        *(tasks, board, events, me, users, notifications, directory, plans, actions, dead_letters, jobs),
         *(roster_runs, roster_lists, feed, consumers, audit, service, demo_sign_in),
     )
     for route in module.routes.all

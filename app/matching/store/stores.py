@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from sqlalchemy import Connection
 
 from app.db.database import Database
+from app.matching.store.board import BoardStatements
 from app.matching.store.candidates import CandidateStatements
 from app.matching.store.kept_values import KeptValueStatements
 from app.matching.store.offers import OfferStatements
@@ -29,6 +30,7 @@ class Store(
     PeopleStatements,
     SweepStatements,
     ViewStatements,
+    BoardStatements,
     KeptValueStatements,
 ):
     """All statements, on the connection of one transaction."""

@@ -1,0 +1,41 @@
+"""What became of tasks that nobody took, and indexes for the console of coordinators.
+
+Revision ID: 0017
+Revises: 0015
+"""
+
+from alembic import op
+
+revision = "0017"
+down_revision = "0015"
+branch_labels = None
+depends_on = None
+
+# Tasks that timed out before have no row, so that nobody is asked about them years later.
+OUTCOMES = """
+CREATE TABLE task_outcomes (
+    task_id uuid PRIMARY KEY REFERENCES tasks (id),
+    outcome text,
+    note text,
+    said_by bigint REFERENCES users (id),
+    said_at timestamptz,
+    CONSTRAINT task_outcomes_outcome_check CHECK (
+        outcome IN ('HELPED_BY_PHONE', 'HELPED_BY_OTHERS', 'NOT_NEEDED', 'NOT_REACHED', 'OTHER')),
+    CONSTRAINT task_outcomes_said_at_once_check CHECK (
+        (outcome IS NULL) = (said_at IS NULL) AND (outcome IS NULL) = (said_by IS NULL)
+        AND (outcome IS NOT NULL OR note IS NULL))
+);
+CREATE INDEX task_outcomes_owed_idx ON task_outcomes (task_id) WHERE outcome IS NULL;
+CREATE INDEX task_outcomes_said_idx ON task_outcomes (said_at);
+CREATE TRIGGER note_change AFTER INSERT OR UPDATE ON task_outcomes FOR EACH ROW
+    WHEN (current_setting('yaninda.author', true) <> '')
+    EXECUTE FUNCTION note_change('task_id', 'outcome', 'outcome note');
+"""
+
+
+def upgrade() -> None:
+    op.execute(OUTCOMES)
+
+
+def downgrade() -> None:
+    op.execute("DROP TABLE task_outcomes")
