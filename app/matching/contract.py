@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from app.matching.rules.eligibility import NotAskedBecause
 from app.matching.rules.errors import (
     NotAssigned,
     OfferAccepted,
@@ -16,6 +17,7 @@ from app.matching.rules.errors import (
 )
 from app.matching.rules.states import IllegalTaskTransition, OfferState, TaskOutcome, TaskStatus
 from app.matching.rules.visibility import (
+    AssignableStudent,
     BoardTask,
     CurrentOffer,
     MyOffer,
@@ -29,12 +31,14 @@ from app.matching.store.records import LeftBehind, StudentDrift, TaskDrift
 from app.users.models import LatLon
 
 __all__ = [
+    "AssignableStudent",
     "BoardTask",
     "CurrentOffer",
     "IllegalTaskTransition",
     "LeftBehind",
     "MyOffer",
     "NewTask",
+    "NotAskedBecause",
     "NotAssigned",
     "OfferAccepted",
     "OfferExpired",

@@ -14,7 +14,16 @@ from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint
 from app.foundation.pages import Page
 from app.matching import availability, deeds, nobody_found
-from app.matching.contract import BoardTask, LeftBehind, MyOffer, NewTask, OfferView, Pressed, TaskView
+from app.matching.contract import (
+    AssignableStudent,
+    BoardTask,
+    LeftBehind,
+    MyOffer,
+    NewTask,
+    OfferView,
+    Pressed,
+    TaskView,
+)
 from app.matching.follow_up import FollowUp
 from app.matching.forget_elder import forget_in_notes as forget_in_notes
 from app.matching.forget_elder import forget_tasks as forget_tasks
@@ -36,7 +45,7 @@ from app.matching.store.records import Overdue
 from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork
 from app.settings.settings import Settings
-from app.users.contract import StaffScope, scope_of
+from app.users.contract import PeopleSearch, StaffScope, scope_of
 from app.users.models import Caller, LatLon
 
 __all__ = [
@@ -168,6 +177,12 @@ class Matching:
     def board(self, caller: Caller, *, cursor: str | None, limit: int) -> Page[BoardTask]:
         with self.stores.reading() as store:
             return store.board(caller, cursor, limit)
+
+    def assignable(
+        self, scope: StaffScope, task_id: UUID, search: PeopleSearch | None, limit: int
+    ) -> Sequence[AssignableStudent]:
+        with self.stores.reading() as store:
+            return store.assignable(scope, task_id, search, self.rules, limit)
 
     def offers(self, caller: Caller, task_id: UUID) -> Sequence[OfferView]:
         with self.stores.reading() as store:

@@ -32,10 +32,29 @@ CREATE TRIGGER note_change AFTER INSERT OR UPDATE ON task_outcomes FOR EACH ROW
     EXECUTE FUNCTION note_change('task_id', 'outcome', 'outcome note');
 """
 
+# The words by which a person is found: the name in folded letters, and the phone number from several digits on.
+DIGITS = "ltrim(regexp_replace(coalesce(phone, ''), '[^0-9]', '', 'g'), '0')"
+WORDS = f"""array_to_tsvector(array_remove(string_to_array(
+    translate(lower(regexp_replace(normalize(name, NFKD), '[\\u0300-\\u036f]', '', 'g')),
+              'ı’`-.,/\\()"&''', 'i{" " * 12}')
+    || ' ' || {DIGITS} || ' ' || right({DIGITS}, 10) || ' ' || right({DIGITS}, 7) || ' ' || right({DIGITS}, 4),
+    ' '), ''))"""
+
+INDEXES = f"""
+DROP INDEX users_elders_idx;
+CREATE INDEX users_elders_idx ON users (institution_id, id) WHERE role = 'ELDER';
+CREATE INDEX users_students_idx ON users (institution_id, id) WHERE role = 'STUDENT';
+CREATE INDEX users_search_idx ON users USING gin (({WORDS}));
+CREATE INDEX students_unavailable_idx ON students USING gist (plane) WHERE active AND NOT available;
+"""
+
 
 def upgrade() -> None:
     op.execute(OUTCOMES)
+    op.execute(INDEXES)
 
 
 def downgrade() -> None:
+    op.execute("DROP INDEX users_elders_idx, users_students_idx, users_search_idx, students_unavailable_idx")
+    op.execute("CREATE INDEX users_elders_idx ON users (institution_id) WHERE role = 'ELDER'")
     op.execute("DROP TABLE task_outcomes")

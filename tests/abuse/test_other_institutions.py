@@ -56,6 +56,7 @@ MATRIX: dict[str, Expected] = {
     "PUT /tasks/{taskId}/assign":         NOT_OTHER,
     "PUT /tasks/{taskId}/next":           NOT_OTHER,
     "PUT /tasks/{taskId}/release":        (409, 404, 409, 409),
+    "GET /tasks/{taskId}/candidates":     NOT_OTHER,
     "PUT /tasks/{taskId}/outcome":        (409, 404, 409, 409),
     "GET /api/v1/board":                  ALL,
     "GET /me":                            ALL,

@@ -53,6 +53,7 @@ TABLE: dict[str, tuple[int, ...]] = {
     "PUT /tasks/{taskId}/assign":         (403, 403, 403, 403, 200, 200),
     "PUT /tasks/{taskId}/next":           (403, 403, 403, 403, 200, 200),
     "PUT /tasks/{taskId}/release":        (403, 403, 403, 403, 200, 200),
+    "GET /tasks/{taskId}/candidates":     (403, 403, 403, 403, 200, 200),
     # The task is open, and not one that nobody took.
     "PUT /tasks/{taskId}/outcome":        (403, 403, 403, 403, 409, 409),
     "GET /api/v1/board":                  (403, 403, 403, 403, 200, 200),

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from sqlalchemy import Connection
 
 from app.db.database import Database
+from app.matching.store.assignable import AssignableStatements
 from app.matching.store.board import BoardStatements
 from app.matching.store.candidates import CandidateStatements
 from app.matching.store.kept_values import KeptValueStatements
@@ -31,6 +32,7 @@ class Store(
     SweepStatements,
     ViewStatements,
     BoardStatements,
+    AssignableStatements,
     KeptValueStatements,
 ):
     """All statements, on the connection of one transaction."""
