@@ -24,6 +24,7 @@ from app.api.validation import (
     QueryFlag,
     Request,
     Response,
+    SearchText,
     Subject,
 )
 from app.delivery.contract import NewSubmission, NotificationStatus, NotificationType, Outcome, Priority
@@ -161,6 +162,9 @@ class MeJson(Response):
     on_duty: bool | None = Field(description="Null if the caller is not a student.")
     open_task: TaskJson | None
     offer: MyOfferJson | None
+    institution_id: int | None
+    helpline: str | None = Field(description="The phone number of a person, for whoever gets no further.")
+    server_time: Instant = Field(description="By the database's clock, which decides deadlines.")
 
 
 class AvailabilityBody(Request):
@@ -236,6 +240,8 @@ class UserChangesBody(Request):
 
 class UsersQuery(PageQuery):
     role: Role | None = None
+    active: QueryFlag | None = None
+    search: SearchText | None = None
 
 
 class UserJson(Response):

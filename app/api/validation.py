@@ -153,7 +153,7 @@ Name = Annotated[
 ]
 SearchText = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=LINE),
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=LINE_WITH_A_WORD),
     Field(
         description="Beginnings of names, digits of a phone number, or an id. Letters are folded: `isil` finds Işıl.",
         examples=["isil"],

@@ -15,9 +15,17 @@ from app.matching.rules.errors import (
     Suspended,
     TaskNotFound,
 )
+from app.matching.rules.staff_views import (
+    AssignableStudent,
+    ListedElder,
+    ListedStudent,
+    MapBox,
+    PeoplePage,
+    StudentMap,
+    StudentOnMap,
+)
 from app.matching.rules.states import IllegalTaskTransition, OfferState, TaskOutcome, TaskStatus
 from app.matching.rules.visibility import (
-    AssignableStudent,
     BoardTask,
     CurrentOffer,
     MyOffer,
@@ -36,6 +44,9 @@ __all__ = [
     "CurrentOffer",
     "IllegalTaskTransition",
     "LeftBehind",
+    "ListedElder",
+    "ListedStudent",
+    "MapBox",
     "MyOffer",
     "NewTask",
     "NotAskedBecause",
@@ -48,9 +59,12 @@ __all__ = [
     "OfferView",
     "OfferWithdrawn",
     "Overtaken",
+    "PeoplePage",
     "Person",
     "Pressed",
     "StudentDrift",
+    "StudentMap",
+    "StudentOnMap",
     "StudentUnavailable",
     "Suspended",
     "TaskDrift",

@@ -18,10 +18,15 @@ from app.matching.contract import (
     AssignableStudent,
     BoardTask,
     LeftBehind,
+    ListedElder,
+    ListedStudent,
+    MapBox,
     MyOffer,
     NewTask,
     OfferView,
+    PeoplePage,
     Pressed,
+    StudentMap,
     TaskView,
 )
 from app.matching.follow_up import FollowUp
@@ -183,6 +188,18 @@ class Matching:
     ) -> Sequence[AssignableStudent]:
         with self.stores.reading() as store:
             return store.assignable(scope, task_id, search, self.rules, limit)
+
+    def student_list(self, scope: StaffScope, page: PeoplePage, on_duty: bool | None = None) -> Page[ListedStudent]:
+        with self.stores.reading() as store:
+            return store.student_list(scope, page, on_duty, self.rules)
+
+    def elder_list(self, scope: StaffScope, page: PeoplePage) -> Page[ListedElder]:
+        with self.stores.reading() as store:
+            return store.elder_list(scope, page)
+
+    def student_map(self, scope: StaffScope, box: MapBox, most: int) -> StudentMap:
+        with self.stores.reading() as store:
+            return store.student_map(scope, box, most)
 
     def offers(self, caller: Caller, task_id: UUID) -> Sequence[OfferView]:
         with self.stores.reading() as store:

@@ -33,7 +33,8 @@ _NUMBER = re.compile(r"\+?[0-9()/-]*[0-9][0-9()/-]*")
 @dataclass(frozen=True)
 class PeopleSearch:
     condition: str
-    """SQL on `users`, whose columns have no prefix."""
+    """SQL on `users`, whose columns have no prefix. A statement finds the ids by it in a materialized part of its own:
+    the planner would rather read all people in order, hoping that a page is soon full."""
     values: dict[str, Any] = field(default_factory=dict[str, Any])
 
 

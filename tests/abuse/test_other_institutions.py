@@ -59,6 +59,9 @@ MATRIX: dict[str, Expected] = {
     "GET /tasks/{taskId}/candidates":     NOT_OTHER,
     "PUT /tasks/{taskId}/outcome":        (409, 404, 409, 409),
     "GET /api/v1/board":                  ALL,
+    "GET /api/v1/students":               ALL,
+    "GET /api/v1/elders":                 ALL,
+    "GET /api/v1/map":                    ALL,
     "GET /me":                            ALL,
     "GET /me/offer":                      FOR_STUDENTS,
     "PUT /me/location":                   FOR_STUDENTS,
@@ -260,6 +263,7 @@ def items(answer: Any) -> list[dict[str, Any]]:
 LISTS = (
     "/tasks",
     "/api/v1/board",
+    "/api/v1/elders",
     "/api/notifications",
     "/api/v1/actions",
     "/api/v1/dead-letters",
@@ -271,7 +275,7 @@ def test_lists_filters_and_cursors_tell_nothing_about_others(town: Town) -> None
     last = "ffffffff-ffff-7fff-bfff-ffffffffffff"
     for path in LISTS:
         assert items(town.call("own", "GET", path)), path
-        cursor = "9223372036854775807" if "recipient" in path else last
+        cursor = "9223372036854775807" if "recipient" in path or "elders" in path else last
         for query in ("?limit=1", f"?limit=1&cursor={cursor}"):
             assert town.call("other", "GET", path + query).json == {"items": [], "nextCursor": None}, path
     elder, profile = town.world.ids["elder"], town.world.entries["profileId"]

@@ -57,6 +57,9 @@ TABLE: dict[str, tuple[int, ...]] = {
     # The task is open, and not one that nobody took.
     "PUT /tasks/{taskId}/outcome":        (403, 403, 403, 403, 409, 409),
     "GET /api/v1/board":                  (403, 403, 403, 403, 200, 200),
+    "GET /api/v1/students":               (403, 403, 403, 403, 200, 200),
+    "GET /api/v1/elders":                 (403, 403, 403, 403, 200, 200),
+    "GET /api/v1/map":                    (403, 403, 403, 403, 200, 200),
     "GET /me":                            (200, 200, 200, 200, 200, 200),
     "GET /me/offer":                      (403, 403, 200, 204, 403, 403),
     "PUT /me/location":                   (403, 403, 204, 204, 403, 403),

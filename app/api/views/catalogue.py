@@ -18,6 +18,7 @@ from app.api.views import (
     roster_lists,
     roster_runs,
     service,
+    students,
     tasks,
     users,
 )
@@ -25,7 +26,7 @@ from app.api.views import (
 ROUTES: tuple[Route, ...] = tuple(
     route
     for module in (
-        *(tasks, board, events, me, users, notifications, directory, plans, actions, dead_letters, jobs),
+        *(tasks, board, students, events, me, users, notifications, directory, plans, actions, dead_letters, jobs),
         *(roster_runs, roster_lists, feed, consumers, audit, service, demo_sign_in),
     )
     for route in module.routes.all

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from app.matching.rules.eligibility import NotAskedBecause
 from app.matching.rules.states import HELD, OfferState, TaskOutcome, TaskStatus
 from app.users.models import Caller, LatLon, Role
 
@@ -73,20 +72,6 @@ class MyOffer:
     distance_m: float
     elder_name: str
     note: str | None
-
-
-@dataclass(frozen=True)
-class AssignableStudent:
-    """A student to whom a coordinator may assign a task after a call."""
-
-    student_id: int
-    name: str
-    phone: str | None
-    distance_m: float | None
-    completed_this_month: int
-    on_duty: bool
-    obstacle: NotAskedBecause | None
-    asked_before: OfferState | None
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from app.matching.rules.eligibility import (
 from app.matching.rules.errors import TaskNotFound
 from app.matching.rules.map_cells import MapPoint, on_the_map
 from app.matching.rules.matching_rules import MatchingRules
+from app.matching.rules.staff_views import AssignableStudent
 from app.matching.rules.states import OfferState
-from app.matching.rules.visibility import AssignableStudent
 from app.matching.store.connected import Connected
 from app.matching.store.people import may_be_assigned
 from app.matching.store.views import seen_elder

@@ -17,6 +17,8 @@ from app.matching.store.candidates import CandidateStatements
 from app.matching.store.kept_values import KeptValueStatements
 from app.matching.store.offers import OfferStatements
 from app.matching.store.people import PeopleStatements
+from app.matching.store.staff_lists import StaffListStatements
+from app.matching.store.student_map import StudentMapStatements
 from app.matching.store.students import StudentStatements
 from app.matching.store.sweep import SweepStatements
 from app.matching.store.tasks import TaskStatements
@@ -33,6 +35,8 @@ class Store(
     ViewStatements,
     BoardStatements,
     AssignableStatements,
+    StaffListStatements,
+    StudentMapStatements,
     KeptValueStatements,
 ):
     """All statements, on the connection of one transaction."""
