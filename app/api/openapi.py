@@ -201,7 +201,8 @@ def _parameters(route: Route) -> list[Json]:
         schema = route.query.model_json_schema(by_alias=True)
         for name, field in schema["properties"].items():
             inlined = _inlined(field, schema.get("$defs", {}))
-            parameters.append({"name": name, "in": "query", "required": False, "schema": inlined})
+            required = name in schema.get("required", ())
+            parameters.append({"name": name, "in": "query", "required": required, "schema": inlined})
     for header in route.request_headers:
         # Servers and clients trim header values, so the pattern requires visible characters at both ends.
         form = {"type": "string", "minLength": 1, "maxLength": header.max_length, "pattern": r"^[!-~]([ -~]*[!-~])?$"}

@@ -1,6 +1,6 @@
 """HTTP models of tasks, users, notifications and the service. Fields may be added, but are never renamed."""
 
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 from uuid import UUID
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -29,7 +29,7 @@ from app.api.validation import (
 )
 from app.delivery.contract import NewSubmission, NotificationStatus, NotificationType, Outcome, Priority
 from app.matching.contract import OfferState, TaskOutcome, TaskStatus
-from app.ops.health import Health
+from app.ops.health import Health, ReadinessReport
 from app.users.models import AddressKind, LatLon, Platform, Role
 from app.users.service import NewUser
 
@@ -392,6 +392,11 @@ class ReadyJson(Response):
         ),
     ]
     checks: ChecksJson
+
+    @classmethod
+    def of(cls, report: ReadinessReport, **more: Any) -> Self:
+        status = "degraded" if report.degraded else "ready" if report.ready else "unready"
+        return cls.model_validate({"status": status, "checks": ChecksJson.model_validate(report), **more})
 
 
 def lat_lon(point: Point | None) -> LatLon | None:

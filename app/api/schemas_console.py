@@ -1,11 +1,12 @@
 """HTTP models of what coordinators see at a glance: the board, students, elders, the map, figures, health."""
 
+from datetime import date
 from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
 
-from app.api.schemas import PageQuery, PlaceJson, TaskJson
+from app.api.schemas import PageQuery, PlaceJson, ReadyJson, TaskJson
 from app.api.validation import (
     Cursor,
     Instant,
@@ -17,6 +18,8 @@ from app.api.validation import (
     SmallPageSize,
 )
 from app.matching.contract import NotAskedBecause, OfferState
+from app.ops.parts import PartStatus
+from app.redis_store.breakers import BreakerState
 
 
 class BoardQuery(Request):
@@ -105,3 +108,87 @@ class StudentOnMapJson(Response):
 class StudentMapJson(Response):
     students: list[StudentOnMapJson]
     truncated: bool = Field(description="There are more students in this part of the map.")
+
+
+class FiguresQuery(Request):
+    month: Annotated[str, Field(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])$", examples=["2026-11"])] | None = Field(
+        None, description="In the service's time zone; this month if absent."
+    )
+
+
+class TasksOfMonthJson(Response):
+    created: int
+    completed: int
+    timed_out: int
+    cancelled: int
+
+
+class WaitingJson(Response):
+    tasks: int
+    mean_s: float | None
+    p50_s: int | None = Field(serialization_alias="p50S")
+    p90_s: int | None = Field(serialization_alias="p90S")
+    p95_s: int | None = Field(serialization_alias="p95S")
+    p99_s: int | None = Field(serialization_alias="p99S")
+
+
+class BothWaitingJson(Response):
+    accept: WaitingJson = Field(description="From the press until a student accepted.")
+    arrive: WaitingJson = Field(description="From the press until the student was there.")
+
+
+class DayOfWaitingJson(Response):
+    day: date
+    count: int
+    p50_s: int | None = Field(serialization_alias="p50S")
+    p90_s: int | None = Field(serialization_alias="p90S")
+
+
+class UnmetJson(Response):
+    lat: float
+    lon: float
+    count: int
+
+
+class LoadJson(Response):
+    completed: int
+    students: int
+
+
+class DayOfAnswersJson(Response):
+    day: date
+    asked: int
+    accepted: int
+    rejected: int
+    expired: int
+
+
+class FiguresJson(Response):
+    month: str
+    computed_at: Instant
+    tasks: TasksOfMonthJson
+    to_accept: list[DayOfWaitingJson] = Field(description="By the day of the press.")
+    waiting: BothWaitingJson
+    unmet: list[UnmetJson] = Field(
+        description="Tasks that nobody took, by cells of the map of about 0.9 by 0.6 km; the place is a cell's middle."
+    )
+    load: list[LoadJson] = Field(description="Students by tasks completed in the month; 0: on duty now.")
+    silence: list[DayOfAnswersJson] = Field(description="Offers, by the day on which they were made.")
+
+
+class PartJson(Response):
+    name: str
+    status: PartStatus
+    detail: str
+
+
+class BreakerJson(Response):
+    name: str
+    state: BreakerState
+
+
+class HealthJson(ReadyJson):
+    parts: list[PartJson]
+    breakers: list[BreakerJson] = Field(description="Of providers; empty while Redis does not answer.")
+    backlog: int = Field(description="Notifications that are not ended.")
+    open_dead_letters: int = Field(description="Those that I see.")

@@ -62,6 +62,8 @@ MATRIX: dict[str, Expected] = {
     "GET /api/v1/students":               ALL,
     "GET /api/v1/elders":                 ALL,
     "GET /api/v1/map":                    ALL,
+    "GET /api/v1/figures":                ALL,
+    "GET /api/v1/health":                 ALL,
     "GET /me":                            ALL,
     "GET /me/offer":                      FOR_STUDENTS,
     "PUT /me/location":                   FOR_STUDENTS,

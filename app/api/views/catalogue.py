@@ -11,6 +11,8 @@ from app.api.views import (
     directory,
     events,
     feed,
+    figures,
+    health,
     jobs,
     me,
     notifications,
@@ -26,8 +28,8 @@ from app.api.views import (
 ROUTES: tuple[Route, ...] = tuple(
     route
     for module in (
-        *(tasks, board, students, events, me, users, notifications, directory, plans, actions, dead_letters, jobs),
-        *(roster_runs, roster_lists, feed, consumers, audit, service, demo_sign_in),
+        *(tasks, board, students, figures, health, events, me, users, notifications, directory, plans, actions),
+        *(dead_letters, jobs, roster_runs, roster_lists, feed, consumers, audit, service, demo_sign_in),
     )
     for route in module.routes.all
 )
