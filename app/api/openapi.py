@@ -130,7 +130,9 @@ def _component_schemas(routes: Sequence[Route]) -> tuple[Refs, Json]:
                 wanted[model, "serialization"] = None
     refs, definitions = models_json_schema(list(wanted), by_alias=True, ref_template="#/components/schemas/{model}")
     schemas: Json = definitions.get("$defs", {})
-    return cast(Refs, refs), {_plain(name): _renamed(schema) for name, schema in schemas.items()}
+    plain = {_plain(name): _renamed(schema) for name, schema in schemas.items()}
+    assert len(plain) == len(schemas), "two models or enums have the same name, apart from `Json`"
+    return cast(Refs, refs), plain
 
 
 def _plain(name: str) -> str:

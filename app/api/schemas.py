@@ -98,7 +98,7 @@ class CurrentOfferJson(Response):
     )
 
 
-class TaskOutcomeJson(Response):
+class SaidOutcomeJson(Response):
     outcome: TaskOutcome
     note: str | None
     said_by: int = Field(description="The id of the coordinator or admin.")
@@ -117,7 +117,7 @@ class TaskJson(Response):
     elder: ElderJson
     student: StudentJson | None
     current_offer: CurrentOfferJson | None
-    outcome: TaskOutcomeJson | None = Field(
+    outcome: SaidOutcomeJson | None = Field(
         None, description="What became of a task that nobody took. For coordinators only."
     )
 

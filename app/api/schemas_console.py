@@ -187,7 +187,7 @@ class BreakerJson(Response):
     state: BreakerState
 
 
-class HealthJson(ReadyJson):
+class HealthOfPartsJson(ReadyJson):
     parts: list[PartJson]
     breakers: list[BreakerJson] = Field(description="Of providers; empty while Redis does not answer.")
     backlog: int = Field(description="Notifications that are not ended.")

@@ -1,13 +1,13 @@
 """What became of tasks that nobody took, and indexes for the console of coordinators.
 
 Revision ID: 0017
-Revises: 0015
+Revises: 0016
 """
 
 from alembic import op
 
 revision = "0017"
-down_revision = "0015"
+down_revision = "0016"
 branch_labels = None
 depends_on = None
 
@@ -32,6 +32,20 @@ CREATE TRIGGER note_change AFTER INSERT OR UPDATE ON task_outcomes FOR EACH ROW
     EXECUTE FUNCTION note_change('task_id', 'outcome', 'outcome note');
 """
 
+# As in 0015. Retention empties the note, and changes no time.
+EVENT = """
+CREATE FUNCTION note_outcome() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO new_events (type, task_id) VALUES ('TASK_RESOLVED', NEW.task_id);
+    PERFORM pg_notify('events', '');
+    RETURN NULL;
+END $$;
+CREATE TRIGGER note_first_outcome AFTER INSERT ON task_outcomes FOR EACH ROW
+    WHEN (NEW.outcome IS NOT NULL) EXECUTE FUNCTION note_outcome();
+CREATE TRIGGER note_outcome AFTER UPDATE ON task_outcomes FOR EACH ROW
+    WHEN (OLD.said_at IS DISTINCT FROM NEW.said_at) EXECUTE FUNCTION note_outcome();
+"""
+
 # The words by which a person is found: the name in folded letters, and the phone number from several digits on.
 DIGITS = "ltrim(regexp_replace(coalesce(phone, ''), '[^0-9]', '', 'g'), '0')"
 WORDS = f"""array_to_tsvector(array_remove(string_to_array(
@@ -51,6 +65,7 @@ CREATE INDEX students_unavailable_idx ON students USING gist (plane) WHERE activ
 
 def upgrade() -> None:
     op.execute(OUTCOMES)
+    op.execute(EVENT)
     op.execute(INDEXES)
 
 
@@ -58,3 +73,4 @@ def downgrade() -> None:
     op.execute("DROP INDEX users_elders_idx, users_students_idx, users_search_idx, students_unavailable_idx")
     op.execute("CREATE INDEX users_elders_idx ON users (institution_id) WHERE role = 'ELDER'")
     op.execute("DROP TABLE task_outcomes")
+    op.execute("DROP FUNCTION note_outcome")

@@ -42,6 +42,7 @@ def page_settings(call: Call) -> PageSettingsJson:
         tile_address=settings.tile_address,
         tile_attribution=settings.tile_attribution,
         vapid_public_key=settings.vapid_public_key,
+        helpline=settings.helpline_phone,
         locale="tr",
     )
 

@@ -146,6 +146,7 @@ def test_pages_learn_their_settings_before_anybody_has_signed_in(client: Any):
         "tileAddress": None,
         "tileAttribution": None,
         "vapidPublicKey": None,
+        "helpline": None,
         "locale": "tr",
     }
 
