@@ -130,7 +130,9 @@ def _component_schemas(routes: Sequence[Route]) -> tuple[Refs, Json]:
                 wanted[model, "serialization"] = None
     refs, definitions = models_json_schema(list(wanted), by_alias=True, ref_template="#/components/schemas/{model}")
     schemas: Json = definitions.get("$defs", {})
-    return cast(Refs, refs), {_plain(name): _renamed(schema) for name, schema in schemas.items()}
+    plain = {_plain(name): _renamed(schema) for name, schema in schemas.items()}
+    assert len(plain) == len(schemas), "two models or enums have the same name, apart from `Json`"
+    return cast(Refs, refs), plain
 
 
 def _plain(name: str) -> str:
@@ -201,7 +203,8 @@ def _parameters(route: Route) -> list[Json]:
         schema = route.query.model_json_schema(by_alias=True)
         for name, field in schema["properties"].items():
             inlined = _inlined(field, schema.get("$defs", {}))
-            parameters.append({"name": name, "in": "query", "required": False, "schema": inlined})
+            required = name in schema.get("required", ())
+            parameters.append({"name": name, "in": "query", "required": required, "schema": inlined})
     for header in route.request_headers:
         # Servers and clients trim header values, so the pattern requires visible characters at both ends.
         form = {"type": "string", "minLength": 1, "maxLength": header.max_length, "pattern": r"^[!-~]([ -~]*[!-~])?$"}

@@ -1,6 +1,6 @@
 """HTTP models of tasks, users, notifications and the service. Fields may be added, but are never renamed."""
 
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 from uuid import UUID
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -24,11 +24,12 @@ from app.api.validation import (
     QueryFlag,
     Request,
     Response,
+    SearchText,
     Subject,
 )
 from app.delivery.contract import NewSubmission, NotificationStatus, NotificationType, Outcome, Priority
-from app.matching.contract import OfferState, TaskStatus
-from app.ops.health import Health
+from app.matching.contract import OfferState, TaskOutcome, TaskStatus
+from app.ops.health import Health, ReadinessReport
 from app.users.models import AddressKind, LatLon, Platform, Role
 from app.users.service import NewUser
 
@@ -92,6 +93,16 @@ class StudentJson(Response):
 class CurrentOfferJson(Response):
     deadline: Instant
     student_id: int | None = Field(None, exclude_if=is_none, description="For coordinators only.")
+    student_name: str | None = Field(
+        None, exclude_if=is_none, description="For coordinators; the elder gets the first word; absent for students."
+    )
+
+
+class SaidOutcomeJson(Response):
+    outcome: TaskOutcome
+    note: str | None
+    said_by: int = Field(description="The id of the coordinator or admin.")
+    said_at: Instant
 
 
 class TaskJson(Response):
@@ -106,10 +117,19 @@ class TaskJson(Response):
     elder: ElderJson
     student: StudentJson | None
     current_offer: CurrentOfferJson | None
+    outcome: SaidOutcomeJson | None = Field(
+        None, description="What became of a task that nobody took. For coordinators only."
+    )
+
+
+class OutcomeBody(Request):
+    outcome: TaskOutcome
+    note: Note | None = None
 
 
 class OfferJson(Response):
     student_id: int
+    student_name: str
     rank: int | None
     completed_this_month: int
     distance_m: float | None
@@ -142,6 +162,9 @@ class MeJson(Response):
     on_duty: bool | None = Field(description="Null if the caller is not a student.")
     open_task: TaskJson | None
     offer: MyOfferJson | None
+    institution_id: int | None
+    helpline: str | None = Field(description="The phone number of a person, for whoever gets no further.")
+    server_time: Instant = Field(description="By the database's clock, which decides deadlines.")
 
 
 class AvailabilityBody(Request):
@@ -217,6 +240,8 @@ class UserChangesBody(Request):
 
 class UsersQuery(PageQuery):
     role: Role | None = None
+    active: QueryFlag | None = None
+    search: SearchText | None = None
 
 
 class UserJson(Response):
@@ -367,6 +392,11 @@ class ReadyJson(Response):
         ),
     ]
     checks: ChecksJson
+
+    @classmethod
+    def of(cls, report: ReadinessReport, **more: Any) -> Self:
+        status = "degraded" if report.degraded else "ready" if report.ready else "unready"
+        return cls.model_validate({"status": status, "checks": ChecksJson.model_validate(report), **more})
 
 
 def lat_lon(point: Point | None) -> LatLon | None:

@@ -39,4 +39,5 @@ class PageSettingsJson(Response):
     vapid_public_key: str | None = Field(
         description="The `applicationServerKey` of pushes to browsers; null if they get none."
     )
+    helpline: str | None = Field(description="The phone number of a person, for whoever gets no further.")
     locale: Locale = Field(description="The language before somebody has signed in or chosen one.")

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from app.api.auth import Doorkeeper
 from app.api.services import Services
 from app.delivery.contract import Backlog
-from app.jobs.contract import Catalogue
+from app.jobs.contract import Catalogue, FiguresAtHand
 from app.ops.health import Readiness
 from app.ops.metrics import HttpMetrics
+from app.ops.parts import Parts
 from app.realtime.service import Realtime
 
 
@@ -19,6 +20,8 @@ class Site:
     backlog: Backlog
     catalogue: Catalogue
     readiness: Readiness
+    parts: Parts
+    figures: FiguresAtHand
     metrics: HttpMetrics
     realtime: Realtime
     documents: Callable[[], Mapping[str, bytes]]

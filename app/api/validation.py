@@ -151,6 +151,14 @@ Name = Annotated[
     AfterValidator(normal_form),
     Field(examples=["Ayşe Yılmaz"]),
 ]
+SearchText = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=LINE_WITH_A_WORD),
+    Field(
+        description="Beginnings of names, digits of a phone number, or an id. Letters are folded: `isil` finds Işıl.",
+        examples=["isil"],
+    ),
+]
 Note = Annotated[str, StringConstraints(max_length=500, pattern=TEXT), AfterValidator(normal_form)]
 Phone = Annotated[
     str,
@@ -163,6 +171,7 @@ PathIdentifier = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(_pla
 QueryFlag = Annotated[bool, BeforeValidator(_plain_boolean)]
 PageNumber = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(_plain_digits)]
 LargePageSize = Annotated[int, Field(ge=1, le=1000), BeforeValidator(_plain_digits)]
+SmallPageSize = Annotated[int, Field(ge=1, le=50), BeforeValidator(_plain_digits)]
 PageSize = Annotated[int, Field(ge=1, le=100), BeforeValidator(_plain_digits)]
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.~:=-]+$")]
 DeviceId = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=VISIBLE_ASCII)]

@@ -22,12 +22,14 @@ from app.bootstrap.job_catalogue import job_catalogue
 from app.bootstrap.realtime import build_realtime
 from app.console.page_routes import routes as pages
 from app.delivery.service import watch_backlog
+from app.jobs.service import figures_of
 from app.ops.breaker_gauges import BreakerGauges
 from app.ops.delivery_gauges import DeliveryGauges
 from app.ops.health import Readiness
 from app.ops.job_gauges import JobGauges
 from app.ops.metrics import HttpMetrics
 from app.ops.overdue_gauges import OverdueGauges
+from app.ops.parts import Parts
 from app.ops.roster_gauges import RosterGauges
 from app.ops.service_level_gauges import ServiceLevelGauges
 from app.realtime.metrics import EventMetrics
@@ -47,12 +49,15 @@ def create_app(
     documents, url_map = _catalogue() if routes is ROUTES else _served(routes)
     doorkeeper = doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db), find_consumer_in(services.db))
     metrics = HttpMetrics(metrics_directory, _read_on_scrape(services))
+    readiness = Readiness(services.db, services.clockwork, services.matching, settings.late_after_s)
     site = Site(
         services=services,
         doorkeeper=doorkeeper,
         backlog=watch_backlog(services.db, settings.notification_backlog_limit),
         catalogue=job_catalogue(settings),
-        readiness=Readiness(services.db, services.clockwork, services.matching, settings.late_after_s),
+        readiness=readiness,
+        parts=Parts(services.db, services.matching, services.breakers, readiness, settings.late_after_s),
+        figures=figures_of(services.db),
         metrics=metrics,
         realtime=build_realtime(settings, doorkeeper.identify, EventMetrics(metrics.registry)),
         documents=documents,

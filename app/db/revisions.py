@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 
 PARTITION = re.compile(r"\w+_(\d{4}_\d\d(_\d\d)?|default)|roster_rows_\d+")
+OF_EXPRESSIONS = {"users_search_idx"}
+"""Indexes that PostgreSQL writes in other words than the models."""
 
 
 def is_compared(_item: Any, name: str | None, kind: str, reflected: bool, _other: Any) -> bool:
-    """False for what the models do not declare: partitions, and the table of PostGIS."""
+    """False for what the models do not declare: partitions, and the table of PostGIS; and for indexes of expressions,
+    whose words Alembic would compare."""
+    if kind == "index" and name in OF_EXPRESSIONS:
+        return False
     is_of_others = PARTITION.fullmatch(name or "") or name == "spatial_ref_sys"
     return not (kind == "table" and reflected and is_of_others)
 

@@ -16,6 +16,9 @@ from app.jobs.errors import (
 )
 from app.jobs.job_store import JobKey, RequestedJob, digest_of
 from app.jobs.models import JobOrigin
+from app.jobs.reports.figures_at_hand import FiguresAtHand
+from app.jobs.reports.month_figures import FiguresTooSlow, MonthFigures
+from app.jobs.reports.report_month import Month
 from app.jobs.script_declaration import MOST_RETRIES, Declaration
 from app.jobs.service import JobRequest
 from app.jobs.states import JobStatus
@@ -30,6 +33,8 @@ __all__ = [
     "CatalogueBusy",
     "CatalogueEntry",
     "Declaration",
+    "FiguresAtHand",
+    "FiguresTooSlow",
     "JobEnded",
     "JobInFull",
     "JobKey",
@@ -39,6 +44,8 @@ __all__ = [
     "JobRequest",
     "JobStatus",
     "JobView",
+    "Month",
+    "MonthFigures",
     "ParamProblem",
     "QueueLoad",
     "RequestedJob",

@@ -13,6 +13,7 @@ from app.jobs.forget_in_jobs import forget_jobs
 from app.jobs.job_store import JobKey, NewJob, RequestedJob, cancel_job, find_requested
 from app.jobs.job_store import request_job as insert_job
 from app.jobs.models import JobOrigin
+from app.jobs.reports.figures_at_hand import figures_of
 from app.jobs.views import get_job, list_jobs, read_artifact, read_load, watch_job
 
 
@@ -56,6 +57,7 @@ __all__ = [
     "YOURS",
     "Neighbour",
     "cancel_job",
+    "figures_of",
     "find_requested",
     "forget_jobs",
     "get_job",

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from app.matching.rules.eligibility import NotAskedBecause
 from app.matching.rules.errors import (
     NotAssigned,
     OfferAccepted,
@@ -14,17 +15,41 @@ from app.matching.rules.errors import (
     Suspended,
     TaskNotFound,
 )
-from app.matching.rules.states import IllegalTaskTransition, OfferState, TaskStatus
-from app.matching.rules.visibility import CurrentOffer, MyOffer, OfferView, Person, TaskView, first_name
+from app.matching.rules.staff_views import (
+    AssignableStudent,
+    ListedElder,
+    ListedStudent,
+    MapBox,
+    PeoplePage,
+    StudentMap,
+    StudentOnMap,
+)
+from app.matching.rules.states import IllegalTaskTransition, OfferState, TaskOutcome, TaskStatus
+from app.matching.rules.visibility import (
+    BoardTask,
+    CurrentOffer,
+    MyOffer,
+    OfferView,
+    Person,
+    TaskOutcomeView,
+    TaskView,
+    first_name,
+)
 from app.matching.store.records import LeftBehind, StudentDrift, TaskDrift
 from app.users.models import LatLon
 
 __all__ = [
+    "AssignableStudent",
+    "BoardTask",
     "CurrentOffer",
     "IllegalTaskTransition",
     "LeftBehind",
+    "ListedElder",
+    "ListedStudent",
+    "MapBox",
     "MyOffer",
     "NewTask",
+    "NotAskedBecause",
     "NotAssigned",
     "OfferAccepted",
     "OfferExpired",
@@ -34,13 +59,18 @@ __all__ = [
     "OfferView",
     "OfferWithdrawn",
     "Overtaken",
+    "PeoplePage",
     "Person",
     "Pressed",
     "StudentDrift",
+    "StudentMap",
+    "StudentOnMap",
     "StudentUnavailable",
     "Suspended",
     "TaskDrift",
     "TaskNotFound",
+    "TaskOutcome",
+    "TaskOutcomeView",
     "TaskStatus",
     "TaskView",
     "first_name",

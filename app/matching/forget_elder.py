@@ -51,12 +51,11 @@ _FORGET_DISTANCES = text(
 )
 
 
-_FORGET_IN_NOTES = text(
-    """
-    UPDATE tasks SET note = regexp_replace(note, :words, :substitute, 'g')
+_FORGET_OUTCOME_NOTES = text("UPDATE task_outcomes SET note = NULL WHERE task_id = ANY(:ids) AND note IS NOT NULL")
+_FORGET_IN_NOTES = """
+    UPDATE {table} SET note = regexp_replace(note, :words, :substitute, 'g')
      WHERE note ~ :words
-    """
-)
+"""
 
 
 def tasks_of_person(conn: Connection, user_id: int) -> TasksOfPerson:
@@ -71,6 +70,7 @@ def forget_tasks(conn: Connection, requested: Sequence[UUID], user_id: int) -> d
     return {
         "tasks": conn.execute(_FORGET_TASKS, values).rowcount,
         "offers": conn.execute(_FORGET_DISTANCES, values).rowcount,
+        "task_outcomes": conn.execute(_FORGET_OUTCOME_NOTES, values).rowcount,
     }
 
 
@@ -80,4 +80,6 @@ def forget_in_notes(conn: Connection, words: Sequence[str], substitute: str) -> 
         return {}
     pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
     values = {"words": pattern, "substitute": substitute}
-    return {"notes_of_others": conn.execute(_FORGET_IN_NOTES, values).rowcount}
+    tables = ("tasks", "task_outcomes")
+    changed = [conn.execute(text(_FORGET_IN_NOTES.format(table=table)), values).rowcount for table in tables]
+    return {"notes_of_others": sum(changed)}

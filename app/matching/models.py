@@ -1,5 +1,5 @@
-"""The tables of tasks and offers. Partial unique indexes keep the second promise of `docs/architecture.md`, even if all
-other code is wrong."""
+"""The tables of tasks, offers and outcomes. Partial unique indexes keep the second promise of `docs/architecture.md`,
+even if all other code is wrong."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.types import UserDefinedType
 
 from app.db.schema import GeographyPoint, metadata, one_of
-from app.matching.rules.states import OfferState, TaskStatus, is_held, is_open, is_searching
+from app.matching.rules.states import OfferState, TaskOutcome, TaskStatus, is_held, is_open, is_searching
 
 OPEN, HELD, SEARCHING = is_open(), is_held(), is_searching()
 LIVE = f"state = '{OfferState.PENDING}'"
@@ -122,4 +122,24 @@ offers = Table(
         postgresql_where=text(f"state = '{OfferState.ACCEPTED}'"),
     ),
     Index("offers_student_idx", "student_id", "task_id", postgresql_include=["state", "reason"]),
+)
+
+# A row for each task that nobody took. Without an outcome it waits on the board until a coordinator says one. A table
+# of its own, so that presses write nothing more.
+task_outcomes = Table(
+    "task_outcomes",
+    metadata,
+    Column("task_id", Uuid, ForeignKey("tasks.id"), primary_key=True),
+    Column("outcome", Text),
+    Column("note", Text),
+    Column("said_by", BigInteger, ForeignKey("users.id")),
+    Column("said_at", DateTime(timezone=True)),
+    CheckConstraint(one_of("outcome", TaskOutcome), name="outcome"),
+    CheckConstraint(
+        "(outcome IS NULL) = (said_at IS NULL) AND (outcome IS NULL) = (said_by IS NULL)"
+        " AND (outcome IS NOT NULL OR note IS NULL)",
+        name="said_at_once",
+    ),
+    Index("task_outcomes_owed_idx", "task_id", postgresql_where=text("outcome IS NULL")),
+    Index("task_outcomes_said_idx", "said_at"),
 )

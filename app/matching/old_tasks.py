@@ -35,6 +35,18 @@ OLD_NOTES = replace(
     sets="note = NULL, idempotency_key = NULL",
     mark="notes",
 )
+# What a coordinator wrote of a task that nobody took. A note that is written later begins its time anew.
+OLD_OUTCOME_NOTES = Sweep(
+    table="task_outcomes",
+    key=KeyType.TIME,
+    order="said_at",
+    identity="task_id",
+    examined="t.said_at < :cutoff",
+    chosen="t.note IS NOT NULL",
+    sets="note = NULL",
+    since="t.said_at",
+    mark="outcome_notes",
+)
 OLD_PLACES = replace(
     _ENDED,
     sets=f"location = {rough_place('t.location')}, area = NULL",
@@ -58,5 +70,5 @@ OLD_LOCATIONS = Sweep(
     since="t.location_at",
 )
 
-OLD_TASKS = {"notes": (OLD_NOTES,), "places": (OLD_DISTANCES, OLD_PLACES, OLD_LOCATIONS)}
+OLD_TASKS = {"notes": (OLD_NOTES, OLD_OUTCOME_NOTES), "places": (OLD_DISTANCES, OLD_PLACES, OLD_LOCATIONS)}
 """By kind."""

@@ -13,8 +13,22 @@ from app.foundation.clock import Clock, DatabaseClock
 from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint
 from app.foundation.pages import Page
-from app.matching import availability, deeds
-from app.matching.contract import LeftBehind, MyOffer, NewTask, OfferView, Pressed, TaskView
+from app.matching import availability, deeds, nobody_found
+from app.matching.contract import (
+    AssignableStudent,
+    BoardTask,
+    LeftBehind,
+    ListedElder,
+    ListedStudent,
+    MapBox,
+    MyOffer,
+    NewTask,
+    OfferView,
+    PeoplePage,
+    Pressed,
+    StudentMap,
+    TaskView,
+)
 from app.matching.follow_up import FollowUp
 from app.matching.forget_elder import forget_in_notes as forget_in_notes
 from app.matching.forget_elder import forget_tasks as forget_tasks
@@ -30,13 +44,13 @@ from app.matching.recount import (
 )
 from app.matching.rules.errors import Overtaken
 from app.matching.rules.matching_rules import MatchingRules
-from app.matching.rules.states import TaskStatus
+from app.matching.rules.states import TaskOutcome, TaskStatus
 from app.matching.runner import CascadeRunner
 from app.matching.store.records import Overdue
 from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork
 from app.settings.settings import Settings
-from app.users.contract import StaffScope, scope_of
+from app.users.contract import PeopleSearch, StaffScope, scope_of
 from app.users.models import Caller, LatLon
 
 __all__ = [
@@ -114,6 +128,9 @@ class Matching:
     def release(self, caller: Caller, task_id: UUID) -> TaskView:
         return self._do(caller, task_id, lambda store: deeds.release(store, task_id, self.rules))
 
+    def say_outcome(self, caller: Caller, task_id: UUID, outcome: TaskOutcome, note: str | None) -> TaskView:
+        return self._do(caller, task_id, lambda store: nobody_found.say_outcome(store, caller, task_id, outcome, note))
+
     # ---- availability ----
 
     def set_availability(self, caller: Caller, on_duty: bool) -> None:
@@ -161,6 +178,28 @@ class Matching:
     def tasks(self, caller: Caller, *, status: TaskStatus | None, cursor: str | None, limit: int) -> Page[TaskView]:
         with self.stores.reading() as store:
             return store.task_views(caller, status, cursor, limit)
+
+    def board(self, caller: Caller, *, cursor: str | None, limit: int) -> Page[BoardTask]:
+        with self.stores.reading() as store:
+            return store.board(caller, cursor, limit)
+
+    def assignable(
+        self, scope: StaffScope, task_id: UUID, search: PeopleSearch | None, limit: int
+    ) -> Sequence[AssignableStudent]:
+        with self.stores.reading() as store:
+            return store.assignable(scope, task_id, search, self.rules, limit)
+
+    def student_list(self, scope: StaffScope, page: PeoplePage, on_duty: bool | None = None) -> Page[ListedStudent]:
+        with self.stores.reading() as store:
+            return store.student_list(scope, page, on_duty, self.rules)
+
+    def elder_list(self, scope: StaffScope, page: PeoplePage) -> Page[ListedElder]:
+        with self.stores.reading() as store:
+            return store.elder_list(scope, page)
+
+    def student_map(self, scope: StaffScope, box: MapBox, most: int) -> StudentMap:
+        with self.stores.reading() as store:
+            return store.student_map(scope, box, most)
 
     def offers(self, caller: Caller, task_id: UUID) -> Sequence[OfferView]:
         with self.stores.reading() as store:

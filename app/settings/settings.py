@@ -183,6 +183,9 @@ class Settings(BaseModel):
         "device_downlink", description="Step types, comma-separated, that another service carries out."
     )
 
+    helpline_phone: str | None = Field(
+        None, description="Number of a person, which apps show at the end of every road: `+90 216 555 00 00` or `153`."
+    )
     time_zone: str = Field("Europe/Istanbul", description="Time zone that decides when a month begins.")
     offer_ttl_s: PositiveInt = Field(600, description="Time a student has to answer.")
     match_radius_m: float = Field(1000.0, gt=0, le=100_000, description="How far from the task a student may be.")
@@ -454,6 +457,16 @@ class Settings(BaseModel):
         if value is not None and not re.match(r"https?://[^/\s?#]+\S*$", value):
             raise ValueError("must be a URL that begins with https:// or http://")
         return value
+
+    @field_validator("helpline_phone")
+    @classmethod
+    def _callable_helpline(cls, value: str | None) -> str | None:
+        """Phones call it, so it is kept without the characters between the digits. Emergency numbers are short."""
+        if value is None:
+            return None
+        if not re.fullmatch(r"\+?[0-9](?:[ ()-]{0,2}[0-9]){2,14}", value):
+            raise ValueError("must be a phone number of 3 to 15 digits, such as +90 216 555 00 00")
+        return re.sub("[^0-9+]", "", value)
 
     @field_validator("sms_countries")
     @classmethod

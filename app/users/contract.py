@@ -1,6 +1,8 @@
 """The values and errors of users that other packages use."""
 
 from app.foundation.errors import Conflict, Forbidden, NotFound
+from app.users.people_search import PeopleSearch as PeopleSearch
+from app.users.people_search import search_people as search_people
 from app.users.staff_scope import EVERYTHING as EVERYTHING
 from app.users.staff_scope import REACHED as REACHED
 from app.users.staff_scope import StaffScope as StaffScope

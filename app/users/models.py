@@ -27,6 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.types import UserDefinedType
 
 from app.db.schema import GeographyPoint, metadata, one_of
+from app.users.people_search import WORDS
 
 
 class Role(StrEnum):
@@ -69,7 +70,9 @@ users = Table(
     CheckConstraint("locale IN ('tr', 'en')", name="locale"),
     Index("users_firebase_uid_key", "firebase_uid", unique=True, postgresql_where=text("firebase_uid IS NOT NULL")),
     Index("users_role_idx", "role", "id"),
-    Index("users_elders_idx", "institution_id", postgresql_where=text("role = 'ELDER'")),
+    Index("users_elders_idx", "institution_id", "id", postgresql_where=text("role = 'ELDER'")),
+    Index("users_students_idx", "institution_id", "id", postgresql_where=text("role = 'STUDENT'")),
+    Index("users_search_idx", text(f"({WORDS})"), postgresql_using="gin"),
     Index("users_phone_idx", "phone", postgresql_where=text("phone IS NOT NULL")),
     Index(
         "users_staff_idx",
@@ -140,6 +143,13 @@ students = Table(
         postgresql_using="gist",
         postgresql_include=["id", "month", "completed"],
         postgresql_where=text("available"),
+    ),
+    # For coordinators, who may assign these students as well. Each active student is in one of the two indexes.
+    Index(
+        "students_unavailable_idx",
+        "plane",
+        postgresql_using="gist",
+        postgresql_where=text("active AND NOT available"),
     ),
     # Vacuumed often, because a search skips the table only for pages that were vacuumed since their last change.
     postgresql_with={"autovacuum_vacuum_scale_factor": "0.02"},

@@ -27,6 +27,7 @@ from app.users.forget_user import known_person as known_person
 from app.users.forget_user import namesakes as namesakes
 from app.users.models import AddressKind, Caller, LatLon, Platform, Role
 from app.users.old_devices import OLD_USERS as OLD_USERS
+from app.users.people_search import PeopleSearch
 
 
 @dataclass(frozen=True)
@@ -130,18 +131,34 @@ def get_user(conn: Connection, user_id: int) -> User:
     return _user(row)
 
 
-def list_users(conn: Connection, *, role: Role | None, cursor: str | None, limit: int) -> Page[User]:
+def list_users(
+    conn: Connection,
+    *,
+    role: Role | None,
+    active: bool | None = None,
+    search: PeopleSearch | None = None,
+    cursor: str | None,
+    limit: int,
+) -> Page[User]:
     """Newest first: later users have higher ids."""
     conditions: list[str] = []
     values: dict[str, Any] = {"limit": limit + 1}
+    if active is not None:
+        conditions.append("u.active = :active")
+        values["active"] = active
     if role is not None:
         conditions.append("u.role = :role")
         values["role"] = role.value
     if cursor is not None:
         conditions.append("u.id < :before")
         values["before"] = parse_number(cursor)
-    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    rows = conn.execute(text(f"{_USER} {where} ORDER BY u.id DESC LIMIT :limit"), values).mappings().all()
+    where, found = f"WHERE {' AND '.join(conditions)}" if conditions else "", ""
+    if search is not None:
+        which = " AND ".join([*conditions, search.condition])
+        found = f"WITH found AS MATERIALIZED (SELECT u.id FROM users u WHERE {which})"
+        where = "WHERE u.id IN (SELECT id FROM found)"
+        values |= search.values
+    rows = conn.execute(text(f"{found} {_USER} {where} ORDER BY u.id DESC LIMIT :limit"), values).mappings().all()
     return page_of(rows, limit, _user)
 
 

@@ -120,8 +120,12 @@ class Operation:
         if self.takes_file:
             yield "file: Blob | ArrayBuffer"
         if self.query:
-            fields = "; ".join(f"{parameter['name']}?: {type_of(parameter['schema'])}" for parameter in self.query)
-            yield f"query?: {{ {fields} }}"
+            fields = "; ".join(
+                f"{parameter['name']}{'' if parameter['required'] else '?'}: {type_of(parameter['schema'])}"
+                for parameter in self.query
+            )
+            optional = "" if any(parameter["required"] for parameter in self.query) else "?"
+            yield f"query{optional}: {{ {fields} }}"
         headers = "; ".join(f"{name}?: string" for name in self.headers)
         yield f"options?: CallOptions{f' & {{ {headers} }}' if headers else ''}"
 

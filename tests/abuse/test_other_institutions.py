@@ -56,6 +56,14 @@ MATRIX: dict[str, Expected] = {
     "PUT /tasks/{taskId}/assign":         NOT_OTHER,
     "PUT /tasks/{taskId}/next":           NOT_OTHER,
     "PUT /tasks/{taskId}/release":        (409, 404, 409, 409),
+    "GET /tasks/{taskId}/candidates":     NOT_OTHER,
+    "PUT /tasks/{taskId}/outcome":        (409, 404, 409, 409),
+    "GET /api/v1/board":                  ALL,
+    "GET /api/v1/students":               ALL,
+    "GET /api/v1/elders":                 ALL,
+    "GET /api/v1/map":                    ALL,
+    "GET /api/v1/figures":                ALL,
+    "GET /api/v1/health":                 ALL,
     "GET /me":                            ALL,
     "GET /me/offer":                      FOR_STUDENTS,
     "PUT /me/location":                   FOR_STUDENTS,
@@ -152,6 +160,7 @@ def body_of(route: Route, world: World) -> dict[str, Any]:
     return {
         "POST /tasks": {"elderId": ids["elder"]},
         "PUT /tasks/{taskId}/assign": {"studentId": ids["student"]},
+        "PUT /tasks/{taskId}/outcome": {"outcome": "NOT_REACHED"},
         "PUT /me/location": {"lat": 40.988, "lon": 29.028},
         "PUT /me/availability": {"onDuty": True},
         "PUT /users/{userId}/availability": {"onDuty": False},
@@ -253,14 +262,22 @@ def items(answer: Any) -> list[dict[str, Any]]:
     return answer.json["items"]
 
 
-LISTS = ("/tasks", "/api/notifications", "/api/v1/actions", "/api/v1/dead-letters", "/api/v1/recipient-channels")
+LISTS = (
+    "/tasks",
+    "/api/v1/board",
+    "/api/v1/elders",
+    "/api/notifications",
+    "/api/v1/actions",
+    "/api/v1/dead-letters",
+    "/api/v1/recipient-channels",
+)
 
 
 def test_lists_filters_and_cursors_tell_nothing_about_others(town: Town) -> None:
     last = "ffffffff-ffff-7fff-bfff-ffffffffffff"
     for path in LISTS:
         assert items(town.call("own", "GET", path)), path
-        cursor = "9223372036854775807" if "recipient" in path else last
+        cursor = "9223372036854775807" if "recipient" in path or "elders" in path else last
         for query in ("?limit=1", f"?limit=1&cursor={cursor}"):
             assert town.call("other", "GET", path + query).json == {"items": [], "nextCursor": None}, path
     elder, profile = town.world.ids["elder"], town.world.entries["profileId"]

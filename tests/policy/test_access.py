@@ -53,6 +53,15 @@ TABLE: dict[str, tuple[int, ...]] = {
     "PUT /tasks/{taskId}/assign":         (403, 403, 403, 403, 200, 200),
     "PUT /tasks/{taskId}/next":           (403, 403, 403, 403, 200, 200),
     "PUT /tasks/{taskId}/release":        (403, 403, 403, 403, 200, 200),
+    "GET /tasks/{taskId}/candidates":     (403, 403, 403, 403, 200, 200),
+    # The task is open, and not one that nobody took.
+    "PUT /tasks/{taskId}/outcome":        (403, 403, 403, 403, 409, 409),
+    "GET /api/v1/board":                  (403, 403, 403, 403, 200, 200),
+    "GET /api/v1/students":               (403, 403, 403, 403, 200, 200),
+    "GET /api/v1/elders":                 (403, 403, 403, 403, 200, 200),
+    "GET /api/v1/map":                    (403, 403, 403, 403, 200, 200),
+    "GET /api/v1/figures":                (403, 403, 403, 403, 200, 200),
+    "GET /api/v1/health":                 (403, 403, 403, 403, 200, 200),
     "GET /me":                            (200, 200, 200, 200, 200, 200),
     "GET /me/offer":                      (403, 403, 200, 204, 403, 403),
     "PUT /me/location":                   (403, 403, 204, 204, 403, 403),
@@ -216,6 +225,8 @@ def _body(route: Route, world: World, who: str) -> dict[str, Any]:
             return {} if "elder" in who else {"elderId": world.ids["elder"]}
         case "PUT /tasks/{taskId}/assign":
             return {"studentId": world.ids["student"]}
+        case "PUT /tasks/{taskId}/outcome":
+            return {"outcome": "HELPED_BY_PHONE"}
         case "PUT /me/location":
             return {"lat": 40.988, "lon": 29.028}
         case "PUT /me/availability" | "PUT /users/{userId}/availability":

@@ -47,7 +47,7 @@ A_TASK = TaskView(
     student=None,
     current_offer=CurrentOffer(NOON, None),
 )
-AN_OFFER = OfferView(2, 1, 0, 120.0, OfferState.PENDING, None, NOON, NOON)
+AN_OFFER = OfferView(2, "Ahmet Çelik", 1, 0, 120.0, OfferState.PENDING, None, NOON, NOON)
 
 
 @dataclass
@@ -87,6 +87,9 @@ class FakeMatching:
 
     def tasks(self, caller: Caller, **filters: Any) -> Page[TaskView]:
         return Page([self._answer("tasks", caller.id, filters)], None)
+
+    def board(self, caller: Caller, *, cursor: str | None, limit: int) -> Page[TaskView]:
+        return self.tasks(caller, cursor=cursor, limit=limit)
 
     def offers(self, caller: Caller, task_id: UUID) -> list[OfferView]:
         self._answer("offers", caller.id, task_id)

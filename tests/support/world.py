@@ -50,7 +50,10 @@ PEOPLE = {
 }
 
 
-QUERIES = {"GET /api/v1/{kind}/changes": "?since=2100-01-01T00:00:00"}
+QUERIES = {
+    "GET /api/v1/{kind}/changes": "?since=2100-01-01T00:00:00",
+    "GET /api/v1/map": "?south=40.9&west=28.9&north=41.1&east=29.1",
+}
 NOWHERE: Mapping[str, int] = {}
 
 

@@ -27,6 +27,11 @@ def test_defaults_are_those_of_the_design() -> None:
     assert settings.time_zone == "Europe/Istanbul"
 
 
+@pytest.mark.parametrize(("number", "called"), [("+90 (216) 555-00-00", "+902165550000"), ("153", "153")])
+def test_helpline_is_a_number_that_can_be_called(number: str, called: str) -> None:
+    assert load_settings(GOOD | {"HELPLINE_PHONE": number}).helpline_phone == called
+
+
 def test_empty_variable_counts_as_unset() -> None:
     assert load_settings(GOOD | {"OFFER_TTL_S": " "}).offer_ttl_s == 600
 
@@ -48,6 +53,8 @@ def test_folder_of_scripts_that_is_not_mounted_stops_no_role() -> None:
         ("PORT", "70000"),
         ("PUSH", "carrier-pigeon"),
         ("LOG_LEVEL", "LOUD"),
+        ("HELPLINE_PHONE", "+90 216 call me"),
+        ("HELPLINE_PHONE", "15"),
         ("CANDIDATE_CAP", "0"),
         ("JOBS_ENGINE", "celery"),
         ("JOBS_ENGINE", "dask://scheduler"),

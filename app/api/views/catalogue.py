@@ -4,12 +4,15 @@ from app.api.routing import Route
 from app.api.views import (
     actions,
     audit,
+    board,
     consumers,
     dead_letters,
     demo_sign_in,
     directory,
     events,
     feed,
+    figures,
+    health,
     jobs,
     me,
     notifications,
@@ -17,6 +20,7 @@ from app.api.views import (
     roster_lists,
     roster_runs,
     service,
+    students,
     tasks,
     users,
 )
@@ -24,8 +28,8 @@ from app.api.views import (
 ROUTES: tuple[Route, ...] = tuple(
     route
     for module in (
-        *(tasks, events, me, users, notifications, directory, plans, actions, dead_letters, jobs),
-        *(roster_runs, roster_lists, feed, consumers, audit, service, demo_sign_in),
+        *(tasks, board, students, figures, health, events, me, users, notifications, directory, plans, actions),
+        *(dead_letters, jobs, roster_runs, roster_lists, feed, consumers, audit, service, demo_sign_in),
     )
     for route in module.routes.all
 )

@@ -45,6 +45,10 @@ def me(call: Call) -> MeJson:
             "on_duty": on_duty,
             "open_task": open_task,
             "offer": offer,
+            "institution_id": caller.institution_id,
+            "helpline": call.services.settings.helpline_phone,
+            # Last, so that it is as new as possible when it arrives.
+            "server_time": call.services.db.now(),
         }
     )
 

@@ -4,7 +4,7 @@ from app.api.access import ANYONE
 from app.api.identities import TokenInvalid, TokenMissing
 from app.api.load import Overloaded
 from app.api.routing import Call, Reply, Routes
-from app.api.schemas import AliveJson, ChecksJson, ReadyJson
+from app.api.schemas import AliveJson, ReadyJson
 from app.api.schemas_demo import PageSettingsJson
 from app.ops import metrics
 
@@ -29,11 +29,7 @@ def readyz(call: Call) -> Reply:
     the deadlines that are due, the copy is `degraded` and answers 200, because presses and answers still work.
     """
     report = call.site.readiness.look()
-    status = "degraded" if report.degraded else "ready" if report.ready else "unready"
-    checks = ChecksJson(
-        database=report.database, migrations=report.migrations, redis=report.redis, matcher=report.matcher
-    )
-    return Reply(ReadyJson(status=status, checks=checks), 200 if report.ready else 503)
+    return Reply(ReadyJson.of(report), 200 if report.ready else 503)
 
 
 @routes.add("GET", "/page-settings.json", who=ANYONE, answers={200: PageSettingsJson})
@@ -46,6 +42,7 @@ def page_settings(call: Call) -> PageSettingsJson:
         tile_address=settings.tile_address,
         tile_attribution=settings.tile_attribution,
         vapid_public_key=settings.vapid_public_key,
+        helpline=settings.helpline_phone,
         locale="tr",
     )
 

@@ -19,7 +19,7 @@ from app.api.validation import PathIdentifier
 from app.foundation.errors import AppError, Conflict, InvalidValue, NotFound
 from app.matching.contract import Overtaken
 from app.users import service as users
-from app.users.contract import FirebaseUidTaken, UserNotFound
+from app.users.contract import FirebaseUidTaken, UserNotFound, search_people
 from app.users.models import LatLon, Role
 
 log = structlog.get_logger(__name__)
@@ -55,8 +55,11 @@ def _announce_student(call: Call, student_id: int, place: LatLon) -> None:
 @routes.add("GET", "/users", who=ADMIN, answers={200: PageJson[UserJson]}, errors=(InvalidValue,))
 def list_users(call: Call, query: UsersQuery) -> PageJson[UserJson]:
     """List users, newest first."""
+    search = None if query.search is None else search_people(query.search)
     with call.services.db.reading() as conn:
-        page = users.list_users(conn, role=query.role, cursor=query.cursor, limit=query.limit)
+        page = users.list_users(
+            conn, role=query.role, active=query.active, search=search, cursor=query.cursor, limit=query.limit
+        )
     return PageJson[UserJson].model_validate(page)
 
 

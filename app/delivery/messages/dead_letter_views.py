@@ -119,9 +119,12 @@ def _view(row: RowMapping) -> DeadLetterView:
     )
 
 
-_COUNT_OPEN = text("SELECT count(*) FROM (SELECT FROM dead_letters WHERE status = 'OPEN' LIMIT :most) AS counted")
+_COUNT_OPEN = """
+    SELECT count(*) FROM (SELECT FROM dead_letters d WHERE d.status = 'OPEN' AND {seen} LIMIT :most) AS counted
+"""
 
 
-def count_open_dead_letters(conn: Connection, most: int) -> int:
-    """Counts up to `most`, so that the time does not grow with the number of dead letters."""
-    return conn.execute(_COUNT_OPEN, {"most": most}).scalar_one()
+def count_open_dead_letters(conn: Connection, most: int, scope: StaffScope | None = None) -> int:
+    """Counts up to `most`, so that the time does not grow with the number of dead letters. Without a scope, all."""
+    statement = _COUNT_OPEN.format(seen="true" if scope is None else _seen(scope))
+    return conn.execute(text(statement), {"most": most}).scalar_one()

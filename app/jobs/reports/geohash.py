@@ -20,6 +20,12 @@ class Cell(NamedTuple):
         return type(self)(self.precision - 1, self.column >> (columns - fewer_columns), self.row >> (rows - fewer_rows))
 
     @property
+    def middle(self) -> tuple[float, float]:
+        """Latitude and longitude."""
+        columns, rows = bits(self.precision)
+        return (self.row + 0.5) * 180 / 2**rows - 90, (self.column + 0.5) * 360 / 2**columns - 180
+
+    @property
     def name(self) -> str:
         columns, rows = bits(self.precision)
         number = 0

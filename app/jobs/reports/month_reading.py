@@ -3,7 +3,8 @@
 Everything is aggregated in the database. What has a row for each student or elder stays there in temporary tables.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from sqlalchemy import Connection, text
 
@@ -16,12 +17,15 @@ from app.matching.contract import TaskStatus
 # parallel workers would each fill tables of their own, which do not fit into the caches together. A whole month of an
 # index is read in order, so its pages cost no more than those of the table, which is several times as large. To compile
 # the expressions would cost more than it saves.
-BEGIN = (
-    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+PLANNED = (
     "SET LOCAL max_parallel_workers_per_gather = 0",
     "SET LOCAL work_mem = '64MB'",
     "SET LOCAL jit = off",
     "SET LOCAL random_page_cost = 1",
+)
+BEGIN = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    *PLANNED,
     "SET LOCAL idle_in_transaction_session_timeout = '10min'",
     "SET LOCAL statement_timeout = '10min'",
 )
@@ -34,12 +38,14 @@ OF_INSTITUTION = "{elder} IN (SELECT id FROM users WHERE institution_id = :insti
 class MonthReading:
     """One transaction. Those with the same snapshot agree with each other."""
 
+    begin: ClassVar[Sequence[str]] = BEGIN
+
     def __init__(self, conn: Connection, month: Month, institution: int | None, snapshot: str | None = None) -> None:
         self.conn = conn
         self._first, self._after = month.ids
         self._ends = month.ends
         self._institution = institution
-        for statement in BEGIN:
+        for statement in self.begin:
             conn.execute(text(statement))
         if snapshot is not None:
             conn.execute(text(f"SET TRANSACTION SNAPSHOT '{snapshot}'"))

@@ -28,10 +28,14 @@ class Month:
         return cls(int(found[1]), int(found[2]), time_zone)
 
     @classmethod
+    def of(cls, moment: datetime, time_zone: str) -> "Month":
+        local = moment.astimezone(ZoneInfo(time_zone))
+        return cls(local.year, local.month, time_zone)
+
+    @classmethod
     def before(cls, moment: datetime, time_zone: str) -> "Month":
         """The last month that was over at this moment."""
-        local = moment.astimezone(ZoneInfo(time_zone))
-        return cls(local.year, local.month, time_zone)._shifted(-1)
+        return cls.of(moment, time_zone)._shifted(-1)
 
     @property
     def begins(self) -> datetime:

@@ -32,6 +32,23 @@ class Obstacle(StrEnum):
     TOO_FAR = "TOO_FAR"
 
 
+class NotAskedBecause(StrEnum):
+    """Why the cascade would not ask a student now: an obstacle, or an offer that was made before. The first one in this
+    order is the reason."""
+
+    INACTIVE = Obstacle.INACTIVE
+    OFF_DUTY = Obstacle.OFF_DUTY
+    NO_LOCATION = Obstacle.NO_LOCATION
+    HAS_A_TASK = Obstacle.HAS_A_TASK
+    TOO_FAR = Obstacle.TOO_FAR
+    ASKED_BEFORE = "ASKED_BEFORE"
+    """By this task; also who was skipped."""
+    LEFT_IN_PEACE = "LEFT_IN_PEACE"
+    """The elder has cancelled on them too often."""
+    BEING_ASKED = "BEING_ASKED"
+    """By another task."""
+
+
 class CandidateVerdict(Enum):
     ASK = auto()
     WAIT = auto()
@@ -90,6 +107,8 @@ def none_of(*obstacles: Obstacle) -> str:
 NO_OBSTACLE = " AND ".join([AVAILABLE, *(REQUIRED[obstacle] for obstacle in REQUIRED if obstacle not in IN_COLUMN)])
 
 ACTIVE = none_of(Obstacle.INACTIVE)
+UNAVAILABLE = f"{ACTIVE} AND NOT {AVAILABLE}"
+"""Active students whom no list holds. With this condition they have an index of their own by place."""
 
 ASSIGNABLE = none_of(Obstacle.INACTIVE, Obstacle.HAS_A_TASK)
 """The student may accept a task, or get one from a coordinator who has talked to them. Duty and location do not matter,
@@ -175,6 +194,15 @@ def seen_or_spared_by_one_task(task_id: str, elder_id: str, cancels: str) -> str
 def busy_until(student_id: str = "s.id") -> str:
     """The deadline of the student's live offer, which no other offer can follow before it is closed."""
     return f"(SELECT o.deadline FROM offers o WHERE o.student_id = {student_id} AND {live('o')})"
+
+
+def not_asked_because(near: str, task_id: str, elder_id: str) -> str:
+    """NULL if the cascade may ask the student now."""
+    return f"""
+    coalesce({first_obstacle(near)},
+             CASE WHEN {seen_before(task_id)} THEN '{NotAskedBecause.ASKED_BEFORE}'
+                  WHEN s.id = ANY (ARRAY({spared(elder_id)})) THEN '{NotAskedBecause.LEFT_IN_PEACE}'
+                  WHEN {busy_until()} IS NOT NULL THEN '{NotAskedBecause.BEING_ASKED}' END)"""
 
 
 # ---- who may be asked ----

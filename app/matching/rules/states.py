@@ -27,6 +27,16 @@ class OfferState(StrEnum):
     SKIPPED = "SKIPPED"
 
 
+class TaskOutcome(StrEnum):
+    """What became of a task that nobody took, as a coordinator says. It is no state: the task stays TIMED_OUT."""
+
+    HELPED_BY_PHONE = "HELPED_BY_PHONE"
+    HELPED_BY_OTHERS = "HELPED_BY_OTHERS"
+    NOT_NEEDED = "NOT_NEEDED"
+    NOT_REACHED = "NOT_REACHED"
+    OTHER = "OTHER"
+
+
 T, S = TaskStatus, OfferState
 
 TASK_TRANSITIONS: TransitionTable[TaskStatus] = {

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from app.matching.rules.states import HELD, OfferState, TaskStatus
+from app.matching.rules.states import HELD, OfferState, TaskOutcome, TaskStatus
 from app.users.models import Caller, LatLon, Role
 
 
@@ -25,6 +25,16 @@ class Person:
 class CurrentOffer:
     deadline: datetime
     student_id: int | None
+    student_name: str | None = None
+    """For coordinators the name, for the elder its first word."""
+
+
+@dataclass(frozen=True)
+class TaskOutcomeView:
+    outcome: TaskOutcome
+    note: str | None
+    said_by: int
+    said_at: datetime
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,19 @@ class TaskView:
     elder: Person
     student: Person | None
     current_offer: CurrentOffer | None
+    outcome: TaskOutcomeView | None = None
+    """For coordinators only."""
+
+
+@dataclass(frozen=True)
+class BoardTask(TaskView):
+    """A task as the board of the coordinators shows it."""
+
+    assigned_at: datetime | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    search_ends_at: datetime | None = None
+    """None if nobody is searched any more."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +77,7 @@ class MyOffer:
 @dataclass(frozen=True)
 class OfferView:
     student_id: int
+    student_name: str
     rank: int | None
     completed_this_month: int
     distance_m: float | None
@@ -85,6 +109,17 @@ def seen_by(caller: Caller, row: Any) -> TaskView:
         elder=elder,
         student=_student(caller, row, status, mine),
         current_offer=_current(caller, row, being_asked),
+        outcome=_outcome(row) if caller.is_coordinator else None,
+    )
+
+
+def on_the_board(caller: Caller, row: Any) -> BoardTask:
+    return BoardTask(
+        **vars(seen_by(caller, row)),
+        assigned_at=row.assigned_at,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        search_ends_at=row.search_until if row.status == TaskStatus.PENDING else None,
     )
 
 
@@ -99,7 +134,19 @@ def _student(caller: Caller, row: Any, status: TaskStatus, mine: bool) -> Person
 def _current(caller: Caller, row: Any, being_asked: bool) -> CurrentOffer | None:
     if row.live_deadline is None or (caller.role is Role.STUDENT and not being_asked):
         return None
-    return CurrentOffer(row.live_deadline, row.live_student_id if caller.is_coordinator else None)
+    if caller.is_coordinator:
+        return CurrentOffer(row.live_deadline, row.live_student_id, row.live_student_name)
+    # The elder may know the first name before the accept: it is no position and no number to call.
+    return CurrentOffer(
+        row.live_deadline, None, first_name(row.live_student_name) if caller.role is Role.ELDER else None
+    )
+
+
+def _outcome(row: Any) -> TaskOutcomeView | None:
+    """The row of the task has the columns of `task_outcomes`."""
+    if row.outcome is None:
+        return None
+    return TaskOutcomeView(TaskOutcome(row.outcome), row.outcome_note, row.said_by, row.said_at)
 
 
 def first_name(name: str) -> str:

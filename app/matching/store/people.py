@@ -29,7 +29,7 @@ SELECT id FROM users
 
 # A coordinator gives a task only to students of the own institution, and to those whom a task of its elders has named.
 MAY_BE_ASSIGNED = """
-SELECT FROM users u WHERE u.id = :student_id AND ({of_institution} OR EXISTS (
+({of_institution} OR EXISTS (
     SELECT FROM offers o JOIN tasks t ON t.id = o.task_id JOIN users elder ON elder.id = t.elder_id
      WHERE o.student_id = u.id AND {of_elder}))
 """
@@ -46,6 +46,15 @@ SELECT (SELECT count(*) FROM touched),
 """)
 
 
+def may_be_assigned(scope: StaffScope) -> str:
+    """SQL on the user `u`, a student."""
+    if scope.is_everything:
+        return "true"
+    return MAY_BE_ASSIGNED.format(
+        of_institution=scope.sees("u.institution_id"), of_elder=scope.sees("elder.institution_id")
+    )
+
+
 class PeopleStatements(Connected):
     def lock_elder(self, elder_id: int, scope: StaffScope) -> Elder | None:
         """Locks the elder's row: transactions that change it wait until this one ends."""
@@ -58,9 +67,7 @@ class PeopleStatements(Connected):
         return Elder(Role(row.role), row.active, None if row.lat is None else LatLon(row.lat, row.lon))
 
     def may_be_assigned(self, scope: StaffScope, student_id: int) -> bool:
-        statement = MAY_BE_ASSIGNED.format(
-            of_institution=scope.sees("u.institution_id"), of_elder=scope.sees("elder.institution_id")
-        )
+        statement = f"SELECT FROM users u WHERE u.id = :student_id AND {may_be_assigned(scope)}"
         return self.conn.execute(text(statement), {"student_id": student_id}).one_or_none() is not None
 
     def set_active_user(self, user_id: int, active: bool) -> Role | None:

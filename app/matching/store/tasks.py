@@ -79,17 +79,20 @@ WHERE tasks.id = p.id AND {is_searching()} RETURNING tasks.id, tasks.updated_at
 TOLD = """
 SELECT FROM (SELECT id, alarm_owed, alarmed_at FROM tasks WHERE elder_id = t.elder_id ORDER BY id DESC LIMIT 50) recent
 WHERE recent.alarmed_at > clock_timestamp() - :interval"""
-# One statement for both columns of a row, so that an alarm is either sent with the end of the search or owed.
+# One statement for both columns of a row, so that an alarm is either sent with the end of the search or owed. Of each
+# task a coordinator has to say what became of it.
 END_SEARCHES = text(f"""
 WITH joined AS MATERIALIZED (
     SELECT t.id, EXISTS ({TOLD} OR recent.alarm_owed) AS alarm_owed FROM tasks t WHERE t.id = ANY(:ids)
-)
-UPDATE tasks SET status = '{TaskStatus.TIMED_OUT}', next_step_at = NULL, ended_at = clock_timestamp(),
-                 alarm_owed = joined.alarm_owed,
-                 alarmed_at = CASE WHEN NOT joined.alarm_owed THEN clock_timestamp() END,
-                 {SET_VERSION}, {SET_COUNTS}
-FROM joined WHERE tasks.id = joined.id AND {may_become_task(TaskStatus.TIMED_OUT, "tasks.status")}
-RETURNING tasks.id, tasks.updated_at, tasks.alarm_owed
+), ended AS (
+    UPDATE tasks SET status = '{TaskStatus.TIMED_OUT}', next_step_at = NULL, ended_at = clock_timestamp(),
+                     alarm_owed = joined.alarm_owed,
+                     alarmed_at = CASE WHEN NOT joined.alarm_owed THEN clock_timestamp() END,
+                     {SET_VERSION}, {SET_COUNTS}
+    FROM joined WHERE tasks.id = joined.id AND {may_become_task(TaskStatus.TIMED_OUT, "tasks.status")}
+    RETURNING tasks.id, tasks.updated_at, tasks.alarm_owed
+), owed AS (INSERT INTO task_outcomes (task_id) SELECT id FROM ended)
+SELECT id, updated_at, alarm_owed FROM ended
 """)
 
 LOCK_ALARMS = text("SELECT pg_try_advisory_xact_lock(hashtextextended('owed_alarms', 0))")

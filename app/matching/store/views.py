@@ -15,21 +15,28 @@ from app.matching.store.connected import Connected
 from app.users.contract import StaffScope, scope_of
 from app.users.models import Caller, LatLon, Role
 
-# The live offer of the view is the caller's own, or else the one with the earliest deadline.
-VIEW = f"""
-SELECT t.id, t.status, t.created_at, t.note, t.asked, greatest(t.listed - t.asked - t.skipped, 0) AS remaining,
+COLUMNS = """
+       t.id, t.status, t.created_at, t.note, t.asked, greatest(t.listed - t.asked - t.skipped, 0) AS remaining,
        t.next_step_at, ST_Y(t.location::geometry) AS lat, ST_X(t.location::geometry) AS lon,
        t.elder_id, elder.name AS elder_name, elder.phone AS elder_phone,
        t.student_id, student.name AS student_name, student.phone AS student_phone,
-       live.student_id AS live_student_id, live.deadline AS live_deadline
+       live.student_id AS live_student_id, live.deadline AS live_deadline, live.name AS live_student_name"""
+# The live offer of the view is the caller's own, or else the one with the earliest deadline.
+TABLES = f"""
 FROM tasks t
 JOIN users elder ON elder.id = t.elder_id
 LEFT JOIN users student ON student.id = t.student_id
 LEFT JOIN LATERAL (
-    SELECT o.student_id, o.deadline FROM offers o WHERE o.task_id = t.id AND {answerable("o")}
+    SELECT o.student_id, o.deadline, asked.name FROM offers o JOIN users asked ON asked.id = o.student_id
+    WHERE o.task_id = t.id AND {answerable("o")}
     ORDER BY o.student_id = :me DESC, o.deadline, o.id LIMIT 1
 ) live ON true
 """
+STAFF_COLUMNS = f"{COLUMNS}, said.outcome, said.note AS outcome_note, said.said_by, said.said_at"
+STAFF_TABLES = f"{TABLES} LEFT JOIN task_outcomes said ON said.task_id = t.id"
+
+VIEW = f"SELECT {COLUMNS} {TABLES}"
+STAFF_VIEW = f"SELECT {STAFF_COLUMNS} {STAFF_TABLES}"
 
 CALLER_WAS_ASKED = f"""
 EXISTS (SELECT FROM offers mine
@@ -37,7 +44,11 @@ EXISTS (SELECT FROM offers mine
 """
 
 
-def _seen_elder(scope: StaffScope) -> str:
+def _view(caller: Caller) -> str:
+    return STAFF_VIEW if caller.is_coordinator else VIEW
+
+
+def seen_elder(scope: StaffScope) -> str:
     """The role is there for the index of elders."""
     if scope.is_everything:
         return "true"
@@ -46,7 +57,7 @@ def _seen_elder(scope: StaffScope) -> str:
 
 def _may_see(caller: Caller) -> str:
     if caller.is_coordinator:
-        return _seen_elder(scope_of(caller))
+        return seen_elder(scope_of(caller))
     return "t.elder_id = :me" if caller.role is Role.ELDER else CALLER_WAS_ASKED
 
 
@@ -56,11 +67,11 @@ SEEN_TASK = "SELECT FROM tasks t JOIN users elder ON elder.id = t.elder_id WHERE
 class ViewStatements(Connected):
     def check_seen(self, scope: StaffScope, task_id: UUID) -> None:
         """The task of an elder whom the coordinator does not see does not exist for them."""
-        if self.conn.execute(text(SEEN_TASK.format(seen=_seen_elder(scope))), {"id": task_id}).one_or_none() is None:
+        if self.conn.execute(text(SEEN_TASK.format(seen=seen_elder(scope))), {"id": task_id}).one_or_none() is None:
             raise TaskNotFound
 
     def task_view(self, caller: Caller, task_id: UUID) -> TaskView:
-        statement = f"{VIEW} WHERE t.id = :id AND {_may_see(caller)}"
+        statement = f"{_view(caller)} WHERE t.id = :id AND {_may_see(caller)}"
         row = self.conn.execute(text(statement), {"id": task_id, "me": caller.id}).one_or_none()
         if row is None:
             raise TaskNotFound
@@ -73,7 +84,7 @@ class ViewStatements(Connected):
             conditions.append("t.status = :status")
         if cursor is not None:
             conditions.append("t.id < :before")
-        statement = f"{VIEW} WHERE {' AND '.join(conditions)} ORDER BY t.id DESC LIMIT :limit"
+        statement = f"{_view(caller)} WHERE {' AND '.join(conditions)} ORDER BY t.id DESC LIMIT :limit"
         values = {
             "me": caller.id,
             "status": status,
@@ -108,11 +119,14 @@ class ViewStatements(Connected):
     def offer_views(self, scope: StaffScope, task_id: UUID) -> list[OfferView]:
         self.check_seen(scope, task_id)
         statement = """
-        SELECT student_id, rank, completed_this_month, distance_m, state, reason, offered_at, deadline
-        FROM offers WHERE task_id = :id ORDER BY offered_at NULLS LAST, id"""
+        SELECT o.student_id, u.name, o.rank, o.completed_this_month, o.distance_m, o.state, o.reason, o.offered_at,
+               o.deadline
+        FROM offers o JOIN users u ON u.id = o.student_id
+        WHERE o.task_id = :id ORDER BY o.offered_at NULLS LAST, o.id"""
         return [
             OfferView(
                 student_id=row.student_id,
+                student_name=row.name,
                 rank=row.rank,
                 completed_this_month=row.completed_this_month,
                 distance_m=row.distance_m,

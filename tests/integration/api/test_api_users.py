@@ -5,6 +5,7 @@ import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -82,6 +83,29 @@ def test_firebase_uid_belongs_to_one_user(call: Any, world: World):
     assert (again.status_code, code(again)) == (409, "firebase_uid_taken")
     other = call("admin", "PATCH", f"/users/{world.ids['elder']}", {"firebaseUid": "uid-1"})
     assert (other.status_code, code(other)) == (409, "firebase_uid_taken")
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("search=hüseyin", ["other_elder"]),
+        ("search=OZTURK", ["other_elder"]),
+        ("search=%2B90%20555%20010%2000%2003", ["other_student"]),
+        ("search=ce&role=STUDENT", ["student", "deactivated"]),
+        ("search=ce&active=false", ["deactivated"]),
+        ("active=false", ["deactivated"]),
+        ("search=nobody", []),
+    ],
+)
+def test_users_are_searched(call: Any, world: World, query: str, found: list[str]):
+    answer = call("admin", "GET", f"/users?{query}")
+    assert sorted(user["id"] for user in answer.json["items"]) == sorted(world.ids[who] for who in found)
+
+
+def test_user_is_found_by_id(call: Any, world: World):
+    assert world.ids["admin"] in {
+        user["id"] for user in call("admin", "GET", f"/users?search={world.ids['admin']}").json["items"]
+    }
 
 
 def test_users_are_paginated_newest_first(call: Any, world: World):
@@ -238,6 +262,14 @@ def test_me_shows_duty_offer_and_open_task(call: Any, world: World):
     student = call("student", "GET", "/me").json
     assert (student["openTask"]["id"], student["offer"]) == (str(world.task_id), None)
     assert call("student", "GET", "/me/offer").status_code == 204
+
+
+@pytest.mark.parametrize("environ", [{"helpline_phone": "+90 216 555 00 00"}])
+def test_me_shows_whom_to_call_and_the_clock_of_the_database(call: Any, db: Database):
+    before = db.now()
+    me = call("coordinator", "GET", "/me").json
+    assert (me["helpline"], me["institutionId"]) == ("+902165550000", None)
+    assert before <= datetime.fromisoformat(me["serverTime"]) <= db.now() + timedelta(milliseconds=1)
 
 
 def test_duty_is_stored(call: Any):

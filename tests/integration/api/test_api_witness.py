@@ -12,6 +12,7 @@ from app.cli import manage_users
 from app.delivery.channels import audit_trail
 from app.delivery.channels.audit_trail import AuditEntry
 from app.settings.settings import Settings
+from app.users.models import Caller, Role
 from tests.support.world import World
 
 MASKED = "***"
@@ -60,6 +61,27 @@ def test_personal_data_is_masked(call: Any, world: World, trail: Any) -> None:
         "before": {"name": MASKED, "phone": MASKED, "locale": "tr"},
         "after": {"name": MASKED, "phone": MASKED, "locale": "en"},
     }
+
+
+def test_what_became_of_a_task_is_told_with_its_note_masked(
+    call: Any, services: Services, world: World, trail: Any
+) -> None:
+    with services.db.transaction() as conn:
+        conn.execute(text("UPDATE students SET on_duty = false"))
+    services.matching.move_on(Caller(world.ids["admin"], Role.ADMIN, "", "tr", None), world.task_id)
+    body = {"outcome": "HELPED_BY_PHONE", "note": "Kapıcı ilacı aldı"}
+    assert call("coordinator", "PUT", f"/tasks/{world.task_id}/outcome", body).status_code == 200
+    [entry] = trail()
+    assert changes(entry, "task_outcomes") == [
+        {
+            "table": "task_outcomes",
+            "row": {"task_id": str(world.task_id)},
+            "before": {"note": None, "outcome": None},
+            "after": {"note": MASKED, "outcome": "HELPED_BY_PHONE"},
+        }
+    ]
+    assert call("coordinator", "PUT", f"/tasks/{world.task_id}/outcome", body).status_code == 200
+    assert changes(trail()[-1], "task_outcomes") == [], "nothing was changed by the same outcome"
 
 
 def test_place_and_activity_of_a_student_are_told_with_the_place_masked(call: Any, world: World, trail: Any) -> None:

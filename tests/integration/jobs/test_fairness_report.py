@@ -4,7 +4,7 @@ import csv
 import json
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -19,6 +19,7 @@ from app.db.database import Database
 from app.foundation.ids import earliest_id
 from app.jobs.engine.execution_context import ExecutionContext, JobResources
 from app.jobs.reports.geohash import Cell, column_sql, row_sql
+from app.jobs.reports.month_figures import FiguresTooSlow, MonthAtAGlance
 from app.jobs.reports.report_month import Month
 from app.jobs.reports.student_figures import StudentFigures
 from app.jobs.reports.task_figures import TaskFigures
@@ -197,6 +198,58 @@ def test_the_figures_are_those_of_a_plain_computation(
     assert sum(one["cancelled"] for one in groups) == outcomes["CANCELLED"]
     assert all(one["elders"] >= 2 for one in groups)
     assert [int(row["tasks"]) for row in report.rows("-neighbourhoods")] == [one["tasks"] for one in groups]
+
+
+@pytest.mark.parametrize("institution", [None, 2])
+def test_the_figures_at_a_glance_are_those_of_a_plain_computation(db: Database, institution: int | None) -> None:
+    world = World(db, 5)
+    for _ in range(40):
+        world.told(BEGINS + timedelta(days=world.draws.uniform(-3, 33)))
+    world.write()
+    tasks = [
+        task
+        for task in world.tasks
+        if BEGINS <= task.at < ENDS and institution in (None, world.institution[task.elder])
+    ]
+    with db.transaction() as conn:
+        found = MonthAtAGlance(conn, Month(2026, 9, "Europe/Istanbul"), institution).read()
+    assert found.tasks == Counter(task.status for task in tasks)
+    waits: dict[date, list[int]] = {}
+    for task in sorted(tasks, key=lambda task: task.accept_s or 0):
+        if task.accept_s:
+            waits.setdefault(_day(task.at), []).append(task.accept_s)
+    assert {day: (one.tasks, one.p90_s) for day, one in found.to_accept.items()} == {
+        day: (len(seconds), seconds[-(-len(seconds) * 9 // 10) - 1]) for day, seconds in waits.items()
+    }
+    assert found.waiting["accept"].tasks == sum(len(seconds) for seconds in waits.values())
+    arrived = [task.arrive_s for task in tasks if task.arrive_s]
+    assert found.waiting["arrive"].mean_s == pytest.approx(sum(arrived) / len(arrived))
+    homes = [world.homes[task.elder] for task in tasks if task.status == "TIMED_OUT"]
+    for cell, count in found.unmet.items():
+        lat, lon = cell.middle
+        inside = [one for one in homes if abs(one[0] - lat) < 0.00275 and abs(one[1] - lon) < 0.0055]
+        assert len(inside) == count, "the cell is 0.0055 by 0.011 degrees"
+    assert sum(found.unmet.values()) == len(homes)
+    completed = Counter(task.student for task in tasks if task.status == "COMPLETED")
+    on_duty = [s for s in world.students if s % 3 > 0 and institution is None]
+    assert found.load == Counter(completed[student] for student in {*completed, *on_duty})
+    states = Counter((_day(task.at), offer.state) for task in tasks for offer in task.offers)
+    assert {(one.day, one.accepted, one.rejected, one.expired) for one in found.silence} == {
+        (day, states[day, "ACCEPTED"] + states[day, "RELEASED"], states[day, "REJECTED"], states[day, "EXPIRED"])
+        for day in {day for day, state in states if state != "SKIPPED"}
+    }
+    assert sum(one.asked for one in found.silence) == sum(n for (_, s), n in states.items() if s != "SKIPPED")
+
+
+def _day(moment: datetime) -> date:
+    return (moment + timedelta(hours=3)).date()
+
+
+def test_figures_that_take_too_long_are_given_up(db: Database) -> None:
+    with db.transaction() as other:
+        other.execute(text("LOCK TABLE tasks IN ACCESS EXCLUSIVE MODE"))
+        with pytest.raises(FiguresTooSlow), db.transaction() as conn:
+            MonthAtAGlance(conn, Month(2026, 9, "Europe/Istanbul"), None, limit_s=0.05).read()
 
 
 def check_students(world: World, tasks: list[Told], found: Any, institution: int | None) -> None:

@@ -27,13 +27,16 @@ def test_views_while_the_first_student_is_asked(town: Neighbourhood, cast) -> No
     seen = town.matching.task(elder, task_id)
     assert (seen.elder.name, seen.elder.phone, seen.location, seen.note) == ("Ayşe Nur Yılmaz", PHONE, SPOT, "Ekmek")
     assert seen.student is None
-    assert seen.current_offer is not None and seen.current_offer.student_id is None
+    assert seen.current_offer is not None
+    assert (seen.current_offer.student_id, seen.current_offer.student_name) == (None, "Ahmet")
     seen = town.matching.task(coordinator, task_id)
     assert (seen.elder.phone, seen.location) == (PHONE, SPOT)
-    assert seen.current_offer is not None and seen.current_offer.student_id == ahmet.id
+    assert seen.current_offer is not None
+    assert (seen.current_offer.student_id, seen.current_offer.student_name) == (ahmet.id, "Ahmet Çelik")
+    assert [offer.student_name for offer in town.offers(task_id)] == ["Ahmet Çelik"]
     seen = town.matching.task(ahmet, task_id)
     assert (seen.elder.name, seen.elder.phone, seen.location, seen.note) == ("Ayşe", None, None, "Ekmek")
-    assert seen.current_offer is not None
+    assert seen.current_offer is not None and seen.current_offer.student_name is None
     offer = town.matching.current_offer(ahmet)
     assert offer is not None
     assert (offer.task_id, offer.elder_name, offer.note) == (task_id, "Ayşe", "Ekmek")

@@ -27,6 +27,7 @@ from app.delivery.service import verify_audit_trail
 from app.delivery.traces_of_person import AT_ONCE, FoundAction, FoundNotification, FoundTraces
 from app.foundation.ids import uuid7
 from app.jobs.service import forget_jobs
+from app.matching.contract import TaskOutcome
 from app.privacy.forget_person import WHY
 from app.privacy.service import Forgetting, StillSending, forget_person
 from app.redis_store.limits import PerUserLimit
@@ -177,6 +178,7 @@ def test_elder_leaves_no_trace(town: Town) -> None:
     over = there.press(elder, NOTE)
     there.advance(over)
     assert there.status(over) == "TIMED_OUT"
+    there.matching.say_outcome(there.coordinator(), over, TaskOutcome.OTHER, f"{NAME} telefonda: {NOTE}")
     there.run("UPDATE students SET on_duty = true")
     town.harness.ask(
         town.harness.plan({"channel_type": "sms", "audience": "PERSON"}),
@@ -211,6 +213,7 @@ PLANTED = {
     "users",
     "devices",
     "tasks",
+    "task_outcomes",
     "notifications",
     "notification_attempts",
     "actions",
@@ -520,6 +523,7 @@ def test_jobs_and_notes_of_others_that_name_the_person_are_forgotten(town: Town)
     there, elder = town.there, town.person(Role.ELDER)
     other = there.elder("Hatice Demir", phone="+905550002233")
     task_id = there.press(other, f"Anahtar komşusu {NAME} teyzede, {NATIONAL}")
+    there.matching.say_outcome(there.coordinator(), task_id, TaskOutcome.HELPED_BY_OTHERS, f"{NAME} gitti")
     for column, status in (
         ("output", "SUCCEEDED"),
         ("output", "QUEUED"),
@@ -545,6 +549,7 @@ def test_jobs_and_notes_of_others_that_name_the_person_are_forgotten(town: Town)
     assert there.one("SELECT count(*) AS n FROM job_artifacts").n == 0
     note = there.one("SELECT note FROM tasks WHERE id = :id", id=task_id).note
     assert note == "Anahtar komşusu Talep sahibi teyzede, Talep sahibi"
+    assert there.one("SELECT note FROM task_outcomes").note == "Talep sahibi gitti"
 
 
 def test_message_that_is_being_sent_all_the_time_is_an_error_that_a_repeated_call_mends(town: Town) -> None:

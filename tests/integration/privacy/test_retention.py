@@ -20,6 +20,7 @@ from app.delivery.service import MONTHLY, verify_audit_trail
 from app.foundation.ids import earliest_id
 from app.jobs.engine.execution_context import ExecutionContext, JobResources
 from app.jobs.scripts.privacy_retention import PrivacyRetentionParams, run
+from app.matching.contract import TaskOutcome
 from tests.support.actions import ActionHarness
 from tests.support.matching import SPOT, Neighbourhood, at_once
 from tests.support.old_rows import OldRows, id_of
@@ -103,6 +104,19 @@ def test_open_task_keeps_its_note_however_old_it_is(town: Neighbourhood, forget:
     OldRows(town.db).age_task(task_id, days=31)
     forget()
     assert town.task(task_id).note is None
+
+
+def test_notes_of_what_became_of_a_task_are_forgotten_and_the_outcome_stays(town: Neighbourhood, forget: Any) -> None:
+    coordinator, task_id = town.coordinator(), town.press()
+    town.matching.say_outcome(coordinator, task_id, TaskOutcome.HELPED_BY_OTHERS, NOTE)
+    assert forget()["notes"]["rows"] == 0
+    town.run("UPDATE task_outcomes SET said_at = said_at - interval '31 days'")
+    assert forget()["notes"]["rows"] == 1
+    said = town.one("SELECT outcome, note FROM task_outcomes")
+    assert (said.outcome, said.note) == ("HELPED_BY_OTHERS", None)
+    # A note that is written long after the end of the task has its own time.
+    town.matching.say_outcome(coordinator, task_id, TaskOutcome.OTHER, NOTE)
+    assert forget()["notes"]["rows"] == 0
 
 
 def test_words_of_finished_messages_are_forgotten_and_the_rows_stay(db: Database, old: OldRows, forget: Any) -> None:

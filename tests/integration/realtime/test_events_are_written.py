@@ -7,6 +7,7 @@ from sqlalchemy import text
 
 from app.delivery.channels.models import in_app_messages
 from app.foundation.ids import uuid7
+from app.matching.contract import TaskOutcome
 from app.realtime.contract import EventType
 from app.realtime.event_visibility import EventRow
 from tests.integration.realtime.conftest import types, written
@@ -60,6 +61,21 @@ def test_an_offer_that_expires_and_a_search_that_finds_nobody(
     told()
     town.expire(task)
     assert types(told()) == ["OFFER_EXPIRED", "TASK_TIMED_OUT"]
+
+
+def test_what_became_of_a_task_that_nobody_took(town: Neighbourhood, told: Callable[[], list[EventRow]]) -> None:
+    coordinator, task = town.coordinator(), town.press(town.elder(institution_id=1))
+    assert types(told())[-1] == "TASK_TIMED_OUT"
+    for outcome, note in ((TaskOutcome.NOT_REACHED, None), (TaskOutcome.OTHER, "Kızı aradı")):
+        for _twice in range(2):
+            town.matching.say_outcome(coordinator, task, outcome, note)
+        [resolved] = told()
+        assert (resolved.type, resolved.task_id, resolved.institutions) == ("TASK_RESOLVED", task, {1})
+    town.run("UPDATE task_outcomes SET note = NULL")
+    assert told() == [], "retention is no news"
+    town.run("DELETE FROM task_outcomes")
+    town.matching.say_outcome(coordinator, task, TaskOutcome.OTHER, None)
+    assert types(told()) == ["TASK_RESOLVED"]
 
 
 def test_what_the_coordinator_does(town: Neighbourhood, told: Callable[[], list[EventRow]]) -> None:

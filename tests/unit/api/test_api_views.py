@@ -26,13 +26,18 @@ def test_task_has_the_fields_that_apps_use(client: Any):
         "elder": {"id": 1, "name": "Ayşe Yılmaz", "phone": "+905550100002"},
         "student": None,
         "currentOffer": {"deadline": "2026-03-12T09:00:00Z"},
+        "outcome": None,
     }
 
 
 def test_coordinator_sees_the_student_who_is_asked(client: Any, matching: FakeMatching):
-    matching.task_shown = replace(A_TASK, current_offer=CurrentOffer(NOON, 2))
+    matching.task_shown = replace(A_TASK, current_offer=CurrentOffer(NOON, 2, "Ahmet Çelik"))
     shown = client.get(f"/tasks/{TASK_ID}", headers=bearer("coordinator")).get_json()
-    assert shown["currentOffer"] == {"deadline": "2026-03-12T09:00:00Z", "studentId": 2}
+    assert shown["currentOffer"] == {
+        "deadline": "2026-03-12T09:00:00Z",
+        "studentId": 2,
+        "studentName": "Ahmet Çelik",
+    }
 
 
 def test_press_creates_a_task_and_a_second_press_finds_it(client: Any, matching: FakeMatching):
@@ -95,6 +100,7 @@ def test_ranking_of_students_is_returned(client: Any):
     assert client.get(f"/tasks/{TASK_ID}/offers", headers=bearer("coordinator")).get_json()["items"] == [
         {
             "studentId": 2,
+            "studentName": "Ahmet Çelik",
             "rank": 1,
             "completedThisMonth": 0,
             "distanceM": 120.0,
@@ -140,6 +146,7 @@ def test_pages_learn_their_settings_before_anybody_has_signed_in(client: Any):
         "tileAddress": None,
         "tileAttribution": None,
         "vapidPublicKey": None,
+        "helpline": None,
         "locale": "tr",
     }
 

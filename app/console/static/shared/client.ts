@@ -14,6 +14,14 @@ const OPERATIONS = {
   assignTask: ["PUT", "/tasks/{taskId}/assign", "body"],
   moveOn: ["PUT", "/tasks/{taskId}/next"],
   releaseTask: ["PUT", "/tasks/{taskId}/release"],
+  showBoard: ["GET", "/api/v1/board", "list"],
+  listCandidates: ["GET", "/tasks/{taskId}/candidates", "query"],
+  sayOutcome: ["PUT", "/tasks/{taskId}/outcome", "body"],
+  listStudents: ["GET", "/api/v1/students", "list"],
+  listElders: ["GET", "/api/v1/elders", "list"],
+  showMap: ["GET", "/api/v1/map", "query"],
+  showFigures: ["GET", "/api/v1/figures", "query"],
+  showHealth: ["GET", "/api/v1/health"],
   me: ["GET", "/me"],
   myOffer: ["GET", "/me/offer"],
   putLocation: ["PUT", "/me/location", "body"],
@@ -317,6 +325,22 @@ export interface Client {
   moveOn(taskId: string, options?: CallOptions): Promise<Task>;
   /** Take the task from its student; the search continues without this student. */
   releaseTask(taskId: string, options?: CallOptions): Promise<Task>;
+  /** List open tasks, and tasks that nobody took until somebody says what became of them. */
+  showBoard(query?: { limit?: number; cursor?: string }, options?: CallOptions): Listing<BoardTaskPage>;
+  /** List active students to whom I could assign the task by hand, nearest first. */
+  listCandidates(taskId: string, query?: { search?: string; limit?: number }, options?: CallOptions): Promise<Candidates>;
+  /** Say what became of a task that nobody took. */
+  sayOutcome(taskId: string, body: OutcomeBody, options?: CallOptions): Promise<Task>;
+  /** List students, newest first. */
+  listStudents(query?: { limit?: number; cursor?: string; search?: string; onDuty?: boolean }, options?: CallOptions): Listing<ListedStudentPage>;
+  /** List active elders, newest first, to press for one who calls. */
+  listElders(query?: { limit?: number; cursor?: string; search?: string }, options?: CallOptions): Listing<ListedElderPage>;
+  /** Show the active students in a part of the map, at most 2,000, those on duty first. */
+  showMap(query: { south: number; west: number; north: number; east: number }, options?: CallOptions): Promise<StudentMap>;
+  /** Show how a month went: tasks, waiting, unmet need, load and silence. */
+  showFigures(query?: { month?: string }, options?: CallOptions): Promise<Figures>;
+  /** Show how the parts of the service are doing. */
+  showHealth(options?: CallOptions): Promise<HealthOfParts>;
   /** Show who I am, my open task and my live offer. */
   me(options?: CallOptions): Promise<Me>;
   /** Show the task that I am asked to take. 204 if there is none. */
@@ -338,7 +362,7 @@ export interface Client {
   /** Add a user. A new student is on duty. */
   createUser(body: NewUserBody, options?: CallOptions): Promise<User>;
   /** List users, newest first. */
-  listUsers(query?: { limit?: number; cursor?: string; role?: "ELDER" | "STUDENT" | "COORDINATOR" | "ADMIN" }, options?: CallOptions): Listing<UserPage>;
+  listUsers(query?: { limit?: number; cursor?: string; role?: "ELDER" | "STUDENT" | "COORDINATOR" | "ADMIN"; active?: boolean; search?: string }, options?: CallOptions): Listing<UserPage>;
   /** Show one user. */
   getUser(userId: number, options?: CallOptions): Promise<User>;
   /** Change a user. */
@@ -486,12 +510,12 @@ export type ErrorCode = "anonymous_refused" | "archive_not_found" | "artifact_no
   | "bad_request" | "body_too_large" | "cannot_deactivate_yourself" | "catalogue_busy" | "changes_gone"
   | "channel_already_verified" | "channel_disabled" | "consumer_forbidden" | "consumer_not_found"
   | "database_unavailable" | "dead_letter_closed" | "dead_letter_expired" | "dead_letter_not_redrivable"
-  | "device_not_found" | "device_taken" | "draining" | "evaluation_key_reused" | "events_gone" | "firebase_uid_taken"
-  | "headers_too_large" | "idempotency_key_reused" | "illegal_step" | "internal_error" | "invalid_input"
-  | "invalid_value" | "job_ended" | "job_not_found" | "list_not_taken" | "malformed_json" | "message_not_found"
-  | "method_not_allowed" | "no_list_yet" | "no_room_for_stream" | "not_a_webhook" | "not_assigned" | "not_found"
-  | "not_your_elder" | "not_your_profile" | "nothing_held_back" | "offer_accepted" | "offer_expired" | "offer_rejected"
-  | "offer_released" | "offer_withdrawn" | "overloaded" | "plan_not_found" | "profile_has_channels"
+  | "device_not_found" | "device_taken" | "draining" | "evaluation_key_reused" | "events_gone" | "figures_too_slow"
+  | "firebase_uid_taken" | "headers_too_large" | "idempotency_key_reused" | "illegal_step" | "internal_error"
+  | "invalid_input" | "invalid_value" | "job_ended" | "job_not_found" | "list_not_taken" | "malformed_json"
+  | "message_not_found" | "method_not_allowed" | "no_list_yet" | "no_room_for_stream" | "not_a_webhook" | "not_assigned"
+  | "not_found" | "not_your_elder" | "not_your_profile" | "nothing_held_back" | "offer_accepted" | "offer_expired"
+  | "offer_rejected" | "offer_released" | "offer_withdrawn" | "overloaded" | "plan_not_found" | "profile_has_channels"
   | "pushes_not_recorded" | "range_not_satisfiable" | "request_too_slow" | "role_forbidden" | "roster_folder_missing"
   | "roster_run_not_found" | "route_unknown" | "script_folder_gone" | "sending_limit" | "shipped_plan"
   | "shipped_template" | "step_order_taken" | "student_unavailable" | "suspended" | "task_not_found" | "template_in_use"
@@ -540,6 +564,15 @@ export interface ErrorCodes {
   releaseTask: CommonErrorCode | "illegal_step" | "malformed_json" | "not_assigned" | "offer_accepted" | "offer_expired"
     | "offer_rejected" | "offer_released" | "offer_withdrawn" | "role_forbidden" | "student_unavailable"
     | "task_not_found" | "try_again" | "unsupported_media_type";
+  showBoard: CommonErrorCode | "invalid_value" | "role_forbidden";
+  listCandidates: CommonErrorCode | "role_forbidden" | "task_not_found";
+  sayOutcome: CommonErrorCode | "illegal_step" | "malformed_json" | "role_forbidden" | "task_not_found"
+    | "unsupported_media_type";
+  listStudents: CommonErrorCode | "invalid_value" | "role_forbidden";
+  listElders: CommonErrorCode | "invalid_value" | "role_forbidden";
+  showMap: CommonErrorCode | "invalid_value" | "role_forbidden";
+  showFigures: CommonErrorCode | "figures_too_slow" | "role_forbidden";
+  showHealth: CommonErrorCode | "role_forbidden";
   me: CommonErrorCode;
   myOffer: CommonErrorCode | "role_forbidden";
   putLocation: CommonErrorCode | "malformed_json" | "role_forbidden" | "too_many_requests" | "try_again"
@@ -832,6 +865,65 @@ export interface AvailabilityBody {
   onDuty: boolean;
 }
 
+export interface BoardTask {
+  id: string;
+  status: TaskStatus;
+  createdAt: string;
+  note: string | null;
+  asked: number;
+  remaining: number;
+  nextStepAt: string | null;
+  location: Place | null;
+  elder: Elder;
+  student: Student | null;
+  currentOffer: CurrentOffer | null;
+  /** What became of a task that nobody took. For coordinators only. */
+  outcome?: SaidOutcome | null;
+  assignedAt: string | null;
+  startedAt: string | null;
+  endedAt: string | null;
+  /** No student is asked after this; null if nobody is searched. */
+  searchEndsAt: string | null;
+}
+
+export interface BoardTaskPage {
+  items: BoardTask[];
+  /** Send it as `cursor` to get the next page; null on the last page. */
+  nextCursor: string | null;
+}
+
+export interface BothWaiting {
+  /** From the press until a student accepted. */
+  accept: Waiting;
+  /** From the press until the student was there. */
+  arrive: Waiting;
+}
+
+export interface Breaker {
+  name: string;
+  state: BreakerState;
+}
+
+export type BreakerState = "closed" | "open" | "half_open";
+
+export interface Candidate {
+  studentId: number;
+  name: string;
+  phone: string | null;
+  /** Null if no place is known. */
+  distanceM: number | null;
+  completedThisMonth: number;
+  onDuty: boolean;
+  /** Why the search would not ask this student. `HAS_A_TASK` also refuses to be assigned by hand. */
+  obstacle: NotAskedBecause | null;
+  /** The state of this task's offer to the student. */
+  askedBefore: OfferState | null;
+}
+
+export interface Candidates {
+  items: Candidate[];
+}
+
 /** Besides these members, it has those of the kind. All of them are null if it was removed. */
 export interface Change {
   identifier: string;
@@ -896,6 +988,23 @@ export interface CurrentOffer {
   deadline: string;
   /** For coordinators only. */
   studentId?: number | null;
+  /** For coordinators; the elder gets the first word; absent for students. */
+  studentName?: string | null;
+}
+
+export interface DayOfAnswers {
+  day: string;
+  asked: number;
+  accepted: number;
+  rejected: number;
+  expired: number;
+}
+
+export interface DayOfWaiting {
+  day: string;
+  count: number;
+  p50S: number | null;
+  p90S: number | null;
 }
 
 export interface DeadLetter {
@@ -996,7 +1105,35 @@ export interface Event {
 
 export type EventType = "TASK_CREATED" | "TASK_OFFERED" | "TASK_REOFFERED" | "OFFER_REJECTED" | "OFFER_EXPIRED" | "OFFER_WITHDRAWN" | "STUDENT_SKIPPED" | "TASK_ASSIGNED" | "TASK_STARTED" | "TASK_COMPLETED" | "TASK_RELEASED" | "TASK_CANCELLED" | "TASK_TIMED_OUT" | "TASK_RESOLVED" | "DUTY_CHANGED" | "MESSAGE_ARRIVED";
 
+export interface Figures {
+  month: string;
+  computedAt: string;
+  tasks: TasksOfMonth;
+  /** By the day of the press. */
+  toAccept: DayOfWaiting[];
+  waiting: BothWaiting;
+  /** Tasks that nobody took, by cells of the map of about 0.9 by 0.6 km; the place is a cell's middle. */
+  unmet: Unmet[];
+  /** Students by tasks completed in the month; 0: on duty now. */
+  load: Load[];
+  /** Offers, by the day on which they were made. */
+  silence: DayOfAnswers[];
+}
+
 export type Health = "ok" | "failed";
+
+export interface HealthOfParts {
+  /** `degraded`: Redis does not answer, or the matchers are late; presses and answers still work. */
+  status: "ready" | "degraded" | "unready";
+  checks: Checks;
+  parts: Part[];
+  /** Of providers; empty while Redis does not answer. */
+  breakers: Breaker[];
+  /** Notifications that are not ended. */
+  backlog: number;
+  /** Those that I see. */
+  openDeadLetters: number;
+}
 
 export interface Job {
   id: string;
@@ -1065,6 +1202,45 @@ export interface KeptList {
   size: number;
 }
 
+export interface ListedElder {
+  id: number;
+  name: string;
+  phone: string | null;
+  location: Place | null;
+  openTaskId: string | null;
+}
+
+export interface ListedElderPage {
+  items: ListedElder[];
+  /** Send it as `cursor` to get the next page; null on the last page. */
+  nextCursor: string | null;
+}
+
+export interface ListedStudent {
+  id: number;
+  name: string;
+  phone: string | null;
+  onDuty: boolean;
+  active: boolean;
+  /** Off duty until a coordinator says otherwise. */
+  suspended: boolean;
+  /** Has a task, or is being asked. */
+  busy: boolean;
+  completedThisMonth: number;
+  location: Place | null;
+}
+
+export interface ListedStudentPage {
+  items: ListedStudent[];
+  /** Send it as `cursor` to get the next page; null on the last page. */
+  nextCursor: string | null;
+}
+
+export interface Load {
+  completed: number;
+  students: number;
+}
+
 export interface Me {
   id: number;
   role: Role;
@@ -1074,6 +1250,11 @@ export interface Me {
   onDuty: boolean | null;
   openTask: Task | null;
   offer: MyOffer | null;
+  institutionId: number | null;
+  /** The phone number of a person, for whoever gets no further. */
+  helpline: string | null;
+  /** By the database's clock, which decides deadlines. */
+  serverTime: string;
 }
 
 export interface MeantBody {
@@ -1269,6 +1450,9 @@ export interface NewUserBody {
   active?: boolean;
 }
 
+/** Why the cascade would not ask a student now: an obstacle, or an offer that was made before. The first one in this order is the reason. */
+export type NotAskedBecause = "INACTIVE" | "OFF_DUTY" | "NO_LOCATION" | "HAS_A_TASK" | "TOO_FAR" | "ASKED_BEFORE" | "LEFT_IN_PEACE" | "BEING_ASKED";
+
 /** The body of a call without fields: empty or `{}`. */
 export interface Nothing {
 }
@@ -1321,6 +1505,7 @@ export type NotificationType = "EMAIL" | "SMS" | "PUSH" | "IN_APP" | "WEBHOOK" |
 
 export interface Offer {
   studentId: number;
+  studentName: string;
   rank: number | null;
   completedThisMonth: number;
   distanceM: number | null;
@@ -1343,6 +1528,11 @@ export type Origin = "INTERNAL" | "HTTP" | "STREAM";
 /** The result of sending to one address. */
 export type Outcome = "SENT" | "TRANSIENT" | "PERMANENT" | "RECIPIENT_GONE" | "UNKNOWN";
 
+export interface OutcomeBody {
+  outcome: TaskOutcome;
+  note?: string | null;
+}
+
 export interface PageSettings {
   /** True if `POST /demo/sign-in` gives out tokens. */
   demoSignIn: boolean;
@@ -1354,9 +1544,19 @@ export interface PageSettings {
   tileAttribution: string | null;
   /** The `applicationServerKey` of pushes to browsers; null if they get none. */
   vapidPublicKey: string | null;
+  /** The phone number of a person, for whoever gets no further. */
+  helpline: string | null;
   /** The language before somebody has signed in or chosen one. */
   locale: "tr" | "en";
 }
+
+export interface Part {
+  name: string;
+  status: PartStatus;
+  detail: string;
+}
+
+export type PartStatus = "ok" | "late" | "down";
 
 export interface Place {
   lat: number;
@@ -1506,6 +1706,14 @@ export interface RouteChangesBody {
 
 export type RunStatus = "SUCCEEDED" | "PARTIAL" | "FAILED";
 
+export interface SaidOutcome {
+  outcome: TaskOutcome;
+  note: string | null;
+  /** The id of the coordinator or admin. */
+  saidBy: number;
+  saidAt: string;
+}
+
 export interface Script {
   name: string;
   isShipped: boolean;
@@ -1565,6 +1773,24 @@ export interface Student {
   phone: string | null;
 }
 
+export interface StudentMap {
+  students: StudentOnMap[];
+  /** There are more students in this part of the map. */
+  truncated: boolean;
+}
+
+export interface StudentOnMap {
+  id: number;
+  name: string;
+  lat: number;
+  lon: number;
+  onDuty: boolean;
+  /** Has a task, or is being asked. */
+  busy: boolean;
+  /** The task for which the student is being asked, if I see it. */
+  offeredTaskId: string | null;
+}
+
 export interface Submitted {
   id: string;
   status?: "ACCEPTED";
@@ -1584,7 +1810,12 @@ export interface Task {
   elder: Elder;
   student: Student | null;
   currentOffer: CurrentOffer | null;
+  /** What became of a task that nobody took. For coordinators only. */
+  outcome?: SaidOutcome | null;
 }
+
+/** What became of a task that nobody took, as a coordinator says. It is no state: the task stays TIMED_OUT. */
+export type TaskOutcome = "HELPED_BY_PHONE" | "HELPED_BY_OTHERS" | "NOT_NEEDED" | "NOT_REACHED" | "OTHER";
 
 export interface TaskPage {
   items: Task[];
@@ -1595,6 +1826,13 @@ export interface TaskPage {
 export type TaskStatus = "PENDING" | "ASSIGNED" | "STARTED" | "COMPLETED" | "TIMED_OUT" | "CANCELLED";
 
 export type TaskType = "io_bound" | "cpu_bound";
+
+export interface TasksOfMonth {
+  created: number;
+  completed: number;
+  timedOut: number;
+  cancelled: number;
+}
 
 export interface Template {
   id: number;
@@ -1617,6 +1855,12 @@ export interface TemplatePage {
   items: Template[];
   /** Send it as `cursor` to get the next page; null on the last page. */
   nextCursor: string | null;
+}
+
+export interface Unmet {
+  lat: number;
+  lon: number;
+  count: number;
 }
 
 export interface User {
@@ -1660,6 +1904,15 @@ export interface VerificationStarted {
 }
 
 export type VerifyStatus = "pending" | "verified" | "failed";
+
+export interface Waiting {
+  tasks: number;
+  meanS: number | null;
+  p50S: number | null;
+  p90S: number | null;
+  p95S: number | null;
+  p99S: number | null;
+}
 
 export interface Words {
   subject: string;
