@@ -27,11 +27,10 @@ export function studentScreen({ place, sharing, notices }) {
     if (view.kind === "offer") return html`<${OfferScreen} offer=${view.offer} onAnswer=${(deed) => deeds.answer(view.offer, deed)} />`;
     const shown = { me, view, place, sharing, notices, lostOffer, end: endOfTask(ended), onSeen: phone.live.forget };
     return html`
+      <${Top} me=${me} phone=${phone} tab=${tab} />
       <main class="student">
-        <${Top} me=${me} phone=${phone} />
         ${tab === "history" ? html`<${HistoryScreen} me=${me} api=${phone.api} />` : html`<${Now} ...${shown} deeds=${deeds} />`}
       </main>
-      <${Tabs} tab=${tab} />
     `;
   };
 }
@@ -42,11 +41,12 @@ function Now({ deeds, ...shown }) {
   return html`<${TaskScreen} me=${me} view=${view} place=${place} sharing=${sharing} onDeed=${(deed) => deeds.step(view.task, deed)} />`;
 }
 
-function Top({ me, phone }) {
-  return html`<div class="row apart top">
-    <p class="who">${word("hello", { name: firstName(me.name) })}</p>
+function Top({ me, phone, tab }) {
+  return html`<header class="top">
+    <p class="who">${firstName(me.name)}</p>
+    <${Tabs} tab=${tab} />
     <${SignOut} phone=${phone} />
-  </div>`;
+  </header>`;
 }
 
 function Tabs({ tab }) {

@@ -64,7 +64,6 @@ export const PHONE_EN = {
   elder_cancelled: "The call was cancelled",
   elder_cancelled_next: "Call again if you need to.",
 
-  hello: "Hello {name}",
   places: "Pages",
   now: "Now",
   history: "History",

@@ -68,7 +68,6 @@ export const PHONE_TR = {
   elder_cancelled: "Çağrı iptal edildi",
   elder_cancelled_next: "Gerekirse yeniden çağırın.",
 
-  hello: "Merhaba {name}",
   places: "Sayfalar",
   now: "Şimdi",
   history: "Geçmiş",
