@@ -46,8 +46,8 @@ def page_errors() -> list[str]:
 
 @pytest.fixture
 def open_page(browser: Browser, page_errors: list[str]) -> Iterator[OpenPage]:
-    """Opens a page in a browser context of its own: `open_page(address, width=320, color_scheme="dark")`. `token` is that
-    of somebody who has signed in on this tab. All other arguments are those of Playwright's `new_context`."""
+    """Opens a page in a browser context of its own: `open_page(address, width=320, color_scheme="dark")`. `token` is
+    that of somebody who has signed in on this tab. All other arguments are those of Playwright's `new_context`."""
     contexts = []
 
     def open_(address: str, *, width: int = 390, height: int = 844, token: str = "", **more: Any) -> Page:
@@ -60,7 +60,9 @@ def open_page(browser: Browser, page_errors: list[str]) -> Iterator[OpenPage]:
         page.on("console", lambda said: page_errors.append(said.text) if _is_error(said) else None)
         if token:
             # As if somebody had signed in on this tab before.
-            page.add_init_script(f"sessionStorage['yaninda.token.' + location.pathname.split('/').at(-1)] ??= '{token}'")
+            page.add_init_script(
+                f"sessionStorage['yaninda.token.' + location.pathname.split('/').at(-1)] ??= '{token}'"
+            )
         page.goto(address)
         return page
 

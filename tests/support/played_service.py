@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from flask import Flask, Response, request
 
-from app.api.routing import Reply
+from app.api.routing import Route
 from app.console.page_routes import routes as page_routes
 
 Json = dict[str, Any]
@@ -78,6 +78,8 @@ class PlayedService:
     """Method, path, body and `Idempotency-Key` of all that changes something."""
     streams: bool = True
     settings: Json = field(default_factory=lambda: {"demoSignIn": True, "signInPage": None, "vapidPublicKey": None})
+    pushes: list[Json] | None = None
+    """Those that were recorded, the newest first; None for a copy that sends them."""
     on_press: Callable[[], Json] = task
     _listeners: list["queue.Queue[Json]"] = field(default_factory=list)
     _ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -127,7 +129,7 @@ class PlayedService:
         try:
             yield _wire({"id": 0, "type": "READY", "at": at(0)})
             while True:
-                yield _wire(mine.get(timeout=60))
+                yield _wire(mine.get())
         finally:
             self._listeners.remove(mine)
 
@@ -139,7 +141,7 @@ def _wire(event: Json) -> str:
 def app_of(service: PlayedService) -> Flask:
     app = Flask("played", static_folder=None)
     for route in page_routes.all:
-        app.add_url_rule(route.rule, route.view.__name__, _page_view(route.view), methods=[route.method])
+        app.add_url_rule(route.rule, route.view.__name__, _page_view(route), methods=[route.method])
     app.add_url_rule("/page-settings.json", "settings", view_func=lambda: service.settings)
     app.add_url_rule("/demo/people", "people", view_func=lambda: {"items": list(service.people.values())})
     app.add_url_rule("/demo/sign-in", "sign_in", lambda: _demo(service), methods=["POST"])
@@ -148,16 +150,12 @@ def app_of(service: PlayedService) -> Flask:
     return app
 
 
-def _page_view(view: Any) -> Any:
+def _page_view(route: Route) -> Any:
     def answer(**parameters: str) -> Response:
-        takes_query = {"query": None} if "query" in view.__annotations__ else {}
-        reply: Reply = view(SimpleNamespace(headers=request.headers), **takes_query, **parameters)
-        body: Any = reply.body
-        return Response(body, reply.status or 200, {"Content-Type": "text/html; charset=utf-8", **_type(), **reply.headers})
-
-    def _type() -> Json:
-        names = {".js": "text/javascript", ".webmanifest": "application/manifest+json"}
-        return {"Content-Type": kind for end, kind in names.items() if request.path.endswith(end)}
+        call: Any = SimpleNamespace(headers=request.headers)
+        takes_query = {"query": None} if route.query else {}
+        reply: Any = route.view(call, **takes_query, **parameters)
+        return Response(reply.body, reply.status or 200, {"Content-Type": route.content_type, **reply.headers})
 
     return answer
 
@@ -199,6 +197,8 @@ def _answer(service: PlayedService, token: str, method: str, path: str) -> Any:
             return made, status
         case "GET", ["tasks", task_id] if task_id in service.tasks:
             return service.tasks[task_id]
+        case "GET", ["me", "pushes"] if service.pushes is not None:
+            return {"items": service.pushes[:1], "nextCursor": None}
         case "PUT", ["tasks", task_id, deed]:
             return _deed(service, one, task_id, deed)
         case "PUT", ["me", "availability"]:

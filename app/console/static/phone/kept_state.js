@@ -23,7 +23,7 @@ export function openKeptState(kind, { storage = globalThis.localStorage, session
       return token && owner !== String(kept.me.id) ? null : kept;
     },
     write(state) {
-      attempt(() => storage.setItem(key, JSON.stringify({ ...state, at: now() })));
+      attempt(() => storage.setItem(key, JSON.stringify(state)));
       attempt(() => sessions.setItem(key, String(state.me.id)));
     },
     forget,

@@ -9,9 +9,9 @@ import { changesOf } from "./me_changes.js";
 const POLL_MS = 4000;
 const QUIET_POLL_MS = 60_000; // Beside a stream, in case it says nothing by a mistake of ours.
 const TIMEOUT_MS = 8000;
-const NOTHING = { me: null, ended: null, withdrawn: null, lostOffer: null };
+const NOTHING = { me: null, at: null, ended: null, withdrawn: null, lostOffer: null };
 
-// The store has `me`, what `changesOf` says of it, `connection` ("starting", "there" or "lost") and `refused`, the error
+// The store has `me` and when it was read (`at`), what `changesOf` says of it, `connection` ("starting", "there" or "lost") and `refused`, the error
 // of a server that answers but not with `me`.
 export function openLiveMe({ session, api, kept }) {
   const store = createStore({ ...NOTHING, ...kept.read(session.token()), connection: "starting", refused: null });
@@ -30,13 +30,13 @@ export function openLiveMe({ session, api, kept }) {
     const { gone, withdrawn, lostOffer } = changesOf(before, me, serverNow());
     const ended = gone ? await endOf(api, gone) : before.me?.id === me.id && !me.openTask ? before.ended : null;
     const keptOffer = me.offer || me.openTask || before.me?.id !== me.id ? null : before.lostOffer;
-    set({ me, ended, withdrawn, lostOffer: lostOffer ?? keptOffer, connection: "there", refused: null });
+    set({ me, at: Date.now(), ended, withdrawn, lostOffer: lostOffer ?? keptOffer, connection: "there", refused: null });
   };
 
   const set = (changes) => {
     store.set(changes);
-    const { me, ended, withdrawn, lostOffer } = store.get();
-    if (me) kept.write({ me, ended, withdrawn, lostOffer });
+    const { me, at, ended, withdrawn, lostOffer } = store.get();
+    if (me) kept.write({ me, at, ended, withdrawn, lostOffer });
   };
 
   const readOnce = async () => {
@@ -125,11 +125,13 @@ export function openLiveMe({ session, api, kept }) {
   return { store, read, know: (changes) => set({ me: { ...store.get().me, ...changes } }), forget: (name) => set({ [name]: null }) };
 }
 
-async function endOf(api, task) {
+// Nothing else of a task that has ended is kept on the phone.
+async function endOf(api, { id }) {
   try {
-    return await api.getTask(task.id, { timeoutMs: TIMEOUT_MS });
+    const { status } = await api.getTask(id, { timeoutMs: TIMEOUT_MS });
+    return { id, status };
   } catch (error) {
-    // A student to whom the task does not belong any more may not be allowed to see it.
-    return error.status === 404 ? { ...task, status: "PENDING" } : null;
+    // It does not concern a student any more to whom it does not belong.
+    return error.status === 404 ? { id, status: "PENDING" } : null;
   }
 }

@@ -3,7 +3,7 @@
 
 import { wayBetween } from "./compass.js";
 
-const FAR_ENOUGH_M = 50;
+const FAR_ENOUGH_M = 100;
 const LONG_ENOUGH_MS = 5 * 60 * 1000;
 const AT_MOST_EVERY_MS = 15_000;
 const KEY = "yaninda.share_location";

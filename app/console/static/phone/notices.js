@@ -19,8 +19,15 @@ export function openNotices({ api, worker }) {
       userVisibleOnly: true,
       applicationServerKey: bytesOf(vapidPublicKey),
     });
+    const name = deviceName();
     const device = { token: JSON.stringify(subscription), platform: "WEB", addressKind: "WEB_PUSH" };
-    await api.putDevice(deviceId(), device);
+    try {
+      await api.putDevice(name.read(), device);
+    } catch (error) {
+      // Somebody else has used this browser.
+      if (error.code !== "device_taken") throw error;
+      await api.putDevice(name.renew(), device);
+    }
     return true;
   };
 
@@ -50,13 +57,24 @@ function stateOf() {
 }
 
 // The server knows a phone by a name that the phone has given itself.
-function deviceId() {
+function deviceName() {
+  const keep = (name) => {
+    try {
+      localStorage.setItem(DEVICE, name);
+    } catch {
+      // Then it has another name next time.
+    }
+    return name;
+  };
+  const renew = () => keep(crypto.randomUUID());
+  return { renew, read: () => known() ?? renew() };
+}
+
+function known() {
   try {
-    const known = localStorage.getItem(DEVICE) ?? crypto.randomUUID();
-    localStorage.setItem(DEVICE, known);
-    return known;
+    return localStorage.getItem(DEVICE);
   } catch {
-    return crypto.randomUUID();
+    return null;
   }
 }
 

@@ -1,6 +1,7 @@
 // What both phones share: signing in, the language, the connection, and the service worker.
 
 import { openApi } from "../shared/api.js";
+import { clockTime } from "../shared/format.js";
 import { openSession } from "../shared/session.js";
 import { SignIn, takeTokenFromAddress } from "../shared/sign_in.js";
 import { createStore, useStore } from "../shared/store.js";
@@ -9,6 +10,7 @@ import { addWords, setLocale, word } from "../shared/words.js";
 import { html, render } from "../vendor/preact/preact.js";
 import { openKeptState } from "./kept_state.js";
 import { openLiveMe } from "./live_me.js";
+import { openRecordedPushes, RecordedPush } from "./recorded_pushes.js";
 import { PHONE_EN } from "./words_en.js";
 import { PHONE_TR } from "./words_tr.js";
 
@@ -22,7 +24,8 @@ export function openPhone({ kind, role }) {
   const live = openLiveMe({ session, api, kept: openKeptState(kind) });
   const signedIn = createStore({ reason: null, token: session.token() });
   session.onChange((reason) => signedIn.set({ reason, token: session.token() }));
-  const phone = { kind, role, session, api, live, signedIn };
+  const pushes = openRecordedPushes({ session, api, live });
+  const phone = { kind, role, session, api, live, signedIn, pushes };
   return {
     ...phone,
     show: (Screen, Before = null) =>
@@ -31,12 +34,13 @@ export function openPhone({ kind, role }) {
 }
 
 function PhoneApp({ phone, Screen, Before }) {
-  const { me, connection, refused } = useStore(phone.live.store);
+  const { me, at, connection, refused } = useStore(phone.live.store);
   const { token, reason } = useStore(phone.signedIn);
   setLocale(me?.locale ?? (navigator.language?.startsWith("en") ? "en" : "tr"));
   return html`
-    <${Connection} lost=${connection === "lost"} />
+    <${Connection} lost=${connection === "lost"} at=${me && at} />
     <${Content} ...${{ phone, Screen, Before, me, connection, refused, token, reason }} />
+    <${RecordedPush} pushes=${phone.pushes} />
     <${Toasts} />
   `;
 }
@@ -56,8 +60,9 @@ function Content({ phone, Screen, Before, me, connection, refused, token, reason
   return html`<${Screen} phone=${phone} />`;
 }
 
-function Connection({ lost }) {
-  return html`<div class="connection" role="status">${lost && html`<p class="notice warn">${word("offline")}</p>`}</div>`;
+function Connection({ lost, at }) {
+  const since = at ? ` ${word("lastKnown", { time: clockTime(at) })}` : "";
+  return html`<div class="connection" role="status">${lost && html`<p class="notice warn">${word("offline") + since}</p>`}</div>`;
 }
 
 function Refused({ error, phone }) {

@@ -7,10 +7,26 @@ const ANSWERS = { accept: "acceptTask", reject: "rejectTask" };
 const STEPS = { start: "startTask", complete: "completeTask", withdraw: "withdrawTask" };
 const CLOSED = ["COMPLETED", "CANCELLED", "TIMED_OUT", "PENDING"];
 
+const PAUSES_MS = [1000, 2000];
+
+// Repeats what may be repeated and may succeed: every deed of a student is harmless the second time.
+export async function patiently(deed, wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))) {
+  for (const pause of PAUSES_MS) {
+    try {
+      return await deed();
+    } catch (error) {
+      const passes = error.status === undefined || error.status >= 500 || error.code === "try_again";
+      if (!passes) throw error;
+      await wait(pause);
+    }
+  }
+  return deed();
+}
+
 export function studentDeeds({ api, live }) {
   const attempt = async (deed) => {
     try {
-      await deed();
+      await patiently(deed);
     } catch (error) {
       tell(messageOf(error), "bad");
     }

@@ -3,6 +3,17 @@
 
 const PAGES = ["/phone/elder", "/phone/student"];
 const CACHE = `yaninda-phone-${VERSION}`;
+// Which phone a push is for. A cancelled task concerns either, so the one that is open is shown.
+const ADDRESSES = {
+  OFFER: "/phone/student",
+  ASSIGNED_TO_YOU: "/phone/student",
+  RELEASED: "/phone/student",
+  ON_THE_WAY: "/phone/elder",
+  STARTED: "/phone/elder",
+  COMPLETED: "/phone/elder",
+  SEARCHING_AGAIN: "/phone/elder",
+  NOBODY_FOUND: "/phone/elder",
+};
 const ANSWER_WITHIN_MS = 4000;
 
 let held = null; // A press and its token, only in memory.
@@ -95,12 +106,16 @@ async function tellPages(type) {
 
 self.addEventListener("push", (event) => {
   const { notification = {}, data = {} } = event.data?.json() ?? {};
-  const options = { body: notification.body, tag: data.taskId, data: { address: addressOf(data) } };
-  event.waitUntil(self.registration.showNotification(notification.title ?? "Yanında", options));
+  event.waitUntil(notification.title ? show(notification, data) : close(data.taskId));
 });
 
-function addressOf({ type = "" }) {
-  return type.startsWith("OFFER") ? "/phone/student" : null;
+function show({ title, body }, data) {
+  return self.registration.showNotification(title, { body, tag: data.taskId, data: { address: ADDRESSES[data.type] ?? null } });
+}
+
+// A push without words takes back the one before it.
+async function close(tag) {
+  (await self.registration.getNotifications({ tag })).forEach((shown) => shown.close());
 }
 
 self.addEventListener("notificationclick", (event) => {
