@@ -29,7 +29,11 @@ def at(seconds: float) -> str:
 
 def person(role: str, number: int, name: str, **more: Any) -> Json:
     on_duty = True if role == "STUDENT" else None
-    return {"id": number, "role": role, "name": name, "locale": "tr", "onDuty": on_duty} | more
+    fields = {"id": number, "role": role, "name": name, "locale": "tr", "onDuty": on_duty} | {
+        "distanceM": None,
+        "reserved": True,
+    }
+    return fields | more
 
 
 AYSE = person("ELDER", 1, "Ayşe Yılmaz")

@@ -52,12 +52,13 @@ function Phone({ kind, name, isFront }) {
 async function signInBoth() {
   const settings = await pageSettings();
   if (!settings.demoSignIn) return null;
-  return Promise.all(PHONES.map(signIn));
+  const people = await demoPeople(PHONES.map(({ role }) => role));
+  return Promise.all(PHONES.map((phone) => signIn(phone, people)));
 }
 
-async function signIn({ kind, role, name }) {
-  const people = await demoPeople([role]);
-  const person = people.find((one) => firstName(one.name) === name) ?? people[0];
+async function signIn({ kind, role, name }, people) {
+  const others = people.filter((one) => one.role === role);
+  const person = others.find((one) => firstName(one.name) === name) ?? others[0];
   await signInAs(openSession(kind), person.id);
   return { kind, name: firstName(person.name) };
 }

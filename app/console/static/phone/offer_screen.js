@@ -19,7 +19,7 @@ export function OfferScreen({ offer, onAnswer }) {
     <h1 ref=${title} tabindex="-1">${word("offerTitle", { name: offer.elderName })}</h1>
     <${Countdown} deadline=${offer.deadline} id=${offer.taskId} />
     <div class="stack about">
-      <p class="distance">${word("about", { distance: metres(offer.distanceM) })}</p>
+      <p class="distance">${word("about", { distance: metres(offer.distanceM).replace(" ", "\u00a0") })}</p>
       ${offer.note && html`<p class="note">${offer.note}</p>`}
     </div>
     <div class="answers">
