@@ -16,6 +16,7 @@ from flask import Flask, Response, request
 
 from app.api.routing import Route
 from app.console.page_routes import routes as page_routes
+from tests.support.api import settings_for_tests
 
 Json = dict[str, Any]
 HELPLINE = "+902165550100"
@@ -155,8 +156,10 @@ def app_of(service: PlayedService) -> Flask:
 
 
 def _page_view(route: Route) -> Any:
+    services = SimpleNamespace(settings=settings_for_tests())
+
     def answer(**parameters: str) -> Response:
-        call: Any = SimpleNamespace(headers=request.headers)
+        call: Any = SimpleNamespace(headers=request.headers, services=services)
         takes_query = {"query": None} if route.query else {}
         reply: Any = route.view(call, **takes_query, **parameters)
         return Response(reply.body, reply.status or 200, {"Content-Type": route.content_type, **reply.headers})
