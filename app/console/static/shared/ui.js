@@ -33,7 +33,9 @@ export function Button({ onClick, kind = "", busy = false, disabled = false, chi
 
 export function CallLink({ phone, label = null, kind = "" }) {
   if (!phone) return null;
-  return html`<a class=${`button ${kind}`} href=${`tel:${phone}`}>${label ?? word("call")} ${phoneNumber(phone)}</a>`;
+  return html`<a class=${`button call ${kind}`} href=${`tel:${phone}`}>
+    <span>${label ?? word("call")}</span> <span class="number">${phoneNumber(phone)}</span>
+  </a>`;
 }
 
 export function Badge({ kind = "", children }) {
@@ -133,16 +135,20 @@ export function Dialog({ title, onClose, children }) {
   </dialog>`;
 }
 
-export function Confirm({ title, question, label, kind = "main", onConfirm, onClose }) {
+// A failure closes it too, because short messages stand behind a dialog.
+export function Confirm({ title, question, label, dismiss, kind = "main", onConfirm, onClose }) {
   const confirm = async () => {
-    await onConfirm();
-    onClose();
+    try {
+      await onConfirm();
+    } finally {
+      onClose();
+    }
   };
   return html`<${Dialog} title=${title} onClose=${onClose}>
     <p>${question}</p>
     <div class="row">
       <${Button} kind=${kind} onClick=${confirm}>${label ?? word("confirm")}<//>
-      <${Button} onClick=${onClose}>${word("cancel")}<//>
+      <${Button} onClick=${onClose}>${dismiss ?? word("cancel")}<//>
     </div>
   <//>`;
 }
