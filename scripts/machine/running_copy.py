@@ -25,6 +25,8 @@ OWNER_URL = "MIGRATION_DATABASE_URL"
 DEFAULT_PORT = "8080"
 # Silences end soon, and nobody has to rest, however fast the demo goes.
 LIVE_SETTINGS = {"OFFER_TTL_S": "45", "TASKS_PER_HOUR": "1000"}
+DEMO_HELPLINE = "+905550100001"
+"""Of the demo's coordinator."""
 HOSTS_OF_THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 READY_WITHIN_S = 90.0
 LOG_LIMIT_BYTES = 10_000_000
@@ -120,6 +122,8 @@ class RunningCopy:
         given = self._given()
         self._check_live(kept | given)
         kept["DEMO_SIGN_IN"] = self._demo_sign_in(kept | given)
+        if not self.options.empty:
+            kept.setdefault("HELPLINE_PHONE", DEMO_HELPLINE)
         self._check_port(kept | given)
         account = store_account(self.folder)
         if "DATABASE_URL" not in given:
