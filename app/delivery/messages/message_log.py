@@ -6,8 +6,10 @@ from uuid import UUID
 from app.db.log_after_commit import log_after_commit
 from app.delivery.messages.values import NotificationStatus, NotificationType
 
+# ACCEPTED: it was not tried, because a breaker was open, a store did not answer, or the worker was stopping.
 RECORDED = {
     NotificationStatus.SENT: "notification_sent",
+    NotificationStatus.ACCEPTED: "notification_held_back",
     NotificationStatus.RETRYING: "notification_retried",
     NotificationStatus.DEAD: "notification_given_up",
     NotificationStatus.EXPIRED: "notification_expired",
