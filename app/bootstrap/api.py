@@ -28,6 +28,7 @@ from app.ops.metrics import HttpMetrics
 from app.ops.overdue_gauges import OverdueGauges
 from app.ops.roster_gauges import RosterGauges
 from app.ops.service_level_gauges import ServiceLevelGauges
+from app.ops.submission_counter import SubmissionCounter
 from app.settings.settings import AuthMode, Settings, SettingsError
 
 
@@ -40,6 +41,8 @@ def create_app(
 ) -> Flask:
     settings = services.settings
     pages, url_map = _catalogue() if routes is ROUTES else _served(routes)
+    metrics = HttpMetrics(metrics_directory, _read_on_scrape(services))
+    SubmissionCounter(metrics.registry).watch(services.db)
     site = Site(
         services=services,
         doorkeeper=doorkeeper
@@ -47,7 +50,7 @@ def create_app(
         backlog=watch_backlog(services.db, settings.notification_backlog_limit),
         catalogue=job_catalogue(settings),
         readiness=Readiness(services.db, services.clockwork, services.matching, settings.late_after_s),
-        metrics=HttpMetrics(metrics_directory, _read_on_scrape(services)),
+        metrics=metrics,
         pages=pages,
     )
     return flask_app(site, routes, url_map)

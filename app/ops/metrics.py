@@ -43,11 +43,11 @@ class HttpMetrics:
         self._clock = clock
         self._making = threading.Lock()
         self._text, self._made_at = b"", -math.inf
-        self._registry = CollectorRegistry()
+        self.registry = CollectorRegistry()
         labels = ("method", "route", "status")
-        self._requests = Counter("http_requests", "Requests answered.", labels, registry=self._registry)
+        self._requests = Counter("http_requests", "Requests answered.", labels, registry=self.registry)
         self._duration = Histogram(
-            "http_request_duration_seconds", "Time to answer.", labels[:2], registry=self._registry, buckets=BUCKETS_S
+            "http_request_duration_seconds", "Time to answer.", labels[:2], registry=self.registry, buckets=BUCKETS_S
         )
 
         # Cached, because finding a metric by its labels takes longer than counting. There are few combinations.
@@ -76,7 +76,7 @@ class HttpMetrics:
     def _make_text(self) -> bytes:
         merged = CollectorRegistry()
         if self._directory is None:
-            merged.register(self._registry)
+            merged.register(self.registry)
         else:
             multiprocess.MultiProcessCollector(merged, path=self._directory)
         for collector in self._read_on_scrape:

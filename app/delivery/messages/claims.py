@@ -46,6 +46,8 @@ class Claimed:
     recipient_channel: RecipientChannel | None = None
     is_retired: bool = False
     """The recipient's channel is disabled or retired, or their profile is retired."""
+    is_redriven: bool = False
+    """An earlier attempt had been given up, and somebody has redriven it."""
     action_id: UUID | None = None
     worker_id: int | None = None
     """The worker that has claimed it."""
@@ -193,6 +195,7 @@ def _claimed(
         settled=settled.get(row.id, {}),
         recipient_channel=recipient_channel,
         is_retired=row.channel_id is not None and recipient_channel is None,
+        is_redriven=row.fresh_from > 0,
         action_id=row.action_id,
         worker_id=worker_id,
     )

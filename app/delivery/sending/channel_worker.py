@@ -175,7 +175,7 @@ class ChannelWorker:
             except BufferClosed:
                 self._put_back(taken[number:])
                 break
-        self._metrics.count_claimed(self.type, len(taken))
+        self._metrics.count_claimed(self.type, sum(not claimed.is_redriven for claimed in taken))
         self._show_depth()
 
     def _wait_for_room(self) -> int:
