@@ -69,6 +69,11 @@ def test_a_new_notification_has_the_initial_status() -> None:
 # status of a verdict, which `record` checks one by one.
 STATEMENTS: dict[str, tuple[TextClause, set[S], set[S]]] = {
     "claim": (claims.CLAIM, {S.ACCEPTED, S.SENDING, S.RETRYING}, {S.SENDING, S.EXPIRED}),
+    "claim beside a crowd": (
+        claims.CLAIM_BESIDE_CROWD,
+        {S.ACCEPTED, S.SENDING, S.RETRYING},
+        {S.SENDING, S.EXPIRED},
+    ),
     "put back": (claims._PUT_BACK, {S.SENDING}, {S.ACCEPTED, S.RETRYING}),
     "record": (outcomes._RECORD, {S.SENDING}, {S.EXPIRED}),
     "withdraw": (transitions._WITHDRAW, {S.ACCEPTED, S.RETRYING}, {S.CANCELLED}),
