@@ -32,6 +32,7 @@ from app.ops.overdue_gauges import OverdueGauges
 from app.ops.parts import Parts
 from app.ops.roster_gauges import RosterGauges
 from app.ops.service_level_gauges import ServiceLevelGauges
+from app.ops.submission_counter import SubmissionCounter
 from app.realtime.metrics import EventMetrics
 from app.settings.settings import AuthMode, Settings, SettingsError
 
@@ -50,6 +51,7 @@ def create_app(
     doorkeeper = doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db), find_consumer_in(services.db))
     metrics = HttpMetrics(metrics_directory, _read_on_scrape(services))
     readiness = Readiness(services.db, services.clockwork, services.matching, settings.late_after_s)
+    SubmissionCounter(metrics.registry).watch(services.db)
     site = Site(
         services=services,
         doorkeeper=doorkeeper,

@@ -15,6 +15,7 @@ from app.delivery.role import FOLLOWERS, LEAVE_S, DeliveryRole
 from app.delivery.sending.channel_worker import ChannelWorkerOptions
 from app.delivery.sending.dispatcher import Dispatcher
 from app.foundation.clock import Clock
+from app.ops.submission_counter import SubmissionCounter
 from app.redis_store import hints
 from app.redis_store.breakers import RedisBreakers
 from app.redis_store.client import open_client
@@ -47,6 +48,7 @@ def build_delivery(settings: Settings, db: Database, clock: Clock, channels: Cha
             most_devices=settings.devices_per_person,
         ),
     )
+    SubmissionCounter(dispatcher.metrics.registry).watch(db)
     return DeliveryRole(
         dispatcher,
         announcer,

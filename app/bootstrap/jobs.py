@@ -7,6 +7,7 @@ from functools import partial
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from prometheus_client import CollectorRegistry
 from sqlalchemy import Connection
 
 from app.bootstrap.job_catalogue import job_catalogue
@@ -22,6 +23,7 @@ from app.jobs.job_store import JOBS_CHANNEL
 from app.jobs.metrics import JobMetrics
 from app.jobs.role import JobsRole
 from app.jobs.scheduler import Scheduler, problems_with_schedule
+from app.ops.submission_counter import SubmissionCounter
 from app.redis_store.store import connect
 from app.settings.engine_address import ClusterMisconfigured, parse_engine
 from app.settings.settings import Settings
@@ -51,6 +53,8 @@ def open_job_resources(settings: Settings) -> JobResources:
         call_limit_s=_LONGEST_CALL_S,
         application_name="yaninda-job",
     )
+    # Nobody scrapes this process, but `serve` adds up the files of all.
+    SubmissionCounter(CollectorRegistry()).watch(db)
     return JobResources(settings, db, connect(settings.redis_url, pool_size=1))
 
 
@@ -99,8 +103,9 @@ def build_runner(
 ) -> JobRunner:
     held = HeldJobs()
     options = RunnerOptions(settings.jobs_lease_s, settings.jobs_most_claims)
-    find_script = job_catalogue(settings).path_of
-    return JobRunner(db, open_(settings, held), held, find_script, options, JobMetrics())
+    find_script, metrics = job_catalogue(settings).path_of, JobMetrics()
+    SubmissionCounter(metrics.registry).watch(db)
+    return JobRunner(db, open_(settings, held), held, find_script, options, metrics)
 
 
 def build_scheduler(settings: Settings, db: Database) -> Scheduler:

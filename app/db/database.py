@@ -14,7 +14,7 @@ from psycopg.types.numeric import Int8Dumper
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import QueuePool
 
-from app.db.log_after_commit import lines_kept_until_commit
+from app.db.after_commit import Count, count_nothing, kept_until_commit
 from app.db.watchdog import OutOfTime, Watchdog, answer_by
 from app.db.witness import present_witness
 from app.foundation.errors import Unavailable
@@ -84,6 +84,8 @@ class Database:
             },
         )
         event.listen(self.engine, "connect", _send_integers_as_bigint)
+        self.count: Count = count_nothing
+        """Gets the counts of each commit. Set once by whoever builds the process."""
 
         self._watchdog = Watchdog(call_limit_s)
         _ping_after_idle(self.engine, self._watchdog)
@@ -97,7 +99,7 @@ class Database:
         """A READ COMMITTED transaction, committed at the end of the block and rolled back by any exception."""
         witness = present_witness()
         with (
-            lines_kept_until_commit(),
+            kept_until_commit(self.count),
             _translated(),
             self.engine.connect() as conn,
             self._watchdog.guard(driver(conn)),
@@ -123,7 +125,7 @@ class Database:
     def autocommit(self) -> Generator[Connection]:
         """Each statement is a transaction of its own, committed when it returns. For writes of one statement: one
         round trip instead of three."""
-        with lines_kept_until_commit(), self.reading() as conn:
+        with kept_until_commit(self.count), self.reading() as conn:
             yield conn
 
     def now(self) -> datetime:

@@ -32,6 +32,7 @@ from app.delivery.messages.backlog import Backlog, BacklogFull
 from app.delivery.messages.dead_letter_states import DeadLetterStatus
 from app.delivery.messages.dead_letter_views import EVERY, DeadLetterCriteria, DeadLetterView
 from app.delivery.messages.dead_letters import DeadLetterClosed
+from app.delivery.messages.message_log import SUBMITTED
 from app.delivery.messages.outcomes import MAY_LACK_DEAD_LETTER
 from app.delivery.messages.rules import DeliveryRules
 from app.delivery.messages.sending_limits import SendingLimited, SendingLimits
@@ -52,6 +53,7 @@ __all__ = [
     "MAY_LACK_DEAD_LETTER",
     "MOST_VARIABLES_BYTES",
     "OPERATOR",
+    "SUBMITTED",
     "ActionStatus",
     "AlreadyVerified",
     "Audience",

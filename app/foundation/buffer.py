@@ -6,6 +6,7 @@ Producers sleep while the queue is full, consumers while it is empty.
 import heapq
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
@@ -21,28 +22,33 @@ class BufferClosed(Exception):
 
 class _Line(Generic[Item]):
     """The items of one priority. Every owner's first item comes before the second one of any, so an owner of many does
-    not delay the others. In the same round it is first in, first out."""
+    not delay the others. In the same round it is first in, first out. After an item of weight three, its owner's next
+    one comes three rounds later."""
 
     def __init__(self) -> None:
         self._round = 0
-        self._last_rounds: dict[Hashable, int] = {}
+        self._next_rounds: dict[Hashable, int] = {}
+        self._waiting: Counter[Hashable] = Counter()
         self.heap: list[tuple[int, int, Hashable, Item]] = []
 
-    def put(self, number: int, owner: Hashable, item: Item) -> None:
-        own_round = max(self._round, self._last_rounds.get(owner, -1) + 1)
-        self._last_rounds[owner] = own_round
+    def put(self, number: int, owner: Hashable, item: Item, weight: int) -> None:
+        own_round = max(self._round, self._next_rounds.get(owner, 0))
+        self._next_rounds[owner] = own_round + weight
+        self._waiting[owner] += 1
         heapq.heappush(self.heap, (own_round, number, owner, item))
 
     def take(self) -> Item:
         self._round, _, owner, item = heapq.heappop(self.heap)
-        if self._last_rounds[owner] == self._round:
-            del self._last_rounds[owner]
+        self._waiting[owner] -= 1
+        if not self._waiting[owner]:
+            del self._waiting[owner], self._next_rounds[owner]
         return item
 
     def clear(self) -> list[Item]:
         left = [item for *_, item in sorted(self.heap, key=lambda entry: entry[:2])]
         self.heap.clear()
-        self._last_rounds.clear()
+        self._next_rounds.clear()
+        self._waiting.clear()
         return left
 
 
@@ -55,11 +61,13 @@ class Buffer(Generic[Item]):
         priorities: Sequence[Hashable],
         priority_of: Callable[[Item], Hashable],
         owner_of: Callable[[Item], Hashable],
+        weight_of: Callable[[Item], int] = lambda _: 1,
     ) -> None:
         """`priorities` are listed from the highest to the lowest."""
         self.capacity = capacity
         self._priority_of = priority_of
         self._owner_of = owner_of
+        self._weight_of = weight_of
         self._waiting: dict[Hashable, _Line[Item]] = {priority: _Line() for priority in priorities}
         self._size = 0
         self._put = 0
@@ -78,14 +86,14 @@ class Buffer(Generic[Item]):
             self._room.wait_for(lambda: self._closed or self._size < self.capacity)
             if self._closed:
                 raise BufferClosed
-            self._waiting[self._priority_of(item)].put(self._put, self._owner_of(item), item)
+            self._waiting[self._priority_of(item)].put(self._put, self._owner_of(item), item, self._weight_of(item))
             self._put += 1
             self._size += 1
             self._work.notify()
 
     def take(self, most: int = 1, timeout_s: float | None = None) -> list[Item]:
-        """Waits for at least one item and returns up to `most`. Returns an empty list after the timeout, or if the
-        buffer is closed."""
+        """Waits for at least one item and returns items until they weigh `most`. Returns an empty list after the
+        timeout, or if the buffer is closed."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
         with self._work:
             while self._size == 0 and not self._closed:
@@ -95,7 +103,11 @@ class Buffer(Generic[Item]):
                 self._work.wait(left_s)
             if self._closed:
                 return []
-            items = [self._next() for _ in range(min(most, self._size))]
+            items: list[Item] = []
+            weight = 0
+            while self._size and weight < most:
+                items.append(self._next())
+                weight += self._weight_of(items[-1])
             self._room.notify(len(items))
             return items
 

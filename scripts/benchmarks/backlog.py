@@ -11,9 +11,10 @@ SUBJECT = "Yardım istendi"
 BODY = "Ahmet yola çıktı! Yaklaşık sekiz dakika sonra yanınızda olacak."
 
 FILL = """
-WITH made AS MATERIALIZED (SELECT gen_random_uuid() AS id FROM generate_series(1, %(messages)s))
+WITH made AS MATERIALIZED (SELECT n, gen_random_uuid() AS id FROM generate_series(1, %(messages)s) AS n)
 INSERT INTO notifications (id, notification_type, recipient, subject, body, metadata)
-SELECT id, %(type)s, %(recipient)s, %(subject)s, %(body)s,
+SELECT id, %(type)s, %(recipient)s || CASE WHEN %(differ)s THEN lpad(n::text, 5, '0') ELSE '' END,
+       %(subject)s, %(body)s,
        jsonb_build_object('data', jsonb_build_object('notificationId', id))
   FROM made
 """
@@ -34,24 +35,26 @@ class Drained:
     """When the first and the last notification were recorded as sent."""
 
 
-def fill(conn: Connection, type_: str, recipient: str, messages: int) -> None:
-    values = {"type": type_, "recipient": recipient, "messages": messages, "subject": SUBJECT, "body": BODY}
+def fill(conn: Connection, type_: str, recipient: str, messages: int, *, differ: bool = False) -> None:
+    """With `differ` each has a recipient of its own, which begins with this text."""
+    values = {"type": type_, "recipient": recipient, "messages": messages, "differ": differ}
+    values |= {"subject": SUBJECT, "body": BODY}
     run(conn, FILL, values)
 
 
-def refill(conn: Connection, messages: int) -> float:
+def refill(conn: Connection, messages: int, *, differ: bool = True) -> float:
     """Replaces all notifications by new ones. Returns when they were committed."""
     run(conn, "TRUNCATE notifications, notification_attempts, notification_keys, dead_letters")
     with conn.transaction():
-        fill(conn, "SMS", "+905550000000", messages)
+        fill(conn, "SMS", "+9055500" if differ else "+905550000000", messages, differ=differ)
         run(conn, "SELECT pg_notify(%s, 'SMS')", [WAKE_CHANNEL])
     return time.time()
 
 
-def fill_and_drain(bench: Bench, database: str, messages: int) -> Drained:
+def fill_and_drain(bench: Bench, database: str, messages: int, *, differ: bool = True) -> Drained:
     """Needs a running worker."""
     with bench.connect(database) as conn:
-        began = refill(conn, messages)
+        began = refill(conn, messages, differ=differ)
         return wait_until_empty(conn, messages, began)
 
 

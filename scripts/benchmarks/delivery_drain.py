@@ -12,6 +12,7 @@ from benchmarks.report import Row, Section
 
 EACH, GROUPED, EACH_FLOOR, GROUPED_FLOOR = "drain_each", "drain_grouped", "drain_each_floor", "drain_grouped_floor"
 TOGETHER, RIVAL, TEMPLATE = "drain_together", "drain_rival", "drain_template"
+CROWDED = "crowded"
 EACH_THREADS, GROUPED_THREADS = 8, 2
 GROUP_S = 0.010
 EACH_GOAL, GROUPED_GOAL = 2_000, 4_000
@@ -40,6 +41,7 @@ def measure(bench: Bench) -> Section:
     rows = [
         _row(bench, "one by one, 1 worker", rates[EACH], rates[EACH_FLOOR], rival, EACH_GOAL),
         _row(bench, "grouped, 1 worker", rates[GROUPED], rates[GROUPED_FLOOR], rival, GROUPED_GOAL),
+        Row("grouped, 1 worker, all to one recipient", max(rates[CROWDED]), facts={"ours_per_s": rates[CROWDED]}),
         *(Row(f"grouped, {workers} workers", rate) for workers, (rate, _) in together.items()),
         _duplicates([id_ for _, handed in together.values() for id_ in handed], messages * len(together)),
     ]
@@ -87,11 +89,12 @@ def _alone(bench: Bench, messages: int, rounds: int) -> Rates:
             say(f"delivery-drain, round {turn + 1} of {rounds}")
             for database in implementations:
                 rates.setdefault(database, []).append(_rate(bench, database, messages))
+            rates.setdefault(CROWDED, []).append(_rate(bench, GROUPED, messages, differ=False))
     return rates
 
 
-def _rate(bench: Bench, database: str, messages: int) -> float:
-    done = backlog.fill_and_drain(bench, database, messages)
+def _rate(bench: Bench, database: str, messages: int, *, differ: bool = True) -> float:
+    done = backlog.fill_and_drain(bench, database, messages, differ=differ)
     return messages / (done.last - done.began)
 
 

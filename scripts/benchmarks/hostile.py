@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from benchmarks import city, http, roles
+from benchmarks import city, http, one_recipient, roles
 from benchmarks.bench import Bench, say
 from benchmarks.client import Answer, Tokens, open_connections, run_clients
 from benchmarks.figures import spread
@@ -52,7 +52,13 @@ def measure(bench: Bench) -> Section:
             met = None if bench.quick else found.most <= LIMIT_S * 1e3
             rows.append(Row(WHO[kind] if kind else "nobody else", found, goal=f"all in {LIMIT_S:.0f} s", met=met))
     bench.drop(DATABASE)
-    return Section("hostile", TITLE, rows, [f"{students:,} students; at most {LASTING_S:.0f} s for each row."])
+    rows += one_recipient.measure_rows(bench)
+    notes = [
+        f"{students:,} students; at most {LASTING_S:.0f} s for each row of presses.",
+        "The last rows are ms from the commit of a push until it reaches a stand-in of FCM that answers after"
+        f" {one_recipient.LATENCY_S * 1e3:.0f} ms, {1 / one_recipient.EVERY_S:.0f} a second.",
+    ]
+    return Section("hostile", TITLE, rows, notes)
 
 
 def _press(port: int, elders: Sequence[int]) -> list[float]:

@@ -118,4 +118,6 @@ def test_an_action_runs_from_stream_to_stream(services: Services, admin: Phone, 
     [shown] = admin.call("GET", "/api/v1/dead-letters")[1]["items"]
     assert (shown["errorCode"], shown["actionPlanId"]) == ("NO_RECIPIENT", plan)
     _, metrics = admin.ask("GET", "/metrics")
-    assert 'yaninda_delivery_sent_total{type="WEBHOOK"}' in metrics
+    assert 'yaninda_delivery_sent_total{type="WEBHOOK"} 2.0' in metrics
+    # The verification by a process of the api, and the message of the action by the delivery role.
+    assert 'yaninda_delivery_produced_total{type="WEBHOOK"} 2.0' in metrics

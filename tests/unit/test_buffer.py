@@ -51,6 +51,16 @@ def test_owner_of_many_items_does_not_delay_the_others() -> None:
     assert taken.index(("ece", 1)) > taken.index(("can", 0)), "nobody's second item comes before anybody's first"
 
 
+def test_heavy_items_count_as_many_for_their_owner_and_in_a_take() -> None:
+    """A push to somebody with ten phones is ten requests."""
+    queue: Buffer[tuple[str, int]] = Buffer(100, [P.LOW], lambda _: P.LOW, lambda item: item[0], lambda item: item[1])
+    for item in (("ali", 10), ("ali", 10), ("ece", 1), ("ece", 1), ("ece", 1)):
+        queue.put(item)
+    assert queue.take(3) == [("ali", 10)]
+    assert queue.take(3) == [("ece", 1)] * 3, "ten turns of others come before the next ten of one"
+    assert queue.take(3) == [("ali", 10)]
+
+
 def test_higher_priority_goes_first() -> None:
     queue = filled((P.LOW, 1), (P.NORMAL, 2), (P.URGENT, 3), (P.HIGH, 4), (P.URGENT, 5))
     assert queue.take(5) == [(P.URGENT, 3), (P.URGENT, 5), (P.HIGH, 4), (P.NORMAL, 2), (P.LOW, 1)]

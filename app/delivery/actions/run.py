@@ -1,7 +1,9 @@
 """Decides the next transition of an action. Pure: the decision depends only on the arguments.
 
-Steps run in their order, one at a time. Within a step, targets are tried in their order. After a notification that may
-have arrived, another target is tried only if the step says that the person may get the message twice.
+Steps begin in their order, each after the end of the one before. A step that goes on after a failure (CONTINUE) holds
+up the later ones only for its time limit: then they begin although its message still waits, for example for a provider
+whose breaker is open. Within a step, targets are tried in their order. After a notification that may have arrived,
+another target is tried only if the step says that the person may get the message twice.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -37,6 +39,11 @@ from app.foundation.state_machine import check_transition
 
 LOOK_AGAIN_S = 1.0
 """The pause before the next try to withdraw a notification whose row another transaction has locked."""
+HELD_S = 60.0
+"""The time limit of a step without one of its own. It counts only for a message that an open breaker holds back: any
+other one arrives or fails by itself."""
+LOOK_AT_HELD_S = 15.0
+"""The pause before the next look whether a breaker holds the message of such a step back."""
 
 
 @dataclass(frozen=True)
@@ -52,22 +59,28 @@ class Decision:
 def advance(run: Run, context: Context, notifications: Mapping[UUID, NotificationState], now: datetime) -> Decision:
     """Advances the run as far as possible now. Repeating it is safe: a target that has a notification gets no second
     one."""
+    if run.status is not ActionStatus.RUNNING:
+        return Decision(run)
     effects: list[Effect] = []
-    while run.status is ActionStatus.RUNNING:
-        step = next((step for step in run.steps if step.state in UNENDED), None)
-        if step is None:
-            run = _moved(run, _final_status(run))
-            break
-        advanced = _StepAdvance(step, context, notifications, now, run.is_over(now))
+    due: list[datetime] = []
+    is_held_up = False
+    for place in range(len(run.steps)):
+        step, later = run.steps[place], run.steps[place + 1 :]
+        if step.state not in UNENDED or (is_held_up and step.state is StepState.WAITING):
+            continue
+        has_later = any(one.state is StepState.WAITING for one in later)
+        advanced = _StepAdvance(step, context, notifications, now, run.is_over(now), has_later)
         advanced.advance()
         step = advanced.step
         effects += advanced.effects
+        due += [advanced.due_at] if advanced.due_at is not None else []
         run = _with_step(run, step)
-        if step.state in UNENDED:
-            return Decision(run, tuple(effects), advanced.due_at)
+        is_held_up = is_held_up or (step.state in UNENDED and not advanced.lets_later_begin)
         if step.state is StepState.FAILED and advanced.stops_the_plan:
             run = _cancel_after(run, step)
-    return Decision(run, tuple(effects))
+    if not any(step.state in UNENDED for step in run.steps):
+        run = _moved(run, _final_status(run))
+    return Decision(run, tuple(effects), min(due, default=None))
 
 
 def stops_the_plan(step: StepRun, error_code: str, *, recipient_is_gone: bool = False) -> bool:
@@ -118,8 +131,8 @@ def _with_step(run: Run, changed: StepRun) -> Run:
 
 
 def _cancel_after(run: Run, failed: StepRun) -> Run:
-    """Cancels the later steps that have not begun. A later step may be running already, because an operator redrove an
-    earlier one; it goes on."""
+    """Cancels the later steps that have not begun. A later step may be running already, because an earlier one has had
+    its time, or because an operator redrove an earlier one; it goes on."""
     steps = [
         step.moved_to(StepState.CANCELLED) if step.order > failed.order and step.state is StepState.WAITING else step
         for step in run.steps
@@ -137,9 +150,12 @@ class _StepAdvance:
     now: datetime
     is_over: bool
     """The action has expired, so nothing new is sent."""
+    has_later: bool
+    """A later step has not begun."""
     effects: list[Effect] = field(default_factory=list[Effect])
     due_at: datetime | None = None
     stops_the_plan: bool = False
+    lets_later_begin: bool = False
 
     def advance(self) -> None:
         if self.step.state is not StepState.WAITING:
@@ -148,6 +164,9 @@ class _StepAdvance:
             self._fail(TOO_LATE)
         else:
             self._begin()
+        holds_up = self.has_later and self.step.on_failure is OnFailure.CONTINUE
+        if holds_up and self.step.state is StepState.RUNNING and self.due_at is None:
+            self.lets_later_begin = self._has_had_its_time([state for _, state in self._asked() if state.is_live])
 
     def _begin(self) -> None:
         match self.context.resolve(self.step):
@@ -193,18 +212,29 @@ class _StepAdvance:
         return state.has_arrived or (state.may_have_arrived and not self.step.may_arrive_twice)
 
     def _escalate(self, awaited: Sequence[tuple[Target, NotificationState]]) -> None:
-        """Goes to the next target: at once if no notification is awaited, or else when `within_s` is over."""
+        """Goes to the next target: at once if no notification is awaited, or else when its time is over."""
         if not awaited:
             self._send_next()
-        elif self.step.within_s is not None:
-            assert self.step.asked_at is not None, "the step has written a notification"
-            at = self.step.asked_at + timedelta(seconds=self.step.within_s)
-            if self.now < at:
-                self.due_at = at
-            elif any(state.is_locked_elsewhere for _, state in awaited):
+        elif self._has_had_its_time([state for _, state in awaited]):
+            if any(state.is_locked_elsewhere for _, state in awaited):
                 self.due_at = self.now + timedelta(seconds=LOOK_AGAIN_S)
             else:
                 self._send_next([target for target, _ in awaited])
+
+    def _has_had_its_time(self, awaited: Sequence[NotificationState]) -> bool:
+        """True if nothing has to wait for the awaited notifications any longer. Otherwise says when to look again."""
+        assert self.step.asked_at is not None, "the step has written a notification"
+        at = self._time_limit(self.step.asked_at)
+        if self.now < at:
+            self.due_at = at
+        elif self.step.within_s is None and not any(state.is_held_back for state in awaited):
+            self.due_at = self.now + timedelta(seconds=LOOK_AT_HELD_S)
+        else:
+            return True
+        return False
+
+    def _time_limit(self, asked_at: datetime) -> datetime:
+        return asked_at + timedelta(seconds=HELD_S if self.step.within_s is None else self.step.within_s)
 
     def _send_next(self, replaced: Sequence[Target] = ()) -> None:
         """Sends to the next target that can get a notification. Only then the notifications to the `replaced` targets
@@ -240,8 +270,8 @@ class _StepAdvance:
         targets = (*before, sent, *after)
         self.step = replace(self.step, targets=targets, tried=self.step.tried + 1, asked_at=self.now)
         self.effects.append(Send(self.step, sent, draft))
-        if self.step.within_s is not None and self.step.has_next:
-            self.due_at = self.now + timedelta(seconds=self.step.within_s)
+        if self.step.has_next:
+            self.due_at = self._time_limit(self.now)
 
     def _withdraw(self, targets: Sequence[Target]) -> None:
         ids = {target.notification_id for target in targets if target.notification_id is not None}

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from app.delivery.actions.states import STEP_TRANSITIONS, ActionStatus, StepState
+from app.delivery.messages.outcomes import BREAKER_OPEN
 from app.delivery.messages.states import LIVE
 from app.delivery.messages.values import NotificationStatus
 from app.delivery.plans.models import Audience, OnFailure
@@ -106,6 +107,11 @@ class NotificationState:
     @property
     def is_live(self) -> bool:
         return self.status in LIVE
+
+    @property
+    def is_held_back(self) -> bool:
+        """The breaker of its provider was open when it was to be sent."""
+        return self.is_live and self.error_code == BREAKER_OPEN
 
 
 MISSING = NotificationState(NotificationStatus.CANCELLED)

@@ -21,7 +21,7 @@ from app.delivery.actions.step_codec import encode
 from app.delivery.actions.steps import Cover, Effect, GiveUp, Send, Withdraw
 from app.delivery.messages import dead_letters
 from app.delivery.messages.dead_letters import NewDeadLetter
-from app.delivery.messages.message_log import log_accepted, log_cancelled
+from app.delivery.messages.message_log import log_cancelled, note_accepted
 from app.delivery.messages.states import CANCELLABLE, LIVE
 from app.delivery.messages.values import ACTION_TOPIC, NotificationType
 from app.foundation.state_machine import IllegalTransition, check_transition
@@ -167,7 +167,7 @@ def _write_actions(
         id_, action = effect.target.notification_id, item.action
         if id_ is not None and action.id in written:
             type_ = NotificationType(effect.target.channel_type.upper())
-            log_accepted(id_, type_, action_id=action.id, task_id=action.task_id)
+            note_accepted(id_, type_, action_id=action.id, task_id=action.task_id)
     return written
 
 

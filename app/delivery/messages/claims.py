@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, TextClause, text
 
 from app.db.schema import one_of
 from app.db.wake import WAKE_CHANNEL
@@ -46,6 +46,8 @@ class Claimed:
     recipient_channel: RecipientChannel | None = None
     is_retired: bool = False
     """The recipient's channel is disabled or retired, or their profile is retired."""
+    is_redriven: bool = False
+    """An earlier attempt had been given up, and somebody has redriven it."""
     action_id: UUID | None = None
     worker_id: int | None = None
     """The worker that has claimed it."""
@@ -67,6 +69,22 @@ class Claim:
         return len(self.taken) + len(self.expired)
 
 
+@dataclass(frozen=True)
+class Crowd:
+    """Recipients with many messages in the memory of the worker, and the priorities of these messages."""
+
+    recipients: Sequence[str] = ()
+    priorities: Sequence[Priority] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.recipients)
+
+
+NO_CROWD = Crowd()
+LOOK_AHEAD = 10_000
+"""A claim for others than the crowd reads at most so many rows of each priority, because a longer look takes longer
+than 10 ms. Behind more messages of one recipient, the others wait for some of them."""
+
 STARVED_AFTER_S = 30.0
 STARVED_SHARE = 0.1
 """The share of a claim for the notifications that have waited longest, of any priority but URGENT. Without it, no other
@@ -81,24 +99,41 @@ _DUE = """
     SELECT n.id, n.due_at, n.action_id, n.recipient_user_id, n.channel_id FROM notifications n
      WHERE {claimable} AND n.notification_type = :notification_type
        AND n.priority = p.priority AND n.due_at <= statement_timestamp() - make_interval(secs => {age})
+       {more}
      ORDER BY n.due_at LIMIT {limit} FOR UPDATE SKIP LOCKED
 """
-CLAIM = text(
-    """
-    WITH starved AS MATERIALIZED (
+_OTHERS = """
+    others AS MATERIALIZED (
+        SELECT n.id, n.due_at, n.action_id, n.recipient_user_id, n.channel_id FROM notifications n
+         WHERE n.id = ANY(ARRAY(
+               SELECT ahead.id
+                 FROM unnest(CAST(:crowded AS text[])) AS p (priority) CROSS JOIN LATERAL (
+                      SELECT n.id, n.recipient FROM notifications n
+                       WHERE {claimable} AND n.notification_type = :notification_type
+                         AND n.priority = p.priority AND n.due_at <= statement_timestamp()
+                       ORDER BY n.due_at LIMIT :look_ahead) AS ahead
+                WHERE ahead.recipient <> ALL(CAST(:crowd AS text[])) LIMIT :others))
+           AND {claimable} AND n.due_at <= statement_timestamp()
+           FOR UPDATE SKIP LOCKED
+    ),
+"""
+_CLAIM = """
+    WITH {others} starved AS MATERIALIZED (
         SELECT due.*
           FROM (VALUES ('LOW'), ('NORMAL'), ('HIGH')) AS p (priority) CROSS JOIN LATERAL ({starved}) AS due
          ORDER BY due.due_at LIMIT :starved
+    ), first AS MATERIALIZED (
+        {first}
     ), next AS MATERIALIZED (
         SELECT due.*
           FROM (VALUES ('URGENT'), ('HIGH'), ('NORMAL'), ('LOW')) AS p (priority) CROSS JOIN LATERAL ({due}) AS due
-         LIMIT :limit - (SELECT count(*) FROM starved)
+         LIMIT greatest(:limit - (SELECT count(*) FROM first), 0)
     ), taken AS MATERIALIZED (
         SELECT id, (SELECT a.status = 'CANCELLED' FROM actions a WHERE a.id = action_id) AS cancelled,
                ((SELECT NOT u.active FROM users u WHERE u.id = recipient_user_id) IS TRUE
                 OR (SELECT NOT u.active FROM recipient_channels c JOIN recipient_profiles p ON p.id = c.profile_id
                       JOIN users u ON u.id = p.user_id WHERE c.id = channel_id) IS TRUE) AS inactive
-          FROM (SELECT * FROM starved UNION SELECT * FROM next) AS found
+          FROM (SELECT * FROM first UNION ALL SELECT * FROM next) AS found
     )
     UPDATE notifications n
        SET status = CASE WHEN {late} THEN 'EXPIRED' ELSE 'SENDING' END,
@@ -113,12 +148,28 @@ CLAIM = text(
     RETURNING n.id, n.notification_type, n.recipient, n.recipient_user_id, n.subject, n.body, n.priority, n.metadata,
               n.created_at, n.expires_at, n.channel_id, n.action_id, n.attempts, n.failures, n.fresh_from, n.due_at,
               n.status = 'EXPIRED' AS late
-    """.format(
-        starved=_DUE.format(claimable=_CLAIMABLE, age=":starved_after_s", limit=":starved"),
-        due=_DUE.format(claimable=_CLAIMABLE, age="0", limit=":limit"),
-        late="(taken.cancelled OR taken.inactive OR n.expires_at <= statement_timestamp() OR"
-        " n.created_at <= statement_timestamp() - make_interval(secs => :max_age_s)) IS TRUE",
-    )
+"""
+_LATE = """
+    (taken.cancelled OR taken.inactive OR n.expires_at <= statement_timestamp()
+     OR n.created_at <= statement_timestamp() - make_interval(secs => :max_age_s)) IS TRUE
+"""
+
+
+def _statement(*, others: str, first: str, starved_only: str) -> TextClause:
+    def due(limit: str, age: str, more: str) -> str:
+        return _DUE.format(claimable=_CLAIMABLE, limit=limit, age=age, more=more)
+
+    starved = due(":starved", ":starved_after_s", starved_only)
+    oldest = due(":limit", "0", "AND n.id <> ALL(ARRAY(SELECT id FROM first))")
+    return text(_CLAIM.format(others=others, starved=starved, first=first, due=oldest, late=_LATE))
+
+
+# Two statements, because a claim beside a crowd takes a third longer to plan.
+CLAIM = _statement(others="", first="SELECT * FROM starved", starved_only="")
+CLAIM_BESIDE_CROWD = _statement(
+    others=_OTHERS.format(claimable=_CLAIMABLE),
+    first="SELECT * FROM others UNION ALL SELECT * FROM starved",
+    starved_only="AND n.id <> ALL(ARRAY(SELECT id FROM others))",
 )
 
 
@@ -132,8 +183,12 @@ def claim(
     worker_id: int | None = None,
     max_age_s: float = 86_400,
     most_devices: int = 10,
+    crowd: Crowd = NO_CROWD,
+    others: int = 0,
     chance: Callable[[], float] = random.random,
 ) -> Claim:
+    """Claims up to `others` of those who are not in the crowd, then up to `limit` together with them, whose ever they
+    are."""
     # The share of a small claim is less than one row, so the number is rounded at random, by its fraction.
     starved = int(limit * STARVED_SHARE + chance())
     values: dict[str, Any] = {
@@ -145,7 +200,11 @@ def claim(
         "worker_id": worker_id,
         "max_age_s": max_age_s,
     }
-    rows = conn.execute(CLAIM, values).all()
+    if crowd:
+        others = min(others, limit - starved) if limit else others
+        values |= {"crowd": list(crowd.recipients), "crowded": list(crowd.priorities), "others": others}
+        values["look_ahead"] = LOOK_AHEAD
+    rows = conn.execute(CLAIM_BESIDE_CROWD if crowd else CLAIM, values).all()
     expired = [NotificationChange(row.id, row.action_id) for row in rows if row.late]
     for change in expired:
         log_expired(change.id)
@@ -193,6 +252,7 @@ def _claimed(
         settled=settled.get(row.id, {}),
         recipient_channel=recipient_channel,
         is_retired=row.channel_id is not None and recipient_channel is None,
+        is_redriven=row.fresh_from > 0,
         action_id=row.action_id,
         worker_id=worker_id,
     )

@@ -1,20 +1,28 @@
-"""The log lines of a notification's life. INFO has those that a person may have to look at, DEBUG has all."""
+"""The log lines of a notification's life, and the count of those that are submitted. INFO has the lines that a person
+may have to look at, DEBUG has all."""
 
 from typing import Any
 from uuid import UUID
 
-from app.db.log_after_commit import log_after_commit
+from app.db.after_commit import count_after_commit, log_after_commit
 from app.delivery.messages.values import NotificationStatus, NotificationType
 
+# ACCEPTED: it was not tried, because a breaker was open, a store did not answer, or the worker was stopping.
 RECORDED = {
     NotificationStatus.SENT: "notification_sent",
+    NotificationStatus.ACCEPTED: "notification_held_back",
     NotificationStatus.RETRYING: "notification_retried",
     NotificationStatus.DEAD: "notification_given_up",
     NotificationStatus.EXPIRED: "notification_expired",
 }
 
 
-def log_accepted(id_: UUID, type_: NotificationType, **ids: Any) -> None:
+SUBMITTED = "notifications_submitted"
+"""The name of the count, whose label is the type."""
+
+
+def note_accepted(id_: UUID, type_: NotificationType, **ids: Any) -> None:
+    count_after_commit(SUBMITTED, type_.value)
     given = {name: str(value) for name, value in ids.items() if value is not None}
     log_after_commit("debug", "notification_accepted", notification_id=str(id_), type=type_.value, **given)
 

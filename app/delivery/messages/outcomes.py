@@ -31,6 +31,8 @@ from app.foundation.storable import made_storable
 
 NO_DEVICE = "NO_DEVICE"
 """The person has no phone with the app."""
+BREAKER_OPEN = "BREAKER_OPEN"
+"""The breaker of the provider held the message back, so it was not tried."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, text
 from app.db.wake import WAKE_CHANNEL
 from app.delivery.messages.addresses import ABROAD, InvalidAddress, check_address, is_abroad
 from app.delivery.messages.content import problems_with_content
-from app.delivery.messages.message_log import log_accepted
+from app.delivery.messages.message_log import note_accepted
 from app.delivery.messages.metadata import check_metadata
 from app.delivery.messages.traits import traits_of
 from app.delivery.messages.values import NotificationType, Priority
@@ -101,7 +101,7 @@ def submit(
     values = _values(new, key) | scope.values
     row = conn.execute(_SUBMIT, values).one_or_none()
     if row is not None:
-        log_accepted(values["id"], new.notification_type)
+        note_accepted(values["id"], new.notification_type)
         return Submitted(values["id"], row.created_at, is_new=True, recipient=new.recipient)
     before = conn.execute(_FIND_KEY, values).one_or_none() if key is not None else None
     if before is None:

@@ -54,7 +54,8 @@ action_plans = Table(
 
 # `fallback` holds the channel types that are tried next for the same recipient, in this order, if the step's own type
 # fails or has not delivered within `within_s` seconds. They follow a message that may have arrived only if
-# `may_arrive_twice`. Without `template_key` the notification holds data and no text.
+# `may_arrive_twice`. Without `template_key` the notification holds data and no text. `run.py` says what follows when
+# the last type has not delivered in time, and what holds without `within_s`.
 action_plan_steps = Table(
     "action_plan_steps",
     metadata,

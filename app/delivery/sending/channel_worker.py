@@ -13,10 +13,11 @@ import structlog
 
 from app.db.database import Database
 from app.delivery.channels.base import Channel
-from app.delivery.messages.claims import Claim, Claimed, claim, put_back
+from app.delivery.messages.claims import NO_CROWD, Claim, Claimed, Crowd, claim, put_back
 from app.delivery.messages.outcomes import Report
 from app.delivery.messages.values import URGENT_FIRST, Follower, NotificationType
 from app.delivery.sending.heartbeat import Heartbeat
+from app.delivery.sending.held_messages import KEPT_SHARE, HeldMessages
 from app.delivery.sending.metrics import DeliveryMetrics
 from app.delivery.sending.recorder import Recorder
 from app.delivery.sending.sender import Sender
@@ -34,6 +35,8 @@ _STOP_CHECK_S = 0.2
 # urgent notification does not wait behind a long queue in memory, and that no lease runs out there.
 _CLAIMED_AHEAD_S = 0.25
 _FIRST_ESTIMATE_S = 0.1
+LOOK_EVERY_S = 0.1
+"""How often a worker looks for messages behind those of a crowd, which takes up to 10 ms of the database."""
 # While the database could not be reached, the leases of notifications that were sent may have run out. A claim would
 # send them again, so it waits until the recorders of this process and of others have recorded them.
 _OTHER_RECORDERS_S = 1.0
@@ -50,6 +53,15 @@ class ChannelWorkerOptions:
     claim_limit: int = 200
     max_age_s: float = 86_400.0
     most_devices: int = 10
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The sizes of a claim. Of those who are not in the crowd, `others` come first."""
+
+    limit: int
+    others: int = 0
+    crowd: Crowd = NO_CROWD
 
 
 class ChannelWorker:
@@ -79,10 +91,12 @@ class ChannelWorker:
             URGENT_FIRST,
             lambda claimed: claimed.notification.priority,
             lambda claimed: claimed.notification.recipient,
+            # A push is a request for each phone.
+            lambda claimed: max(1, len(claimed.devices)),
         )
         self._announced = threading.Event()
-        self._room = threading.Condition()
-        self._held = 0
+        self._held = HeldMessages()
+        self._looked_at = float("-inf")
         self._pause = DoublingPause()
         self._database_was_down = False
         self._send_s = _FIRST_ESTIMATE_S
@@ -96,7 +110,7 @@ class ChannelWorker:
 
     def run_once(self) -> int:
         """Claims once, sends and records in the calling thread. Returns the number of notifications claimed."""
-        found = self._claim(self._options.claim_limit)
+        found = self._claim(_Wanted(self._options.claim_limit))
         size = self._channel.batch_size
         for start in range(0, len(found.taken), size):
             reports = list(self._sender.send(found.taken[start : start + size]))
@@ -116,16 +130,16 @@ class ChannelWorker:
 
     def _run_claims(self) -> None:
         while not self._stop.is_set():
-            limit = self._wait_for_room()
-            if limit:
-                self._claim_and_queue(limit)
+            wanted = self._wait_for_room()
+            if wanted.limit or wanted.others:
+                self._claim_and_queue(wanted)
 
-    def _claim_and_queue(self, limit: int) -> None:
+    def _claim_and_queue(self, wanted: _Wanted) -> None:
         self._announced.clear()
         try:
             if self._database_was_down:
                 self._wait_for_recorders()
-            found = self._claim(limit)
+            found = self._claim(wanted)
         except Unavailable:
             self._database_was_down = True
             pause_s = self._pause.next_s()
@@ -138,7 +152,7 @@ class ChannelWorker:
             return
         self._pause.reset()
         self._queue(found.taken)
-        if found.size < limit:
+        if found.size < wanted.limit:
             self._announced.wait(self._options.poll_s)
 
     def _wait_for_recorders(self) -> None:
@@ -147,15 +161,17 @@ class ChannelWorker:
         self._recorder.wait_until_written(_OWN_RECORDER_S)
         self._database_was_down = False
 
-    def _claim(self, limit: int) -> Claim:
+    def _claim(self, wanted: _Wanted) -> Claim:
         options = self._options
         worker_id = self._heartbeat.worker_id()
         with self._db.transaction() as conn:
             found = claim(
                 conn,
                 self.type,
-                limit,
+                wanted.limit,
                 options.lease_s,
+                crowd=wanted.crowd,
+                others=wanted.others,
                 max_age_s=options.max_age_s,
                 most_devices=options.most_devices,
                 followers=self._followers,
@@ -167,26 +183,31 @@ class ChannelWorker:
         return found
 
     def _queue(self, taken: list[Claimed]) -> None:
-        with self._room:
-            self._held += len(taken)
+        self._held.add(taken)
         for number, claimed in enumerate(taken):
             try:
                 self._buffer.put(claimed)
             except BufferClosed:
                 self._put_back(taken[number:])
                 break
-        self._metrics.count_claimed(self.type, len(taken))
+        self._metrics.count_claimed(self.type, sum(not claimed.is_redriven for claimed in taken))
         self._show_depth()
 
-    def _wait_for_room(self) -> int:
-        """Returns how many notifications may be claimed; 0 while there is little room, because each claim costs a
-        transaction."""
-        capacity = self._capacity()
-        worthwhile = max(1, min(capacity // 4, self._options.claim_limit))
-        with self._room:
-            self._room.wait_for(lambda: capacity - self._held >= worthwhile, timeout=_STOP_CHECK_S)
-            room = capacity - self._held
-        return min(room, self._options.claim_limit) if room >= worthwhile else 0
+    def _wait_for_room(self) -> _Wanted:
+        """Waits until so many may be claimed that it is worth a transaction. While there is a crowd, it returns sooner
+        and looks for messages to others, who may use all of the room."""
+        capacity, most = self._capacity(), self._options.claim_limit
+        worthwhile = max(1, min(capacity // 4, most))
+        crowd = self._held.crowd(capacity)
+        for_all = capacity - int(capacity * KEPT_SHARE) if crowd else capacity
+        self._held.wait_for_room(for_all, worthwhile, LOOK_EVERY_S if crowd else _STOP_CHECK_S)
+        room = self._held.room(for_all)
+        limit = min(room, most) if room >= worthwhile else 0
+        others = limit or min(self._held.room(capacity), most)
+        if not crowd or others < 1 or time.monotonic() - self._looked_at < LOOK_EVERY_S:
+            return _Wanted(limit)
+        self._looked_at = time.monotonic()
+        return _Wanted(limit, others, crowd)
 
     def _capacity(self) -> int:
         """The number of notifications to hold: at least two batches for every thread, one of them waiting, and more if
@@ -208,23 +229,19 @@ class ChannelWorker:
         try:
             for report in self._sender.send(taken):
                 reports.append(report)
-                self._recorder.put([report], self._free)
+                self._recorder.put([report], self._held.remove)
         except Exception as error:
             # These notifications are claimed again when their leases run out.
             log.error("delivery_batch_failed", type=self.type, count=len(taken), **describe_error(error))
             self._metrics.count_failed_batch(self._channel.name)
-            self._free(len(taken) - len(reports))
+            reported = {report.claimed.id for report in reports}
+            self._held.remove([claimed for claimed in taken if claimed.id not in reported])
             return
         finally:
             self._metrics.observe_tries(self._channel.handler, reports)
         took_s = time.monotonic() - began
         # A moving average. Two threads may overwrite each other's update, which does not matter for an average.
         self._send_s += 0.1 * (took_s - self._send_s)
-
-    def _free(self, number: int) -> None:
-        with self._room:
-            self._held -= number
-            self._room.notify()
 
     def _show_depth(self) -> None:
         self._metrics.set_depth(self.type, len(self._buffer), self._buffer.capacity)
@@ -250,7 +267,7 @@ class ChannelWorker:
     def _put_back(self, claimed: list[Claimed]) -> None:
         if not claimed:
             return
-        self._free(len(claimed))
+        self._held.remove(claimed)
         try:
             with self._db.transaction() as conn:
                 put_back(conn, claimed)

@@ -17,7 +17,7 @@ _HANDLER_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30
 class DeliveryMetrics:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
-        self._claimed = self._counter("claimed", "Notifications claimed and put into the queue in memory.", "type")
+        self._claimed = self._counter("claimed", "Claims, one for each attempt.", "type")
         self._consumed = self._counter("consumed", "Notifications whose attempt was recorded.", "type")
         self._sent = self._counter("sent", "Notifications sent.", "type")
         self._retried = self._counter("retried", "Attempts that failed and are repeated later.", "type", "error_code")
@@ -27,7 +27,7 @@ class DeliveryMetrics:
         self._refused = self._counter("refused", "Reports of workers that had lost their lease.")
         self._redriven = self._counter(
             "redriven",
-            "Recorded attempts of redriven notifications, which other series leave out.",
+            "Recorded attempts of redriven notifications, which all series by type leave out.",
             "type",
             "status",
         )

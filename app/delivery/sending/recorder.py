@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from app.db.database import Database
+from app.delivery.messages.claims import Claimed
 from app.delivery.messages.outcomes import Report, fits_one_statement, record
 from app.delivery.messages.values import Follower
 from app.delivery.sending.metrics import DeliveryMetrics
@@ -30,7 +31,7 @@ LONGEST_PAUSE_S = 0.5
 @dataclass(frozen=True)
 class _Batch:
     reports: list[Report]
-    on_recorded: Callable[[int], None]
+    on_recorded: Callable[[list[Claimed]], None]
 
 
 class Recorder:
@@ -55,8 +56,8 @@ class Recorder:
     def start(self) -> None:
         self._thread.start()
 
-    def put(self, reports: list[Report], on_recorded: Callable[[int], None]) -> None:
-        """`on_recorded` is called with the number of reports once they are recorded or given up."""
+    def put(self, reports: list[Report], on_recorded: Callable[[list[Claimed]], None]) -> None:
+        """`on_recorded` is called with their notifications once the reports are recorded or given up."""
         batch = _Batch(reports, on_recorded)
         with self._written:
             self._unwritten += 1
@@ -98,7 +99,7 @@ class Recorder:
     def _write_all(self, batches: list[_Batch]) -> None:
         self._write_with_retries([report for batch in batches for report in batch.reports])
         for batch in batches:
-            batch.on_recorded(len(batch.reports))
+            batch.on_recorded([report.claimed for report in batch.reports])
         with self._written:
             self._unwritten -= len(batches)
             self._written.notify_all()

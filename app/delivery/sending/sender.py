@@ -12,7 +12,7 @@ import structlog
 from app.delivery.actions.error_codes import RECIPIENT_RETIRED
 from app.delivery.channels.base import Channel, OutgoingMessage
 from app.delivery.messages.claims import Claimed
-from app.delivery.messages.outcomes import NO_DEVICE, Report, Try, Verdict
+from app.delivery.messages.outcomes import BREAKER_OPEN, NO_DEVICE, Report, Try, Verdict
 from app.delivery.messages.retry import (
     RETRYABLE,
     DeadLetter,
@@ -34,7 +34,6 @@ from app.redis_store.breakers import GO, Passage, Permit
 log = structlog.get_logger(__name__)
 
 S = NotificationStatus
-BREAKER_OPEN = "BREAKER_OPEN"
 # The pause after a failure of one of our own stores. Nothing was sent, so the attempt does not count as failed.
 STORE_PAUSE_S = 1.0
 

@@ -4,7 +4,7 @@ its offers at DEBUG."""
 from typing import Any
 from uuid import UUID
 
-from app.db.log_after_commit import log_after_commit
+from app.db.after_commit import log_after_commit
 from app.matching.rules.states import OfferState, TaskStatus
 
 TASK_EVENTS = {

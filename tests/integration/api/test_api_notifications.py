@@ -1,5 +1,6 @@
 """Submit a notification over HTTP: accepted when it is committed, refused with all errors at once."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -211,3 +212,14 @@ class TestBacklog:
         refused = notification_api.post(MAIL)
         assert refused.get_json(force=True)["code"] == "backlog_full"
         assert int(refused.headers["Retry-After"]) >= 1
+
+
+def test_each_submission_is_counted_once_whatever_its_way(call: Any, world: World) -> None:
+    """An e-mail, the offer and the notice of the accept, and the entry of the audit trail about what it shows."""
+    for _ in range(2):
+        assert call("coordinator", "POST", PATH, MAIL, **{"Idempotency-Key": "once"}).status_code == 202
+    assert call("coordinator", "POST", PATH, MAIL | {"recipient": "nobody"}).status_code == 400
+    assert call("student", "PUT", f"/tasks/{world.task_id}/accept").status_code == 200
+    shown = call("admin", "GET", "/metrics").text
+    counted = re.findall(r'^yaninda_delivery_produced_total{type="(\w+)"} ([\d.]+)$', shown, re.MULTILINE)
+    assert {type_: float(number) for type_, number in counted} == {"EMAIL": 1, "PUSH": 2, "AUDIT": 1}

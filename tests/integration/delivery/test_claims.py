@@ -1,15 +1,27 @@
 """Claims, leases and records of notifications, on the real database."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from app.db.database import Database
-from app.delivery.messages.claims import CLAIM, Claim, Claimed, claim, put_back
+from app.delivery.messages.claims import (
+    CLAIM,
+    CLAIM_BESIDE_CROWD,
+    LOOK_AHEAD,
+    STARVED_AFTER_S,
+    Claim,
+    Claimed,
+    Crowd,
+    claim,
+    put_back,
+)
 from app.delivery.messages.outcomes import Report, Try, Verdict, record
 from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import Device, NotificationChange, NotificationType, Outcome, Priority
@@ -219,7 +231,7 @@ def test_only_the_holder_of_the_lease_can_return_a_notification(db: Database) ->
     assert row(db, id_).status == "SENDING"
 
 
-def plan_of_a_claim(db: Database) -> str:
+def plan_of_a_claim(db: Database, statement: TextClause) -> str:
     with db.transaction() as conn:
         values = {
             "notification_type": "PUSH",
@@ -230,7 +242,9 @@ def plan_of_a_claim(db: Database) -> str:
             "max_age_s": 86_400,
             "worker_id": None,
         }
-        rows = conn.execute(text("EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + CLAIM.text), values)
+        if statement is CLAIM_BESIDE_CROWD:
+            values |= {"crowd": ["user:2"], "crowded": ["HIGH", "LOW"], "others": 50, "look_ahead": LOOK_AHEAD}
+        rows = conn.execute(text("EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + statement.text), values)
         return "\n".join(rows.scalars())
 
 
@@ -297,15 +311,63 @@ def test_message_to_somebody_who_was_deactivated_meanwhile_is_not_sent(db: Datab
     assert (row(db, id_).status, row(db, id_).error_code) == ("EXPIRED", "RECIPIENT_INACTIVE")
 
 
-def test_claim_reads_no_finished_and_no_later_rows(db: Database) -> None:
+def test_claim_of_an_old_backlog_is_as_large_as_a_new_one(db: Database) -> None:
+    """After a smaller one, a worker takes the queue for empty and waits."""
+    fill(db, add_user(db), "ACCEPTED", 60, f"clock_timestamp() - make_interval(secs => {STARVED_AFTER_S + 30})")
+    assert [take(db, limit=25).size for _ in range(3)] == [25, 25, 10]
+
+
+# ---- a crowd ----
+
+
+def beside(db: Database, crowd: Crowd, limit: int, others: int) -> list[UUID]:
+    with db.transaction() as conn:
+        found = claim(conn, PUSH, limit, 30, followers=FOLLOWERS, crowd=crowd, others=others, chance=lambda: 0.0)
+        return [one.id for one in found.taken]
+
+
+def test_others_come_before_a_crowd_that_is_older(db: Database) -> None:
+    many, another = add_user(db), add_user(db)
+    older = post(db, [many] * 20)
+    [behind] = post(db, [another])
+    crowd = Crowd([f"user:{many}"], [Priority.NORMAL])
+    assert beside(db, crowd, 0, 5) == [behind], "there is room for others only"
+    [behind] = post(db, [another])
+    assert set(beside(db, crowd, 5, 5)) == {behind, *older[:4]}
+    assert beside(db, crowd, 100, 100) == older[4:], "the crowd fills the room that others leave"
+
+
+def test_crowd_does_not_wait_for_others_of_a_lower_priority(db: Database) -> None:
+    many = add_user(db)
+    post(db, [add_user(db) for _ in range(3)], priority=Priority.LOW)
+    urgent = post(db, [many] * 5, priority=Priority.URGENT)
+    assert beside(db, Crowd([f"user:{many}"], [Priority.URGENT]), 5, 5) == urgent
+
+
+def test_two_workers_beside_a_crowd_claim_different_messages(db: Database) -> None:
+    many = add_user(db)
+    post(db, [many] * 10 + [add_user(db), add_user(db)])
+    crowd = Crowd([f"user:{many}"], [Priority.NORMAL])
+    with db.transaction() as one, db.transaction() as other:
+        taken = [
+            claim(conn, PUSH, 4, 30, followers=FOLLOWERS, crowd=crowd, others=4, chance=lambda: 0.0).taken
+            for conn in (one, other)
+        ]
+    assert [len(some) for some in taken] == [4, 4]
+    assert len({claimed.id for some in taken for claimed in some}) == 8
+
+
+@pytest.mark.parametrize("statement", [CLAIM, CLAIM_BESIDE_CROWD])
+def test_claim_reads_no_finished_and_no_later_rows(db: Database, statement: TextClause) -> None:
     user_id = add_user(db)
     fill(db, user_id, "SENT", 20_000, "NULL")
     fill(db, user_id, "RETRYING", 20_000, "clock_timestamp() + interval '1 hour'")
     fill(db, user_id, "ACCEPTED", 8, "clock_timestamp()")
     with db.transaction() as conn:
         conn.execute(text("ANALYZE notifications"))
-    plan = plan_of_a_claim(db)
+    plan = plan_of_a_claim(db, statement)
     # The ids of `fill` are of no month, so the rows are in the default partition.
     assert "notifications_default_notification_type_priority_due_at_idx" in plan
     assert "Seq Scan on notifications_default" not in plan
-    assert "Rows Removed by Filter" not in plan
+    removed = [int(number) for number in re.findall(r"Rows Removed by Filter: (\d+)", plan)]
+    assert sum(removed) <= (4 if statement is CLAIM_BESIDE_CROWD else 0), "rows that it has taken as those of others"

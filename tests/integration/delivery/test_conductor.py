@@ -4,12 +4,14 @@ import threading
 from collections import Counter
 
 import pytest
+from prometheus_client import CollectorRegistry
 from sqlalchemy import text
 
 from app.api.services import Services
 from app.db.database import Database
 from app.delivery.actions.conductor import Conductor
 from app.delivery.messages.values import Outcome
+from app.ops.submission_counter import SubmissionCounter
 from app.users.models import Caller, Role
 from tests.support import mishaps
 from tests.support.actions import RULES, SOMEBODY_WAITS, ActionHarness, S
@@ -134,3 +136,12 @@ def test_conductor_wakes_by_bell_or_poll(harness: ActionHarness, poll_s: float, 
     conductor.bell.ring()
     thread.join(timeout=10)
     assert not thread.is_alive()
+
+
+def test_messages_of_later_steps_are_counted_where_they_are_submitted(harness: ActionHarness) -> None:
+    registry = CollectorRegistry()
+    SubmissionCounter(registry).watch(harness.db)
+    harness.ask(harness.plan(PUSH, PUSH), harness.user())
+    harness.deliver()
+    harness.deliver()
+    assert registry.get_sample_value("yaninda_delivery_produced_total", {"type": "PUSH"}) == 2

@@ -26,7 +26,7 @@ from app.delivery.channels.base import Channel, OutgoingMessage
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.channels.registry import Channels
-from app.delivery.messages.claims import claim
+from app.delivery.messages.claims import Claimed, claim
 from app.delivery.messages.dead_letter_views import DeadLetterCriteria, count_open_dead_letters
 from app.delivery.messages.outcomes import Report, Try, Verdict
 from app.delivery.messages.retry import SendResult
@@ -262,6 +262,22 @@ def test_stored_rows_hold_no_token(db: Database, dispatcher: MakeDispatcher) -> 
 
 
 # ---- with threads -------------------------------------------------------------------------------------------------
+
+
+def test_message_behind_many_to_one_person_is_sent_among_the_first(db: Database, dispatcher: MakeDispatcher) -> None:
+    many, another = add_user(db, "phone"), add_user(db, "tablet")
+    post(db, [many] * 60)
+
+    def answer(message: OutgoingMessage) -> SendResult:
+        if len(channel.sent) == 1:
+            post(db, [another])
+        return SENT
+
+    channel = MemoryChannel(answer)
+    with running(dispatcher(channel, threads=1)):
+        wait_until(lambda: statuses(db) == {"SENT": 61})
+    order = [message.notification.recipient_user_id for message in channel.sent]
+    assert order.index(another) <= 3
 
 
 def test_announced_notification_is_sent_before_the_next_poll(db: Database, dispatcher: MakeDispatcher) -> None:
@@ -579,14 +595,14 @@ def test_record_that_cannot_be_written_does_not_stop_the_others(db: Database) ->
     # PostgreSQL refuses the character NUL.
     gone = Try(first.devices[0], SendResult(Outcome.RECIPIENT_GONE, "UNREGISTERED\0"))
     impossible = Report(replace(first, notification=replace(first.notification, id=uuid7())), Verdict(S.SENT), [gone])
-    freed: list[int] = []
+    freed: list[list[Claimed]] = []
     recorder = Recorder(db, DeliveryMetrics(), FOLLOWERS)
     recorder.put([Report(first, Verdict(S.SENT)), impossible, Report(second, Verdict(S.SENT))], freed.append)
     with capture_logs() as logs:
         recorder.start()
         assert recorder.close(5)
     assert statuses(db) == {"SENT": 2}
-    assert freed == [3]
+    assert [len(claimed) for claimed in freed] == [3]
     assert [one.get("notification_id") for one in logs] == [None, str(impossible.claimed.id)]
     assert "token-phone" not in repr(logs)
 

@@ -95,6 +95,7 @@ GONE = NotificationState(N.DEAD, error_code="HTTP_410", recipient_is_gone=True)
 WAITING = NotificationState(N.ACCEPTED)
 SENDING = NotificationState(N.SENDING)
 RETRYING = NotificationState(N.RETRYING, error_code="HTTP_503")
+HELD = NotificationState(N.ACCEPTED, error_code="BREAKER_OPEN")
 
 
 # ---- the order of steps ----
@@ -311,6 +312,78 @@ def test_slow_message_is_not_withdrawn_without_another_target() -> None:
     decision = begin(step(within_s=60), context=context)
     assert decision.due_at is None
     assert later(decision, context, 100, m1=RETRYING).effects == ()
+
+
+# ---- messages that wait for long ----
+
+
+def goes_on(**changes: object) -> StepRun:
+    return step(on_failure=OnFailure.CONTINUE, **changes)
+
+
+@pytest.mark.parametrize("live", [WAITING, SENDING, RETRYING, HELD, replace(RETRYING, may_have_arrived=True)])
+def test_later_step_begins_when_the_first_one_has_had_its_time(live: NotificationState) -> None:
+    context = FakeContext()
+    decision = begin(goes_on(within_s=60), step(2), context=context)
+    assert decision.due_at == NOW + timedelta(seconds=60)
+    early = later(decision, context, 59, m1=live)
+    assert (states(early), early.due_at) == ([S.RUNNING, S.WAITING], decision.due_at)
+    decision = later(early, context, 60, m1=live)
+    assert (states(decision), [type(effect) for effect in decision.effects]) == ([S.RUNNING, S.RUNNING], [Send])
+    assert decision.due_at is None, "the first step waits for the end of its message, and no longer for a time"
+
+
+def test_message_that_waits_longer_than_its_step_may_still_arrive() -> None:
+    context = FakeContext()
+    decision = later(begin(goes_on(within_s=60), step(2), step(3), context=context), context, 60, m1=HELD)
+    decision = later(decision, context, 61, m1=HELD, m2=SENT)
+    assert (states(decision), decision.run.status) == ([S.RUNNING, S.SENT, S.RUNNING], ActionStatus.RUNNING)
+    decision = later(decision, context, 62, m1=HELD, m2=SENT, m3=SENT)
+    assert decision.run.status is ActionStatus.RUNNING
+    decision = later(decision, context, 900, m1=SENT, m2=SENT, m3=SENT)
+    assert (states(decision), decision.run.status) == ([S.SENT] * 3, ActionStatus.DONE)
+
+
+def test_step_without_a_time_limit_lets_the_plan_go_on_only_for_an_open_breaker() -> None:
+    context = FakeContext()
+    decision = begin(goes_on(), step(2), context=context)
+    assert decision.due_at == NOW + timedelta(seconds=60)
+    slow = later(decision, context, 600, m1=RETRYING)
+    assert (states(slow), slow.due_at) == ([S.RUNNING, S.WAITING], NOW + timedelta(seconds=615))
+    assert states(later(decision, context, 60, m1=HELD)) == [S.RUNNING, S.RUNNING]
+
+
+def test_step_without_a_time_limit_has_its_fallback_behind_an_open_breaker() -> None:
+    context = two()
+    decision = begin(step(), context=context)
+    assert later(decision, context, 600, m1=RETRYING).effects == ()
+    assert later(decision, context, 59, m1=HELD).effects == ()
+    decision = later(decision, context, 60, m1=HELD)
+    assert (decision.effects[0], sent_to(decision)) == (Withdraw(UUID(int=1)), ["sms"])
+
+
+def test_later_step_waits_for_a_step_whose_failure_would_stop_the_plan() -> None:
+    context = FakeContext()
+    decision = begin(step(within_s=60), step(2), context=context)
+    assert decision.due_at is None
+    decision = later(decision, context, 600, m1=HELD)
+    assert (states(decision), decision.due_at) == ([S.RUNNING, S.WAITING], None)
+
+
+def test_later_step_waits_for_the_fallback_of_the_first_one() -> None:
+    context = two()
+    decision = later(begin(goes_on(within_s=60), step(2), context=context), context, 60, m1=HELD)
+    assert (states(decision), sent_to(decision)) == ([S.RUNNING, S.WAITING], ["sms"])
+    assert decision.due_at == NOW + timedelta(seconds=120)
+    decision = later(decision, context, 120, m1=NotificationState(N.CANCELLED), m2=HELD)
+    assert (states(decision), sent_to(decision)) == ([S.RUNNING, S.RUNNING], ["push"])
+
+
+def test_failure_of_a_step_that_had_its_time_leaves_the_later_ones_running() -> None:
+    context = FakeContext()
+    decision = later(begin(goes_on(within_s=60), step(2), step(3), context=context), context, 60, m1=HELD)
+    decision = later(decision, context, 61, m1=DEAD, m2=WAITING)
+    assert (states(decision), decision.run.status) == ([S.FAILED, S.RUNNING, S.WAITING], ActionStatus.RUNNING)
 
 
 # ---- steps without a notification ----

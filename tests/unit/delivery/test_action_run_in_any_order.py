@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from app.delivery.actions.run import advance, cancel, reopen, stops_the_plan
+from app.delivery.actions.run import HELD_S, advance, cancel, reopen, stops_the_plan
 from app.delivery.actions.states import UNENDED, ActionStatus, StepState
 from app.delivery.actions.step_codec import decode, encode
 from app.delivery.actions.steps import (
@@ -162,15 +162,17 @@ class RunMachine(RuleBasedStateMachine):
     # ---- the world outside ----
 
     @precondition(lambda self: self._live())
-    @rule(which=Which, to=st.sampled_from(N), unknown=st.booleans(), elsewhere=st.booleans())
-    def notification_changes(self, which: int, to: NotificationStatus, unknown: bool, elsewhere: bool) -> None:
+    @rule(which=Which, to=st.sampled_from(N), unknown=st.booleans(), elsewhere=st.booleans(), held=st.booleans())
+    def notification_changes(
+        self, which: int, to: NotificationStatus, unknown: bool, elsewhere: bool, held: bool
+    ) -> None:
         """A worker may have made several transitions since the last `advance`."""
         live = self._live()
         id_ = live[which % len(live)]
         seen = self.messages[id_]
         status = to if to in TRANSITIONS[seen.status] | TRANSITIONS[N.SENDING] else seen.status
         lost = seen.may_have_arrived or (unknown and status in (N.RETRYING, N.DEAD))
-        code = "HTTP_500" if status is N.DEAD else None
+        code = "HTTP_500" if status is N.DEAD else "BREAKER_OPEN" if held else None
         self.messages[id_] = NotificationState(status, lost, code, is_locked_elsewhere=elsewhere and status in LIVE)
         if status in FINAL:
             self.due_at = self.now
@@ -216,12 +218,18 @@ class RunMachine(RuleBasedStateMachine):
     def steps_begin_in_order(self) -> None:
         if not hasattr(self, "run") or self.reopened:
             return
-        states = [step.state for step in self.run.steps]
-        first = next((index for index, state in enumerate(states) if state in UNENDED), len(states))
+        steps = self.run.steps
         if self.run.status is ActionStatus.RUNNING:
-            assert all(state is StepState.WAITING for state in states[first + 1 :])
+            first = next((index for index, step in enumerate(steps) if self._holds_up(step)), len(steps))
+            assert all(step.state is StepState.WAITING for step in steps[first + 1 :])
         else:
-            assert first == len(states), "an ended run has only ended steps"
+            assert not any(step.state in UNENDED for step in steps), "an ended run has only ended steps"
+
+    def _holds_up(self, step: StepRun) -> bool:
+        """A step that goes on after a failure holds up the later ones for its time limit only."""
+        if step.state is not StepState.RUNNING or step.on_failure is OnFailure.STOP or step.asked_at is None:
+            return step.state in UNENDED
+        return self.now < step.asked_at + timedelta(seconds=step.within_s or HELD_S)
 
     @invariant()
     def running_plan_waits_for_a_notification_or_a_time(self) -> None:

@@ -154,6 +154,7 @@ WRITERS = {
     "directory.follow_channels._SETTLE",
     "directory.verification._SET_STATUS",
     "messages.claims.CLAIM",
+    "messages.claims.CLAIM_BESIDE_CROWD",
     "messages.claims._PUT_BACK",
     "messages.dead_letters._CLOSE_REDRIVEN",
     "messages.dead_letters._CLOSE_REDRIVEN_STEP",

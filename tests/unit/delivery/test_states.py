@@ -8,6 +8,7 @@ from sqlalchemy import TextClause
 from app.db.schema import one_of
 from app.delivery.actions import redrive, transitions
 from app.delivery.messages import claims, models, outcomes
+from app.delivery.messages.message_log import RECORDED
 from app.delivery.messages.states import FINAL, LIVE
 from app.delivery.messages.states import NOTIFICATION_TRANSITIONS as TRANSITIONS
 from app.delivery.messages.values import NotificationStatus as S
@@ -29,6 +30,10 @@ def test_only_a_waiting_notification_can_be_cancelled() -> None:
 
 def test_a_notification_is_claimed_before_it_is_sent_or_given_up() -> None:
     assert {status for status, targets in TRANSITIONS.items() if targets & {S.SENT, S.DEAD}} == {S.SENDING}
+
+
+def test_every_result_of_an_attempt_has_its_line_in_the_log() -> None:
+    assert set(RECORDED) == TRANSITIONS[S.SENDING] - {S.SENDING}
 
 
 @pytest.mark.parametrize(("current", "target"), [(S.SENT, S.SENDING), (S.ACCEPTED, S.SENT), (S.DEAD, S.RETRYING)])
@@ -64,6 +69,11 @@ def test_a_new_notification_has_the_initial_status() -> None:
 # status of a verdict, which `record` checks one by one.
 STATEMENTS: dict[str, tuple[TextClause, set[S], set[S]]] = {
     "claim": (claims.CLAIM, {S.ACCEPTED, S.SENDING, S.RETRYING}, {S.SENDING, S.EXPIRED}),
+    "claim beside a crowd": (
+        claims.CLAIM_BESIDE_CROWD,
+        {S.ACCEPTED, S.SENDING, S.RETRYING},
+        {S.SENDING, S.EXPIRED},
+    ),
     "put back": (claims._PUT_BACK, {S.SENDING}, {S.ACCEPTED, S.RETRYING}),
     "record": (outcomes._RECORD, {S.SENDING}, {S.EXPIRED}),
     "withdraw": (transitions._WITHDRAW, {S.ACCEPTED, S.RETRYING}, {S.CANCELLED}),
