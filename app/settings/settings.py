@@ -608,16 +608,24 @@ class Settings(BaseModel):
             return []
         providers = ("fcm_base_url", "sms_gateway_url", "twilio_base_url", "whatsapp_base_url")
         unencrypted = [name for name in providers if (getattr(self, name) or "https://")[:8].lower() != "https://"]
+        lists = (
+            location for of_source in parse_sources(self.roster_sources).values() for location in of_source.values()
+        )
+        if any(location.lower().startswith("http://") for location in lists):
+            unencrypted.append("roster_sources")
         given = {
             name: getattr(self, name) for name in ("sms_gateway_token", "twilio_auth_token", "whatsapp_access_token")
         }
         found: dict[str, str | None] = dict.fromkeys(unencrypted, "must begin with https:// in production")
+        stores = ("database_url", "migration_database_url", "redis_url")
         found |= {
-            name: problem_with_store(getattr(self, name), self.private_network)
-            for name in ("database_url", "redis_url")
+            name: problem_with_store(url, self.private_network) for name in stores if (url := getattr(self, name))
         }
         found |= {name: "is a known default" for name, secret in given.items() if is_known_default(secret or "")}
+        if self.mail_server is not None and is_known_default(self.mail_server.password):
+            found["smtp_url"] = "has a password that is a known default"
         found["metrics_token"] = problem_with_secret(self.metrics_token or "")
+        found["audit_key"] = next(filter(None, map(problem_with_secret, self.audit_keys)), None)
         # The rest of a webhook secret is base64.
         signing = (self.webhook_secret or "").removeprefix(signing_secrets.PREFIX)
         found["webhook_secret"] = problem_with_secret(signing) if signing else None
