@@ -211,6 +211,12 @@ class Settings(BaseModel):
     withdrawals_per_day: PositiveInt = Field(
         3, description="A student who withdraws so often in 24 hours is off duty until a coordinator says otherwise."
     )
+    shortest_visit_s: int = Field(
+        300,
+        ge=0,
+        description="A task that is completed sooner after the accept is a short visit; coordinators are told of a"
+        " student who makes WITHDRAWALS_PER_DAY of them in 24 hours. 0 tells of none.",
+    )
     fastest_kmh: PositiveFloat = Field(200.0, description="A student who moves faster is not asked for JUMP_PAUSE_S.")
     jump_pause_s: PositiveInt = Field(600, description="Time until the place of a student who moved too fast counts.")
     home_range_km: PositiveFloat = Field(25.0, description="How far from home an elder may ask for help.")
