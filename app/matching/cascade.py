@@ -221,11 +221,10 @@ def _walk(search: Search, part: slice, read: Candidates, taken: AbstractSet[int]
 def _rank_anew(store: Store, search: Search, taken: AbstractSet[int], rules: MatchingRules) -> Search:
     """Ranks the candidates whom the task never asked. If all of the first `cap` are busy, it ranks all of them."""
     task, taken_until = search.task, search.task.read_at + rules.offer_ttl
-    ranking = store.rank(task.id, task.spot, rules, elder_id=task.elder_id, area=task.area)
+    ranking = store.rank_for(task, rules)
     found = walk_new_list(search, ranking, taken, taken_until, rules.cap)
     if found.pick is None and ranking.eligible > len(ranking.candidates):
-        most = ranking.eligible
-        ranking = store.rank(task.id, task.spot, rules, elder_id=task.elder_id, area=task.area, cap=most)
+        ranking = store.rank_for(task, rules, cap=ranking.eligible)
         found = walk_new_list(search, ranking, taken, taken_until, rules.cap)
     return found
 

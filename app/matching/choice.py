@@ -97,7 +97,7 @@ def _walk_along(
 def _pick(task: HelpTask, candidate: Candidate, skipped: int) -> Pick:
     rank = task.asked + task.skipped + skipped + 1
     student_id, completed, distance_m = candidate[:3]
-    return Pick(task.id, student_id, rank, completed, distance_m or 0.0, candidate.version)
+    return Pick(task.id, student_id, rank, completed, distance_m, candidate.version)
 
 
 def _skip(task: HelpTask, candidate: Candidate, reason: Obstacle) -> Skip:

@@ -168,7 +168,17 @@ def complete(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) 
     moved = store.move_task(completed, ended_at=NOW, next_step_at=None)
     store.count_completed(student_id, rules.time_zone)
     notices.to_elder(store, task, NoticeKind.COMPLETED, student_id)
+    if not caller.is_coordinator:
+        _report_short_visits(store, task, student_id, rules)
     return _ended_follow_up(task, moved, freed=frozenset({student_id}))
+
+
+def _report_short_visits(store: Store, task: HelpTask, student_id: int, rules: MatchingRules) -> None:
+    assert task.assigned_at is not None, "a held task was assigned"
+    if task.read_at - task.assigned_at < rules.shortest_visit:
+        count = store.short_visits(student_id, task.read_at, rules.shortest_visit)
+        if count >= rules.withdrawals_per_day:
+            notices.short_visits(store, task, student_id, count)
 
 
 def withdraw(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> FollowUp:

@@ -37,6 +37,7 @@ class NoticeKind(StrEnum):
     NOT_COMPLETED = "NOT_COMPLETED"
     ELDER_LEFT = "ELDER_LEFT"
     STUDENT_WITHDREW = "STUDENT_WITHDREW"
+    SHORT_VISITS = "SHORT_VISITS"
 
     @property
     def plan(self) -> str:
@@ -173,6 +174,15 @@ def withdrew(store: Store, task: HelpTask, student_id: int, withdrawals: Withdra
     elder, student = people[task.elder_id], people[student_id].name
     delivery.request_actions(
         store.conn, _to_coordinators(store, task, NoticeKind.STUDENT_WITHDREW, elder, student=student, **about)
+    )
+
+
+def short_visits(store: Store, task: HelpTask, student_id: int, count: int) -> None:
+    """Whoever accepts, reads the address and completes at once collects addresses, or tasks."""
+    people = store.people([task.elder_id, student_id])
+    elder, student = people[task.elder_id], people[student_id].name
+    delivery.request_actions(
+        store.conn, _to_coordinators(store, task, NoticeKind.SHORT_VISITS, elder, student=student, count=count)
     )
 
 

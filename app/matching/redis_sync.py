@@ -99,7 +99,7 @@ class RedisSync:
             return store.standings(task_ids)
 
     def _fill(self, store: Store, task: HelpTask) -> None:
-        ranking = store.rank(task.id, task.spot, self._rules, elder_id=task.elder_id, area=task.area)
+        ranking = store.rank_for(task, self._rules)
         ids = [item.student_id for item in ranking.candidates]
         if ids and task.status is TaskStatus.PENDING:
             self._clockwork.fill_list(task.id, ids, task.updated_at)

@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from socketserver import ThreadingMixIn
 from typing import Any, Final, cast
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -26,6 +27,10 @@ from app.settings.settings import Settings
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 SHOWN_FOR_S = 1.0
+CALLER_WITHIN_S = 2.0
+"""How long a role without an API waits for a caller of its metrics."""
+MOST_AT_ONCE = 16
+"""The callers that it answers at once; more are cut off."""
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
@@ -100,10 +105,38 @@ def serve_metrics(settings: Settings, port: int, registry: CollectorRegistry = R
         start_response("401 Unauthorized", [("WWW-Authenticate", "Bearer"), ("Content-Length", "0")])
         return []
 
-    server = make_server(settings.host, port, guarded, handler_class=_Silent)
+    server = make_server(settings.host, port, guarded, server_class=_MetricsServer, handler_class=_MetricsHandler)
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
     return server
 
 
-class _Silent(WSGIRequestHandler):
+class _MetricsServer(ThreadingMixIn, WSGIServer):
+    """A thread for each caller, so that a silent one hides the metrics from nobody."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, *arguments: Any) -> None:
+        self._room = threading.Semaphore(MOST_AT_ONCE)
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A caller who falls silent or leaves is no fault of ours. What fails in our own code, wsgiref reports."""
+
+
+class _MetricsHandler(WSGIRequestHandler):
+    timeout = CALLER_WITHIN_S
+
     def log_message(self, format: str, *args: object) -> None: ...

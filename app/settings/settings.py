@@ -214,6 +214,12 @@ class Settings(BaseModel):
     withdrawals_per_day: PositiveInt = Field(
         3, description="A student who withdraws so often in 24 hours is off duty until a coordinator says otherwise."
     )
+    shortest_visit_s: int = Field(
+        300,
+        ge=0,
+        description="A task that is completed sooner after the accept is a short visit; coordinators are told of a"
+        " student who makes WITHDRAWALS_PER_DAY of them in 24 hours. 0 tells of none.",
+    )
     fastest_kmh: PositiveFloat = Field(200.0, description="A student who moves faster is not asked for JUMP_PAUSE_S.")
     jump_pause_s: PositiveInt = Field(600, description="Time until the place of a student who moved too fast counts.")
     home_range_km: PositiveFloat = Field(25.0, description="How far from home an elder may ask for help.")
@@ -621,16 +627,24 @@ class Settings(BaseModel):
             return []
         providers = ("fcm_base_url", "sms_gateway_url", "twilio_base_url", "whatsapp_base_url")
         unencrypted = [name for name in providers if (getattr(self, name) or "https://")[:8].lower() != "https://"]
+        lists = (
+            location for of_source in parse_sources(self.roster_sources).values() for location in of_source.values()
+        )
+        if any(location.lower().startswith("http://") for location in lists):
+            unencrypted.append("roster_sources")
         given = {
             name: getattr(self, name) for name in ("sms_gateway_token", "twilio_auth_token", "whatsapp_access_token")
         }
         found: dict[str, str | None] = dict.fromkeys(unencrypted, "must begin with https:// in production")
+        stores = ("database_url", "migration_database_url", "redis_url")
         found |= {
-            name: problem_with_store(getattr(self, name), self.private_network)
-            for name in ("database_url", "redis_url")
+            name: problem_with_store(url, self.private_network) for name in stores if (url := getattr(self, name))
         }
         found |= {name: "is a known default" for name, secret in given.items() if is_known_default(secret or "")}
+        if self.mail_server is not None and is_known_default(self.mail_server.password):
+            found["smtp_url"] = "has a password that is a known default"
         found["metrics_token"] = problem_with_secret(self.metrics_token or "")
+        found["audit_key"] = next(filter(None, map(problem_with_secret, self.audit_keys)), None)
         # The rest of a webhook secret is base64.
         signing = (self.webhook_secret or "").removeprefix(signing_secrets.PREFIX)
         found["webhook_secret"] = problem_with_secret(signing) if signing else None

@@ -41,6 +41,41 @@ def test_ten_cities(town: Neighbourhood) -> None:
     assert phones == 1, "the jump to the second city does not count for ten minutes"
 
 
+def visit(town: Neighbourhood, student: Caller, elder: Caller, minutes: int = 0) -> None:
+    task_id = town.press(elder)
+    assert town.matching.accept(student, task_id).elder.phone is not None
+    town.age(task_id, 60 * minutes)
+    town.matching.start(student, task_id)
+    town.matching.complete(student, task_id)
+
+
+def test_ten_elders_who_are_helped_in_a_second(town: Neighbourhood) -> None:
+    """Completing is a way to the next elder that is no withdrawal. It does not keep a student from help, because a
+    quick hand is not a crime, but coordinators hear of it and may put the student off duty."""
+    student, coordinator = town.student(10, "Ahmet Çelik"), town.coordinator()
+    for elder in town.elders(10):
+        visit(town, student, elder)
+    told = town.told(coordinator, "SHORT_VISITS")
+    assert len(told) == 8, "from the third on"
+    assert "24 saatte 3 görevi" in told[0].body and "24 saatte 10 görevi" in told[-1].body
+    assert "Ahmet Çelik" in told[0].body and "Elder2 Yılmaz, telefon: +905550000001" in told[0].body
+
+
+def test_long_visits_and_those_of_the_day_before_are_not_told(town: Neighbourhood) -> None:
+    student, coordinator = town.student(10), town.coordinator()
+    elders = town.elders(7)
+    for elder in elders[:2]:
+        visit(town, student, elder)
+    town.run("UPDATE tasks SET assigned_at = assigned_at - interval '1 day', ended_at = ended_at - interval '1 day'")
+    for elder in elders[2:4]:
+        visit(town, student, elder)
+    for elder in elders[4:]:
+        visit(town, student, elder, minutes=5)
+    assert town.told(coordinator, "SHORT_VISITS") == []
+    visit(town, student, town.elder("Hatice Demir"), minutes=4)
+    assert len(town.told(coordinator, "SHORT_VISITS")) == 1
+
+
 def test_suspended_student_comes_back_through_a_coordinator(town: Neighbourhood) -> None:
     student, elders = town.student(10), town.elders(5)
     harvest(town, student, elders[:3])

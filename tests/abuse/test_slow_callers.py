@@ -6,9 +6,11 @@ import io
 import json
 import re
 import socket
+import threading
 import time
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 
 import pytest
@@ -208,6 +210,25 @@ def test_no_header_moves_the_path(api: ApiProcess, name: str) -> None:
 def test_metrics_need_the_token(api: ApiProcess) -> None:
     assert api.ask("GET", "/metrics").status == 401
     assert api.ask("GET", "/metrics", {"Authorization": "Bearer " + "m" * 32}).status == 200
+
+
+def test_scrapers_without_a_pause_delay_nobody(api: ApiProcess) -> None:
+    """The figures are made once a second, however many ask: each making would count the requests before it."""
+    token, stop, began = {"Authorization": "Bearer " + "m" * 32}, threading.Event(), time.monotonic()
+
+    def scrape_on(number: int) -> list[bytes]:
+        read: list[bytes] = []
+        while not stop.is_set():
+            read.append(api.ask("GET", "/metrics", token, source=f"127.0.0.{4 + number % 4}").body)
+        return read
+
+    with ThreadPoolExecutor(32) as threads:
+        scrapers = [threads.submit(scrape_on, number) for number in range(32)]
+        took = [api.ask("GET", "/docs").took_s for _ in range(20)]
+        stop.set()
+        read = [body for scraper in scrapers for body in scraper.result()]
+    assert max(took) < 1.0
+    assert len(set(read)) <= time.monotonic() - began + 1 < len(read)
 
 
 def test_slow_uploads_block_nobody(api: ApiProcess) -> None:

@@ -52,6 +52,20 @@ def rim(town: Neighbourhood, home: LatLon) -> int:
     return metres
 
 
+def first_step_inside(town: Neighbourhood, home: LatLon) -> int:
+    """How near a student comes in steps of 10 m, until a search that waits for somebody else asks them."""
+    busy = town.student(0, at=SPOT)
+    town.press(town.elder("Hatice Demir", at=SPOT))
+    task_id, walker = town.press(town.elder(at=home)), town.student(2000, at=SPOT)
+    assert town.task(task_id).waiting
+    metres = next(
+        metres for metres in range(1500, 700, -10) if stays_asked(town, walker.id, task_id, town.spot_at(metres, 60))
+    )
+    for student in (busy, walker):
+        town.matching.set_active(student.id, False)
+    return metres
+
+
 def stays_asked(town: Neighbourhood, student_id: int, task_id: Any, spot: LatLon) -> bool:
     town.matching.set_location(student_id, spot)
     return town.asked(task_id) == student_id
@@ -66,6 +80,22 @@ def test_trilateration_does_not_tell_two_homes_in_one_cell_apart(town: Neighbour
 
 def test_walk_until_the_offer_is_withdrawn_finds_the_rim_of_the_cell_only(town: Neighbourhood) -> None:
     assert rim(town, SPOT) == rim(town, SAME_CELL)
+
+
+def test_walk_into_a_search_that_waits_finds_the_rim_of_the_cell_only(town: Neighbourhood) -> None:
+    """One report after the other asks whether the student is near, so an exact circle would tell three rims to three
+    students."""
+    assert first_step_inside(town, SPOT) == first_step_inside(town, SAME_CELL)
+
+
+def test_search_that_waits_misses_nobody_within_the_radius(town: Neighbourhood) -> None:
+    town.student(0)
+    town.press(town.elder("Hatice Demir"))
+    for bearing in range(0, 360, 20):
+        task_id, walker = town.press(town.elder(f"Elder{bearing}")), town.student(2000)
+        town.matching.set_location(walker.id, town.spot_at(1000, bearing))
+        assert town.asked(task_id) == walker.id
+        town.matching.accept(walker, task_id)
 
 
 def test_coordinator_sees_the_exact_distance(town: Neighbourhood) -> None:

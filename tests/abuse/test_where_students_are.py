@@ -59,6 +59,29 @@ def test_area_decides_in_every_statement(town: Neighbourhood) -> None:
     assert (row.asked, row.skipped) == (listed, 0)
 
 
+def test_order_of_two_students_in_one_cell_does_not_tell_who_is_nearer(town: Neighbourhood) -> None:
+    """An elder with a student of their own at a known place would else measure another one, place by place."""
+    own, other = town.student(0, at=SPOT), town.student(0, at=SAME_CELL)
+    elder = town.elder()
+    for bearing in range(0, 360, 45):
+        task_id = town.matching.press(elder, NewTask(elder.id, location=town.spot_at(500, bearing))).task.id
+        assert town.asked(task_id) == own.id, "the lower id"
+        town.matching.cancel(elder, task_id)
+        pass_an_hour(town)
+        pass_an_hour(town)
+    assert other.id not in {row.student_id for row in town.all("SELECT student_id FROM offers")}
+
+
+def test_coordinators_see_exact_distances_of_a_search_by_cells(town: Neighbourhood) -> None:
+    busy, elder, away = town.student(0), town.elder(), town.spot_at(400)
+    town.press(town.elder("Hatice Demir"))
+    task_id = town.matching.press(elder, NewTask(elder.id, location=away)).task.id
+    coming = town.student(0, at=town.spot_at(123, 45, away), on_duty=False)
+    town.matching.set_availability(coming, True)
+    assert (town.asked(task_id), town.offers(task_id)[0].distance_m) == (coming.id, pytest.approx(123, abs=0.01))
+    assert busy.id != coming.id
+
+
 def test_home_is_searched_exactly(town: Neighbourhood) -> None:
     elder = town.elder()
     town.student(999.9)

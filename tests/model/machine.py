@@ -37,8 +37,10 @@ WITHOUT_LIMITS = MatchingRules(
     withdrawals_per_day=10**6,
     alarm_interval=timedelta(0),
     fastest_mps=1e9,
+    cell_m=1.0,
 )
-"""Here people press, withdraw, cancel and move as fast as the machine can. `tests/abuse` is about the limits."""
+"""Here people press, withdraw, cancel and move as fast as the machine can, and cells are too small to matter.
+`tests/abuse` is about the limits and about cells."""
 Sides = st.sampled_from([1, -1])
 
 

@@ -131,6 +131,21 @@ def test_production_starts_with_everything_in_place() -> None:
         ({"METRICS_TOKEN": "change-me-CHANGE-ME-change-me-2026"}, "METRICS_TOKEN is a known default"),
         ({"WEBHOOK_SECRET": f"whsec_{'A' * 32}"}, "WEBHOOK_SECRET repeats"),
         ({"SMS_GATEWAY_TOKEN": "changeme"}, "SMS_GATEWAY_TOKEN is a known default"),
+        (
+            {"MIGRATION_DATABASE_URL": "postgresql://owner@db/yaninda?sslmode=require"},
+            "MIGRATION_.* without a password",
+        ),
+        ({"MIGRATION_DATABASE_URL": "postgresql://owner:9f8ekq@db/yaninda"}, "MIGRATION_DATABASE_URL .* without TLS"),
+        ({"AUDIT_KEY": "a" * 64, "AUDIT_HEADS_DIR": "/srv/heads"}, "AUDIT_KEY repeats"),
+        (
+            {"AUDIT_KEY": "8f14e45fceea167a5a36dedd4bea2543 " + "change-me-" * 4, "AUDIT_HEADS_DIR": "/srv/heads"},
+            "AUDIT_KEY is a known default",
+        ),
+        ({"SMTP_URL": "smtp://y:changeme@mail:587", "SMTP_FROM": "a@ornek.org"}, "SMTP_URL has a password"),
+        (
+            {"ROSTER_SOURCES": '{"students": {"a": "/srv/a.zip", "b": "HTTP://lists.ornek.org/b.zip"}}'},
+            "ROSTER_SOURCES must begin with https://",
+        ),
     ],
 )
 def test_production_refuses_settings_for_development(changed: dict[str, str], named: str) -> None:

@@ -101,7 +101,7 @@ def _of_caller(limits: SendingLimits, caller_id: int) -> list[_Window]:
 
 def _of_recipients(limits: SendingLimits, addresses: Iterable[tuple[str, str]]) -> list[_Window]:
     return [
-        _Window(_subject("recipient", type_, recipient), HOUR_S, limits.per_recipient)
+        _Window(_subject("recipient", type_, recipient.casefold()), HOUR_S, limits.per_recipient)
         for type_, recipient in addresses
         # An entry of the audit trail disturbs nobody.
         if traits_of(type_).address is not AddressForm.LINE

@@ -122,6 +122,12 @@ PLANS = (
         "Koordinatöre kimin kaç kez vazgeçtiği söylenir.",
         _push_then_sms("matching.student_withdrew"),
     ),
+    _plan(
+        "matching.short_visits",
+        "Çok kısa görevler",
+        "Koordinatöre kimin kaç görevi birkaç dakikada bitirdiği söylenir.",
+        _push_then_sms("matching.short_visits"),
+    ),
     _plan("matching.cancelled", "İptal edildi", "Öğrenciye söylenir.", _push("matching.cancelled")),
     _plan("matching.assigned_to_you", "Görev verildi", "Öğrenciye söylenir.", _push("matching.assigned_to_you")),
     _plan("matching.released", "Görev geri alındı", "Öğrenciye söylenir.", _push("matching.released")),

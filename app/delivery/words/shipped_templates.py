@@ -88,6 +88,18 @@ TEMPLATES: dict[str, dict[str, Words]] = {
             " Waiting: {{ elder }}, phone: {{ phone or 'not on file' }}.",
         ),
     },
+    "matching.short_visits": {
+        "tr": Words(
+            "Çok kısa görevler",
+            "{{ student }} 24 saatte {{ count }} görevi birkaç dakikada bitirdi."
+            " Sonuncusu: {{ elder }}, telefon: {{ phone or 'kayıtlı değil' }}.",
+        ),
+        "en": Words(
+            "Very short visits",
+            "{{ student }} finished {{ count }} tasks within minutes of accepting them, in 24 hours."
+            " The last one: {{ elder }}, phone: {{ phone or 'not on file' }}.",
+        ),
+    },
     "matching.not_started": {
         "tr": Words(
             "Görev başlamadı",

@@ -5,9 +5,13 @@ from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Any
 
+import structlog
 from sqlalchemy import Connection, text
 
 from app.delivery.words.rendering import RenderFailed, TemplateInvalid, Words, render
+from app.delivery.words.shipped_templates import TEMPLATES
+
+log = structlog.get_logger(__name__)
 
 FALLBACK_LOCALE = "tr"
 
@@ -54,10 +58,23 @@ class BatchRenderer:
         return found
 
     def _render(self, key: str, locale: str, variables: Mapping[str, Any]) -> Words | TemplateFault:
-        template = choose_template(self._templates, key, locale)
-        if template is None:
-            return TemplateFault.UNKNOWN_TEMPLATE
-        try:
-            return render(template, variables)
-        except (RenderFailed, TemplateInvalid):
-            return TemplateFault.TEMPLATE_RENDER_FAILED
+        """An operator may have retired the shipped template, or misspelt a variable in it. The message is sent in the
+        shipped words then, because people wait for it."""
+        words = _filled(self._templates, key, locale, variables)
+        if isinstance(words, TemplateFault) and key in TEMPLATES:
+            shipped = {(key, language): template for language, template in TEMPLATES[key].items()}
+            instead = _filled(shipped, key, locale, variables)
+            if isinstance(instead, Words):
+                log.warning("shipped_words_used", template_key=key, locale=locale, fault=words.value)
+                return instead
+        return words
+
+
+def _filled(templates: Templates, key: str, locale: str, variables: Mapping[str, Any]) -> Words | TemplateFault:
+    template = choose_template(templates, key, locale)
+    if template is None:
+        return TemplateFault.UNKNOWN_TEMPLATE
+    try:
+        return render(template, variables)
+    except (RenderFailed, TemplateInvalid):
+        return TemplateFault.TEMPLATE_RENDER_FAILED

@@ -126,6 +126,8 @@ def first_obstacle(near: str) -> str:
 
 WIDER = 1.02
 """A circle on the map with one factor for all of it is not quite the circle on the ground."""
+CELLS_AROUND = 3
+"""A student whose cell is near is not farther beyond the radius than so many cells are wide."""
 
 
 def distance_m(place: str) -> str:
@@ -140,17 +142,39 @@ def near(distance_m: str, radius_m: str = RADIUS_M) -> str:
 def cell_is_near(area: str, cell_m: str = CELL_M) -> str:
     """Decides in place of `near` for a task with an `area`, whose place the elder has chosen. It depends on the cell of
     the student alone, so presses from many places find no more than the cell."""
-    x, y = (f"(floor(s.plane[{axis}] / {cell_m}) + 0.5) * {cell_m}" for axis in (0, 1))
-    return f"point({x}, {y}) <@ {area}"
+    return f"{middle_on_the_map(cell_m)} <@ {area}"
+
+
+def middle_on_the_map(cell_m: str = CELL_M, plane: str = "s.plane") -> str:
+    x, y = (f"(floor({plane}[{axis}] / {cell_m}) + 0.5) * {cell_m}" for axis in (0, 1))
+    return f"point({x}, {y})"
+
+
+def middles_are_near(place: str, radius_m: str = RADIUS_M, cell_m: str = CELL_M) -> str:
+    """Decides in place of `near` about a student who has moved since the press, while the search waits. Each report of
+    a place is a question then, so an exact circle would tell its rim to whoever walks towards it. The circle is wider
+    by the diagonal of a cell, so that nobody within the radius is missed."""
+    on_the_map = f"ST_Transform({place}::geometry, 3395)"
+    plane = f"(SELECT point(ST_X(p), ST_Y(p)) FROM {on_the_map} p)"
+    student, task = (_on_the_ground(middle_on_the_map(cell_m, point)) for point in ("s.plane", plane))
+    diagonal = f"1.5 * {cell_m} * cos(radians(ST_Y({place}::geometry)))"
+    return f"ST_Distance({student}, {task}) <= {radius_m} + {diagonal}"
+
+
+def _on_the_ground(point: str) -> str:
+    return f"(SELECT ST_Transform(ST_SetSRID(ST_MakePoint(p[0], p[1]), 3395), 4326)::geography FROM {point} p)"
 
 
 def near_task(distance_m: str, task: str = "t") -> str:
-    return f"CASE WHEN {task}.area IS NULL THEN {near(distance_m)} ELSE {cell_is_near(f'{task}.area')} END"
+    return f"""
+    CASE WHEN {task}.area IS NOT NULL THEN {cell_is_near(f"{task}.area")}
+         WHEN {task}.waiting AND s.location_at > {task}.created_at THEN {middles_are_near(f"{task}.location")}
+         ELSE {near(distance_m)} END"""
 
 
 def near_place(task: str = "t") -> str:
     """`near_task` in a form that can use a geographic index. Its circle is wider, for those whose cell is near."""
-    wide = f"ST_DWithin({task}.location, s.location, {RADIUS_M} * {WIDER} + 2 * {CELL_M})"
+    wide = f"ST_DWithin({task}.location, s.location, {RADIUS_M} * {WIDER} + {CELLS_AROUND} * {CELL_M})"
     return f"{wide} AND {near_task(distance_m(f'{task}.location'), task)}"
 
 

@@ -24,6 +24,7 @@ class MatchingRules:
     cancels_per_student: int = 2
     alarm_interval: timedelta = timedelta(seconds=600)
     withdrawals_per_day: int = 3
+    shortest_visit: timedelta = timedelta(seconds=300)
     fastest_mps: float = 200 / 3.6
     jump_pause: timedelta = timedelta(seconds=600)
 
@@ -60,6 +61,7 @@ class MatchingRules:
             cancels_per_student=settings.cancels_per_student,
             alarm_interval=timedelta(seconds=settings.alarm_interval_s),
             withdrawals_per_day=settings.withdrawals_per_day,
+            shortest_visit=timedelta(seconds=settings.shortest_visit_s),
             fastest_mps=settings.fastest_kmh / 3.6,
             jump_pause=timedelta(seconds=settings.jump_pause_s),
         )

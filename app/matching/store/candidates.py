@@ -13,6 +13,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from app.matching.rules.eligibility import (
+    CELLS_AROUND,
     WIDER,
     Candidate,
     busy_until,
@@ -20,20 +21,27 @@ from app.matching.rules.eligibility import (
     completed_this_month,
     distance_m,
     may_be_listed,
+    middle_on_the_map,
+    middles_are_near,
     near,
     seen_or_spared_by_one_task,
 )
 from app.matching.rules.map_distance import SearchCircle
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.store.connected import Connected
-from app.matching.store.records import Ranking
+from app.matching.store.records import HelpTask, Ranking
 from app.users.models import LatLon
 
 COMPLETED = completed_this_month("%(time_zone)s")
 
-MEASURED_M = distance_m("ST_SetSRID(ST_MakePoint(%(lon)s, %(lat)s), 4326)::geography")
+PLACE = "ST_SetSRID(ST_MakePoint(%(lon)s, %(lat)s), 4326)::geography"
+MEASURED_M = distance_m(PLACE)
 
 NEAR_ON_THE_MAP = "s.plane <@ circle(point(%(x)s, %(y)s), %(outer)s)"
+
+NEAR_WHILE_WAITING = f"""
+CASE WHEN s.location_at > %(moved_since)s THEN {middles_are_near(PLACE, "%(radius_m)s", "%(cell_m)s")}
+     ELSE {near(MEASURED_M, "%(radius_m)s")} END"""
 
 NEAR_BY_CELL = f"{NEAR_ON_THE_MAP} AND {cell_is_near('CAST(%(area)s AS circle)', '%(cell_m)s')}"
 
@@ -55,11 +63,17 @@ FROM (
 ) short"""
 
 ON_THE_MAP_M = "(s.plane <-> point(%(x)s, %(y)s)) / (%(stretch)s + %(stretch_northwards)s * s.plane[1])"
+CELL_M_AWAY = f"({middle_on_the_map('%(cell_m)s')} <-> point(%(x)s, %(y)s)) / %(stretch)s"
 ON_THE_MAP = STATEMENT.format(distance=ON_THE_MAP_M, listed=may_be_listed(NEAR_ON_THE_MAP, RULED_OUT))
 MEASURED = STATEMENT.format(distance=MEASURED_M, listed=may_be_listed(NEAR_ON_THE_MAP, RULED_OUT))
 MEASURED_EVERYWHERE = STATEMENT.format(distance=MEASURED_M, listed=may_be_listed("true", RULED_OUT))
-# For a task with an area, which decides who is near. The distance only orders them.
-IN_AREA = STATEMENT.format(distance=ON_THE_MAP_M, listed=may_be_listed(NEAR_BY_CELL, RULED_OUT))
+# For a task with an area, which decides who is near. Cells order the candidates, too, because an elder sees who comes:
+# with a student of their own at a known place, an exact order would tell how far away another one is.
+IN_AREA = STATEMENT.format(distance=CELL_M_AWAY, listed=may_be_listed(NEAR_BY_CELL, RULED_OUT))
+WAITING_ON_THE_MAP = STATEMENT.format(
+    distance=MEASURED_M, listed=may_be_listed(f"{NEAR_ON_THE_MAP} AND {NEAR_WHILE_WAITING}", RULED_OUT)
+)
+WAITING_EVERYWHERE = STATEMENT.format(distance=MEASURED_M, listed=may_be_listed(NEAR_WHILE_WAITING, RULED_OUT))
 
 # The columns of STATEMENT. The first three make the order of these tuples the order of the candidates.
 Row = tuple[int, float, int, datetime | None, int, bool]
@@ -84,6 +98,11 @@ def _on_map(circle: SearchCircle) -> dict[str, float]:
 
 
 class CandidateStatements(Connected):
+    def rank_for(self, task: HelpTask, rules: MatchingRules, *, cap: int | None = None) -> Ranking:
+        return self.rank(
+            task.id, task.spot, rules, elder_id=task.elder_id, area=task.area, moved_since=task.moved_since, cap=cap
+        )
+
     def rank(
         self,
         task_id: UUID,
@@ -92,15 +111,18 @@ class CandidateStatements(Connected):
         *,
         elder_id: int | None = None,
         area: str | None = None,
+        moved_since: datetime | None = None,
         cap: int | None = None,
         exact: bool = False,
     ) -> Ranking:
-        """The first `cap` candidates for a task at this spot. Without `cap`, as many as a list holds."""
+        """The first `cap` candidates for a task at this spot. Without `cap`, as many as a list holds. `moved_since` is
+        the time of the press, for a task that waits."""
         cap = rules.cap if cap is None else cap
         values: dict[str, Any] = rules.parameters | {
             "task_id": task_id,
             "elder_id": elder_id,
             "area": area,
+            "moved_since": moved_since,
             "lat": spot.lat,
             "lon": spot.lon,
             "most": cap + 1,
@@ -108,16 +130,25 @@ class CandidateStatements(Connected):
         circle = SearchCircle(spot.lat, spot.lon, values["radius_m"])
         if area is not None:
             rows = self._in_area(spot, values)
+        elif moved_since is not None:
+            rows = self._while_waiting(spot, values)
         elif circle.on_the_map and not exact:
             rows = self._on_the_map(circle, values)
         else:
             rows = self._measured(MEASURED_EVERYWHERE, circle, values)
-        found = [Candidate(row[2], row[0], row[1], row[3]) for row in rows[:cap]]
+        found = [Candidate(row[2], row[0], None if area else row[1], row[3]) for row in rows[:cap]]
         return Ranking(found, rows[0][4] if rows else 0)
 
     def _in_area(self, spot: LatLon, values: dict[str, Any]) -> list[Row]:
-        circle = SearchCircle(spot.lat, spot.lon, values["radius_m"] * WIDER + 2 * values["cell_m"])
+        circle = SearchCircle(spot.lat, spot.lon, values["radius_m"] * WIDER + CELLS_AROUND * values["cell_m"])
         return self._fetch(IN_AREA, values | _on_map(circle) | {"inner_m": math.inf, "at_most_m": math.inf})
+
+    def _while_waiting(self, spot: LatLon, values: dict[str, Any]) -> list[Row]:
+        circle = SearchCircle(spot.lat, spot.lon, values["radius_m"] * WIDER + CELLS_AROUND * values["cell_m"])
+        values |= {"inner_m": math.inf, "at_most_m": math.inf}
+        if circle.on_the_map:
+            return self._fetch(WAITING_ON_THE_MAP, values | _on_map(circle))
+        return self._fetch(WAITING_EVERYWHERE, values)
 
     def _on_the_map(self, circle: SearchCircle, values: dict[str, Any]) -> list[Row]:
         doubt_m = circle.doubt_m

@@ -69,11 +69,14 @@ LEFT JOIN students s ON s.id = c.student_id
 CROSS JOIN LATERAL (SELECT {distance_m("t.location")} AS distance_m) spot
 """)
 
+MEASURED = f"""
+SELECT {distance_m("t.location")} FROM tasks t, students s WHERE t.id = p.task_id AND s.id = p.student_id"""
+
 INSERT_OFFERS = text(f"""
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
 INSERT INTO offers (task_id, student_id, state, rank, completed_this_month, distance_m, offered_at, deadline)
-SELECT p.task_id, p.student_id, {new_offer(OfferState.PENDING)}, p.rank, p.completed, p.distance_m, clock.now,
-       clock.now + :ttl
+SELECT p.task_id, p.student_id, {new_offer(OfferState.PENDING)}, p.rank, p.completed,
+       coalesce(p.distance_m, ({MEASURED})), clock.now, clock.now + :ttl
 FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[]), CAST(:ranks AS int[]),
             CAST(:completed AS int[]), CAST(:distances AS float8[]))
      AS p (task_id, student_id, rank, completed, distance_m), clock

@@ -57,6 +57,11 @@ class HelpTask:
         return self.status in HELD
 
     @property
+    def moved_since(self) -> datetime | None:
+        """While the search waits, cells decide about the students who have moved since this time."""
+        return self.created_at if self.waiting else None
+
+    @property
     def goes_on_searching(self) -> bool:
         """After its search limit, a task asks nobody new."""
         return self.search_until > self.read_at
@@ -143,7 +148,8 @@ class Pick:
     student_id: int
     rank: int
     completed: int
-    distance_m: float
+    distance_m: float | None
+    """None if it was not measured; the offer measures it."""
     version: int | None = None
     """The version of the student's row that was read; None if it was not read."""
 

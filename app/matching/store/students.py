@@ -1,10 +1,12 @@
 """Statements on the rows of students."""
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from sqlalchemy import TextClause, text
 
+from app.foundation.ids import earliest_id
 from app.matching.rules.eligibility import (
     ACTIVE,
     ASSIGNABLE,
@@ -19,7 +21,7 @@ from app.matching.rules.eligibility import (
 from app.matching.rules.liveness import live
 from app.matching.rules.map_cells import MapPoint
 from app.matching.rules.matching_rules import MatchingRules
-from app.matching.rules.states import is_searching
+from app.matching.rules.states import TaskStatus, is_searching
 from app.matching.store.connected import Connected
 from app.matching.store.records import Withdrawals
 from app.users.models import LatLon
@@ -90,6 +92,13 @@ FROM (SELECT id, times, cardinality(times) >= :most AS are_many
                              WHERE at > clock_timestamp() - interval '24 hours') || clock_timestamp() AS times
             FROM students WHERE id = :id) own) recent
 WHERE s.id = recent.id RETURNING cardinality(s.withdrew_at), s.suspended_at IS NOT NULL
+""")
+
+# The id of a task tells when it was made, and the index of offers has it.
+SHORT_VISITS = text(f"""
+SELECT count(*) FROM offers o JOIN tasks t ON t.id = o.task_id AND t.student_id = o.student_id
+WHERE o.student_id = :id AND o.task_id >= :since AND t.status = '{TaskStatus.COMPLETED}'
+  AND t.ended_at > clock_timestamp() - interval '24 hours' AND t.ended_at - t.assigned_at < :shortest
 """)
 
 # The id of the transaction that wrote this version of the row.
@@ -169,6 +178,11 @@ class StudentStatements(Connected):
     def count_withdrawal(self, student_id: int, most: int) -> Withdrawals:
         """Suspends the student at the `most`-th withdrawal within 24 hours."""
         return Withdrawals(*self.conn.execute(COUNT_WITHDRAWAL, {"id": student_id, "most": most}).one())
+
+    def short_visits(self, student_id: int, now: datetime, shortest: timedelta) -> int:
+        """How many tasks of the last 24 hours the student completed sooner than `shortest` after the accept."""
+        values = {"id": student_id, "since": earliest_id(now - timedelta(days=2)), "shortest": shortest}
+        return self.conn.execute(SHORT_VISITS, values).scalar_one()
 
     def has_strayed(self, student_id: int, rules: MatchingRules) -> bool:
         """True if the student is too far away from the task for which they are being asked."""

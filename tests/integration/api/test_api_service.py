@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -27,7 +27,7 @@ from app.bootstrap.api import create_app
 from app.cli import demo, manage_users, token
 from app.db.database import Database
 from app.db.watchdog import answer_by
-from app.ops.metrics import serve_metrics
+from app.ops.metrics import CALLER_WITHIN_S, MOST_AT_ONCE, serve_metrics
 from app.settings.settings import Settings
 from tests.conftest import SECRET
 from tests.support.api import NOBODY_LISTENS
@@ -311,18 +311,47 @@ def test_unknown_path_is_answered_without_details(shared_server: str):
     assert (status, json.loads(body)["code"]) == (404, "route_unknown")
 
 
-def test_metrics_of_a_role_without_http_need_the_token(settings: Settings):
-    guarded = settings.model_copy(update={"metrics_token": "m" * 32})
+@pytest.fixture
+def metrics_port(settings: Settings) -> Iterator[int]:
+    """Of a role without an API."""
     registry = CollectorRegistry()
     Counter("offers", "Offers made.", registry=registry).inc()
-    server = serve_metrics(guarded, 0, registry)
-    address = f"http://127.0.0.1:{server.server_port}/metrics"
+    server = serve_metrics(settings.model_copy(update={"metrics_token": "m" * 32}), 0, registry)
+    yield server.server_port
+    server.shutdown()
+    server.server_close()
+
+
+def test_metrics_of_a_role_without_http_need_the_token(metrics_port: int):
+    address = f"http://127.0.0.1:{metrics_port}/metrics"
     assert _get(address, {})[0] == 401
     status, body = _get(address, {"Authorization": "Bearer " + "m" * 32})
     assert status == 200
     assert b"offers_total 1.0" in body
-    server.shutdown()
-    server.server_close()
+
+
+def test_silent_callers_do_not_hide_the_metrics_of_a_role(metrics_port: int):
+    """A container is healthy only while they answer."""
+    address = f"http://127.0.0.1:{metrics_port}/metrics"
+    with ExitStack() as stack:
+        silent = [stack.enter_context(_half_a_request(metrics_port)) for _ in range(MOST_AT_ONCE - 1)]
+        assert _get(address, {})[0] == 401
+        assert [one.recv(1) for one in silent] == [b""] * len(silent), "cut off"
+
+
+def test_callers_of_the_metrics_of_a_role_are_bounded(metrics_port: int):
+    with ExitStack() as stack:
+        for _ in range(MOST_AT_ONCE):
+            stack.enter_context(_half_a_request(metrics_port))
+        began = time.monotonic()
+        assert stack.enter_context(_half_a_request(metrics_port)).recv(1) == b""
+        assert time.monotonic() - began < CALLER_WITHIN_S / 2
+
+
+def _half_a_request(port: int) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), timeout=2 * CALLER_WITHIN_S)
+    connection.sendall(b"GET /metrics HTTP/1.1\r\n")
+    return connection
 
 
 def test_chunked_body_is_limited(services: Services, shared_server: str):

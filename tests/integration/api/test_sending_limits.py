@@ -87,6 +87,16 @@ def test_recipient_is_protected_from_all_callers_together(post: Post) -> None:
     assert post(NOTIFICATIONS, entry).status_code == 202, "other types are counted apart"
 
 
+def test_other_letters_are_the_same_mailbox(post: Post) -> None:
+    """Hardly any mail server tells them apart, and an address of ten letters has a thousand spellings."""
+    spellings = ("ayse", "Ayse", "aYse", "AYSE", "aySE")
+    answers = [
+        post(NOTIFICATIONS, MAIL | {"recipient": f"{one}@ornek.org"}, who=who)
+        for one, who in zip(spellings, ("coordinator", "admin") * 3, strict=False)
+    ]
+    assert codes(answers) == [202, 202, 202, 202, 429]
+
+
 def test_table_of_counts_holds_no_addresses(post: Post, services: Services) -> None:
     post(NOTIFICATIONS, MAIL)
     assert "ayse" not in str(run(services, "SELECT * FROM sending_counts").all())

@@ -22,10 +22,6 @@ def test_notification_uses_the_language_of_the_profile(town: Neighbourhood) -> N
 @pytest.mark.parametrize(
     "edit",
     [
-        "UPDATE message_templates SET body = '{{ nobody_gave_this }}' WHERE key = 'matching.offer'",
-        "UPDATE message_templates SET body = '{% if %}' WHERE key = 'matching.offer'",
-        r"UPDATE message_templates SET body = '{{ ''\x00'' }}' WHERE key = 'matching.offer'",
-        "UPDATE message_templates SET retired_at = clock_timestamp()",
         "UPDATE action_plan_steps SET channel_type = 'pigeon'",
         "UPDATE action_plan_steps SET audience = 'ROUTES'",
         "UPDATE action_plan_steps SET retired_at = clock_timestamp()",

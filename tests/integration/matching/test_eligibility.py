@@ -22,7 +22,7 @@ from app.matching.rules.liveness import answerable, live, overdue
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.store.records import Pick, Skip
 from app.matching.store.stores import Store
-from app.users.models import Caller
+from app.users.models import Caller, LatLon
 from tests.support.matching import SPOT, Neighbourhood
 
 RULES = MatchingRules()
@@ -90,13 +90,13 @@ def everybody(store: Store, town: Neighbourhood, task_id: UUID) -> list[Caller]:
     return found
 
 
-def insert_task(store: Store, town: Neighbourhood) -> UUID:
+def insert_task(store: Store, town: Neighbourhood, spot: LatLon = SPOT) -> UUID:
     task_id = uuid7()
     assert store.insert_task(
         task_id=task_id,
         elder_id=town.elder().id,
         note=None,
-        spot=SPOT,
+        spot=spot,
         listed=0,
         search_limit=RULES.search_limit,
         idempotency_key=None,
@@ -127,6 +127,29 @@ def test_all_statements_and_the_verdict_agree_on_who_may_be_asked(town: Neighbou
     )
     assert asked < later
     assert by_verdict[CandidateVerdict.DROP] == {student_id for student_id in ids if read[student_id].seen_before}
+
+
+@pytest.mark.parametrize(("lat", "moved"), [(SPOT.lat, True), (SPOT.lat, False), (84.99, True)])
+def test_all_statements_agree_on_who_is_near_a_task_that_waits(town: Neighbourhood, lat: float, moved: bool) -> None:
+    """Also where the map of the search ends."""
+    home = LatLon(lat, SPOT.lon)
+    ids = {town.student(metres, at=home, bearing=metres).id: metres for metres in range(900, 1500, 20)}
+    with town.db.engine.connect() as conn:
+        store = Store(conn)
+        task_id = insert_task(store, town, home)
+        conn.execute(text("UPDATE tasks SET waiting = true"))
+        if moved:
+            conn.execute(text("UPDATE students SET location_at = clock_timestamp()"))
+        [task] = store.read_tasks([task_id])
+        read = store.candidates([(task_id, student_id) for student_id in ids], RULES)
+        near_by = {id_ for _, id_ in read if read[task_id, id_].verdict is CandidateVerdict.ASK}
+        ranked = [item.student_id for item in store.rank_for(task, RULES).candidates]
+        assert near_by == set(ranked) == {id_ for id_ in ids if store.oldest_waiting_tasks([id_], RULES)}
+        conn.rollback()
+    assert ranked == sorted(ranked, key=lambda id_: ids[id_]), "the exact distance orders them"
+    farthest = max(ids[id_] for id_ in near_by)
+    assert {id_ for id_, metres in ids.items() if metres <= 1000} <= near_by
+    assert (farthest > 1000) is moved and farthest < 1300
 
 
 def test_unknown_student_is_inactive(db: Database) -> None:

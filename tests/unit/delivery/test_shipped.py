@@ -56,6 +56,11 @@ READ = {
         "Ahmet gave a task back (60 in 24 hours). The student is off duty until you say otherwise."
         " Waiting: Ayşe, phone: +905550100002.",
     ),
+    "matching.short_visits": (
+        "Ahmet 24 saatte 60 görevi birkaç dakikada bitirdi. Sonuncusu: Ayşe, telefon: +905550100002.",
+        "Ahmet finished 60 tasks within minutes of accepting them, in 24 hours. The last one: Ayşe,"
+        " phone: +905550100002.",
+    ),
     "matching.not_started": (
         "Ahmet henüz başlamadı. Bekleyen: Ayşe, telefon: +905550100002.",
         "Ahmet has not started yet. Waiting: Ayşe, phone: +905550100002.",
@@ -109,6 +114,7 @@ def test_every_shipped_text(key: str):
         "matching.nobody_found_for",
         "matching.nobody_found_joined",
         "matching.student_withdrew",
+        "matching.short_visits",
         "matching.not_started",
         "matching.not_completed",
         "matching.elder_left",

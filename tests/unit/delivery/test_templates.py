@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from app.delivery.words.rendering import Words
 from app.delivery.words.templates import BatchRenderer, TemplateFault, choose_template
@@ -37,6 +38,17 @@ def test_changed_variables_are_rendered_anew() -> None:
     renderer.render("a", "en", variables)
     variables["n"] = 2
     assert renderer.render("a", "en", variables) == Words("", "2 messages")
+
+
+def test_shipped_words_stand_in_for_those_that_cannot_be_filled() -> None:
+    edited = {("matching.started", "tr"): Words("", "{{ ogrenci }} geldi."), ("matching.started", "en"): ENGLISH}
+    renderer = BatchRenderer(edited)
+    with capture_logs() as logs:
+        for locale, body in (("tr", "Ahmet geldi."), ("en", "Ahmet is with you.")):
+            assert renderer.render("matching.started", locale, {"student": "Ahmet"}).body == body
+    assert [(one["event"], one["fault"]) for one in logs] == [("shipped_words_used", "TEMPLATE_RENDER_FAILED")] * 2
+    assert BatchRenderer({}).render("matching.started", "tr", {"student": "Ahmet"}).body == "Ahmet geldi."
+    assert renderer.render("matching.started", "tr", {"n": 1}) is TemplateFault.TEMPLATE_RENDER_FAILED
 
 
 def test_failed_rendering_is_a_fault() -> None:
