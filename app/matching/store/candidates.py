@@ -67,8 +67,8 @@ CELL_M_AWAY = f"({middle_on_the_map('%(cell_m)s')} <-> point(%(x)s, %(y)s)) / %(
 ON_THE_MAP = STATEMENT.format(distance=ON_THE_MAP_M, listed=may_be_listed(NEAR_ON_THE_MAP, RULED_OUT))
 MEASURED = STATEMENT.format(distance=MEASURED_M, listed=may_be_listed(NEAR_ON_THE_MAP, RULED_OUT))
 MEASURED_EVERYWHERE = STATEMENT.format(distance=MEASURED_M, listed=may_be_listed("true", RULED_OUT))
-# For a task with an area, which decides who is near. Cells order the candidates, too, because an elder sees who comes:
-# with a student of their own at a known place, an exact order would tell how far away another one is.
+# For a task with an area, which decides who is near. Cells order the candidates, too, because an elder reads who is
+# asked: with a student of their own at a known place, an exact order would tell how far away another one is.
 IN_AREA = STATEMENT.format(distance=CELL_M_AWAY, listed=may_be_listed(NEAR_BY_CELL, RULED_OUT))
 WAITING_ON_THE_MAP = STATEMENT.format(
     distance=MEASURED_M, listed=may_be_listed(f"{NEAR_ON_THE_MAP} AND {NEAR_WHILE_WAITING}", RULED_OUT)
