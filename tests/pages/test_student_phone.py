@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.pages.conftest import OpenPage
 from tests.support.browser import assert_accessible
-from tests.support.played_service import HELPLINE, PlayedService, at, offer, task
+from tests.support.played_service import HELPLINE, PlayedService, at, offer, person, task
 
 OFFER = "Ayşe yardım istiyor"
 
@@ -195,6 +195,7 @@ def test_every_screen_of_a_student_fits(
 
 
 def test_both_phones_side_by_side(open_page: OpenPage, address: str, played: PlayedService) -> None:
+    played.people["berat"] = person("STUDENT", 6, "Berat Şahin")
     page = open_page(f"{address}/phone/both", width=1100)
     elder, student = page.frame_locator("iframe[title=Ayşe]"), page.frame_locator("iframe[title=Ahmet]")
     made = task()
@@ -207,3 +208,6 @@ def test_both_phones_side_by_side(open_page: OpenPage, address: str, played: Pla
     expect(student.get_by_role("heading", level=1)).to_have_text("Ayşe Yılmaz seni bekliyor")
     for frame in page.frames:
         assert_accessible(frame)
+    # The next student who is asked may be another one.
+    page.get_by_label("Öğrenci", exact=True).select_option("Berat Şahin")
+    expect(page.frame_locator("iframe[title=Berat]").get_by_text("Berat")).to_be_visible()

@@ -111,7 +111,7 @@ class PlayedService:
         self.happen()
 
     def end(self, user_id: int, status: str) -> None:
-        ended = self.open_tasks[user_id] | {"status": status, "currentOffer": None}
+        ended: Json = self.open_tasks[user_id] | {"status": status, "currentOffer": None}
         self.tasks[ended["id"]] = ended
         self.show(user_id, None)
 
@@ -124,7 +124,7 @@ class PlayedService:
             if known:
                 return known, 200
             made = self.on_press()
-            self._presses[key or made["id"]] = made
+            self._presses[str(key or made["id"])] = made
         self.show(self.people[token]["id"], made)
         return made, 201
 

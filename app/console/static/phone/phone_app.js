@@ -39,8 +39,8 @@ function PhoneApp({ phone, Screen, Before }) {
   setLocale(me?.locale ?? (navigator.language?.startsWith("en") ? "en" : "tr"));
   return html`
     <${Connection} lost=${connection === "lost"} at=${me && at} />
-    <${Content} ...${{ phone, Screen, Before, me, connection, refused, token, reason }} />
     <${RecordedPush} pushes=${phone.pushes} />
+    <${Content} ...${{ phone, Screen, Before, me, connection, refused, token, reason }} />
     <${Toasts} />
   `;
 }

@@ -2,6 +2,7 @@
 // sends pushes answers 404, and is not asked again.
 
 import { createStore, useStore } from "../shared/store.js";
+import { Button } from "../shared/ui.js";
 import { word } from "../shared/words.js";
 import { html } from "../vendor/preact/preact.js";
 
@@ -54,9 +55,10 @@ export function RecordedPush({ pushes }) {
   const { shown } = useStore(pushes.store);
   if (!shown) return null;
   return html`<aside class="push" aria-label=${word("notice")}>
-    <button type="button" class="push-body" onClick=${pushes.hide}>
+    <div>
       <strong>${shown.title}</strong>
-      <span>${shown.body}</span>
-    </button>
+      <p>${shown.body}</p>
+    </div>
+    <${Button} kind="bare" onClick=${pushes.hide} aria-label=${word("close")}>✕<//>
   </aside>`;
 }

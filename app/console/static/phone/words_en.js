@@ -155,6 +155,8 @@ export const PHONE_EN = {
   problem_invalid_input: "The call could not be sent as it is.",
 
   bothTitle: "Side by side",
+  phoneOf_elder: "Elder",
+  phoneOf_student: "Student",
   home: "Home",
   noDemo: "This server has no sign-in with one click. Open the phones one by one: /phone/elder and /phone/student.",
 };

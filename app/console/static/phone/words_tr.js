@@ -159,6 +159,8 @@ export const PHONE_TR = {
   problem_invalid_input: "Çağrı bu haliyle gönderilemedi.",
 
   bothTitle: "Yan yana",
+  phoneOf_elder: "Yaşlı",
+  phoneOf_student: "Öğrenci",
   home: "Ana sayfa",
   noDemo: "Bu sunucuda tek tıkla giriş kapalı. Telefonları ayrı ayrı aç: /phone/elder ve /phone/student.",
 };
