@@ -28,7 +28,7 @@ from app.api.validation import (
     Subject,
 )
 from app.delivery.contract import NewSubmission, NotificationStatus, NotificationType, Outcome, Priority
-from app.matching.contract import OfferState, TaskOutcome, TaskStatus
+from app.matching.contract import OfferReason, OfferState, TaskOutcome, TaskStatus
 from app.ops.health import Health, ReadinessReport
 from app.users.models import AddressKind, LatLon, Platform, Role
 from app.users.service import NewUser
@@ -105,6 +105,9 @@ class SaidOutcomeJson(Response):
     said_at: Instant
 
 
+STAFF_ONLY = "For coordinators only; absent until it happens, and for others."
+
+
 class TaskJson(Response):
     id: UUID
     status: TaskStatus
@@ -120,6 +123,12 @@ class TaskJson(Response):
     outcome: SaidOutcomeJson | None = Field(
         None, description="What became of a task that nobody took. For coordinators only."
     )
+    assigned_at: Instant | None = Field(None, exclude_if=is_none, description=STAFF_ONLY)
+    started_at: Instant | None = Field(None, exclude_if=is_none, description=STAFF_ONLY)
+    ended_at: Instant | None = Field(None, exclude_if=is_none, description=STAFF_ONLY)
+    search_ends_at: Instant | None = Field(
+        None, exclude_if=is_none, description="No student is asked after this; absent after the search, and for others."
+    )
 
 
 class OutcomeBody(Request):
@@ -134,9 +143,12 @@ class OfferJson(Response):
     completed_this_month: int
     distance_m: float | None
     state: OfferState
-    reason: str | None
+    reason: OfferReason | None = Field(
+        description="Why the student was skipped or the offer was taken back, or that a coordinator has made it."
+    )
     offered_at: Instant | None
     deadline: Instant | None
+    closed_at: Instant | None = Field(description="When the offer ended, or the student was skipped.")
 
 
 class OffersJson(Response):

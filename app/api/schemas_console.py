@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from app.api.schemas import PageQuery, PlaceJson, ReadyJson, TaskJson
+from app.api.schemas import PageQuery, PlaceJson, ReadyJson
 from app.api.validation import (
     Cursor,
     Instant,
@@ -25,13 +25,6 @@ from app.redis_store.breakers import BreakerState
 class BoardQuery(Request):
     limit: LargePageSize = 1000
     cursor: Cursor | None = None
-
-
-class BoardTaskJson(TaskJson):
-    assigned_at: Instant | None
-    started_at: Instant | None
-    ended_at: Instant | None
-    search_ends_at: Instant | None = Field(description="No student is asked after this; null if nobody is searched.")
 
 
 class CandidatesQuery(Request):
@@ -62,6 +55,7 @@ class PeopleQuery(PageQuery):
 
 class StudentsQuery(PeopleQuery):
     on_duty: QueryFlag | None = Field(None, description="`true`: active and on duty; `false`: the others.")
+    suspended: QueryFlag | None = Field(None, description="`true`: active, and off duty until a coordinator says so.")
 
 
 class ListedStudentJson(Response):

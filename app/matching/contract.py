@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from app.matching.rules.eligibility import NotAskedBecause
+from app.matching.rules.eligibility import NotAskedBecause, OfferReason
 from app.matching.rules.errors import (
     NotAssigned,
     OfferAccepted,
@@ -26,7 +26,6 @@ from app.matching.rules.staff_views import (
 )
 from app.matching.rules.states import IllegalTaskTransition, OfferState, TaskOutcome, TaskStatus
 from app.matching.rules.visibility import (
-    BoardTask,
     CurrentOffer,
     MyOffer,
     OfferView,
@@ -40,7 +39,6 @@ from app.users.models import LatLon
 
 __all__ = [
     "AssignableStudent",
-    "BoardTask",
     "CurrentOffer",
     "IllegalTaskTransition",
     "LeftBehind",
@@ -53,6 +51,7 @@ __all__ = [
     "NotAssigned",
     "OfferAccepted",
     "OfferExpired",
+    "OfferReason",
     "OfferRejected",
     "OfferReleased",
     "OfferState",

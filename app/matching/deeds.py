@@ -20,6 +20,7 @@ from app.matching.cascade import Lists, settle
 from app.matching.contract import NewTask
 from app.matching.follow_up import FollowUp, combined, no_offer_keys
 from app.matching.notices import NoticeKind
+from app.matching.rules.eligibility import OfferReason
 from app.matching.rules.errors import NotAssigned, Overtaken, StudentUnavailable, TaskNotFound, too_late
 from app.matching.rules.map_cells import circle_of_cells, metres_between, on_the_map
 from app.matching.rules.matching_rules import MatchingRules
@@ -131,7 +132,7 @@ def accept(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) ->
     store.lock_students([caller.id])
     if not store.accept_offer(offer):
         raise too_late(OfferState.EXPIRED)
-    freed = _take_back(store, others, "ACCEPTED_BY_ANOTHER")
+    freed = _take_back(store, others, OfferReason.ACCEPTED_BY_ANOTHER)
     return combined(_assign(store, task, assigned, caller.id, rules), FollowUp(freed=freed))
 
 
@@ -211,7 +212,7 @@ def cancel(store: Store, caller: Caller, task_id: UUID) -> FollowUp:
 
 def end_by_cancel(store: Store, task: HelpTask, *, tell_elder: bool) -> FollowUp:
     cancelled = task.becoming(TaskStatus.CANCELLED)
-    freed = take_back_live_offers(store, task, "CANCELLED")
+    freed = take_back_live_offers(store, task, OfferReason.CANCELLED)
     moved = store.move_task(cancelled, ended_at=NOW, next_step_at=None)
     if task.student_id is not None:
         store.lock_students([task.student_id])
@@ -231,7 +232,7 @@ def move_on(store: Store, task_id: UUID, lists: Lists, rules: MatchingRules) -> 
         )
     if task.status is not TaskStatus.PENDING:
         raise NotAssigned("A student has accepted this task; release it to ask others.")
-    freed = take_back_live_offers(store, task, "MOVED_ON")
+    freed = take_back_live_offers(store, task, OfferReason.MOVED_ON)
     return combined(settle(store, [task.id], lists, rules), FollowUp(freed=freed))
 
 
@@ -274,10 +275,10 @@ def _clear_the_way(
     others = _live_offers(store, task, to_others_than=student_id)
     elsewhere = _task_asking(store, student_id, task, locked)
     if elsewhere is None:
-        return _take_back(store, others, "ASSIGNED_BY_HAND"), frozenset()
+        return _take_back(store, others, OfferReason.ASSIGNED_BY_HAND), frozenset()
     # Together, because only one call that locks actions cannot deadlock.
     to_student = _live_offers(store, elsewhere, to=student_id)
-    freed = _take_back(store, [*others, *to_student], "ASSIGNED_BY_HAND") - {student_id}
+    freed = _take_back(store, [*others, *to_student], OfferReason.ASSIGNED_BY_HAND) - {student_id}
     store.set_due(elsewhere.id)
     return freed, frozenset({elsewhere.id})
 

@@ -16,7 +16,6 @@ from app.foundation.pages import Page
 from app.matching import availability, deeds, nobody_found
 from app.matching.contract import (
     AssignableStudent,
-    BoardTask,
     LeftBehind,
     ListedElder,
     ListedStudent,
@@ -179,7 +178,7 @@ class Matching:
         with self.stores.reading() as store:
             return store.task_views(caller, status, cursor, limit)
 
-    def board(self, caller: Caller, *, cursor: str | None, limit: int) -> Page[BoardTask]:
+    def board(self, caller: Caller, *, cursor: str | None, limit: int) -> Page[TaskView]:
         with self.stores.reading() as store:
             return store.board(caller, cursor, limit)
 
@@ -189,9 +188,11 @@ class Matching:
         with self.stores.reading() as store:
             return store.assignable(scope, task_id, search, self.rules, limit)
 
-    def student_list(self, scope: StaffScope, page: PeoplePage, on_duty: bool | None = None) -> Page[ListedStudent]:
+    def student_list(
+        self, scope: StaffScope, page: PeoplePage, on_duty: bool | None = None, suspended: bool | None = None
+    ) -> Page[ListedStudent]:
         with self.stores.reading() as store:
-            return store.student_list(scope, page, on_duty, self.rules)
+            return store.student_list(scope, page, on_duty, suspended, self.rules)
 
     def elder_list(self, scope: StaffScope, page: PeoplePage) -> Page[ListedElder]:
         with self.stores.reading() as store:

@@ -5,7 +5,7 @@ from uuid import UUID
 from app.api.access import COORDINATORS
 from app.api.routing import Call, Routes
 from app.api.schemas import OutcomeBody, PageJson, TaskJson
-from app.api.schemas_console import BoardQuery, BoardTaskJson, CandidatesJson, CandidatesQuery
+from app.api.schemas_console import BoardQuery, CandidatesJson, CandidatesQuery
 from app.foundation.errors import InvalidValue
 from app.matching.contract import IllegalTaskTransition, TaskNotFound
 from app.users.contract import search_people
@@ -13,14 +13,14 @@ from app.users.contract import search_people
 routes = Routes("Board")
 
 
-@routes.add("GET", "/api/v1/board", who=COORDINATORS, answers={200: PageJson[BoardTaskJson]}, errors=(InvalidValue,))
-def show_board(call: Call, query: BoardQuery) -> PageJson[BoardTaskJson]:
+@routes.add("GET", "/api/v1/board", who=COORDINATORS, answers={200: PageJson[TaskJson]}, errors=(InvalidValue,))
+def show_board(call: Call, query: BoardQuery) -> PageJson[TaskJson]:
     """List open tasks, and tasks that nobody took until somebody says what became of them.
 
     Newest first.
     """
     page = call.services.matching.board(call.caller, cursor=query.cursor, limit=query.limit)
-    return PageJson[BoardTaskJson].model_validate(page)
+    return PageJson[TaskJson].model_validate(page)
 
 
 @routes.add(

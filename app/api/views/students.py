@@ -28,7 +28,7 @@ def list_students(call: Call, query: StudentsQuery) -> PageJson[ListedStudentJso
 
     A coordinator with an institution sees its students, and those who have a task of its elders or are asked for one.
     """
-    page = call.services.matching.student_list(call.scope, _wanted(query), query.on_duty)
+    page = call.services.matching.student_list(call.scope, _wanted(query), query.on_duty, query.suspended)
     return PageJson[ListedStudentJson].model_validate(page)
 
 

@@ -32,6 +32,21 @@ class Obstacle(StrEnum):
     TOO_FAR = "TOO_FAR"
 
 
+class OfferReason(StrEnum):
+    """What an offer says beside its state: why the student was skipped, why the offer was taken back, or that a
+    coordinator has made it."""
+
+    INACTIVE = Obstacle.INACTIVE
+    OFF_DUTY = Obstacle.OFF_DUTY
+    NO_LOCATION = Obstacle.NO_LOCATION
+    HAS_A_TASK = Obstacle.HAS_A_TASK
+    TOO_FAR = Obstacle.TOO_FAR
+    ACCEPTED_BY_ANOTHER = "ACCEPTED_BY_ANOTHER"
+    ASSIGNED_BY_HAND = "ASSIGNED_BY_HAND"
+    CANCELLED = "CANCELLED"
+    MOVED_ON = "MOVED_ON"
+
+
 class NotAskedBecause(StrEnum):
     """Why the cascade would not ask a student now: an obstacle, or an offer that was made before. The first one in this
     order is the reason."""

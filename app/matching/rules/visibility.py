@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from app.matching.rules.eligibility import OfferReason
 from app.matching.rules.states import HELD, OfferState, TaskOutcome, TaskStatus
 from app.users.models import Caller, LatLon, Role
 
@@ -50,14 +51,8 @@ class TaskView:
     elder: Person
     student: Person | None
     current_offer: CurrentOffer | None
+    # All of these are for coordinators only.
     outcome: TaskOutcomeView | None = None
-    """For coordinators only."""
-
-
-@dataclass(frozen=True)
-class BoardTask(TaskView):
-    """A task as the board of the coordinators shows it."""
-
     assigned_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -82,9 +77,11 @@ class OfferView:
     completed_this_month: int
     distance_m: float | None
     state: OfferState
-    reason: str | None
+    reason: OfferReason | None
     offered_at: datetime | None
     deadline: datetime | None
+    closed_at: datetime | None = None
+    """When it was answered, ended or skipped."""
 
 
 def seen_by(caller: Caller, row: Any) -> TaskView:
@@ -109,18 +106,19 @@ def seen_by(caller: Caller, row: Any) -> TaskView:
         elder=elder,
         student=_student(caller, row, status, mine),
         current_offer=_current(caller, row, being_asked),
-        outcome=_outcome(row) if caller.is_coordinator else None,
+        **(_for_staff(row) if caller.is_coordinator else {}),
     )
 
 
-def on_the_board(caller: Caller, row: Any) -> BoardTask:
-    return BoardTask(
-        **vars(seen_by(caller, row)),
-        assigned_at=row.assigned_at,
-        started_at=row.started_at,
-        ended_at=row.ended_at,
-        search_ends_at=row.search_until if row.status == TaskStatus.PENDING else None,
-    )
+def _for_staff(row: Any) -> dict[str, Any]:
+    """The row has the columns for coordinators."""
+    return {
+        "outcome": _outcome(row),
+        "assigned_at": row.assigned_at,
+        "started_at": row.started_at,
+        "ended_at": row.ended_at,
+        "search_ends_at": row.search_until if row.status == TaskStatus.PENDING else None,
+    }
 
 
 def _student(caller: Caller, row: Any, status: TaskStatus, mine: bool) -> Person | None:
@@ -143,7 +141,6 @@ def _current(caller: Caller, row: Any, being_asked: bool) -> CurrentOffer | None
 
 
 def _outcome(row: Any) -> TaskOutcomeView | None:
-    """The row of the task has the columns of `task_outcomes`."""
     if row.outcome is None:
         return None
     return TaskOutcomeView(TaskOutcome(row.outcome), row.outcome_note, row.said_by, row.said_at)

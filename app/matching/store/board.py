@@ -7,16 +7,15 @@ from sqlalchemy import text
 
 from app.foundation.pages import Page, page_of, parse_uuid
 from app.matching.rules.states import TaskOutcome, is_open
-from app.matching.rules.visibility import BoardTask, on_the_board
+from app.matching.rules.visibility import TaskView, seen_by
 from app.matching.store.connected import Connected
-from app.matching.store.views import STAFF_COLUMNS, STAFF_TABLES, seen_elder
+from app.matching.store.views import STAFF_VIEW, seen_elder
 from app.users.contract import scope_of
 from app.users.models import Caller
 
 # Each part reads the newest rows of its own partial index and stops when the page is full.
 BOARD = f"""
-SELECT {STAFF_COLUMNS}, t.assigned_at, t.started_at, t.ended_at, t.search_until
-{STAFF_TABLES}
+{STAFF_VIEW}
 WHERE t.id = ANY (ARRAY(
     SELECT id FROM (
         (SELECT t.id FROM tasks t JOIN users elder ON elder.id = t.elder_id
@@ -39,13 +38,13 @@ ON CONFLICT (task_id) DO UPDATE
 
 
 class BoardStatements(Connected):
-    def board(self, caller: Caller, cursor: str | None, limit: int) -> Page[BoardTask]:
+    def board(self, caller: Caller, cursor: str | None, limit: int) -> Page[TaskView]:
         """Newest first: ids sort by time."""
         before, before_owed = ("AND t.id < :before", "AND owed.task_id < :before") if cursor else ("", "")
         statement = BOARD.format(seen=seen_elder(scope_of(caller)), before=before, before_owed=before_owed)
         values = {"me": caller.id, "limit": limit + 1, "before": parse_uuid(cursor) if cursor else None}
         rows = self.conn.execute(text(statement), values).all()
-        return page_of(rows, limit, lambda row: on_the_board(caller, row))
+        return page_of(rows, limit, lambda row: seen_by(caller, row))
 
     def say_outcome(self, task_id: UUID, outcome: TaskOutcome, note: str | None, said_by: int) -> None:
         self.conn.execute(SAY_OUTCOME, {"task_id": task_id, "outcome": outcome, "note": note, "said_by": said_by})

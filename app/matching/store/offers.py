@@ -10,6 +10,7 @@ from sqlalchemy import text
 from app.matching.rules.eligibility import (
     Candidate,
     Obstacle,
+    OfferReason,
     busy_until,
     completed_this_month,
     distance_m,
@@ -162,12 +163,12 @@ class OfferStatements(Connected):
         statement = f"""
         INSERT INTO offers AS o (task_id, student_id, state, reason, rank, completed_this_month, distance_m, offered_at,
                                  closed_at)
-        SELECT t.id, s.id, {new_offer(OfferState.ACCEPTED)}, 'ASSIGNED_BY_HAND', t.asked + t.skipped + 1,
+        SELECT t.id, s.id, {new_offer(OfferState.ACCEPTED)}, '{OfferReason.ASSIGNED_BY_HAND}', t.asked + t.skipped + 1,
                {COMPLETED}, {distance_m("t.location")},
                clock_timestamp(), clock_timestamp()
         FROM tasks t, students s WHERE t.id = :task_id AND s.id = :student_id
         ON CONFLICT (task_id, student_id) DO UPDATE
-        SET state = '{OfferState.ACCEPTED}', reason = 'ASSIGNED_BY_HAND', closed_at = clock_timestamp(),
+        SET state = '{OfferState.ACCEPTED}', reason = '{OfferReason.ASSIGNED_BY_HAND}', closed_at = clock_timestamp(),
             offered_at = coalesce(o.offered_at, excluded.offered_at), rank = coalesce(o.rank, excluded.rank)
         WHERE {may_become_offer(OfferState.ACCEPTED, "o.state")} RETURNING o.id"""
         values = {"task_id": task_id, "student_id": student_id, "time_zone": time_zone}

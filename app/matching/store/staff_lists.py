@@ -39,6 +39,7 @@ SELECT u.id, u.name, u.phone, ST_Y(u.home::geometry) AS lat, ST_X(u.home::geomet
 FROM users u"""
 
 IS_ON_DUTY = "(SELECT s.active AND s.on_duty FROM students s WHERE s.id = u.id)"
+IS_SUSPENDED = "(SELECT s.active AND s.suspended_at IS NOT NULL FROM students s WHERE s.id = u.id)"
 
 
 def seen_students(scope: StaffScope) -> list[str]:
@@ -53,10 +54,12 @@ def seen_students(scope: StaffScope) -> list[str]:
 
 class StaffListStatements(Connected):
     def student_list(
-        self, scope: StaffScope, page: PeoplePage, on_duty: bool | None, rules: MatchingRules
+        self, scope: StaffScope, page: PeoplePage, on_duty: bool | None, suspended: bool | None, rules: MatchingRules
     ) -> Page[ListedStudent]:
-        condition = "true" if on_duty is None else f"{IS_ON_DUTY} = :on_duty"
-        values = {"on_duty": on_duty, "time_zone": rules.time_zone}
+        wanted = [(IS_ON_DUTY, ":on_duty", on_duty), (IS_SUSPENDED, ":suspended", suspended)]
+        given = [f"{condition} = {name}" for condition, name, value in wanted if value is not None]
+        condition = " AND ".join(given) or "true"
+        values = {"on_duty": on_duty, "suspended": suspended, "time_zone": rules.time_zone}
         return self._page(Role.STUDENT, seen_students(scope), condition, page, values, STUDENTS, _listed_student)
 
     def elder_list(self, scope: StaffScope, page: PeoplePage) -> Page[ListedElder]:

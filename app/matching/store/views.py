@@ -5,6 +5,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.foundation.pages import Page, page_of, parse_uuid
+from app.matching.rules.eligibility import OfferReason
 from app.matching.rules.errors import TaskNotFound
 from app.matching.rules.liveness import answerable
 from app.matching.rules.map_cells import MapPoint, shown_distance_m
@@ -32,7 +33,8 @@ LEFT JOIN LATERAL (
     ORDER BY o.student_id = :me DESC, o.deadline, o.id LIMIT 1
 ) live ON true
 """
-STAFF_COLUMNS = f"{COLUMNS}, said.outcome, said.note AS outcome_note, said.said_by, said.said_at"
+STAFF_COLUMNS = f"""{COLUMNS}, t.assigned_at, t.started_at, t.ended_at, t.search_until,
+       said.outcome, said.note AS outcome_note, said.said_by, said.said_at"""
 STAFF_TABLES = f"{TABLES} LEFT JOIN task_outcomes said ON said.task_id = t.id"
 
 VIEW = f"SELECT {COLUMNS} {TABLES}"
@@ -120,7 +122,7 @@ class ViewStatements(Connected):
         self.check_seen(scope, task_id)
         statement = """
         SELECT o.student_id, u.name, o.rank, o.completed_this_month, o.distance_m, o.state, o.reason, o.offered_at,
-               o.deadline
+               o.deadline, o.closed_at
         FROM offers o JOIN users u ON u.id = o.student_id
         WHERE o.task_id = :id ORDER BY o.offered_at NULLS LAST, o.id"""
         return [
@@ -131,9 +133,10 @@ class ViewStatements(Connected):
                 completed_this_month=row.completed_this_month,
                 distance_m=row.distance_m,
                 state=OfferState(row.state),
-                reason=row.reason,
+                reason=None if row.reason is None else OfferReason(row.reason),
                 offered_at=row.offered_at,
                 deadline=row.deadline,
+                closed_at=row.closed_at,
             )
             for row in self.conn.execute(text(statement), {"id": task_id})
         ]

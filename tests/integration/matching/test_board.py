@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from app.foundation.ids import uuid7
-from app.matching.contract import BoardTask, IllegalTaskTransition, TaskNotFound, TaskOutcome
+from app.matching.contract import IllegalTaskTransition, TaskNotFound, TaskOutcome, TaskView
 from app.users.models import Caller
 from tests.support.matching import Neighbourhood
 
@@ -15,7 +15,7 @@ def coordinator(town: Neighbourhood) -> Caller:
     return town.coordinator()
 
 
-def board(town: Neighbourhood, caller: Caller) -> list[BoardTask]:
+def board(town: Neighbourhood, caller: Caller) -> list[TaskView]:
     return town.matching.board(caller, cursor=None, limit=10).items
 
 

@@ -41,6 +41,7 @@ def test_students_are_listed_newest_first_with_what_they_are_doing(town: Neighbo
     assert shown[off_duty.id].completed_this_month == 0, "the count is of another month"
     assert ids(town.matching.student_list(ALL, page(), on_duty=True)) == [unknown.id, busy.id, asked.id]
     assert ids(town.matching.student_list(ALL, page(), on_duty=False)) == [gone.id, off_duty.id]
+    assert ids(town.matching.student_list(ALL, page(), suspended=True)) == [off_duty.id]
     assert ids(town.matching.student_list(ALL, page("cicek"), on_duty=False)) == []
     assert ids(town.matching.student_list(ALL, page("cicek"), on_duty=True)) == [asked.id]
 

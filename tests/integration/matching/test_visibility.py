@@ -42,6 +42,8 @@ def test_views_while_the_first_student_is_asked(town: Neighbourhood, cast) -> No
     assert (offer.task_id, offer.elder_name, offer.note) == (task_id, "Ayşe", "Ekmek")
     assert offer.deadline == seen.current_offer.deadline
     assert offer.distance_m == 100
+    assert town.matching.task(coordinator, task_id).search_ends_at == town.task(task_id).search_until
+    assert {town.matching.task(caller, task_id).search_ends_at for caller in (elder, ahmet)} == {None}
     with pytest.raises(TaskNotFound):
         town.matching.task(berat, task_id)
     with pytest.raises(TaskNotFound):
@@ -68,6 +70,9 @@ def test_student_who_rejected_sees_no_other_student(town: Neighbourhood, cast) -
     assert seen.current_offer is None
     town.matching.accept(berat, task_id)
     assert town.matching.task(ahmet, task_id).student is None
+    rejected, accepted = town.offers(task_id)
+    assert rejected.closed_at is not None and accepted.closed_at is not None
+    assert rejected.closed_at < accepted.closed_at
 
 
 @pytest.mark.parametrize("started", [False, True])
@@ -80,6 +85,12 @@ def test_assigned_student_sees_location_and_phone(town: Neighbourhood, cast, sta
     seen = town.matching.task(ahmet, task_id)
     assert (seen.elder.name, seen.elder.phone, seen.location, seen.note) == ("Ayşe Nur Yılmaz", PHONE, SPOT, "Ekmek")
     assert town.matching.open_task(ahmet) == seen
+    times = [town.matching.task(caller, task_id) for caller in (coordinator, elder, ahmet)]
+    assert [(task.assigned_at is not None, task.started_at is not None) for task in times] == [
+        (True, started),
+        (False, False),
+        (False, False),
+    ]
     for caller in (elder, coordinator):
         student = town.matching.task(caller, task_id).student
         assert student is not None

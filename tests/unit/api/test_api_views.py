@@ -108,6 +108,7 @@ def test_ranking_of_students_is_returned(client: Any):
             "reason": None,
             "offeredAt": "2026-03-12T09:00:00Z",
             "deadline": "2026-03-12T09:00:00Z",
+            "closedAt": None,
         }
     ]
 

@@ -326,13 +326,13 @@ export interface Client {
   /** Take the task from its student; the search continues without this student. */
   releaseTask(taskId: string, options?: CallOptions): Promise<Task>;
   /** List open tasks, and tasks that nobody took until somebody says what became of them. */
-  showBoard(query?: { limit?: number; cursor?: string }, options?: CallOptions): Listing<BoardTaskPage>;
+  showBoard(query?: { limit?: number; cursor?: string }, options?: CallOptions): Listing<TaskPage>;
   /** List active students to whom I could assign the task by hand, nearest first. */
   listCandidates(taskId: string, query?: { search?: string; limit?: number }, options?: CallOptions): Promise<Candidates>;
   /** Say what became of a task that nobody took. */
   sayOutcome(taskId: string, body: OutcomeBody, options?: CallOptions): Promise<Task>;
   /** List students, newest first. */
-  listStudents(query?: { limit?: number; cursor?: string; search?: string; onDuty?: boolean }, options?: CallOptions): Listing<ListedStudentPage>;
+  listStudents(query?: { limit?: number; cursor?: string; search?: string; onDuty?: boolean; suspended?: boolean }, options?: CallOptions): Listing<ListedStudentPage>;
   /** List active elders, newest first, to press for one who calls. */
   listElders(query?: { limit?: number; cursor?: string; search?: string }, options?: CallOptions): Listing<ListedElderPage>;
   /** Show the active students in a part of the map, at most 2,000, those on duty first. */
@@ -863,33 +863,6 @@ export interface AuditEntryPage {
 
 export interface AvailabilityBody {
   onDuty: boolean;
-}
-
-export interface BoardTask {
-  id: string;
-  status: TaskStatus;
-  createdAt: string;
-  note: string | null;
-  asked: number;
-  remaining: number;
-  nextStepAt: string | null;
-  location: Place | null;
-  elder: Elder;
-  student: Student | null;
-  currentOffer: CurrentOffer | null;
-  /** What became of a task that nobody took. For coordinators only. */
-  outcome?: SaidOutcome | null;
-  assignedAt: string | null;
-  startedAt: string | null;
-  endedAt: string | null;
-  /** No student is asked after this; null if nobody is searched. */
-  searchEndsAt: string | null;
-}
-
-export interface BoardTaskPage {
-  items: BoardTask[];
-  /** Send it as `cursor` to get the next page; null on the last page. */
-  nextCursor: string | null;
 }
 
 export interface BothWaiting {
@@ -1510,10 +1483,16 @@ export interface Offer {
   completedThisMonth: number;
   distanceM: number | null;
   state: OfferState;
-  reason: string | null;
+  /** Why the student was skipped or the offer was taken back, or that a coordinator has made it. */
+  reason: OfferReason | null;
   offeredAt: string | null;
   deadline: string | null;
+  /** When the offer ended, or the student was skipped. */
+  closedAt: string | null;
 }
+
+/** What an offer says beside its state: why the student was skipped, why the offer was taken back, or that a coordinator has made it. */
+export type OfferReason = "INACTIVE" | "OFF_DUTY" | "NO_LOCATION" | "HAS_A_TASK" | "TOO_FAR" | "ACCEPTED_BY_ANOTHER" | "ASSIGNED_BY_HAND" | "CANCELLED" | "MOVED_ON";
 
 export type OfferState = "PENDING" | "ACCEPTED" | "REJECTED" | "EXPIRED" | "WITHDRAWN" | "RELEASED" | "SKIPPED";
 
@@ -1812,6 +1791,14 @@ export interface Task {
   currentOffer: CurrentOffer | null;
   /** What became of a task that nobody took. For coordinators only. */
   outcome?: SaidOutcome | null;
+  /** For coordinators only; absent until it happens, and for others. */
+  assignedAt?: string | null;
+  /** For coordinators only; absent until it happens, and for others. */
+  startedAt?: string | null;
+  /** For coordinators only; absent until it happens, and for others. */
+  endedAt?: string | null;
+  /** No student is asked after this; absent after the search, and for others. */
+  searchEndsAt?: string | null;
 }
 
 /** What became of a task that nobody took, as a coordinator says. It is no state: the task stays TIMED_OUT. */
