@@ -212,7 +212,12 @@ Fallback = Annotated[
     Field(max_length=8, description="Channel types of the same recipient to try next, in this order."),
 ]
 Within = Annotated[
-    Seconds | None, Field(description="Seconds after which the fallback is tried if nothing was delivered.")
+    Seconds | None,
+    Field(
+        description="Seconds after which the fallback is tried if nothing was delivered; after the last fallback, the"
+        " next step begins if `onFailure` is CONTINUE. Without it, 60 s, and only if the message waits for a provider"
+        " that fails too often."
+    ),
 ]
 
 MayArriveTwice = Annotated[

@@ -51,6 +51,7 @@ _OPEN = one_of("d.status", REDRIVABLE_DEAD_LETTERS)
 _LATE = """
     (coalesce(n.expires_at <= statement_timestamp(), false)
      OR coalesce(n.created_at <= statement_timestamp() - make_interval(secs => :max_age_s), false)
+     OR n.id IS NULL AND coalesce(a.created_at <= statement_timestamp() - make_interval(secs => :max_age_s), false)
      OR coalesce(a.expires_at <= statement_timestamp(), false)
      OR coalesce(a.status = 'CANCELLED', false))
 """

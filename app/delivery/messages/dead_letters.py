@@ -145,14 +145,16 @@ _EXPIRE_OF_ACTIONS = text(
       FROM held WHERE d.id = held.id AND {one_of("d.status", EXPIRABLE)}
     """
 )
-# Each of the two conditions has an index of the open dead letters. Ids of notifications increase with time. Rows that
-# somebody is redriving or discarding are skipped.
+# Each of the three conditions has an index of the open dead letters. Ids increase with time. A step without a
+# notification is as old as its dead letter. A request that never became an action stays until somebody looks at it.
+# Rows that somebody is redriving or discarding are skipped.
 _EXPIRE_LATE = text(
     f"""
     WITH held AS MATERIALIZED (
         SELECT d.id FROM dead_letters d
          WHERE {one_of("d.status", EXPIRABLE)}
-           AND (d.expires_at <= statement_timestamp() OR d.notification_id < :oldest)
+           AND (d.expires_at <= statement_timestamp() OR d.notification_id < :oldest
+                OR d.id < :oldest AND d.notification_id IS NULL AND d.action_id IS NOT NULL)
          ORDER BY d.id LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED
     )
     UPDATE dead_letters d SET status = 'EXPIRED', closed_at = clock_timestamp()

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -22,7 +22,7 @@ from structlog.testing import capture_logs
 from app.db.database import Database, psycopg_url
 from app.db.wake import Announcer
 from app.delivery.actions.redrive import redrive_dead_letters
-from app.delivery.channels.base import Channel, OutgoingMessage
+from app.delivery.channels.base import Channel, MayBegin, OutgoingMessage
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.channels.registry import Channels
@@ -42,7 +42,7 @@ from app.foundation.clock import DatabaseClock
 from app.foundation.ids import uuid7
 from app.settings.settings import Settings
 from tests.support.breakers import MemoryBreakers
-from tests.support.delivery import add_user, attempts, everything_stored, make_due, post, row, shown, statuses
+from tests.support.delivery import add_user, attempts, change, everything_stored, make_due, post, row, shown, statuses
 from tests.support.depth import size
 
 SENT = SendResult(Outcome.SENT)
@@ -222,6 +222,16 @@ def test_every_try_counts_for_its_channel_and_a_redriven_message_apart(
 def make_due_if_waiting(db: Database, id_: Any) -> None:
     if row(db, id_).status == "RETRYING":
         make_due(db, id_)
+
+
+def test_claim_of_a_redriven_message_is_not_counted_with_the_others(db: Database, dispatcher: MakeDispatcher) -> None:
+    [id_] = post(db, [add_user(db, "phone")])
+    change(db, id_, "attempts = 3, fresh_from = 3")
+    one = dispatcher(MemoryChannel())
+    with running(one):
+        wait_until(lambda: statuses(db) == {"SENT": 1})
+    assert metric(one, "yaninda_delivery_claimed_total") == 0
+    assert metric(one, "yaninda_delivery_redriven_total", status="SENT") == 1
 
 
 def test_notification_that_expired_before_the_claim_is_not_sent(db: Database, dispatcher: MakeDispatcher) -> None:
@@ -452,6 +462,32 @@ def test_hanging_channel_delays_the_stop_only_for_its_limit(db: Database, settin
     assert count(db, SENT_BY_SMS) == 5
     assert sorted(row(db, id_).status for id_ in whatsapp) == ["ACCEPTED", "SENDING"]
     release.set()
+
+
+class _OneAfterTheOther(MemoryChannel):
+    """Gives the next answer of a batch only after the one before is recorded, as seen from outside."""
+
+    def __init__(self, db: Database, batch_size: int) -> None:
+        super().__init__(batch_size=batch_size)
+        self._db = db
+        self.batches: list[int] = []
+
+    def answers(
+        self, messages: Sequence[OutgoingMessage], may_begin: MayBegin
+    ) -> Iterator[tuple[int, SendResult | None]]:
+        self.batches.append(len(messages))
+        for place, message in enumerate(messages):
+            yield place, SENT
+            wait_until(lambda id_=message.id: row(self._db, id_).status == "SENT")
+
+
+def test_each_answer_is_recorded_while_its_batch_is_still_being_sent(db: Database, dispatcher: MakeDispatcher) -> None:
+    """So a kill repeats what was in flight, and not the batch."""
+    post(db, [add_user(db, f"phone {number}") for number in range(6)])
+    channel = _OneAfterTheOther(db, 6)
+    with running(dispatcher(channel, threads=1)):
+        wait_until(lambda: statuses(db) == {"SENT": 6})
+    assert max(channel.batches) > 1
 
 
 def test_slow_batch_is_left_unfinished_at_the_stop(db: Database, settings: Settings) -> None:

@@ -199,16 +199,20 @@ def test_invalid_request_is_one_dead_letter_and_one_result(db: Database, client:
     assert "\0" not in json.dumps(published + failed)
 
 
-def test_one_key_cannot_request_two_plans(db: Database, client: Any, open_intake: Open):
+def test_one_key_cannot_request_two_plans_or_other_variables(db: Database, client: Any, open_intake: Open):
     plan, other = add_plan(db), add_plan(db)
     for plan_id in (plan, other, plan):
         ask(client, requested("shared", plan_id))
+    ask(client, requested("shared", plan, variables={"degrees": 41}))
     ask(client, requested("after", other))
     intake = open_intake()
-    assert (intake.run_once(), intake.run_once()) == (4, 0)
+    assert (intake.run_once(), intake.run_once()) == (5, 0)
     assert [row.action_plan_id for row in rows(db, "SELECT * FROM actions ORDER BY id")] == [plan, other]
-    (dead_letter,) = rows(db, "SELECT * FROM dead_letters WHERE channel_type = 'action'")
-    assert (dead_letter.error_code, dead_letter.action_plan_id) == ("EVALUATION_KEY_REUSED", other)
+    refused = rows(db, "SELECT * FROM dead_letters WHERE channel_type = 'action' ORDER BY action_plan_id")
+    assert [(one.error_code, one.action_plan_id) for one in refused] == [
+        ("EVALUATION_KEY_REUSED", plan),
+        ("EVALUATION_KEY_REUSED", other),
+    ]
 
 
 def test_request_for_an_unknown_user_does_not_stop_the_intake(db: Database, client: Any, open_intake: Open):

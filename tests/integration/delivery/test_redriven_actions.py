@@ -22,10 +22,12 @@ from app.delivery.actions.redrive import (
 from app.delivery.actions.run import Decision
 from app.delivery.actions.states import ActionStatus
 from app.delivery.actions.transitions import ActionTransition, write
+from app.delivery.messages import dead_letters
 from app.delivery.messages.dead_letter_views import EVERY
 from app.delivery.messages.dead_letters import DeadLetterClosed
 from app.delivery.messages.values import ACTION_TOPIC, NotificationStatus, Outcome
 from app.foundation.errors import AppError
+from app.foundation.ids import earliest_id
 from app.foundation.state_machine import IllegalTransition
 from app.users.contract import EVERYTHING
 from tests.support.actions import ActionHarness
@@ -124,6 +126,19 @@ def test_cancelled_or_expired_step_is_not_redriven(harness: ActionHarness):
         again(harness, dead_letter)
     assert all_again(harness) == Redriven(0, skipped=1, remaining=0)
     assert (harness.dead_letters(id_), harness.status(id_)) == ([("NO_RECIPIENT", "OPEN")], "CANCELLED")
+
+
+def test_step_without_a_message_loses_its_meaning_after_a_day(harness: ActionHarness):
+    id_ = harness.ask(harness.plan({"channel_type": "email", "audience": "ROUTES"}))
+    (dead_letter,) = open_dead_letters(harness)
+    harness.sql("UPDATE actions SET created_at = clock_timestamp() - interval '25 hours'")
+    with pytest.raises(DeadLetterTooLate):
+        again(harness, dead_letter)
+    yesterday = earliest_id(harness.db.now() - timedelta(hours=25))
+    harness.sql("UPDATE dead_letters SET id = :yesterday", yesterday=yesterday)
+    with harness.db.transaction() as conn:
+        assert dead_letters.expire_late(conn, harness.db.now(), 86_400, limit=10) == 1
+    assert harness.dead_letters(id_) == [("NO_RECIPIENT", "EXPIRED")]
 
 
 def test_step_that_is_still_running_is_not_restarted(harness: ActionHarness):
