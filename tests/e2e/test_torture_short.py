@@ -44,4 +44,6 @@ def test_no_promise_is_broken_in_a_short_torture_and_nothing_is_left(tmp_path: P
     assert report["syncs"]["killed"] >= 1
     assert report["syncs"]["taken"] >= 1
     assert report["polls"]["bootstraps"] >= 2, "both copies were made anew"
+    assert report["events"]["seen"] > 100
+    assert report["events"]["streams"] > 20, "readers resumed"
     assert list(temporary.iterdir()) == []

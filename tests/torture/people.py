@@ -16,6 +16,9 @@ SECRET = "the-auth-secret-of-one-run-of-the-torture"
 # Tokens are issued in the past, so that a host whose clock is behind does not refuse them as issued in the future.
 ISSUED_EARLIER_S = 1800
 
+INSTITUTION = 1
+"""Of the elders of calm places."""
+
 
 @dataclass(frozen=True)
 class Person:
@@ -39,6 +42,9 @@ class People:
     calm: Sequence[Place]
     coordinators: Sequence[Person]
     admin: Person
+    of_institution: Person
+    """A coordinator who sees the elders of calm places only."""
+    institution_id: int = INSTITUTION
 
     @property
     def places(self) -> Sequence[Place]:
@@ -62,9 +68,10 @@ class PeopleCreator:
         """Busy places are 700 m apart, so that students are within the radius of elders in the next place."""
         return People(
             [self._place(north(SPOT, 700 * number), elders, students) for number in range(busy)],
-            [self._place(north(SPOT, 20_000 * (number + 1)), 1, calm_students) for number in range(calm)],
+            [self._place(north(SPOT, 20_000 * (number + 1)), 1, calm_students, INSTITUTION) for number in range(calm)],
             [self._person(Role.COORDINATOR, SPOT) for _ in range(2)],
             self._person(Role.ADMIN, SPOT),
+            self._person(Role.COORDINATOR, SPOT, INSTITUTION),
         )
 
     def separate_places(self, number: int, students: int) -> list[Place]:
@@ -75,20 +82,21 @@ class PeopleCreator:
         with self._db.transaction() as conn:
             return roster.create_consumer(conn, kind, "torture", ConsumerScope.READ, by.id).token
 
-    def _place(self, spot: LatLon, elders: int, students: int) -> Place:
+    def _place(self, spot: LatLon, elders: int, students: int, institution_id: int | None = None) -> Place:
         return Place(
             spot,
-            [self._person(Role.ELDER, north(spot, 3 * index)) for index in range(elders)],
+            [self._person(Role.ELDER, north(spot, 3 * index), institution_id) for index in range(elders)],
             [self._person(Role.STUDENT, north(spot, 60 + 70 * index)) for index in range(students)],
         )
 
-    def _person(self, role: Role, home: LatLon) -> Person:
+    def _person(self, role: Role, home: LatLon, institution_id: int | None = None) -> Person:
         self._number += 1
-        new = users.NewUser(role, f"{role.title()}{self._number} Yılmaz", f"+90555{self._number:07}", location=home)
+        name, phone = f"{role.title()}{self._number} Yılmaz", f"+90555{self._number:07}"
+        new = users.NewUser(role, name, phone, location=home, institution_id=institution_id)
         with self._db.transaction() as conn:
             id_ = users.create_user(conn, new).id
             # A third of the users have no device, a third have one, a third two.
-            for phone in range(self._number % 3):
-                device = users.DeviceRegistration(f"phone-{id_}-{phone}", f"token-{id_}-{phone}", Platform.ANDROID)
+            for number in range(self._number % 3):
+                device = users.DeviceRegistration(f"phone-{id_}-{number}", f"token-{id_}-{number}", Platform.ANDROID)
                 users.put_device(conn, id_, device)
         return Person(id_, self._tokens.issue(id_), home, new.name, new.phone or "")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.torture.checker import Violation
 from tests.torture.downtime import Downtime
+from tests.torture.event_checks import EventFigures
 from tests.torture.feed_poller import PollCounts
 from tests.torture.nightly_lists import SyncCounts
 
@@ -33,6 +34,7 @@ class Report:
     followed: Mapping[str, int]
     """What people did who follow the lists, as far as complete runs tell."""
     polls: PollCounts
+    events: EventFigures
     violations: Sequence[Violation]
     notes: Sequence[str]
 
@@ -62,6 +64,7 @@ class Report:
                 "changes polled",
                 f"{self.polls.changes} in {self.polls.polls} polls, {self.polls.bootstraps} beginnings with an archive",
             ),
+            ("events", self.events.shown()),
         ]
         if self.downtime is not None:
             down = self.downtime

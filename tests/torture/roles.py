@@ -26,6 +26,8 @@ STARTED = {"api": "api_listening", "matcher": "matcher_started", "delivery": "de
 
 # Probabilities per passage. Low, because these places are passed very often.
 FREQUENT = {"sql.statement": 0.0005, "sql.commit": 0.002, "sql.committed": 0.002}
+OF_EVENTS = {"events.before_sequence": 0.002, "events.sequenced": 0.002}
+RARELY = FREQUENT | OF_EVENTS
 FAILPOINTS: dict[str, tuple[str, ...]] = {
     "api": (
         *FREQUENT,
@@ -39,6 +41,7 @@ FAILPOINTS: dict[str, tuple[str, ...]] = {
         "follow_up.shown",
         "follow_up.before_commit",
         "follow_up.committed",
+        *OF_EVENTS,
     ),
     "matcher": (
         *FREQUENT,
@@ -152,8 +155,8 @@ class Roles:
 
     def _fault(self, place: str) -> str:
         if self.rng.random() < 0.3:
-            return f"{place}=pause:{FREQUENT.get(place, 0.05)}:{self.rng.uniform(0.5, 4):.1f}"
-        return f"{place}=kill:{FREQUENT.get(place) or self.rng.choice((0.02, 0.05, 0.2))}"
+            return f"{place}=pause:{RARELY.get(place, 0.05)}:{self.rng.uniform(0.5, 4):.1f}"
+        return f"{place}=kill:{RARELY.get(place) or self.rng.choice((0.02, 0.05, 0.2))}"
 
     def all_down(self) -> None:
         with self._lock:

@@ -50,7 +50,9 @@ AT_REST = {
         GROUP BY t.id HAVING count(DISTINCT coalesce(n.action_id, n.id)) <> (t.status = 'TIMED_OUT')::int""",
     "a coordinator without exactly one message that nobody was found": """
         SELECT t.id, u.id, count(DISTINCT coalesce(n.action_id, n.id))
-        FROM tasks t CROSS JOIN users u LEFT JOIN notifications n ON n.task_id = t.id
+        FROM tasks t JOIN users e ON e.id = t.elder_id
+        JOIN users u ON u.institution_id IS NOT DISTINCT FROM e.institution_id
+        LEFT JOIN notifications n ON n.task_id = t.id
              AND n.recipient_user_id = u.id AND n.metadata -> 'data' ->> 'type' = 'NOBODY_FOUND_FOR'
         WHERE u.role = 'COORDINATOR'
         GROUP BY t.id, u.id HAVING count(DISTINCT coalesce(n.action_id, n.id)) <> (t.status = 'TIMED_OUT')::int""",

@@ -15,11 +15,12 @@ from sqlalchemy import create_engine
 
 from app.cli.migrate import upgrade
 from app.db.database import Database, psycopg_url
-from tests.torture import checker, downtime, history_triggers, order, roster_checks
+from tests.torture import checker, downtime, event_checks, history_triggers, order, roster_checks
 from tests.torture.answers import AnswerLog
 from tests.torture.drivers import Drivers
+from tests.torture.event_readers import EventReaders
 from tests.torture.fault_injector import AHEAD_S, FaultInjector
-from tests.torture.fault_windows import AFTERMATH_S
+from tests.torture.fault_windows import AFTERMATH_S, Window
 from tests.torture.feed_poller import FeedPoller
 from tests.torture.nightly_lists import NightlyLists
 from tests.torture.people import SECRET, People, PeopleCreator
@@ -34,6 +35,8 @@ RADIUS_M = 1000.0
 BEHIND_S = -300
 LEASE_S = 30.0
 LOG_EVERY_S = 10.0
+SETTLED_AFTER_S = 30
+"""When nothing changes any more, readers of events have caught up."""
 STRANGERS = 15
 """Of each kind, who enter the service by a list."""
 
@@ -165,6 +168,7 @@ class Run:
             self.publisher,
             random.Random(self.options.seed + 6),
         )
+        readers = self.readers = EventReaders(people, self.ports, random.Random(self.options.seed + 7))
         self.host_clock.set_skew(BEHIND_S)
         restarting = threading.Thread(target=self.roles.run, daemon=True)
         self.roles.armed = False
@@ -176,6 +180,7 @@ class Run:
         try:
             drivers = Drivers(people, self.ports, self.answer_log, self.options.seed)
             drivers.start()
+            readers.start()
             beside = [self._start_beside(one.run) for one in (nightly, poller)]
             self._inject_faults()
             self.log("faults end")
@@ -193,10 +198,12 @@ class Run:
             compared = self._end_tasks(drivers, people)
             if self.options.overdue and not self.violations:
                 down = self._take_down(creator)
+            self._check_events()
             return self._report(time.monotonic() - began, down, prompt, compared)
         finally:
             nightly.stop()
             poller.stop()
+            readers.stop()
             self.roles.stop()
             self.proxy.close()
 
@@ -325,6 +332,17 @@ class Run:
                 self.violations += checker.check_ended(conn, client)
         return down
 
+    def _check_events(self) -> None:
+        with self.stores.connect() as conn:
+            self._until(
+                lambda: all(event_checks.has_seen_all(conn, reader) for reader in self.readers.readers), SETTLED_AFTER_S
+            )
+            self.readers.stop()
+            self.violations += event_checks.check_readers(conn, self.readers.readers, self._disturbed())
+
+    def _disturbed(self) -> list[Window]:
+        return [*self.fault_injector.fault_log.windows, *self.roles.death_windows, *self.roles.pauses()]
+
     def _until(self, condition: Callable[[], bool], patience_s: float) -> bool:
         until = time.monotonic() + patience_s
         while not condition():
@@ -354,6 +372,7 @@ class Run:
                 syncs=self.nightly.counts,
                 followed=_counts(conn, FOLLOWED),
                 polls=self.poller.counts,
+                events=event_checks.figures(self.readers.readers, self._disturbed()),
                 violations=self.violations,
                 notes=[*self.notes, *(f"not injected: {text}" for text in self.fault_injector.failed)],
             )
