@@ -1,5 +1,8 @@
 """The parts of streams of events, which each process of the api has."""
 
+import time
+from collections.abc import Callable
+
 from app.api.stream_tokens import Identify, check_tokens_in
 from app.db.database import Database
 from app.db.wake import Announcer
@@ -12,7 +15,9 @@ _POOL = 4
 """Live events, histories, checks. Their own, so that a press never waits for a stream."""
 
 
-def build_realtime(settings: Settings, identify: Identify, metrics: EventMetrics) -> Realtime:
+def build_realtime(
+    settings: Settings, identify: Identify, metrics: EventMetrics, monotonic: Callable[[], float] = time.monotonic
+) -> Realtime:
     db = Database(
         settings.database_url,
         pool_size=_POOL,
@@ -22,4 +27,5 @@ def build_realtime(settings: Settings, identify: Identify, metrics: EventMetrics
     )
     rules = RealtimeRules(settings.events_days, settings.event_streams, settings.event_streams_per_person)
     announcer = Announcer(settings.database_url, CHANNEL)
-    return Realtime(db, announcer, EventHeads(settings.redis_url), check_tokens_in(db, identify), rules, metrics)
+    heads = EventHeads(settings.redis_url)
+    return Realtime(db, announcer, heads, check_tokens_in(db, identify), rules, metrics, monotonic)

@@ -7,6 +7,7 @@ import structlog
 from app.db.database import Database
 from app.db.days import add_days, drop_days
 from app.foundation.loop import run_loop
+from app.realtime import event_log
 from app.realtime.models import DAILY
 
 log = structlog.get_logger(__name__)
@@ -25,6 +26,8 @@ class EventDays:
 
     def turn(self) -> float:
         added = add_days(self._db, DAILY)
+        with self._db.transaction() as conn:
+            event_log.keep_head(conn)
         dropped = drop_days(self._db, DAILY, self._kept_days)
         if added or dropped:
             log.info("event_days_changed", added=added, dropped=dropped)

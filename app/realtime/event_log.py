@@ -13,8 +13,13 @@ from app.users.models import Caller, Role
 
 SEQUENCE = text("SELECT head, moved, now FROM sequence_events(:most)")
 BOUNDS = text("""
-SELECT coalesce((SELECT position FROM event_positions), 0) AS head, (SELECT min(id) FROM events) AS oldest,
-       clock_timestamp() AS now
+SELECT greatest((SELECT max(id) FROM events), (SELECT position FROM event_positions), 0) AS head,
+       (SELECT min(id) FROM events) AS oldest, clock_timestamp() AS now
+""")
+# For the time when no event is kept. Positions are never given twice.
+KEEP_HEAD = text("""
+INSERT INTO event_positions AS known (id, position) SELECT 1, max(id) FROM events HAVING max(id) IS NOT NULL
+    ON CONFLICT (id) DO UPDATE SET position = greatest(known.position, excluded.position)
 """)
 
 # Of a student, the elders who were asked for count, too: `store/people.py` of matching says the same for an assignment.
@@ -93,6 +98,11 @@ def sequence(conn: Connection, most: int) -> Sequenced:
 
 def bounds(conn: Connection) -> Bounds:
     return Bounds(*conn.execute(BOUNDS).one())
+
+
+def keep_head(conn: Connection) -> None:
+    """To be called before events are deleted."""
+    conn.execute(KEEP_HEAD)
 
 
 def read_new(conn: Connection, after: int, day: date, most: int) -> EventPage:

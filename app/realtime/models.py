@@ -3,6 +3,7 @@
 from typing import Any
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -46,12 +47,18 @@ new_events = Table(
     *_content(server_default=func.clock_timestamp()),
 )
 
-# The newest position. Without the row it is 0.
+# One row, or none at first: a position that the newest is not below, because events are deleted after some days, and
+# how far drafts are settled (see the migration).
 event_positions = Table(
     "event_positions",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("position", BigInteger, nullable=False),
+    # No draft up to this one is left or will come.
+    Column("settled", BigInteger, nullable=False, server_default=text("0")),
+    # The next value of `settled`, once these transactions have ended.
+    Column("settling", BigInteger),
+    Column("holders", ARRAY(Text), nullable=False, server_default="{}"),
     CheckConstraint("id = 1", name="one_row"),
 )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ class Realtime:
         check: CheckTokens,
         rules: RealtimeRules,
         metrics: EventMetrics,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._db = db
         self._announcer = announcer
@@ -60,7 +62,7 @@ class Realtime:
         self._fan_out = FanOut(most_streams=rules.most_streams, most_per_person=rules.most_per_person)
         self._clock = EventClock()
         self._live = LiveEvents(db, self._fan_out, self._clock, self._publish, metrics)
-        self._checks = StreamChecks(self._fan_out, check, self._close_stream)
+        self._checks = StreamChecks(self._fan_out, check, self._close_stream, monotonic)
         self._days = EventDays(db, rules.kept_days)
         self._history = ThreadPoolExecutor(HISTORY_THREADS, "event-history")
         self._stop = threading.Event()

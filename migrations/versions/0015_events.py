@@ -19,6 +19,8 @@ branch_labels = None
 depends_on = None
 
 AHEAD = 3
+STEP = 1000
+"""Drafts between two writes of `settled`."""
 
 CONTENT = """
     type text NOT NULL,
@@ -40,6 +42,9 @@ CREATE TABLE new_events (
 CREATE TABLE event_positions (
     id integer NOT NULL CONSTRAINT event_positions_one_row_check CHECK (id = 1),
     position bigint NOT NULL,
+    settled bigint DEFAULT 0 NOT NULL,
+    settling bigint,
+    holders text[] DEFAULT '{{}}' NOT NULL,
     CONSTRAINT event_positions_pkey PRIMARY KEY (id)
 );
 CREATE TABLE events (
@@ -121,35 +126,68 @@ CREATE TRIGGER note_message AFTER INSERT ON in_app_messages FOR EACH ROW EXECUTE
 """
 
 # A function, because one call is one round trip, and no process that stands still can keep the lock: it ends with the
-# call. The second statement gets a new snapshot, taken under the lock. So it sees what the call before has committed,
-# and positions are given in the order of commits.
+# call. The statements after the lock get new snapshots, so they see what the call before has committed, and positions
+# are given in the order of commits.
+#
+# While some transaction stays open, drafts that were moved are dead rows that cannot be removed, and every look for new
+# drafts would pass all of them. So drafts up to `settled` are left out: all transactions that could have written them
+# have ended, and nothing of them is left to be moved. Whoever has written drafts holds a lock on their table until the
+# end, so `holders` are the transactions to wait for. The row is written once for many drafts, because it would collect
+# dead versions, too; this is also why the newest position is read from `events`.
 SEQUENCE = """
 CREATE FUNCTION sequence_events(most bigint, OUT head bigint, OUT moved bigint, OUT now timestamptz)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+    known event_positions;
+    ids bigint[];
 BEGIN
     now := clock_timestamp();
     IF NOT pg_try_advisory_xact_lock(hashtextextended('events', 0)) THEN
         RETURN;
     END IF;
-    WITH taken AS MATERIALIZED (
-        DELETE FROM new_events WHERE id = ANY(ARRAY(SELECT d.id FROM new_events d ORDER BY d.id LIMIT most))
-        RETURNING *
-    ), counted AS MATERIALIZED (
-        INSERT INTO event_positions AS p (id, position) SELECT 1, count(*) FROM taken HAVING count(*) > 0
-            ON CONFLICT (id) DO UPDATE SET position = p.position + excluded.position
-        RETURNING position
-    ), numbered AS (
-        INSERT INTO events (id, day, elder_id, type, at, task_id, person_id, message_id, deadline, reason, on_duty)
-        SELECT counted.position - count(*) OVER () + row_number() OVER (ORDER BY taken.id),
-               (clock_timestamp() AT TIME ZONE 'UTC')::date, t.elder_id, taken.type, taken.at, taken.task_id,
-               taken.person_id, taken.message_id, taken.deadline, taken.reason, taken.on_duty
-          FROM counted CROSS JOIN taken LEFT JOIN tasks t ON t.id = taken.task_id
-    )
-    SELECT coalesce((SELECT position FROM counted), (SELECT position FROM event_positions), 0),
-           (SELECT count(*) FROM taken)
-      INTO head, moved;
+    SELECT * INTO known FROM event_positions;
+    head := greatest((SELECT max(id) FROM events), known.position, 0);
+    ids := ARRAY(SELECT d.id FROM new_events d WHERE d.id > coalesce(known.settled, 0) ORDER BY d.id LIMIT most);
+    moved := cardinality(ids);
+    IF moved = 0 THEN
+        RETURN;
+    END IF;
+    WITH taken AS MATERIALIZED (DELETE FROM new_events WHERE id = ANY(ids) RETURNING *)
+    INSERT INTO events (id, day, elder_id, type, at, task_id, person_id, message_id, deadline, reason, on_duty)
+    SELECT head + row_number() OVER (ORDER BY taken.id), (clock_timestamp() AT TIME ZONE 'UTC')::date, t.elder_id,
+           taken.type, taken.at, taken.task_id, taken.person_id, taken.message_id, taken.deadline, taken.reason,
+           taken.on_duty
+      FROM taken LEFT JOIN tasks t ON t.id = taken.task_id;
+    head := head + moved;
+    IF ids[moved] >= coalesce(known.settled, 0) + {step} THEN
+        PERFORM settle_drafts(known, ids[moved], head);
+    END IF;
 END $$;
-"""
+CREATE FUNCTION settle_drafts(known event_positions, newest bigint, head bigint) RETURNS void
+LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+    writing text[] := ARRAY(
+        SELECT virtualtransaction FROM pg_locks
+         WHERE relation = 'new_events'::regclass AND mode = 'RowExclusiveLock' AND pid <> pg_backend_pid()
+           AND database = (SELECT oid FROM pg_database WHERE datname = current_database()));
+    waiting text[] := writing;
+BEGIN
+    IF known.settling IS NOT NULL THEN
+        newest := known.settling;
+        waiting := ARRAY(SELECT unnest(known.holders) INTERSECT SELECT unnest(writing));
+    END IF;
+    IF waiting = '{}' THEN
+        INSERT INTO event_positions AS p (id, position, settled)
+        SELECT 1, head, least(newest, min(d.id) - 1) FROM new_events d WHERE d.id > coalesce(known.settled, 0)
+            ON CONFLICT (id) DO UPDATE SET position = excluded.position, settled = excluded.settled,
+               settling = NULL, holders = '{}';
+    ELSIF known.settling IS NULL THEN
+        INSERT INTO event_positions AS p (id, position, settled, settling, holders)
+        VALUES (1, head, coalesce(known.settled, 0), newest, waiting)
+            ON CONFLICT (id) DO UPDATE SET settling = excluded.settling, holders = excluded.holders;
+    END IF;
+END $$;
+""".replace("{step}", str(STEP))
 
 # As before, and for the days of events.
 DROP_PARTITION = r"""
@@ -172,7 +210,7 @@ TRIGGERS = {
     "students": ("note_duty",),
     "in_app_messages": ("note_message",),
 }
-FUNCTIONS = "sequence_events, note_task_event, note_new_offer, note_ended_offer, note_duty, note_message"
+FUNCTIONS = "sequence_events, settle_drafts, note_task_event, note_new_offer, note_ended_offer, note_duty, note_message"
 
 
 def upgrade() -> None:

@@ -26,6 +26,10 @@ from app.delivery.sending.dispatcher import Dispatcher
 from app.foundation import failpoints
 from app.foundation.errors import AppError
 from app.matching.contract import NewTask
+from app.realtime.event_clock import EventClock
+from app.realtime.fan_out import FanOut
+from app.realtime.live_events import LiveEvents
+from app.realtime.metrics import EventMetrics
 from app.roster import service as roster
 from app.roster.kinds import elder_list
 from app.settings.settings import Settings
@@ -69,6 +73,11 @@ def do(services: Services, operation: str, caller: Caller, task_id: UUID | None,
         return
     if operation == "sync_roster":
         roster.sync(services.db, matching, services.settings, (), dry_run=False, step=lambda *_: None)
+        return
+    if operation == "give_positions":
+        LiveEvents(
+            services.db, FanOut(most_streams=1, most_per_person=1), EventClock(), lambda _: None, EventMetrics()
+        ).catch_up()
         return
     if operation == "apply_elders":
         roster.apply_people(services.db, matching, elder_list.KIND)

@@ -45,8 +45,8 @@ SHOWN_BEFORE_ACCEPT = {"TASK_ASSIGNED", "TASK_STARTED", "TASK_COMPLETED", "TASK_
 
 TOLD = {
     "a position that is missing": """
-        SELECT position, (SELECT count(*) FROM events), (SELECT max(id) FROM events) FROM event_positions
-        WHERE position <> (SELECT count(*) FROM events) OR position <> (SELECT max(id) FROM events)""",
+        SELECT count(*), max(id), (SELECT position FROM event_positions) FROM events
+        HAVING count(*) <> max(id) OR max(id) < (SELECT position FROM event_positions)""",
     "an event that never got a position": "SELECT id, type FROM new_events",
     "a task that was not told exactly once": """
         SELECT t.id FROM tasks t LEFT JOIN events e ON e.task_id = t.id AND e.type = 'TASK_CREATED'

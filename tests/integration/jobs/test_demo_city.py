@@ -75,6 +75,7 @@ def test_its_finished_tasks_keep_the_promises_and_fill_a_report(db: Database, co
             )
         ).scalar_one()
     assert wrong_counts == 0
+    assert (count(db, "new_events"), count(db, "events")) == (0, 0), "nobody is told of what is made up"
     assert broken == UNTOLD
     report = fairness_report.run(FairnessReportParams(month="2026-09"), context)
     assert report["tasks"] == 500

@@ -3,11 +3,14 @@
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from app.api.errors import Unauthenticated
 from app.api.identities import Identity, UserId
 from app.api.services import Services
 from app.bootstrap.realtime import build_realtime
@@ -54,6 +57,8 @@ class Follower:
     def __init__(self, realtime: Realtime, who: Caller, wanted: Wanted = ALL, after: int | None = None) -> None:
         self.events: list[Mapping[str, Any]] = []
         self.came = threading.Condition()
+        self._reads = threading.Event()
+        self._reads.set()
         self._stream = realtime.open_stream(who, str(who.id), wanted, after)
         self._thread = threading.Thread(target=lambda: asyncio.run(self._read()), daemon=True)
         self._thread.start()
@@ -64,6 +69,18 @@ class Follower:
             with self.came:
                 self.events += found
                 self.came.notify_all()
+            await asyncio.to_thread(self._reads.wait)
+
+    @property
+    def is_over(self) -> bool:
+        return not self._thread.is_alive()
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """Does not read meanwhile."""
+        self._reads.clear()
+        yield
+        self._reads.set()
 
     def until(self, look: Callable[[list[Mapping[str, Any]]], bool]) -> list[Mapping[str, Any]]:
         with self.came:
@@ -80,16 +97,24 @@ class Follower:
 
 
 @pytest.fixture
-def build(services: Services) -> Iterator[Callable[..., Realtime]]:
+def expired() -> set[str]:
+    """Tokens that are."""
+    return set()
+
+
+@pytest.fixture
+def build(services: Services, expired: set[str]) -> Iterator[Callable[..., Realtime]]:
     """Builds what one process of the api has. A token is the id of its user."""
     built: list[Realtime] = []
 
     def identify(token: str) -> Identity:
+        if token in expired:
+            raise Unauthenticated("The token has expired.")
         return UserId(int(token))
 
-    def build(**settings: Any) -> Realtime:
+    def build(monotonic: Callable[[], float] = time.monotonic, **settings: Any) -> Realtime:
         changed = services.settings.model_copy(update=settings)
-        built.append(build_realtime(changed, identify, EventMetrics()))
+        built.append(build_realtime(changed, identify, EventMetrics(), monotonic))
         return built[-1]
 
     yield build

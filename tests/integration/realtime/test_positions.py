@@ -3,15 +3,19 @@
 import threading
 from collections.abc import Callable
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from app.api.services import Services
 from app.db.days import add_days, drop_days
 from app.db.months import partition_names
 from app.realtime import event_log
+from app.realtime.event_days import EventDays
 from app.realtime.models import DAILY
 from tests.integration.realtime.conftest import types, written
 from tests.support.matching import Neighbourhood
+
+STEP = 1000
+"""Of the migration."""
 
 
 def test_a_transaction_that_commits_late_gets_a_later_position(town: Neighbourhood) -> None:
@@ -70,6 +74,33 @@ def test_events_of_one_task_stay_in_order_when_their_transactions_are_apart(town
     assert types(written(town.db)) == ["TASK_CREATED", "TASK_OFFERED", "OFFER_WITHDRAWN", "TASK_CANCELLED"]
 
 
+def write(conn: Connection, person_id: int, drafts: int) -> None:
+    statement = "INSERT INTO new_events (type, person_id) SELECT 'DUTY_CHANGED', :id FROM generate_series(1, :drafts)"
+    conn.execute(text(statement), {"id": person_id, "drafts": drafts})
+
+
+def test_drafts_that_were_moved_are_not_passed_again_while_a_transaction_is_open(town: Neighbourhood) -> None:
+    """They cannot be removed before it ends. Without this, each look passes all of them."""
+    with town.db.transaction() as reader:
+        reader.execute(text("SELECT count(*) FROM users"))
+        with town.db.transaction() as writer:
+            write(writer, 1, 1)
+            for _ in range(3):
+                with town.db.autocommit() as conn:
+                    write(conn, 2, STEP)
+                    event_log.sequence(conn, STEP)
+            assert town.one("SELECT settled FROM event_positions").settled == 0, "the first draft is to come"
+        for _ in range(3):
+            with town.db.autocommit() as conn:
+                write(conn, 2, STEP)
+                event_log.sequence(conn, 10 * STEP)
+        row = town.one("SELECT settled, (SELECT count(*) FROM new_events) AS left FROM event_positions")
+        assert (row.settled, row.left) == (6 * STEP + 1, 0)
+    rows = written(town.db)
+    assert [row.id for row in rows] == list(range(1, 6 * STEP + 2))
+    assert [row.id for row in rows if row.person_id == 1] == [3 * STEP + 1]
+
+
 def test_days_are_added_and_dropped(services: Services, town: Neighbourhood) -> None:
     town.run("INSERT INTO events (id, day, type, at) SELECT 1, DATE '2020-03-01', 'DUTY_CHANGED', now()")
     with services.db.reading() as conn:
@@ -83,3 +114,14 @@ def test_days_are_added_and_dropped(services: Services, town: Neighbourhood) -> 
     added = add_days(services.db, DAILY)
     assert len(added) == 1
     assert add_days(services.db, DAILY) == []
+
+
+def test_positions_are_never_given_twice_even_if_all_events_were_deleted(
+    services: Services, town: Neighbourhood
+) -> None:
+    town.press()
+    last = written(town.db)[-1].id
+    EventDays(services.db, 7).turn()
+    town.run("DELETE FROM events")
+    town.press()
+    assert next(row.id for row in written(town.db)) == last + 1

@@ -1,8 +1,9 @@
 """Streams on real stores: who gets what, resuming, and what ends them."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,16 @@ from app.api.identities import FirebaseUid, VerifierUnavailable
 from app.api.stream_tokens import check_tokens_in
 from app.api.tokens import LIFETIME_S, LocalTokens
 from app.foundation.errors import InvalidValue
+from app.realtime import event_log
 from app.realtime.contract import EndReason, EventsGone, EventType, Wanted
+from app.realtime.event_stream import MOST_WAITING
+from app.realtime.live_events import MOST_AT_ONCE
 from app.realtime.service import Realtime
+from app.realtime.stream_checks import EVERY_S, TURN_S
 from tests.conftest import SECRET
-from tests.integration.realtime.conftest import Follower, written
+from tests.integration.realtime.conftest import PATIENCE_S, Follower, written
+from tests.support import mishaps
+from tests.support.depth import size
 from tests.support.matching import Neighbourhood
 
 Build = Callable[..., Realtime]
@@ -75,6 +82,81 @@ def test_a_reader_who_resumes_while_others_write_misses_and_repeats_nothing(town
     assert seen == list(range(1, len(seen) + 1))
 
 
+@pytest.mark.parametrize("place", ["events.before_sequence", "events.sequenced"])
+def test_a_process_that_is_killed_while_it_gives_positions_costs_nobody_an_event(
+    town: Neighbourhood, build: Build, place: str
+) -> None:
+    """At the first kill nobody reads, so the killed process gives the positions. At the others, one follows."""
+    student, admin = town.student(10), town.coordinator()
+    realtime = build()
+    following: list[Follower] = []
+    resumed: list[int] = []
+    for _ in range(size(suite=3, deep=30)):
+        for _ in range(10):
+            town.run("UPDATE students SET on_duty = NOT on_duty WHERE id = :id", id=student.id)
+        assert mishaps.Step(town.services.settings, f"{place}=kill@1", "give_positions", admin, None, "").end().died
+        town.run("UPDATE students SET on_duty = NOT on_duty WHERE id = :id", id=student.id)
+        follower = Follower(realtime, admin, after=len(resumed))
+        ready, *events = follower.until(lambda events: len(events) >= 12)
+        assert ready["id"] == len(resumed)
+        resumed += ids(events)
+        following.append(follower)
+    for first, follower in enumerate(following):
+        events = follower.until(lambda events: events[-1]["id"] == len(resumed))
+        assert ids(events) == list(range(11 * first, len(resumed) + 1))
+        follower.go()
+    assert resumed == list(range(1, len(resumed) + 1))
+
+
+def ids(events: Sequence[Mapping[str, Any]]) -> list[int]:
+    return [event["id"] for event in events]
+
+
+def test_a_reader_who_does_not_read_is_dropped_and_resumes(town: Neighbourhood, build: Build) -> None:
+    student, admin, most = town.student(10), town.coordinator(), MOST_WAITING + 2 * MOST_AT_ONCE
+    realtime = build()
+    slow, quick = Follower(realtime, admin), Follower(realtime, admin)
+    for follower in (slow, quick):
+        follower.until_type("READY")
+    with slow.standing_still():
+        statement = "INSERT INTO new_events (type, person_id) SELECT 'DUTY_CHANGED', :id FROM generate_series(1, :most)"
+        town.run(statement, id=student.id, most=most)
+        assert [event["id"] for event in quick.until(lambda events: len(events) > most)] == list(range(most + 1))
+    events = slow.until(lambda events: events[-1]["type"] == "END")
+    assert events[-1]["reason"] == "SLOW"
+    seen = [event["id"] for event in events if "id" in event]
+    again = Follower(realtime, admin, after=seen[-1])
+    seen += [event["id"] for event in again.until(lambda events: events[-1:] != [] and events[-1]["id"] == most)[1:]]
+    assert seen == list(range(most + 1))
+    for follower in (quick, again):
+        follower.go()
+
+
+def test_streams_of_people_who_may_not_read_any_more_end_within_30_s(
+    town: Neighbourhood, build: Build, expired: set[str]
+) -> None:
+    now = [0.0]
+    realtime = build(monotonic=lambda: now[0])
+    elder, (student, other) = town.elder(), town.students(10, 20)
+    followers = [Follower(realtime, who) for who in (elder, student, other)]
+    for follower in followers:
+        follower.until_type("READY")
+    town.matching.set_active(student.id, False)
+    expired.add(str(elder.id))
+    reasons: list[str | None] = []
+    # The thread looks once a second of real time, and the time it looks at is ours.
+    for follower in followers[:2]:
+        while not follower.is_over and now[0] < PATIENCE_S * 20:
+            now[0] += 1
+            with follower.came:
+                follower.came.wait(0.05)
+        reasons.append(follower.events[-1].get("reason"))
+    assert reasons == ["TOKEN_EXPIRED", "DEACTIVATED"]
+    assert EVERY_S + 2 * TURN_S < 30
+    assert not followers[2].is_over
+    followers[2].go()
+
+
 def test_positions_that_no_stream_can_begin_at(town: Neighbourhood, build: Build) -> None:
     realtime, admin = build(), town.coordinator()
     with pytest.raises(InvalidValue):
@@ -91,6 +173,8 @@ def test_positions_that_no_stream_can_begin_at(town: Neighbourhood, build: Build
     follower = Follower(realtime, admin, after=2)
     assert [event["id"] for event in follower.until(lambda events: len(events) == 3)] == [2, 3, 4]
     follower.go()
+    with town.db.transaction() as conn:
+        event_log.keep_head(conn)
     town.run("DELETE FROM events")
     Follower(realtime, admin, after=4).go()
     with pytest.raises(EventsGone):
