@@ -75,7 +75,7 @@ def _line_with(log: Path, word: str) -> str:
 def api(bench: Bench, database: str, **settings: str) -> Iterator[tuple[int, int]]:
     """Runs the api role; yields its pid and port when it is ready."""
     port = processes.free_port()
-    with role(bench, "api", database, PORT=str(port), API_WORKERS="2", **settings) as pid:
+    with role(bench, "api", database, **({"PORT": str(port), "API_WORKERS": "2"} | settings)) as pid:
         eventually(lambda: processes.is_ready(port))
         yield pid, port
 
