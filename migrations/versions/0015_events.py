@@ -62,8 +62,8 @@ CREATE INDEX events_task_idx ON events (task_id, id) WHERE task_id IS NOT NULL;
 
 # Each trigger fires for rows, because a condition (WHEN) then keeps it from everything that is no event: places that
 # students report, offers that retention changes, a history that is imported. Triggers for whole statements were tried:
-# they collect the old and new rows of every change, and the plan that joins them is kept from the first call, so that
-# a batch of a thousand took a tenth of a second.
+# they collect the old and new rows of every change, and the plan that joins them is kept from calls with one row, so
+# that a batch of a thousand took 42 ms more of a backend's time, and 5 ms with these.
 NOTE_TASK = """
 CREATE FUNCTION note_task_event() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
