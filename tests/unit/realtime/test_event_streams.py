@@ -144,6 +144,25 @@ def test_history_comes_first_and_joins_without_a_gap_or_a_repeat() -> None:
     run(test)
 
 
+@pytest.mark.parametrize(("after", "expected"), [(8, [(8, 10)]), (9, [(9, 10)]), (10, []), (11, [])])
+def test_history_is_read_if_a_reader_is_one_event_behind(after: int, expected: list[tuple[int, int]]) -> None:
+    asked: list[tuple[int, int]] = []
+
+    async def read_page(stream: EventStream, after: int) -> tuple[Sequence[Block], int | None]:
+        asked.append((after, stream.live_from))
+        return [], None
+
+    async def test() -> None:
+        house = House()
+        reader = Reader(house.open(after=after, head=10, read_page=read_page))
+        assert await reader.ids() == [after]
+        house.deliver(event(12))
+        assert await reader.ids() == [12]
+
+    run(test)
+    assert asked == expected
+
+
 def test_a_reader_who_has_seen_more_than_this_process_gets_nothing_twice() -> None:
     async def test() -> None:
         house = House()
