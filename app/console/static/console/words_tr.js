@@ -128,7 +128,7 @@ export const CONSOLE_TR = {
   step_offer_rejected: "{name}: gelemem dedi",
   step_offer_expired: "{name}: cevap vermedi",
   step_offer_withdrawn: "{name}: soru geri alındı",
-  step_offer_released: "{name}: görevi bıraktı",
+  step_offer_released: "{name}: görev geri alındı",
   step_offer_skipped: "{name}: atlandı",
   step_assigned: "{name} yola çıktı",
   step_started: "{name} yanına vardı",

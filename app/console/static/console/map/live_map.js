@@ -22,6 +22,7 @@ export function openLiveMap(element, { settings, describe, on }) {
   const paintOffers = offersLayer(map);
   const paintPeople = peopleLayer(map, { describe, open: on.open });
   let colours = readColours(element);
+  let focused = null;
   let shown = { tasks: new Map(), students: new Map(), current: null };
 
   const paint = () => {
@@ -51,9 +52,10 @@ export function openLiveMap(element, { settings, describe, on }) {
 
   return {
     show(now) {
-      const isAnother = now.current && now.current !== shown.current;
       shown = now;
-      const place = isAnother && now.tasks.get(now.current)?.location;
+      // A request that was just made has a place only once it has been read.
+      const place = now.current !== focused && now.tasks.get(now.current)?.location;
+      if (place || !now.current) focused = now.current;
       if (place) map.setView([place.lat, place.lon], Math.max(map.getZoom(), CLOSE_ZOOM));
       paint();
     },

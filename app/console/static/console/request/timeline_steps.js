@@ -22,6 +22,8 @@ export function timelineSteps(task, offers) {
 function offerSteps({ offeredAt, closedAt, state, studentName: name, reason, distanceM }) {
   const isByHand = reason === "ASSIGNED_BY_HAND" && state !== "WITHDRAWN";
   const asked = { at: isByHand ? null : offeredAt, what: "asked", name };
-  const ended = { at: OFFER_ENDS.has(state) ? closedAt : null, what: `offer_${state.toLowerCase()}`, name, reason, distanceM };
+  // The reason of an offer that was released says how it began.
+  const why = state === "RELEASED" ? {} : { reason, distanceM };
+  const ended = { at: OFFER_ENDS.has(state) ? closedAt : null, what: `offer_${state.toLowerCase()}`, name, ...why };
   return [asked, ended];
 }
