@@ -1,0 +1,68 @@
+// One plan with its steps, in the order in which they run.
+
+import { Badge, Button, Empty, Read, messageOf, tell, useRead } from "../../../shared/ui.js";
+import { word } from "../../../shared/words.js";
+import { html } from "../../../vendor/preact/preact.js";
+import { useConsole } from "../../context.js";
+import { Back, Facts, wordOfCode } from "../parts.js";
+
+export function Plan({ id }) {
+  const { api } = useConsole();
+  const plan = useRead(async () => {
+    const [found, { items }] = await Promise.all([api.getActionPlan(id), api.listSteps(id)]);
+    return { ...found, steps: items };
+  }, [id]);
+  return html`<section class="view">
+    <${Back} to="plans" />
+    <${Read} of=${plan}>${(found) => html`<${Found} plan=${found} again=${plan.again} />`}<//>
+  </section>`;
+}
+
+function Found({ plan, again }) {
+  return html`
+    <div class="row apart">
+      <h1>${plan.name}</h1>
+      <${Badge} kind=${plan.status ? "good" : "warn"}>${word(plan.status ? "planOn" : "planOff")}<//>
+    </div>
+    ${plan.description && html`<p>${plan.description}</p>`}
+    ${plan.key && html`<p class="soft small">${word("planKey", { key: plan.key })}</p>`}
+    <${PlanSwitch} plan=${plan} again=${again} />
+    <h2>${word("steps")}</h2>
+    ${!plan.steps.length && html`<${Empty}>${word("noStep")}<//>`}
+    <ol class="plain stack">${plan.steps.map((step) => html`<${Step} key=${step.id} step=${step} />`)}</ol>
+  `;
+}
+
+function PlanSwitch({ plan, again }) {
+  const { api, me } = useConsole();
+  if (me.role !== "ADMIN") return html`<p class="soft small">${word("onlyAdmins")}</p>`;
+  const put = async (status) => {
+    try {
+      await api.changeActionPlan(plan.id, { status });
+      tell(word(status ? "done_planOn" : "done_planOff", { name: plan.name }), "good", { label: word("undo"), run: () => put(!status) });
+    } catch (error) {
+      if (error.status !== 409 && error.status !== 404) throw error;
+      tell(word("refused", { why: messageOf(error) }), "warn");
+    }
+    await again();
+  };
+  return html`<div><${Button} kind=${plan.status ? "bad" : "main"} onClick=${() => put(!plan.status)}>${word(plan.status ? "switchOff" : "switchOn")}<//></div>`;
+}
+
+function Step({ step }) {
+  const { router } = useConsole();
+  const then = step.fallback.map((channel) => wordOfCode("channel", channel)).join(", ");
+  return html`<li class="card stack">
+    <div class="row apart">
+      <h3>${step.stepOrder}. ${wordOfCode("channel", step.channelType)}</h3>
+      ${step.templateKey && html`<a class="button" href=${router.address(`plans/templates/${step.templateKey}`)}>${word("texts")}</a>`}
+    </div>
+    <${Facts} of=${[
+      [word("audience"), word(`audience_${step.audience}`)],
+      [word("template"), step.templateKey ?? word("noTemplateOfStep")],
+      [word("fallback"), then && word("fallbackAfter", { channels: then, seconds: step.withinS ?? 0 })],
+      [word("onFailure"), word(`on_failure_${step.onFailure}`)],
+      [word("mayArriveTwice"), word(step.mayArriveTwice ? "yes" : "no")],
+    ]} />
+  </li>`;
+}
