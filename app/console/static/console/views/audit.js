@@ -5,8 +5,8 @@ import { word } from "../../shared/words.js";
 import { html, useEffect, useState } from "../../vendor/preact/preact.js";
 import { useConsole } from "../context.js";
 import { usePages } from "../pages.js";
-import { Facts, Pages, wordOfCode } from "./parts.js";
 import { changesOf, shownValue } from "./audit/audit_changes.js";
+import { Facts, Pages, readableName, wordOfCode } from "./parts.js";
 import "./view_words.js";
 
 const PAGE = 50;
@@ -27,7 +27,7 @@ function Entry({ entry, names }) {
   return html`<li class="entry audit-entry">
     <details>
       <summary class="entry-link">
-        <strong>${wordOfCode("deed", entry.subject)}</strong>
+        <strong>${wordOfCode("deed", entry.subject, readableName(entry.subject))}</strong>
         <span class="soft small">${authorOf(entry, names)} · ${dateAndTime(entry.writtenAt)}</span>
       </summary>
       <div class="stack audit-detail">

@@ -1,10 +1,10 @@
 // How the parts of the service are doing, read again while it is looked at.
 
+import { serverNow } from "../../shared/clock.js";
 import { clockTime, number } from "../../shared/format.js";
 import { Badge, Read, useRead } from "../../shared/ui.js";
 import { word } from "../../shared/words.js";
 import { html, useEffect } from "../../vendor/preact/preact.js";
-import { serverNow } from "../../shared/clock.js";
 import { useConsole } from "../context.js";
 import { wordOfCode } from "./parts.js";
 import "./view_words.js";

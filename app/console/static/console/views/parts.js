@@ -1,7 +1,7 @@
 // What several views are made of: choices in the address, facts, lists with more pages, files made in the page.
 
-import { currentLocale, word } from "../../shared/words.js";
 import { Button, Empty, Field, Read } from "../../shared/ui.js";
+import { currentLocale, hasWord, word } from "../../shared/words.js";
 import { html } from "../../vendor/preact/preact.js";
 import { useConsole } from "../context.js";
 
@@ -47,10 +47,9 @@ export function Back({ to, children = word("backToList") }) {
 }
 
 // The word of a code of the service, or the code itself where it has none.
-export function wordOfCode(prefix, code) {
+export function wordOfCode(prefix, code, otherwise = code) {
   const key = `${prefix}_${code}`;
-  const found = word(key);
-  return found === key ? code : found;
+  return hasWord(key) ? word(key) : otherwise;
 }
 
 // Names of the service are written with points and underscores.

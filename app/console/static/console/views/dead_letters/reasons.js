@@ -1,6 +1,7 @@
 // What the codes of failed messages mean. A code that has no words is shown as it is.
 
 import { word } from "../../../shared/words.js";
+import { wordOfCode } from "../parts.js";
 
 export const STATES = ["OPEN", "REDRIVEN", "COVERED", "DISCARDED", "EXPIRED"];
 export const CHANNELS = ["push", "sms", "email", "whatsapp", "webhook", "in_app", "audit"];
@@ -39,7 +40,5 @@ const SAME = {
 };
 
 export function reasonOf(code) {
-  const key = `reason_of_${SAME[code] ?? code}`;
-  const found = word(key);
-  return found === key ? word("reason_of_other", { code }) : found;
+  return wordOfCode("reason_of", SAME[code] ?? code, word("reason_of_other", { code }));
 }

@@ -1,10 +1,10 @@
 // Asks for a job, with the parameters that its script declares.
 
-import { newKey } from "../../new_key.js";
 import { Button, Empty, Field, Read, messageOf, tell, useRead } from "../../../shared/ui.js";
 import { word } from "../../../shared/words.js";
 import { html, useState } from "../../../vendor/preact/preact.js";
 import { useConsole } from "../../context.js";
+import { newKey } from "../../new_key.js";
 import { Back, readableName } from "../parts.js";
 import { fieldsOfSchema, paramsOf, textsOf } from "./job_params.js";
 
