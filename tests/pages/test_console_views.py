@@ -124,7 +124,7 @@ def test_a_dead_letter_is_sent_again(stub: ConsoleStub, address: str, open_page:
     left = [300, 100, 0]
     stub.answers["POST /api/v1/dead-letters/discard"] = lambda _: (200, {"discarded": 200, "remaining": left.pop(0)})
     page.get_by_role("button", name="Hepsini kapat").click()
-    page.get_by_role("dialog").get_by_role("button", name="Kapat", exact=True).last.click()
+    page.get_by_role("dialog").get_by_role("button", name="Hepsini kapat").click()
     expect(page.locator(".toasts")).to_contain_text("600 ileti kapatıldı.")
     assert stub.called("POST /api/v1/dead-letters/discard") == [{"channelType": "push"}] * 3
 

@@ -108,8 +108,8 @@ test("only the newest run of a kind can be approved", () => {
 
 test("changes of the audit trail are read from its text, and odd text has none", () => {
   const metadata = JSON.stringify({ changes: [{ table: "users", row: { id: 6 }, before: null, after: { name: "A" } }, null] });
-  assert.deepEqual(auditChanges.changesOf(metadata).changes, [{ title: "users 6", fields: [{ name: "name", before: undefined, after: "A" }] }]);
-  assert.deepEqual(["{", "null", "[]"].map((text) => auditChanges.changesOf(text).changes), [[], [], []]);
+  assert.deepEqual(auditChanges.changesOf(metadata), [{ title: "users 6", fields: [{ name: "name", before: undefined, after: "A" }] }]);
+  assert.deepEqual(["{", "null", "[]"].map((text) => auditChanges.changesOf(text)), [[], [], []]);
 });
 
 test("the words of the views are the same in both languages, and are not those of the frame", () => {

@@ -15,51 +15,68 @@ export default function Audit() {
   const { api } = useConsole();
   const entries = usePages((cursor) => api.listAuditEntries({ cursor, limit: PAGE }), []);
   const names = useNames(entries.value ?? []);
+  const row = (entry) => html`<${Entry} key=${entry.id} entry=${entry} names=${names} />`;
   return html`<section class="view">
     <h1>${word("view_audit")}</h1>
     <p class="soft">${word("auditAbout")}</p>
-    <${Pages} of=${entries} empty=${word("auditEmpty")}>${(entry) => html`<${Entry} key=${entry.id} entry=${entry} names=${names} />`}<//>
+    <${Pages} of=${entries} empty=${word("auditEmpty")}>${row}<//>
   </section>`;
 }
 
 function Entry({ entry, names }) {
-  const { changes } = changesOf(entry.metadata);
+  const { id, subject, body, recipient, writtenAt, hash } = entry;
+  const changes = changesOf(entry.metadata);
+  const facts = [
+    [word("about"), recipient],
+    [word("entryNumber"), id],
+    [word("hash"), html`<code class="small">${hash}</code>`],
+  ];
   return html`<li class="entry audit-entry">
     <details>
       <summary class="entry-link">
-        <strong>${wordOfCode("deed", entry.subject, readableName(entry.subject))}</strong>
-        <span class="soft small">${authorOf(entry, names)} · ${dateAndTime(entry.writtenAt)}</span>
+        <strong>${wordOfCode("deed", subject, readableName(subject))}</strong>
+        <span class="soft small">${authorOf(entry, names)} · ${dateAndTime(writtenAt)}</span>
       </summary>
       <div class="stack audit-detail">
-        <p lang="en">${entry.body}</p>
-        <${Facts} of=${[[word("about"), entry.recipient], [word("entryNumber"), entry.id], [word("hash"), html`<code class="small">${entry.hash}</code>`]]} />
-        ${changes.length ? changes.map((change, index) => html`<${Change} key=${index} change=${change} />`) : html`<p class="soft small">${word("noRowChanged")}</p>`}
+        <p lang="en">${body}</p>
+        <${Facts} of=${facts} />
+        ${changes.length ? changes.map(table) : html`<p class="soft small">${word("noRowChanged")}</p>`}
       </div>
     </details>
   </li>`;
 }
 
-function Change({ change }) {
-  return html`<div class="wide" tabindex="0" role="region" aria-label=${change.title}>
+const HEADINGS = ["field", "before", "after"];
+
+function table({ title, fields }, index) {
+  const row = ({ name, before, after }) => html`<tr key=${name}>
+    <th scope="row">${name}</th><td>${shownValue(before)}</td><td>${shownValue(after)}</td>
+  </tr>`;
+  const headings = HEADINGS.map((name) => html`<th key=${name} scope="col">${word(`column_${name}`)}</th>`);
+  return html`<div key=${index} class="wide" tabindex="0" role="region" aria-label=${title}>
     <table class="table small">
-      <caption>${change.title}</caption>
-      <thead><tr><th scope="col">${word("column_field")}</th><th scope="col">${word("column_before")}</th><th scope="col">${word("column_after")}</th></tr></thead>
-      <tbody>${change.fields.map(({ name, before, after }) => html`<tr key=${name}><th scope="row">${name}</th><td>${shownValue(before)}</td><td>${shownValue(after)}</td></tr>`)}</tbody>
+      <caption>${title}</caption>
+      <thead><tr>${headings}</tr></thead>
+      <tbody>${fields.map(row)}</tbody>
     </table>
   </div>`;
 }
 
-function authorOf({ author }, names) {
-  const id = /^user:(\d+)$/.exec(author ?? "")?.[1];
+function authorOf(entry, names) {
+  const id = userIn(entry);
   if (id) return names.get(id) ?? word("userNumber", { id });
-  return author ? wordOfCode("author", author) : word("author_unknown");
+  return entry.author ? wordOfCode("author", entry.author) : word("author_unknown");
+}
+
+function userIn({ author }) {
+  return /^user:(\d+)$/.exec(author ?? "")?.[1];
 }
 
 // The names of authors, each read once. Whoever is not there any more stays a number.
 function useNames(entries) {
   const { api } = useConsole();
   const [names, setNames] = useState(new Map());
-  const ids = [...new Set(entries.map(({ author }) => /^user:(\d+)$/.exec(author ?? "")?.[1]).filter(Boolean))];
+  const ids = [...new Set(entries.map(userIn).filter(Boolean))];
   useEffect(() => {
     const missing = ids.filter((id) => !names.has(id));
     if (!missing.length) return;

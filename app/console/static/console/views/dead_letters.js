@@ -10,10 +10,11 @@ import { usePages } from "../pages.js";
 import { BulkDeeds } from "./dead_letters/bulk_deeds.js";
 import { DeadLetter } from "./dead_letters/dead_letter.js";
 import { CHANNELS, STATES, reasonOf } from "./dead_letters/reasons.js";
-import { FilterSearch, FilterSelect, Pages, wordOfCode } from "./parts.js";
+import { EntryLink, FilterSearch, FilterSelect, Pages, wordOfCode } from "./parts.js";
 import "./view_words.js";
 
 const PAGE = 50;
+const ANY = "ALL";
 
 export default function DeadLetters({ place }) {
   const [id] = place.parts;
@@ -25,27 +26,32 @@ function List({ filters }) {
   const { status = "OPEN", channel = "", code = "" } = filters;
   const errorCode = useDelayed(code.trim().toUpperCase());
   const meant = { channelType: channel || undefined, errorCode: errorCode || undefined };
-  const letters = usePages((cursor) => api.listDeadLetters({ ...meant, status: status === "ALL" ? undefined : status, cursor, limit: PAGE }), [status, channel, errorCode]);
+  const state = status === ANY ? undefined : status;
+  const read = (cursor) => api.listDeadLetters({ ...meant, status: state, cursor, limit: PAGE });
+  const letters = usePages(read, [status, channel, errorCode]);
+  const hasBulk = me.role === "ADMIN" && status === "OPEN" && letters.value?.length > 0;
+  const wordOfState = (one) => word(`letter_${one}`);
+  const wordOfChannel = (one) => wordOfCode("channel", one);
+  const states = [...STATES, ANY];
   return html`<section class="view">
     <h1>${word("view_dead_letters")}</h1>
     <p class="soft">${word("deadLettersAbout")}</p>
     <div class="filters">
-      <${FilterSelect} name="status" label=${word("state")} value=${status} options=${[...STATES, "ALL"]} wordOf=${(one) => word(`letter_${one}`)} all=${null} />
-      <${FilterSelect} name="channel" label=${word("channel")} value=${channel} options=${CHANNELS} wordOf=${(one) => wordOfCode("channel", one)} />
+      <${FilterSelect} name="status" label=${word("state")} value=${status} options=${states} wordOf=${wordOfState} all=${null} />
+      <${FilterSelect} name="channel" label=${word("channel")} value=${channel} options=${CHANNELS} wordOf=${wordOfChannel} />
       <${FilterSearch} name="code" label=${word("errorCode")} value=${code} />
     </div>
-    ${me.role === "ADMIN" && status === "OPEN" && letters.value?.length > 0 && html`<${BulkDeeds} meant=${meant} again=${letters.again} />`}
-    <${Pages} of=${letters} empty=${word(status === "OPEN" ? "noOpenLetter" : "noLetter")}>${(letter) => html`<${Row} key=${letter.id} letter=${letter} />`}<//>
+    ${hasBulk && html`<${BulkDeeds} meant=${meant} again=${letters.again} />`}
+    <${Pages} of=${letters} empty=${word(status === "OPEN" ? "noOpenLetter" : "noLetter")}>${row}<//>
   </section>`;
 }
 
-function Row({ letter }) {
-  const { router } = useConsole();
-  return html`<li class="entry">
-    <a class="entry-link" href=${router.address(`dead-letters/${letter.id}`)}>
-      <strong>${reasonOf(letter.errorCode)}</strong>
-      <span class="soft small">${wordOfCode("channel", letter.channelType)} · ${dateAndTime(letter.failedAt)} · ${word("tries", { count: letter.retryCount + 1 })}</span>
-    </a>
-    <${Badge} kind=${letter.status === "OPEN" ? "warn" : ""}>${word(`letter_${letter.status}`)}<//>
+function row(letter) {
+  const { id, status, channelType, failedAt, retryCount } = letter;
+  const tries = word("tries", { count: retryCount + 1 });
+  const about = [wordOfCode("channel", channelType), dateAndTime(failedAt), tries].join(" · ");
+  return html`<li key=${id} class="entry">
+    <${EntryLink} to=${`dead-letters/${id}`} title=${reasonOf(letter.errorCode)} about=${about} />
+    <${Badge} kind=${status === "OPEN" ? "warn" : ""}>${word(`letter_${status}`)}<//>
   </li>`;
 }

@@ -25,7 +25,8 @@ export default function Figures({ place }) {
 function Month({ month }) {
   const { api } = useConsole();
   const figures = useRead(() => api.showFigures({ month }), []);
-  return html`<${Read} of=${figures}>${(found) => (isEmpty(found) ? html`<${Empty}>${word("monthEmpty")}<//>` : html`<${Found} found=${found} />`)}<//>`;
+  const empty = html`<${Empty}>${word("monthEmpty")}<//>`;
+  return html`<${Read} of=${figures}>${(found) => (isEmpty(found) ? empty : html`<${Found} found=${found} />`)}<//>`;
 }
 
 // Load counts students who are on duty now, so it is never empty.
@@ -53,7 +54,10 @@ function Sums({ found: { tasks, waiting } }) {
     ["mostAccept", shown(waiting.accept.p90S)],
     ["halfArrive", shown(waiting.arrive.p50S)],
   ];
-  return html`<dl class="sums">${sums.map(([name, value]) => html`<div key=${name} class="card"><dt class="soft small">${word(`sum_${name}`)}</dt><dd class="numbers">${value}</dd></div>`)}</dl>`;
+  const card = ([name, value]) => html`<div key=${name} class="card">
+    <dt class="soft small">${word(`sum_${name}`)}</dt><dd class="numbers">${value}</dd>
+  </div>`;
+  return html`<dl class="sums">${sums.map(card)}</dl>`;
 }
 
 function shown(seconds) {

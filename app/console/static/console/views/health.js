@@ -10,9 +10,10 @@ import { wordOfCode } from "./parts.js";
 import "./view_words.js";
 
 const HOLDS_MS = 15_000;
+const WHOLE = { ready: "good", degraded: "warn", unready: "bad" };
 const KINDS = { ok: "good", late: "warn", down: "bad" };
 const SIGNS = { ok: "✓", late: "…", down: "✕" };
-const BREAKER_PARTS = { CLOSED: "ok", HALF_OPEN: "late", OPEN: "down" };
+const BREAKER_PARTS = { closed: "ok", half_open: "late", open: "down" };
 
 export default function HealthView() {
   const { api } = useConsole();
@@ -30,20 +31,35 @@ export default function HealthView() {
 function Found({ health }) {
   const { router } = useConsole();
   return html`
-    <p class=${`notice ${{ ready: "good", degraded: "warn", unready: "bad" }[health.status]}`} role="status">${word(`health_${health.status}`)}</p>
-    <ul class="plain parts">${health.parts.map((part) => html`<li key=${part.name} class="card stack part">
-      <div class="row apart"><h2>${wordOfCode("part", part.name)}</h2><${State} status=${part.status} /></div>
-      <p class="soft small" lang="en">${part.detail}</p>
-    </li>`)}</ul>
+    <p class=${`notice ${WHOLE[health.status]}`} role="status">${word(`health_${health.status}`)}</p>
+    <ul class="plain parts">${health.parts.map(partCard)}</ul>
     <dl class="sums">
-      <div class="card"><dt class="soft small">${word("backlog")}</dt><dd class="numbers">${number(health.backlog)}</dd></div>
-      <div class="card"><dt class="soft small">${word("openDeadLetters")}</dt><dd class="numbers"><a href=${router.address("dead-letters")}>${number(health.openDeadLetters)}</a></dd></div>
+      <${Sum} name="backlog">${number(health.backlog)}<//>
+      <${Sum} name="openDeadLetters"><a href=${router.address("dead-letters")}>${number(health.openDeadLetters)}</a><//>
     </dl>
     ${health.breakers.length > 0 &&
-    html`<section class="stack"><h2>${word("providers")}</h2>
-      <ul class="plain entries">${health.breakers.map(({ name, state }) => html`<li key=${name} class="entry"><span>${name}</span><${State} status=${BREAKER_PARTS[state.toUpperCase()]} text=${wordOfCode("breaker", state.toUpperCase())} /></li>`)}</ul></section>`}
+    html`<section class="stack">
+      <h2>${word("providers")}</h2>
+      <ul class="plain entries">${health.breakers.map(provider)}</ul>
+    </section>`}
     <p class="soft small">${word("readAt", { time: clockTime(health.readAt) })}</p>
   `;
+}
+
+function partCard({ name, status, detail }) {
+  return html`<li key=${name} class="card stack part">
+    <div class="row apart"><h2>${wordOfCode("part", name)}</h2><${State} status=${status} /></div>
+    <p class="soft small" lang="en">${detail}</p>
+  </li>`;
+}
+
+function provider({ name, state }) {
+  const text = wordOfCode("breaker", state);
+  return html`<li key=${name} class="entry"><span>${name}</span><${State} status=${BREAKER_PARTS[state]} text=${text} /></li>`;
+}
+
+function Sum({ name, children }) {
+  return html`<div class="card"><dt class="soft small">${word(name)}</dt><dd class="numbers">${children}</dd></div>`;
 }
 
 function State({ status, text = word(`part_is_${status}`) }) {

@@ -11,7 +11,7 @@ import { Job } from "./jobs/job.js";
 import { JobProgress } from "./jobs/job_progress.js";
 import { NewJob } from "./jobs/new_job.js";
 import { STATUSES, kindOfStatus } from "./jobs/statuses.js";
-import { FilterSelect, Pages, readableName } from "./parts.js";
+import { EntryLink, FilterSelect, Pages, readableName } from "./parts.js";
 import "./view_words.js";
 
 const PAGE = 50;
@@ -25,28 +25,28 @@ export default function Jobs({ place }) {
 function List({ filters }) {
   const { api, router } = useConsole();
   const { status = "", name = "" } = filters;
-  const jobs = usePages((cursor) => api.listJobs({ status: status || undefined, name: name || undefined, cursor, limit: PAGE }), [status, name]);
-  const names = [...new Set([...(jobs.value ?? []).map((job) => job.name), ...(name ? [name] : [])])].sort();
+  const given = { status: status || undefined, name: name || undefined };
+  const jobs = usePages((cursor) => api.listJobs({ ...given, cursor, limit: PAGE }), [status, name]);
+  // The scripts of jobs on this page, and the chosen one, which may have none.
+  const names = [...new Set([...(jobs.value ?? []).map((job) => job.name), name])].filter(Boolean).sort();
+  const wordOfStatus = (one) => word(`job_${one}`);
   return html`<section class="view">
     <div class="row apart">
       <h1>${word("view_jobs")}</h1>
       <a class="button main" href=${router.address("jobs/new")}>${word("newJob")}</a>
     </div>
     <div class="filters">
-      <${FilterSelect} name="status" label=${word("state")} value=${status} options=${STATUSES} wordOf=${(one) => word(`job_${one}`)} />
+      <${FilterSelect} name="status" label=${word("state")} value=${status} options=${STATUSES} wordOf=${wordOfStatus} />
       <${FilterSelect} name="name" label=${word("script")} value=${name} options=${names} wordOf=${readableName} />
     </div>
-    <${Pages} of=${jobs} empty=${word("noJob")}>${(job) => html`<${Row} key=${job.id} job=${job} />`}<//>
+    <${Pages} of=${jobs} empty=${word("noJob")}>${row}<//>
   </section>`;
 }
 
-function Row({ job }) {
-  const { router } = useConsole();
-  return html`<li class="entry">
-    <a class="entry-link" href=${router.address(`jobs/${job.id}`)}>
-      <strong>${readableName(job.name)}</strong>
-      <span class="soft small">${dateAndTime(job.createdAt)} · ${word(`origin_${job.origin}`)}</span>
-    </a>
+function row(job) {
+  const about = `${dateAndTime(job.createdAt)} · ${word(`origin_${job.origin}`)}`;
+  return html`<li key=${job.id} class="entry">
+    <${EntryLink} to=${`jobs/${job.id}`} title=${readableName(job.name)} about=${about} />
     <div class="row">
       ${job.status === "RUNNING" && html`<${JobProgress} job=${job} />`}
       <${Badge} kind=${kindOfStatus(job.status)}>${word(`job_${job.status}`)}<//>

@@ -4,8 +4,9 @@ import { Badge } from "../../shared/ui.js";
 import { word } from "../../shared/words.js";
 import { html } from "../../vendor/preact/preact.js";
 import { useConsole } from "../context.js";
+import { ChoiceButtons } from "../form_parts.js";
 import { usePages } from "../pages.js";
-import { Choices, Pages } from "./parts.js";
+import { EntryLink, Pages } from "./parts.js";
 import { Plan } from "./plans/plan.js";
 import { Template } from "./plans/template.js";
 import { keysOf } from "./plans/template_texts.js";
@@ -23,28 +24,31 @@ export default function Plans({ place }) {
 function Lists({ seen }) {
   const { router } = useConsole();
   const choose = (wanted) => router.go(wanted === "plans" ? "plans" : "plans/templates");
+  const options = ["plans", "templates"].map((value) => ({ value, text: word(value) }));
   return html`<section class="view">
     <h1>${word("view_plans")}</h1>
-    <${Choices} label=${word("view_plans")} options=${[["plans", word("plans")], ["templates", word("templates")]]} chosen=${seen} onChoose=${choose} />
+    <${ChoiceButtons} label=${word("view_plans")} value=${seen} options=${options} onChoose=${choose} />
     ${seen === "plans" ? html`<${PlanList} />` : html`<${TemplateList} />`}
   </section>`;
 }
 
 function PlanList() {
-  const { api, router } = useConsole();
+  const { api } = useConsole();
   const plans = usePages((cursor) => api.listActionPlans({ cursor, limit: PAGE }), []);
-  return html`<${Pages} of=${plans} empty=${word("noPlan")}>${(plan) => html`<li key=${plan.id} class="entry">
-    <a class="entry-link" href=${router.address(`plans/${plan.id}`)}><strong>${plan.name}</strong><span class="soft small">${plan.description}</span></a>
-    ${!plan.status && html`<${Badge} kind="warn">${word("planOff")}<//>`}
-  </li>`}<//>`;
+  const row = ({ id, name, description, status }) => html`<li key=${id} class="entry">
+    <${EntryLink} to=${`plans/${id}`} title=${name} about=${description} />
+    ${!status && html`<${Badge} kind="warn">${word("planOff")}<//>`}
+  </li>`;
+  return html`<${Pages} of=${plans} empty=${word("noPlan")}>${row}<//>`;
 }
 
 function TemplateList() {
-  const { api, router } = useConsole();
+  const { api } = useConsole();
   const templates = usePages((cursor) => api.listTemplates({ cursor, limit: PAGE }), []);
   const byKey = { ...templates, value: templates.value && keysOf(templates.value) };
-  return html`<${Pages} of=${byKey} empty=${word("noTemplate")}>${({ key, subject, locales }) => html`<li key=${key} class="entry">
-    <a class="entry-link" href=${router.address(`plans/templates/${key}`)}><strong>${subject || key}</strong><span class="soft small">${key}</span></a>
+  const row = ({ key, subject, locales }) => html`<li key=${key} class="entry">
+    <${EntryLink} to=${`plans/templates/${key}`} title=${subject || key} about=${key} />
     <span class="row">${locales.map((locale) => html`<${Badge} key=${locale}>${word(`language_${locale}`)}<//>`)}</span>
-  </li>`}<//>`;
+  </li>`;
+  return html`<${Pages} of=${byKey} empty=${word("noTemplate")}>${row}<//>`;
 }

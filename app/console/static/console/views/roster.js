@@ -1,13 +1,13 @@
 // The runs that take the lists of institutions: what each changed, what it held back, and letting that pass. For admins.
 
 import { dateAndTime } from "../../shared/format.js";
-import { Badge, Button, Confirm, messageOf, tell } from "../../shared/ui.js";
+import { Badge, Button, tell } from "../../shared/ui.js";
 import { word } from "../../shared/words.js";
 import { html, useState } from "../../vendor/preact/preact.js";
 import { useConsole } from "../context.js";
 import { usePages } from "../pages.js";
-import { Pages } from "./parts.js";
-import { isApprovable as canBeApproved } from "./roster/report_lines.js";
+import { AskFirst, orTellRefusal, Pages, wordOfCode } from "./parts.js";
+import { isApprovable } from "./roster/report_lines.js";
 import { RunReport } from "./roster/run_report.js";
 import { UploadDialog } from "./roster/upload_dialog.js";
 import "./view_words.js";
@@ -18,7 +18,8 @@ const KINDS = { SUCCEEDED: "good", PARTIAL: "warn", FAILED: "bad" };
 export default function Roster() {
   const { api, router } = useConsole();
   const runs = usePages((cursor) => api.listRuns({ cursor, limit: PAGE }), []);
-  const [uploading, setUploading] = useState(false);
+  const [isUploading, setUploading] = useState(false);
+  const row = (run) => html`<${Run} key=${run.id} run=${run} runs=${runs.value} again=${runs.again} />`;
   return html`<section class="view">
     <div class="row apart">
       <h1>${word("view_roster")}</h1>
@@ -28,37 +29,31 @@ export default function Roster() {
       </div>
     </div>
     <p class="soft">${word("rosterAbout")}</p>
-    <${Pages} of=${runs} empty=${word("noRun")}>${(run) => html`<${Run} key=${run.id} run=${run} isApprovable=${canBeApproved(run, runs.value)} again=${runs.again} />`}<//>
-    ${uploading && html`<${UploadDialog} onClose=${() => setUploading(false)} />`}
+    <${Pages} of=${runs} empty=${word("noRun")}>${row}<//>
+    ${isUploading && html`<${UploadDialog} onClose=${() => setUploading(false)} />`}
   </section>`;
 }
 
-function Run({ run, isApprovable, again }) {
+function Run({ run, runs, again }) {
+  const { id, startedAt, status, report } = run;
   return html`<li class="card stack run">
     <div class="row apart">
-      <h2>${dateAndTime(run.startedAt)} <span class="soft small numbers">${word("runNumber", { id: run.id })}</span></h2>
-      <${Badge} kind=${KINDS[run.status]}>${word(`run_${run.status}`)}<//>
+      <h2>${dateAndTime(startedAt)} <span class="soft small numbers">${word("runNumber", { id })}</span></h2>
+      <${Badge} kind=${KINDS[status]}>${word(`run_${status}`)}<//>
     </div>
-    <${RunReport} report=${run.report} />
-    ${isApprovable && html`<${Approve} run=${run} again=${again} />`}
+    <${RunReport} report=${report} />
+    ${isApprovable(run, runs) && html`<div><${Approve} id=${id} again=${again} /></div>`}
   </li>`;
 }
 
-function Approve({ run, again }) {
+function Approve({ id, again }) {
   const { api } = useConsole();
-  const [asked, setAsked] = useState(false);
   const approve = async () => {
-    try {
-      const { kinds } = await api.approveRun(run.id);
-      tell(word("done_approve", { kinds: kinds.map((kind) => word(`kind_${kind}`)).join(", ") }));
-    } catch (error) {
-      if (error.status !== 409 && error.status !== 404) throw error;
-      tell(word("refused", { why: messageOf(error) }), "warn");
-    }
+    await orTellRefusal(async () => {
+      const { kinds } = await api.approveRun(id);
+      tell(word("done_approve", { kinds: kinds.map((kind) => wordOfCode("kind", kind)).join(", ") }));
+    });
     await again();
   };
-  return html`<div>
-    <${Button} onClick=${() => setAsked(true)}>${word("approve")}<//>
-    ${asked && html`<${Confirm} title=${word("approve")} question=${word("ask_approve")} label=${word("approve")} onConfirm=${approve} onClose=${() => setAsked(false)} />`}
-  </div>`;
+  return html`<${AskFirst} label=${word("approve")} question=${word("ask_approve")} onConfirm=${approve} />`;
 }

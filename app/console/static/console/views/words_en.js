@@ -320,8 +320,8 @@ export const VIEWS_EN = {
   backlog: "Messages waiting to be sent",
   openDeadLetters: "Messages not delivered",
   providers: "Providers",
-  breaker_CLOSED: "answers",
-  breaker_OPEN: "does not answer, paused",
-  breaker_HALF_OPEN: "being tried",
+  breaker_closed: "answers",
+  breaker_open: "does not answer, paused",
+  breaker_half_open: "being tried",
   readAt: "Read at {time}, again every 15 seconds.",
 };

@@ -322,8 +322,8 @@ export const VIEWS_TR = {
   backlog: "Gönderilmeyi bekleyen ileti",
   openDeadLetters: "Gitmeyen ileti",
   providers: "Sağlayıcılar",
-  breaker_CLOSED: "cevap veriyor",
-  breaker_OPEN: "cevap vermiyor, ara verildi",
-  breaker_HALF_OPEN: "deneniyor",
+  breaker_closed: "cevap veriyor",
+  breaker_open: "cevap vermiyor, ara verildi",
+  breaker_half_open: "deneniyor",
   readAt: "Saat {time} okundu, 15 saniyede bir yenilenir.",
 };

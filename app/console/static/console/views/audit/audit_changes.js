@@ -2,7 +2,7 @@
 
 export function changesOf(metadata) {
   const { changes = [] } = read(metadata);
-  return { changes: changes.filter((change) => change && typeof change === "object").map(changeOf) };
+  return changes.filter((change) => change && typeof change === "object").map(changeOf);
 }
 
 function read(metadata) {

@@ -9,7 +9,8 @@ const HALF_LAT = 180 / 2 ** 15 / 2;
 const HALF_LON = 360 / 2 ** 15 / 2;
 const FAINTEST = 0.25;
 const CLOSEST_ZOOM = 15;
-const STILL = { attributionControl: false, zoomControl: false, dragging: false, scrollWheelZoom: false, doubleClickZoom: false, boxZoom: false, keyboard: false, touchZoom: false };
+const MOVES = ["dragging", "scrollWheelZoom", "doubleClickZoom", "boxZoom", "keyboard", "touchZoom"];
+const STILL = Object.fromEntries(["attributionControl", "zoomControl", ...MOVES].map((name) => [name, false]));
 
 export function openCellMap(element, cells, tileAddress) {
   const map = L.map(element, { ...STILL, preferCanvas: true });
@@ -21,7 +22,10 @@ export function openCellMap(element, cells, tileAddress) {
   const paint = () => {
     const colours = readColours(element);
     backdrop.paint(colours);
-    rectangles.forEach((rectangle, index) => rectangle.setStyle({ color: colours.bad, weight: 1, fillColor: colours.bad, fillOpacity: FAINTEST + (cells[index].count / most) * FAINTEST * 2 }));
+    rectangles.forEach((rectangle, index) => {
+      const fillOpacity = FAINTEST + (cells[index].count / most) * FAINTEST * 2;
+      rectangle.setStyle({ color: colours.bad, weight: 1, fillColor: colours.bad, fillOpacity });
+    });
   };
   paint();
   const endScheme = onSchemeChange(paint);
@@ -49,5 +53,6 @@ function boundsOf({ lat, lon }) {
 function numberAt({ lat, lon, count }) {
   const text = document.createElement("span");
   text.textContent = String(count);
-  return L.marker([lat, lon], { icon: L.divIcon({ html: text, className: "cell-count", iconSize: [0, 0] }), interactive: false, keyboard: false });
+  const icon = L.divIcon({ html: text, className: "cell-count", iconSize: [0, 0] });
+  return L.marker([lat, lon], { icon, interactive: false, keyboard: false });
 }

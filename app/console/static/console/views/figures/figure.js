@@ -3,30 +3,45 @@
 import { Button, Empty } from "../../../shared/ui.js";
 import { word } from "../../../shared/words.js";
 import { html, useState } from "../../../vendor/preact/preact.js";
+import { ChoiceButtons } from "../../form_parts.js";
 import { csvOf, saveFile } from "../files.js";
-import { Choices } from "../parts.js";
 import { Plot } from "./plot.js";
 import { FigureTable } from "./table.js";
 import { UnmetMap } from "./unmet_map.js";
 
 export function Figure({ figure, found }) {
   const [seen, setSeen] = useState("plot");
-  const { name } = figure;
+  const title = word(`figure_${figure.name}`);
   const rows = figure.rows(found);
   const columns = figure.columns.map((key) => ({ key, label: word(`column_${key}`) }));
-  const save = () => saveFile(`${name}-${found.month}.csv`, new Blob([csvOf(columns, rows)], { type: "text/csv;charset=utf-8" }));
-  return html`<section class="card stack figure" aria-labelledby=${`figure-${name}`}>
+  return html`<section class="card stack figure" aria-labelledby=${`figure-${figure.name}`}>
     <div class="stack figure-head">
-      <h2 id=${`figure-${name}`}>${word(`figure_${name}`)}</h2>
-      <p class="soft small">${word(`figure_${name}_about`)}</p>
+      <h2 id=${`figure-${figure.name}`}>${title}</h2>
+      <p class="soft small">${word(`figure_${figure.name}_about`)}</p>
     </div>
-    ${!rows.length ? html`<${Empty}>${word("figureEmpty")}<//>` : seen === "table" ? html`<${FigureTable} columns=${columns} rows=${rows} name=${name} />` : html`<${Drawing} figure=${figure} found=${found} />`}
+    ${!rows.length
+      ? html`<${Empty}>${word("figureEmpty")}<//>`
+      : seen === "table"
+        ? html`<${FigureTable} columns=${columns} rows=${rows} name=${figure.name} />`
+        : html`<${Drawing} figure=${figure} found=${found} />`}
     ${rows.length > 0 &&
     html`<div class="row apart">
-      <${Choices} label=${word(`figure_${name}`)} options=${[["plot", word("asPlot")], ["table", word("asTable")]]} chosen=${seen} onChoose=${setSeen} />
-      <${Button} onClick=${save} aria-label=${word("saveCsvOf", { name: word(`figure_${name}`) })}>${word("saveCsv")}<//>
+      <${ChoiceButtons} label=${title} value=${seen} options=${looks()} onChoose=${setSeen} />
+      <${SaveCsv} title=${title} file=${`${figure.name}-${found.month}.csv`} columns=${columns} rows=${rows} />
     </div>`}
   </section>`;
+}
+
+function looks() {
+  return [
+    { value: "plot", text: word("asPlot") },
+    { value: "table", text: word("asTable") },
+  ];
+}
+
+function SaveCsv({ title, file, columns, rows }) {
+  const save = () => saveFile(file, new Blob([csvOf(columns, rows)], { type: "text/csv;charset=utf-8" }));
+  return html`<${Button} onClick=${save} aria-label=${word("saveCsvOf", { name: title })}>${word("saveCsv")}<//>`;
 }
 
 function Drawing({ figure, found }) {

@@ -12,7 +12,10 @@ const toAccept = {
     { key: "p50S", look: "solid" },
     { key: "p90S", look: "dashed" },
   ],
-  plot: (found) => ({ kind: "lines", labels: days(found), values: ["p50S", "p90S"].map((key) => ofDays(found, found.toAccept, key, SECONDS_PER_MINUTE)) }),
+  plot: (found) => {
+    const minutes = (key) => ofDays(found, found.toAccept, key, SECONDS_PER_MINUTE);
+    return { kind: "lines", labels: days(found), values: [minutes("p50S"), minutes("p90S")] };
+  },
 };
 
 const silence = {
@@ -24,7 +27,10 @@ const silence = {
     { key: "rejected", look: "dotted" },
     { key: "expired", look: "hatched" },
   ],
-  plot: (found) => ({ kind: "stack", labels: days(found), values: ["accepted", "rejected", "expired"].map((key) => ofDays(found, found.silence, key)) }),
+  plot: (found) => {
+    const values = ["accepted", "rejected", "expired"].map((key) => ofDays(found, found.silence, key));
+    return { kind: "stack", labels: days(found), values };
+  },
 };
 
 const load = {

@@ -2,8 +2,6 @@
 
 import { serverNow } from "../../../shared/clock.js";
 
-const FIRST_YEAR = 2020;
-
 export function isMonth(text) {
   return /^20\d\d-(0[1-9]|1[0-2])$/.test(text ?? "");
 }
@@ -22,7 +20,7 @@ export function shifted(month, by) {
 
 // The month with those around it that somebody may choose, newest first.
 export function monthsAround(month, now = thisMonth(), count = 24) {
-  const all = Array.from({ length: count }, (_, back) => shifted(now, -back)).filter((one) => Number(one.slice(0, 4)) >= FIRST_YEAR);
+  const all = Array.from({ length: count }, (_, back) => shifted(now, -back));
   return all.includes(month) ? all : [...all, month].sort().reverse();
 }
 

@@ -3,7 +3,9 @@
 const LINE = 2;
 const DASHES = { solid: undefined, dashed: [7, 5] };
 const NAMES = ["accent", "warn", "bad", "soft", "line", "surface"];
-const FONT = "12px system-ui, sans-serif";
+const WHOLE_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000];
+const AXIS = { font: "12px system-ui, sans-serif", ticks: { show: false }, incrs: WHOLE_STEPS };
+const ABOVE = 1.08;
 const PATTERN_SIZE = 8;
 const BAR_SHARE = 0.7;
 const WIDEST_BAR = 48;
@@ -21,31 +23,38 @@ export function stacked(values) {
 }
 
 export function plotOptions(UPlot, { kind, labels, series, colours, onIndex }) {
-  const drawn = kind === "stack" ? [...series].reverse() : kind === "bars" ? [{ look: "filled" }] : series;
+  const looks = { lines: series, stack: [...series].reverse(), bars: [{ look: "filled" }] };
+  const draw = (look) => (kind === "lines" ? line(look, colours) : bars(UPlot, look, colours));
   return {
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { show: kind === "lines" } },
-    scales: { x: { time: false, range: [-0.5, labels.length - 0.5] }, y: { range: (_, __, most) => [0, Math.max(most * 1.08, 1)] } },
+    scales: { x: { time: false, range: [-0.5, labels.length - 0.5] }, y: { range: upTo } },
     axes: [axisBelow(labels, colours), axisBeside(colours)],
-    series: [{}, ...drawn.map((one) => (kind === "lines" ? line(one, colours) : bars(UPlot, one, colours)))],
+    series: [{}, ...looks[kind].map(({ look }) => draw(look))],
     hooks: { setCursor: [({ cursor: { idx } }) => onIndex(idx ?? null)] },
   };
 }
 
-function axisBelow(labels, colours) {
-  return { stroke: colours.soft, font: FONT, size: 28, grid: { show: false }, ticks: { show: false }, space: 28, incrs: [1, 2, 5, 10, 20, 50, 100], values: (_, ticks) => ticks.map((at) => labels[at] ?? "") };
+function upTo(_plot, _least, most) {
+  return [0, Math.max(most * ABOVE, 1)];
 }
 
-function axisBeside(colours) {
-  return { stroke: colours.soft, font: FONT, size: 40, grid: { stroke: colours.line, width: 1 }, ticks: { show: false }, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000] };
+function axisBelow(labels, { soft }) {
+  const values = (_, places) => places.map((at) => labels[at] ?? "");
+  return { ...AXIS, stroke: soft, size: 28, space: 28, grid: { show: false }, values };
 }
 
-function line({ look }, colours) {
-  const colour = look === "dashed" ? colours.warn : colours.accent;
-  return { stroke: colour, width: LINE, dash: DASHES[look], points: { show: true, size: 6, fill: look === "dashed" ? colours.surface : colour }, spanGaps: false };
+function axisBeside({ soft, line: colour }) {
+  return { ...AXIS, stroke: soft, size: 40, grid: { stroke: colour, width: 1 } };
 }
 
-function bars(UPlot, { look }, colours) {
+function line(look, { accent, warn, surface }) {
+  const stroke = look === "dashed" ? warn : accent;
+  const points = { show: true, size: 6, fill: look === "dashed" ? surface : stroke };
+  return { stroke, width: LINE, dash: DASHES[look], points, spanGaps: false };
+}
+
+function bars(UPlot, look, colours) {
   const fill = { filled: colours.accent, dotted: colours.warn, hatched: colours.bad }[look];
   return {
     stroke: fill,

@@ -5,10 +5,11 @@ import { currentLocale, word } from "../../../shared/words.js";
 import { html } from "../../../vendor/preact/preact.js";
 
 export function FigureTable({ columns, rows, name }) {
-  return html`<div class="wide figure-table" tabindex="0" role="region" aria-labelledby=${`figure-${name}`}>
-    <table class="table numbers">
+  const cells = (row) => columns.map(({ key }) => html`<td key=${key}>${shown(key, row[key])}</td>`);
+  return html`<div class="wide figure-table" tabindex="0" role="region" aria-label=${word("asTable")}>
+    <table class="table numbers" aria-labelledby=${`figure-${name}`}>
       <thead><tr>${columns.map(({ key, label }) => html`<th key=${key} scope="col">${label}</th>`)}</tr></thead>
-      <tbody>${rows.map((row) => html`<tr key=${JSON.stringify(row)}>${columns.map(({ key }) => html`<td key=${key}>${shown(key, row[key])}</td>`)}</tr>`)}</tbody>
+      <tbody>${rows.map((row) => html`<tr key=${JSON.stringify(row)}>${cells(row)}</tr>`)}</tbody>
     </table>
   </div>`;
 }
@@ -20,7 +21,8 @@ function shown(key, value) {
   return key === "lat" || key === "lon" ? value.toFixed(4) : number(value);
 }
 
-export function dayName(day) {
+function dayName(day) {
   const [year, month, number] = day.split("-").map(Number);
-  return new Date(year, month - 1, number).toLocaleDateString(currentLocale() === "en" ? "en-GB" : "tr-TR", { day: "numeric", month: "short", weekday: "short" });
+  const tag = currentLocale() === "en" ? "en-GB" : "tr-TR";
+  return new Date(year, month - 1, number).toLocaleDateString(tag, { day: "numeric", month: "short", weekday: "short" });
 }

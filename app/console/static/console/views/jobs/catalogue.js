@@ -4,7 +4,7 @@ import { Badge, Empty, Read, useRead } from "../../../shared/ui.js";
 import { word } from "../../../shared/words.js";
 import { html } from "../../../vendor/preact/preact.js";
 import { useConsole } from "../../context.js";
-import { Back, readableName } from "../parts.js";
+import { Back, EntryLink, readableName } from "../parts.js";
 
 export function Catalogue() {
   const { api } = useConsole();
@@ -12,15 +12,18 @@ export function Catalogue() {
   return html`<section class="view">
     <${Back} to="jobs" />
     <h1>${word("newJob")}</h1>
-    <${Read} of=${scripts}>${({ items }) => (items.length ? html`<ul class="plain entries">${items.map((script) => html`<${Script} key=${script.name} script=${script} />`)}</ul>` : html`<${Empty} />`)}<//>
+    <${Read} of=${scripts}>${({ items }) =>
+      items.length ? html`<ul class="plain entries">${items.map(row)}</ul>` : html`<${Empty} />`}<//>
   </section>`;
 }
 
-function Script({ script }) {
-  const { router } = useConsole();
-  const text = html`<strong>${readableName(script.name)}</strong><span class="soft small" lang="en">${script.error ?? script.summary}</span>`;
-  return html`<li class="entry">
-    ${script.error ? html`<span class="entry-text">${text}</span><${Badge} kind="bad">${word("scriptBroken")}<//>` : html`<a class="entry-link" href=${router.address(`jobs/new/${script.name}`)}>${text}</a>`}
-    ${!script.isShipped && html`<${Badge}>${word("scriptOwn")}<//>`}
+function row({ name, summary, error, isShipped }) {
+  const title = readableName(name);
+  return html`<li key=${name} class="entry">
+    ${error
+      ? html`<span class="entry-text"><strong>${title}</strong><span class="soft small" lang="en">${error}</span></span>`
+      : html`<${EntryLink} to=${`jobs/new/${name}`} title=${title} about=${summary} lang="en" />`}
+    ${error && html`<${Badge} kind="bad">${word("scriptBroken")}<//>`}
+    ${!isShipped && html`<${Badge}>${word("scriptOwn")}<//>`}
   </li>`;
 }

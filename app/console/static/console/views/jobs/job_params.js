@@ -9,8 +9,22 @@ export function fieldsOfSchema(schema) {
 function fieldOf(name, property, isRequired) {
   const forms = (property.anyOf ?? [property]).filter(({ type }) => type !== "null");
   const [form] = forms;
-  const kind = form.enum ? "choice" : forms.length > 1 || form.type === "string" ? "text" : form.type === "array" ? "list" : ["integer", "number", "boolean"].includes(form.type) ? form.type : "json";
-  return { name, kind, isRequired, options: form.enum ?? [], item: form.items?.type ?? "string", initial: property.default, hint: property.description ?? null };
+  return {
+    name,
+    kind: kindOf(forms),
+    isRequired,
+    options: form.enum ?? [],
+    item: form.items?.type ?? "string",
+    initial: property.default,
+    hint: property.description ?? null,
+  };
+}
+
+const KINDS = { string: "text", array: "list", integer: "integer", number: "number", boolean: "boolean" };
+
+function kindOf([form, ...others]) {
+  if (form.enum) return "choice";
+  return others.length ? "text" : (KINDS[form.type] ?? "json");
 }
 
 export function textsOf(fields) {
@@ -61,6 +75,7 @@ function readOne(kind, written) {
   }
   if (kind !== "integer" && kind !== "number") return { given: written };
   const value = Number(written.replace(",", "."));
-  if (Number.isNaN(value) || (kind === "integer" && !Number.isInteger(value))) return { mistake: kind === "integer" ? "mustBeWhole" : "mustBeNumber" };
+  if (kind === "integer" && !Number.isInteger(value)) return { mistake: "mustBeWhole" };
+  if (Number.isNaN(value)) return { mistake: "mustBeNumber" };
   return { given: value };
 }

@@ -18,14 +18,25 @@ export function fieldsOf(person) {
 // Only what differs from `before` is sent, so that two admins who change different fields do not undo each other's work.
 export function changesOf(fields, before = null) {
   const now = valuesOf(fields);
-  const then = before && valuesOf(before);
-  const changed = Object.entries(now).filter(([name, value]) => (then ? JSON.stringify(value) !== JSON.stringify(then[name]) : value !== null));
-  return Object.fromEntries(changed.filter(([name]) => !then || name !== "role"));
+  if (!before) return only(now, (_, value) => value !== null);
+  const then = valuesOf(before);
+  return only(now, (name, value) => name !== "role" && JSON.stringify(value) !== JSON.stringify(then[name]));
+}
+
+function only(values, isMeant) {
+  return Object.fromEntries(Object.entries(values).filter(([name, value]) => isMeant(name, value)));
 }
 
 function valuesOf({ role, name, phone, locale, lat, lon, institutionId, firebaseUid }) {
-  const place = lat.trim() || lon.trim() ? { lat: number(lat), lon: number(lon) } : null;
-  return { role, name: name.trim(), phone: phone.replaceAll(/[\s().-]/g, "") || null, locale, location: place, institutionId: institutionId.trim() ? Number(institutionId) : null, firebaseUid: firebaseUid.trim() || null };
+  return {
+    role,
+    name: name.trim(),
+    phone: phone.replaceAll(/[\s().-]/g, "") || null,
+    locale,
+    location: lat.trim() || lon.trim() ? { lat: number(lat), lon: number(lon) } : null,
+    institutionId: institutionId.trim() ? number(institutionId) : null,
+    firebaseUid: firebaseUid.trim() || null,
+  };
 }
 
 // Both "40.98" and "40,98" are written.
@@ -44,8 +55,7 @@ export function wrongFields(error, wordOf) {
   for (const { field, code, message } of error.fields ?? []) {
     const said = wordOf(code) ?? message;
     const [first, second] = field.split(".");
-    const names = first === "location" ? [second ?? "lat"] : [first];
-    for (const name of names) found[name] ??= said;
+    found[first === "location" ? (second ?? "lat") : first] ??= said;
   }
   return found;
 }

@@ -1,10 +1,10 @@
 // One plan with its steps, in the order in which they run.
 
-import { Badge, Button, Empty, Read, messageOf, tell, useRead } from "../../../shared/ui.js";
+import { Badge, Button, Empty, Read, tell, useRead } from "../../../shared/ui.js";
 import { word } from "../../../shared/words.js";
 import { html } from "../../../vendor/preact/preact.js";
 import { useConsole } from "../../context.js";
-import { Back, Facts, wordOfCode } from "../parts.js";
+import { Back, Facts, orTellRefusal, wordOfCode } from "../parts.js";
 
 export function Plan({ id }) {
   const { api } = useConsole();
@@ -37,32 +37,34 @@ function PlanSwitch({ plan, again }) {
   const { api, me } = useConsole();
   if (me.role !== "ADMIN") return html`<p class="soft small">${word("onlyAdmins")}</p>`;
   const put = async (status) => {
-    try {
+    await orTellRefusal(async () => {
       await api.changeActionPlan(plan.id, { status });
-      tell(word(status ? "done_planOn" : "done_planOff", { name: plan.name }), "good", { label: word("undo"), run: () => put(!status) });
-    } catch (error) {
-      if (error.status !== 409 && error.status !== 404) throw error;
-      tell(word("refused", { why: messageOf(error) }), "warn");
-    }
+      const undo = { label: word("undo"), run: () => put(!status) };
+      tell(word(status ? "done_planOn" : "done_planOff", { name: plan.name }), "good", undo);
+    });
     await again();
   };
-  return html`<div><${Button} kind=${plan.status ? "bad" : "main"} onClick=${() => put(!plan.status)}>${word(plan.status ? "switchOff" : "switchOn")}<//></div>`;
+  const label = word(plan.status ? "switchOff" : "switchOn");
+  return html`<div><${Button} kind=${plan.status ? "bad" : "main"} onClick=${() => put(!plan.status)}>${label}<//></div>`;
 }
 
 function Step({ step }) {
   const { router } = useConsole();
-  const then = step.fallback.map((channel) => wordOfCode("channel", channel)).join(", ");
+  const { templateKey, withinS } = step;
+  const channels = step.fallback.map((channel) => wordOfCode("channel", channel)).join(", ");
+  const facts = [
+    [word("audience"), word(`audience_${step.audience}`)],
+    [word("template"), templateKey ?? word("noTemplateOfStep")],
+    [word("fallback"), channels && (withinS === null ? channels : word("fallbackAfter", { channels, seconds: withinS }))],
+    [word("onFailure"), word(`on_failure_${step.onFailure}`)],
+    [word("mayArriveTwice"), word(step.mayArriveTwice ? "yes" : "no")],
+  ];
+  const toTexts = templateKey && router.address(`plans/templates/${templateKey}`);
   return html`<li class="card stack">
     <div class="row apart">
       <h3>${step.stepOrder}. ${wordOfCode("channel", step.channelType)}</h3>
-      ${step.templateKey && html`<a class="button" href=${router.address(`plans/templates/${step.templateKey}`)}>${word("texts")}</a>`}
+      ${toTexts && html`<a class="button" href=${toTexts}>${word("texts")}</a>`}
     </div>
-    <${Facts} of=${[
-      [word("audience"), word(`audience_${step.audience}`)],
-      [word("template"), step.templateKey ?? word("noTemplateOfStep")],
-      [word("fallback"), then && word("fallbackAfter", { channels: then, seconds: step.withinS ?? 0 })],
-      [word("onFailure"), word(`on_failure_${step.onFailure}`)],
-      [word("mayArriveTwice"), word(step.mayArriveTwice ? "yes" : "no")],
-    ]} />
+    <${Facts} of=${facts} />
   </li>`;
 }

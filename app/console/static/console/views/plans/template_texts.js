@@ -5,7 +5,9 @@ export function keysOf(templates) {
   const found = new Map();
   for (const { key, locale, subject } of templates) {
     const known = found.get(key) ?? { key, subject: "", locales: [] };
-    found.set(key, { key, subject: locale === "tr" || !known.subject ? subject : known.subject, locales: [...known.locales, locale].sort().reverse() });
+    const isBetter = locale === "tr" || !known.subject;
+    const locales = [...known.locales, locale].sort().reverse();
+    found.set(key, { key, subject: isBetter ? subject : known.subject, locales });
   }
   return [...found.values()].sort((one, other) => one.key.localeCompare(other.key));
 }
@@ -13,7 +15,7 @@ export function keysOf(templates) {
 const BLOCKS = /\{[{%](.*?)[%}]\}/gs;
 const TEXTS = /'[^']*'|"[^"]*"/g;
 const NAMES = /(?<![.\w|])[a-z_]\w*/gi;
-const OWN = new Set(["if", "elif", "else", "endif", "for", "endfor", "in", "not", "and", "or", "is", "none", "true", "false", "defined", "loop"]);
+const OWN = new Set("if elif else endif for endfor in not and or is none true false defined loop".split(" "));
 
 // Names in the blocks of both texts, without words of the language of templates, filters and members.
 export function variablesOf(...texts) {
@@ -25,11 +27,10 @@ export function variablesOf(...texts) {
 const SAMPLES = { student: "Ahmet", elder: "Ayşe", phone: "+90 555 010 00 02", minutes: 10, seconds: 0, code: "123456" };
 
 export function sampleOf(name) {
-  return SAMPLES[name] ?? "3";
+  return String(SAMPLES[name] ?? 3);
 }
 
 // Numbers are sent as numbers, because a template may compare them.
 export function valueOf(written) {
-  const text = String(written).trim();
-  return /^\d{1,9}$/.test(text) && !/^0\d/.test(text) ? Number(text) : String(written);
+  return /^(0|[1-9]\d{0,8})$/.test(written.trim()) ? Number(written) : written;
 }

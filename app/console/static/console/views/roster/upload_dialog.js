@@ -1,9 +1,11 @@
 // Gives a list to the service as its institution would: a ZIP archive. The next run takes it.
 
-import { Button, Dialog, Field, messageOf, tell } from "../../../shared/ui.js";
+import { Button, Dialog, messageOf, tell } from "../../../shared/ui.js";
 import { word } from "../../../shared/words.js";
 import { html, useState } from "../../../vendor/preact/preact.js";
 import { useConsole } from "../../context.js";
+import { SelectField } from "../../form_parts.js";
+import { LabelledInput } from "../parts.js";
 
 const KINDS = ["students", "elders"];
 const LISTS = ["enrolment", "clearance"];
@@ -25,11 +27,22 @@ export function UploadDialog({ onClose }) {
     onClose();
     tell(word("done_upload"), "good", { label: word("runLists"), run: () => router.go("jobs/new/roster_sync") });
   };
-  const select = (label, value, options, choose, wordOf) => html`<${Field} label=${label}>${(control) => html`<select ...${control} value=${value} onChange=${(event) => choose(event.target.value)}>${options.map((one) => html`<option key=${one} value=${one}>${wordOf(one)}</option>`)}</select>`}<//>`;
+  const kinds = KINDS.map((value) => ({ value, text: word(`kind_${value}`) }));
+  const lists = LISTS.map((value) => ({ value, text: word(`list_${value}`) }));
   return html`<${Dialog} title=${word("uploadList")} onClose=${onClose}>
-    ${select(word("column_kind"), kind, KINDS, setKind, (one) => word(`kind_${one}`))}
-    ${select(word("listName"), list, LISTS, setList, (one) => word(`list_${one}`))}
-    <${Field} label=${word("listFile")} hint=${word("listFileHint")} wrong=${wrong}>${(control) => html`<input ...${control} type="file" accept=".zip,application/zip" onChange=${(event) => setFile(event.target.files[0] ?? null)} />`}<//>
-    <div class="row"><${Button} kind="main" onClick=${send}>${word("uploadList")}<//><${Button} onClick=${onClose}>${word("cancel")}<//></div>
+    <${SelectField} label=${word("column_kind")} value=${kind} options=${kinds} onSelect=${setKind} />
+    <${SelectField} label=${word("listName")} value=${list} options=${lists} onSelect=${setList} />
+    <${LabelledInput}
+      label=${word("listFile")}
+      hint=${word("listFileHint")}
+      wrong=${wrong}
+      type="file"
+      accept=".zip,application/zip"
+      onChange=${(event) => setFile(event.target.files[0] ?? null)}
+    />
+    <div class="row">
+      <${Button} kind="main" onClick=${send}>${word("uploadList")}<//>
+      <${Button} onClick=${onClose}>${word("cancel")}<//>
+    </div>
   <//>`;
 }
