@@ -123,7 +123,7 @@ PLAN = {"id": 3, **ROW, "key": "matching.on_the_way", "name": "Yola çıktı", "
 STEP: Json = {"id": 5, **ROW, "actionPlanId": 3, "stepOrder": 1, "channelType": "push", "audience": "PERSON"}
 STEP |= {"templateKey": "matching.on_the_way", "onFailure": "STOP", "fallback": ["sms"], "withinS": 60}
 AUDIT: Json = {"id": 71, "author": "user:2", "notificationId": NOTIFICATION, "recipient": "/users/6", "body": "Change."}
-AUDIT |= {"subject": "patch_user", "writtenAt": instant(-30), "previousHash": "0" * 64, "hash": "ab" * 32}
+AUDIT |= {"subject": "PATCH /users/{userId}", "writtenAt": instant(-30), "previousHash": "0" * 64, "hash": "ab" * 32}
 CHANGE = {"table": "users", "row": {"id": 6}, "before": {"name": "A***"}, "after": {"name": HOSTILE}}
 ATTEMPT = {"attempt": 1, "deviceId": None, "outcome": "RECIPIENT_GONE", "errorCode": "UNREGISTERED"}
 MESSAGE: Json = {"id": NOTIFICATION, "notificationType": "FCM", "recipient": "user:6", "subject": "Yola çıktı"}
@@ -181,7 +181,7 @@ ANSWERS: dict[str, Any] = {
     "POST /api/v1/templates/22/preview": {"subject": "Help is coming", "body": "Ahmet is on the way!"},
     "GET /api/v1/audit": _list(
         AUDIT | {"metadata": json.dumps({"changes": [CHANGE]})},
-        AUDIT | {"id": 70, "author": "operator", "subject": "unknown_deed", "metadata": "{}"},
+        AUDIT | {"id": 70, "author": "operator", "subject": "users forget", "metadata": "{}"},
     ),
     "GET /api/v1/health": {
         "status": "degraded",

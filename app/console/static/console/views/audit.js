@@ -6,7 +6,8 @@ import { html, useEffect, useState } from "../../vendor/preact/preact.js";
 import { useConsole } from "../context.js";
 import { usePages } from "../pages.js";
 import { changesOf, shownValue } from "./audit/audit_changes.js";
-import { Facts, Pages, readableName, wordOfCode } from "./parts.js";
+import { deedOf } from "./audit/deed_names.js";
+import { Facts, Pages, wordOfCode } from "./parts.js";
 import "./view_words.js";
 
 const PAGE = 50;
@@ -34,7 +35,7 @@ function Entry({ entry, names }) {
   return html`<li class="entry audit-entry">
     <details>
       <summary class="entry-link">
-        <strong>${wordOfCode("deed", subject, readableName(subject))}</strong>
+        <strong>${wordOfCode("deed", deedOf(subject), subject)}</strong>
         <span class="soft small">${authorOf(entry, names)} · ${dateAndTime(writtenAt)}</span>
       </summary>
       <div class="stack audit-detail">

@@ -1,7 +1,7 @@
 // What several views are made of: filters in the address, facts, lists with more pages, deeds that are asked first.
 
 import { Button, Confirm, Empty, Field, Read, messageOf, tell } from "../../shared/ui.js";
-import { currentLocale, hasWord, word } from "../../shared/words.js";
+import { hasWord, word } from "../../shared/words.js";
 import { html, useState } from "../../vendor/preact/preact.js";
 import { useConsole } from "../context.js";
 import { SearchField, SelectField } from "../form_parts.js";
@@ -89,8 +89,8 @@ export function wordOfCode(prefix, code, otherwise = code) {
   return hasWord(key) ? word(key) : otherwise;
 }
 
-// Names of the service are written with points and underscores.
+// Names of scripts and parameters are English, in every language of the page.
 export function readableName(name) {
-  const text = name.replaceAll(/[_.]/g, " ");
-  return text.charAt(0).toLocaleUpperCase(currentLocale()) + text.slice(1);
+  const text = name.replaceAll("_", " ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -47,7 +47,7 @@ function Found({ job, again }) {
 }
 
 function factsOf({ origin, createdAt, startedAt, finishedAt, tries, maxRetries, params }) {
-  const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+  const shown = (value) => (value === null || typeof value === "string" ? value : JSON.stringify(value));
   return [
     [word("origin"), word(`origin_${origin}`)],
     [word("requestedAt"), dateAndTime(createdAt)],

@@ -60,7 +60,7 @@ function useRequest(script, fields) {
       const job = await api.requestJob({ name: script.name, params }, { idempotencyKey });
       router.go(`jobs/${job.id}`);
     } catch (error) {
-      setWrong(wrongParams(error));
+      if (error.fields?.length) return setWrong(wrongParams(error));
       tell(word("refused", { why: messageOf(error) }), "warn");
     }
   };
@@ -68,5 +68,5 @@ function useRequest(script, fields) {
 }
 
 function wrongParams(error) {
-  return Object.fromEntries((error.fields ?? []).map(({ field, message }) => [field.replace(/^params\./, ""), message]));
+  return Object.fromEntries(error.fields.map(({ field, message }) => [field.replace(/^params\./, ""), message]));
 }
