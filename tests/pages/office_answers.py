@@ -89,6 +89,12 @@ def job_json(**more: Any) -> Json:
     return plain | {"claims": 1, "tries": 1, "maxRetries": 2, "timeoutS": None, "artifacts": []} | more
 
 
+def _listed(job: Json) -> Json:
+    """Without what only the job in full has."""
+    in_full = {"result", "output", "claims", "tries", "maxRetries", "timeoutS", "artifacts"}
+    return {name: value for name, value in job.items() if name not in in_full}
+
+
 def script_json(name: str, parameters: Json | None = None, **more: Any) -> Json:
     plain: Json = {"name": name, "isShipped": True, "error": None, "summary": f"What {name} does.", "description": ""}
     plain |= {"taskType": "io_bound", "maxRetries": 2, "timeoutS": None}
@@ -96,7 +102,11 @@ def script_json(name: str, parameters: Json | None = None, **more: Any) -> Json:
 
 
 FAIRNESS = {
-    "month": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None, "description": "The last one if empty."},
+    "month": {
+        "anyOf": [{"type": "string"}, {"type": "null"}],
+        "default": None,
+        "description": "The last one if empty.",
+    },
     "least_people": {"type": "integer", "default": 5, "description": "Fewer elders are not shown."},
     "language": {"type": "string", "enum": ["tr", "en"], "default": "tr", "description": "Of the page."},
     "kinds": {"type": "array", "items": {"type": "string"}, "default": [], "description": "All if empty."},
@@ -125,10 +135,25 @@ STEP |= {"templateKey": "matching.on_the_way", "onFailure": "STOP", "fallback": 
 AUDIT: Json = {"id": 71, "author": "user:2", "notificationId": NOTIFICATION, "recipient": "/users/6", "body": "Change."}
 AUDIT |= {"subject": "PATCH /users/{userId}", "writtenAt": instant(-30), "previousHash": "0" * 64, "hash": "ab" * 32}
 CHANGE = {"table": "users", "row": {"id": 6}, "before": {"name": "A***"}, "after": {"name": HOSTILE}}
-ATTEMPT = {"attempt": 1, "deviceId": None, "outcome": "RECIPIENT_GONE", "errorCode": "UNREGISTERED"}
-MESSAGE: Json = {"id": NOTIFICATION, "notificationType": "FCM", "recipient": "user:6", "subject": "Yola çıktı"}
+ATTEMPT = {
+    "attempt": 1,
+    "deviceId": None,
+    "outcome": "RECIPIENT_GONE",
+    "errorCode": "UNREGISTERED",
+    "providerMessageId": None,
+}
+MESSAGE: Json = {"id": NOTIFICATION, "notificationType": "PUSH", "recipient": "user:6", "subject": "Yola çıktı"}
+MESSAGE |= {"recipientUserId": 6, "priority": "URGENT", "status": "DEAD", "metadata": {}, "taskId": None}
 MESSAGE |= {"body": f"{HOSTILE} yola çıktı!", "createdAt": instant(-900), "expiresAt": None}
-PARTS = (("database", "ok"), ("redis", "ok"), ("matcher", "ok"), ("delivery", "late"), ("jobs", "ok"), ("lists", "down"))
+MESSAGE |= {"finishedAt": instant(-600), "errorCode": "UNREGISTERED"}
+PARTS = (
+    ("database", "ok"),
+    ("redis", "ok"),
+    ("matcher", "ok"),
+    ("delivery", "late"),
+    ("jobs", "ok"),
+    ("lists", "down"),
+)
 
 ANSWERS: dict[str, Any] = {
     "GET /api/v1/figures": figures_json(),
@@ -147,7 +172,10 @@ ANSWERS: dict[str, Any] = {
         next_cursor="2",
     ),
     "GET /users/2": user_json(2, name="Zeynep Koç"),
-    "GET /api/v1/jobs": _list(job_json(), job_json(id=JOB[:-1] + "2", status="FAILED", origin="SCHEDULE", progress=None)),
+    "GET /api/v1/jobs": _list(
+        _listed(job_json()),
+        _listed(job_json(id=JOB[:-1] + "2", status="FAILED", origin="SCHEDULE", progress=None)),
+    ),
     "GET /api/v1/jobs/catalogue": {
         "items": [
             script_json("fairness_report", FAIRNESS),
@@ -170,7 +198,9 @@ ANSWERS: dict[str, Any] = {
         ),
         _run(2, unchanged=["students", "elders"]),
     ),
-    "GET /api/v1/action-plans": _list(PLAN | {"status": True}, PLAN | {"id": 4, "name": "Kapalı plan", "status": False}),
+    "GET /api/v1/action-plans": _list(
+        PLAN | {"status": True}, PLAN | {"id": 4, "name": "Kapalı plan", "status": False}
+    ),
     "GET /api/v1/action-plans/3": PLAN | {"status": True},
     "GET /api/v1/action-plans/3/steps": _list(STEP | {"mayArriveTwice": True}),
     "GET /api/v1/templates": _list(

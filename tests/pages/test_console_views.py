@@ -48,7 +48,9 @@ def address(stub: ConsoleStub) -> Iterator[str]:
 
 
 def is_sideways(page: Page) -> bool:
-    return page.evaluate("[document.documentElement, document.querySelector('main')].some(e => e.scrollWidth > e.clientWidth)")
+    return page.evaluate(
+        "[document.documentElement, document.querySelector('main')].some(e => e.scrollWidth > e.clientWidth)"
+    )
 
 
 def saved_text(page: Page, button: Any) -> str:
@@ -99,7 +101,10 @@ def test_a_month_has_drawings_tables_and_files(stub: ConsoleStub, address: str, 
     waiting.get_by_role("button", name="Tablo").click()
     expect(waiting.get_by_role("row", name="1 Eki").first).to_contain_text("2 dk")
     text = saved_text(page, waiting.get_by_role("button", name="CSV indir"))
-    assert text.splitlines()[:2] == ["\ufeffGün,İstek,Yarısında en çok,On istekten dokuzunda en çok", f"{MONTH}-01,8,120,420"]
+    assert text.splitlines()[:2] == [
+        "\ufeffGün,İstek,Yarısında en çok,On istekten dokuzunda en çok",
+        f"{MONTH}-01,8,120,420",
+    ]
     stub.answers["GET /api/v1/figures"] = lambda asked: (200, empty_figures(asked["month"]))
     page.get_by_role("button", name="Önceki ay").click()
     expect(page).to_have_url(re.compile(r"figures\?month=2026-09$"))
