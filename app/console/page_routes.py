@@ -22,7 +22,7 @@ HOME = WebPage("Yanında", "home/home.js")
 CONSOLE = WebPage(
     "Yanında · Konsol",
     "console/console.js",
-    styles=("vendor/leaflet/leaflet.css", "vendor/uplot/uplot.css"),
+    styles=("vendor/leaflet/leaflet.css", "vendor/uplot/uplot.css", "console/views/views.css"),
     has_map=True,
 )
 ELDER = WebPage("Yanında", "phone/elder.js", ("phone/phone.css",), "/phone/elder.webmanifest", frameable=True)

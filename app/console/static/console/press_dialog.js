@@ -8,6 +8,7 @@ import { useConsole } from "./context.js";
 import { useDelayed } from "./delayed.js";
 import { SearchField, TextField } from "./form_parts.js";
 import { FoundPeople } from "./found_people.js";
+import { newKey } from "./new_key.js";
 
 const SHOWN = 20;
 const LONGEST_NOTE = 500;
@@ -76,9 +77,4 @@ function Press({ elder, onBack, onClose }) {
       <${Button} onClick=${onBack}>${word("otherElder")}<//>
     </div>
   `;
-}
-
-// `randomUUID` is missing where the page is not encrypted.
-function newKey() {
-  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

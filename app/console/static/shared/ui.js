@@ -81,7 +81,7 @@ export function Failure({ error, retry }) {
 export function messageOf(error) {
   if (error?.name === "Unreachable") return word(error.reason === "TIMEOUT" ? "timedOut" : "unreachable");
   const own = error?.code ? `problem_${error.code}` : "";
-  const found = own && word(own);
+  const found = own && word(own, { detail: error.detail ?? "" });
   if (found && found !== own) return found;
   return word("failed", { detail: error?.detail ?? error?.message ?? String(error) });
 }

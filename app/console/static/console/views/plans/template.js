@@ -1,0 +1,45 @@
+// The texts of one template in both languages. The service fills what is stored, so the preview follows each change that
+// is saved, and what was saved can be taken back.
+
+import { Empty, Read, useRead } from "../../../shared/ui.js";
+import { word } from "../../../shared/words.js";
+import { html } from "../../../vendor/preact/preact.js";
+import { useConsole } from "../../context.js";
+import { Back } from "../parts.js";
+import { TemplateForm } from "./template_form.js";
+import { TemplatePreview } from "./template_preview.js";
+
+const LOCALES = ["tr", "en"];
+
+export function Template({ templateKey }) {
+  const { api, me } = useConsole();
+  const templates = useRead(() => api.listTemplates({ key: templateKey, limit: LOCALES.length }), [templateKey]);
+  const text = (template) => html`<${Text} key=${template.id} template=${template} again=${templates.again} />`;
+  const show = ({ items }) => {
+    if (!items.length) return html`<${Empty}>${word("noTemplate")}<//>`;
+    const inOrder = LOCALES.flatMap((locale) => items.filter((one) => one.locale === locale));
+    return html`<div class="texts">${inOrder.map(text)}</div>`;
+  };
+  return html`<section class="view">
+    <${Back} to="plans/templates" />
+    <h1>${templateKey}</h1>
+    ${me.role !== "ADMIN" && html`<p class="soft small">${word("onlyAdmins")}</p>`}
+    <${Read} of=${templates}>${show}<//>
+  </section>`;
+}
+
+// A saved text has another time, and so a form and a preview that begin anew.
+function Text({ template, again }) {
+  const { me } = useConsole();
+  const { locale, updatedAt } = template;
+  const form = html`<${TemplateForm} key=${updatedAt} template=${template} again=${again} />`;
+  return html`<section class="card stack" aria-labelledby=${`text-${locale}`}>
+    <h2 id=${`text-${locale}`}>${word(`language_${locale}`)}</h2>
+    ${me.role === "ADMIN" ? form : html`<${Source} template=${template} />`}
+    <${TemplatePreview} key=${`preview ${updatedAt}`} template=${template} />
+  </section>`;
+}
+
+function Source({ template: { subject, body, locale } }) {
+  return html`${subject && html`<p lang=${locale}><strong>${subject}</strong></p>`}<p lang=${locale}>${body}</p>`;
+}
