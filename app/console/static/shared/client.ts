@@ -1390,7 +1390,7 @@ export interface NewStepBody {
   onFailure?: OnFailure;
   /** Channel types of the same recipient to try next, in this order. */
   fallback?: string[];
-  /** Seconds after which the fallback is tried if nothing was delivered. */
+  /** Seconds after which the fallback is tried if nothing was delivered; after the last fallback, the next step begins if `onFailure` is CONTINUE. Without it, 60 s, and only if the message waits for a provider that fails too often. */
   withinS?: number | null;
   /** If the answers of the provider were lost, the message may have arrived. True: the fallback follows all the same, so that the person may get the message twice. False: it does not. */
   mayArriveTwice?: boolean;
@@ -1727,7 +1727,7 @@ export interface StepChangesBody {
   onFailure?: OnFailure;
   /** Channel types of the same recipient to try next, in this order. */
   fallback?: string[];
-  /** Seconds after which the fallback is tried if nothing was delivered. */
+  /** Seconds after which the fallback is tried if nothing was delivered; after the last fallback, the next step begins if `onFailure` is CONTINUE. Without it, 60 s, and only if the message waits for a provider that fails too often. */
   withinS?: number | null;
   /** If the answers of the provider were lost, the message may have arrived. True: the fallback follows all the same, so that the person may get the message twice. False: it does not. */
   mayArriveTwice?: boolean;
