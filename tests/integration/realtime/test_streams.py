@@ -51,7 +51,11 @@ def test_each_gets_their_own_at_once_from_any_process(town: Neighbourhood, build
     town.run("UPDATE students SET on_duty = false WHERE id = :id", id=other.id)
     assert followers["other"].until_type("DUTY_CHANGED") == ["READY", "DUTY_CHANGED"]
     assert [event["type"] for event in followers["another"].events] == ["READY"]
-    for follower in (*followers.values(), of_task):
+    theirs = town.press(town.elder(institution_id=2))
+    resumed = Follower(there, town.coordinator(institution_id=2), after=0)
+    assert resumed.until_type("TASK_OFFERED") == ["READY", "TASK_CREATED", "TASK_OFFERED"]
+    assert {event["taskId"] for event in resumed.events[1:]} == {str(theirs)}
+    for follower in (*followers.values(), of_task, resumed):
         follower.go()
 
 
