@@ -89,7 +89,13 @@ def expected(conn: Conn, reader: EventReader) -> Expected:
     )
 
 
-def has_seen_all(conn: Conn, reader: EventReader) -> bool:
+def have_seen_all(conn: Conn, readers: Sequence[EventReader]) -> bool:
+    """An api that has just started may not have given positions yet."""
+    drafts = conn.execute("SELECT FROM new_events LIMIT 1").fetchall()
+    return not drafts and all(_has_seen_all(conn, reader) for reader in readers)
+
+
+def _has_seen_all(conn: Conn, reader: EventReader) -> bool:
     newest = max(expected(conn, reader).must, default=0)
     return reader.began is not None and (reader.last or 0) >= newest
 

@@ -334,9 +334,7 @@ class Run:
 
     def _check_events(self) -> None:
         with self.stores.connect() as conn:
-            self._until(
-                lambda: all(event_checks.has_seen_all(conn, reader) for reader in self.readers.readers), SETTLED_AFTER_S
-            )
+            self._until(lambda: event_checks.have_seen_all(conn, self.readers.readers), SETTLED_AFTER_S)
             self.readers.stop()
             self.violations += event_checks.check_readers(conn, self.readers.readers, self._disturbed())
 
