@@ -270,7 +270,8 @@ class RunningCopy:
         say(f"Ready: {self._url()}")
         with contextlib.suppress(OSError):
             print(
-                f"\n    Open            {self._url()}/docs\n"
+                f"\n    Open            {self._url()}\n"
+                f"    The API         {self._url()}/docs\n"
                 f"    A token         {app} token --admin\n"
                 f"    Environment     {self.env_file}\n"
                 f"    Logs of stores  {self.logs}\n"
