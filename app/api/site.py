@@ -28,6 +28,10 @@ class Site:
     """Constant responses by path: the OpenAPI document and its rendering. Made for the first reader, because they take
     a fifth of a second and most processes are never asked for them."""
 
+    def start(self) -> None:
+        """After the fork, because threads do not survive it."""
+        self.realtime.start()
+
     def close(self) -> None:
         self.realtime.close()
         self.services.close()

@@ -52,7 +52,7 @@ def _work(settings: Settings, metrics_directory: str, build_app: BuildApp, liste
     # A terminal sends it to all processes of the role. Until the server handles it, only the supervisor does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     app = build_app(settings, metrics_directory)
-    app.extensions["site"].realtime.start()
+    app.extensions["site"].start()
     try:
         serve(settings, app, listener)
     finally:

@@ -23,6 +23,19 @@ VALUES (%s, %s, %s, %s, %s, %s, '{}') RETURNING created_at, pg_notify('delivery'
 FIELDS = ("notificationType", "recipient", "subject", "body", "priority")
 
 
+class BareSite:
+    """What the role starts and closes: here a pool."""
+
+    def __init__(self, pool: ConnectionPool[Any]) -> None:
+        self._pool = pool
+
+    def start(self) -> None:
+        self._pool.wait()
+
+    def close(self) -> None:
+        self._pool.close()
+
+
 def bare_app(settings: Settings, _metrics_directory: str) -> Flask:
     app = Flask("bare")
     pool = ConnectionPool(
@@ -31,7 +44,7 @@ def bare_app(settings: Settings, _metrics_directory: str) -> Flask:
         kwargs={"autocommit": True, "options": OPTIONS, "prepare_threshold": 1},
         open=True,
     )
-    app.extensions["site"] = pool
+    app.extensions["site"] = BareSite(pool)
 
     @app.get("/readyz")
     def ready() -> str:
