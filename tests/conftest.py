@@ -37,6 +37,7 @@ LONGEST = (
     "contract/test_openapi_conformance.py",
     "e2e/test_scenarios.py",
     "integration/delivery/test_many_deaths.py",
+    "e2e/test_pages_together.py",
 )
 """The files that take longer than half a minute, the longest first."""
 

@@ -1,4 +1,5 @@
-"""The three scenarios of the service, over HTTP, on all roles as they run in production."""
+"""Two scenarios of the service, over HTTP, on all roles as they run in production. The third one, in which nobody
+answers, is in `test_pages_together.py` with people at pages, and in the README."""
 
 from dataclasses import dataclass
 
@@ -100,22 +101,3 @@ def the_student_rejects(here: Neighbourhood) -> None:
     eventually(lambda: any("Ayşe Yılmaz" in body for body in here.pushes_to(here.zeynep)))
     status, problem = ahmet.answer(task_id, "accept")
     assert (status, problem["code"]) == (409, "offer_rejected")
-
-
-def test_scenario_c_nobody_answers(services: Services) -> None:
-    with serving(services.settings, OFFER_TTL_S="3") as port:
-        here = neighbourhood(services, port)
-        ayse, ahmet, berat = here.ayse, here.ahmet, here.berat
-        task_id = ayse.press()
-        assert ahmet.offer() is not None
-        eventually(lambda: berat.offer())
-        assert ahmet.offer() is None
-        status, problem = ahmet.answer(task_id, "accept")
-        assert (status, problem["code"]) == (409, "offer_expired")
-        eventually(lambda: ayse.task(task_id)["status"] == "TIMED_OUT")
-        eventually(lambda: "Maalesef şu an uygun öğrenci bulunamadı." in here.pushes_to(ayse))
-        status, offers = here.zeynep.call("GET", f"/tasks/{task_id}/offers")
-        assert [(item["studentId"], item["state"]) for item in offers["items"]] == [
-            (ahmet.user_id, "EXPIRED"),
-            (berat.user_id, "EXPIRED"),
-        ]

@@ -10,9 +10,12 @@ from playwright.sync_api import Page, expect
 from app.console.assets import read_assets
 from tests.pages.conftest import OpenPage
 from tests.pages.console_pages import HOSTILE, at, busy_afternoon, served, task_id
-from tests.support.browser import assert_accessible
+from tests.support.browser import assert_accessible, assert_large_text_fits
 from tests.support.console_stub import ConsoleStub, Json, instant, problem, student_json, task_json
 
+SHORTENED = ".request-line > span"
+"""The lines of a row; the request itself shows them in full."""
+SMALL = {"width": 320, "height": 844}
 WIDE = {"width": 1440, "height": 900}
 FIRST_VIEW_BYTES = 150_000
 COUNT_TONES = """() => {
@@ -54,6 +57,8 @@ def look_at(page: Page, address: str, views: dict[str, str]) -> None:
         expect(page.locator(is_there).first).to_be_visible()
         assert_accessible(page)
         assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), f"{path} scrolls sideways"
+        if page.viewport_size == SMALL:
+            assert_large_text_fits(page, SHORTENED)
 
 
 def test_every_view_and_dialog_is_accessible_on_a_small_phone(address: str, open_page: OpenPage) -> None:
@@ -67,6 +72,7 @@ def test_every_view_and_dialog_is_accessible_on_a_small_phone(address: str, open
         page.keyboard.press(key)
         expect(page.locator(f"dialog {is_there}").first).to_be_visible()
         assert_accessible(page)
+        assert_large_text_fits(page, SHORTENED)
         page.keyboard.press("Escape")
         expect(page.locator("dialog")).to_have_count(0)
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.pages.conftest import OpenPage
 from tests.pages.console_pages import HOSTILE, at, served
 from tests.pages.office_answers import JOB, LETTER, MONTH, empty_figures, job_json, letter_json, office, user_json
-from tests.support.browser import assert_accessible
+from tests.support.browser import assert_accessible, assert_large_text_fits
 from tests.support.console_stub import ConsoleStub, Json, problem
 
 WIDE = {"width": 1440, "height": 900}
@@ -69,6 +69,7 @@ def test_each_view_is_accessible_on_a_small_phone(stub: ConsoleStub, address: st
             page.locator("summary", has_text="Zeynep Koç").click()
         assert_accessible(page)
         assert not is_sideways(page), path
+        assert_large_text_fits(page)
         if path in DIALOGS:
             page.get_by_role("button", name=DIALOGS[path]).click()
             assert_accessible(page)

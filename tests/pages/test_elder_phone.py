@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.pages.conftest import OpenPage
 from tests.support.browser import assert_accessible
@@ -173,6 +173,25 @@ def test_press_without_a_connection_is_kept_and_sent_once(
     # Page and worker may both send it; the key makes it one request.
     assert len({key for _, key in played.called("POST", "/tasks")}) == 1
     assert len(played.tasks) == 1
+
+
+def test_answer_that_was_on_its_way_does_not_hide_a_lost_connection(
+    open_page: OpenPage, address: str, played: PlayedService
+) -> None:
+    page = open_elder(open_page, address)
+    says(page, "Merhaba Ayşe")
+    held: list[Route] = []
+    page.route("**/me", lambda route: held.append(route))
+    with page.expect_request("**/me"):
+        played.happen()
+    page.evaluate("dispatchEvent(new Event('offline'))")
+    expect(page.get_by_text("Bağlantı yok.")).to_be_visible()
+    held[0].fulfill(json=played.me_of("ayse") | {"name": "Aylin Yılmaz"})
+    says(page, "Merhaba Aylin")
+    assert page.get_by_text("Bağlantı yok.").is_visible()
+    page.unroute_all()
+    page.evaluate("dispatchEvent(new Event('online'))")
+    expect(page.get_by_text("Bağlantı yok.")).to_have_count(0)
 
 
 def test_answer_that_was_lost_does_not_become_a_second_request(

@@ -7,7 +7,7 @@ from typing import Any
 
 from axe_playwright_python.base import AXE_SCRIPT
 from machine import packages
-from playwright.sync_api import Browser, Frame, Page, sync_playwright
+from playwright.sync_api import Browser, Frame, Page, TimeoutError, sync_playwright
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 ARGUMENTS = (
@@ -39,6 +39,30 @@ def assert_accessible(page: Page | Frame) -> None:
     found = page.evaluate("options => axe.run(options)", AXE_OPTIONS)
     said = [_said(violation) for violation in found["violations"]]
     assert not said, "\n".join(said)
+
+
+def assert_large_text_fits(page: Page, shortened: str = "none") -> None:
+    """With text twice as large nothing scrolls sideways, and no text is cut off but in what the selector finds, which
+    is in full elsewhere."""
+    page.evaluate("document.documentElement.style.fontSize = '200%'")
+    try:
+        # Lists measure their rows anew within a second.
+        page.wait_for_function(f"(shortened) => ({CUT_OFF})(shortened).length === 0", arg=shortened, timeout=5000)
+    except TimeoutError:
+        raise AssertionError("\n".join([page.url, *page.evaluate(CUT_OFF, shortened)])) from None
+    finally:
+        page.evaluate("document.documentElement.style.fontSize = ''")
+
+
+CUT_OFF = """(shortened) => [...document.querySelectorAll("html, main, body *")].filter((one) => {
+    if (one.matches("html, main")) return one.scrollWidth > one.clientWidth;
+    const { overflowX, overflowY } = getComputedStyle(one);
+    const [wide, high] = [one.scrollWidth - one.clientWidth > 1, one.scrollHeight - one.clientHeight > 1];
+    const hides = (overflow) => ["hidden", "clip"].includes(overflow);
+    const isSeen = one.checkVisibility() && one.clientWidth > 1 && one.clientHeight > 1;
+    const counts = isSeen && one.textContent.trim() && !one.closest(`.map, .cell-map, svg, ${shortened}`);
+    return counts && ((wide && hides(overflowX)) || (high && hides(overflowY)));
+}).map((one) => one.outerHTML.slice(0, 200))"""
 
 
 def _said(violation: dict[str, Any]) -> str:

@@ -83,6 +83,7 @@ class PlayedService:
     """Method, path, body and `Idempotency-Key` of all that changes something."""
     streams: bool = True
     settings: Json = field(default_factory=lambda: {"demoSignIn": True, "signInPage": None, "vapidPublicKey": None})
+    health: str = "ready"
     pushes: list[Json] | None = None
     """Those that were recorded, the newest first; None for a copy that sends them."""
     on_press: Callable[[], Json] = task
@@ -148,11 +149,16 @@ def app_of(service: PlayedService) -> Flask:
     for route in page_routes.all:
         app.add_url_rule(route.rule, route.view.__name__, _page_view(route), methods=[route.method])
     app.add_url_rule("/page-settings.json", "settings", view_func=lambda: service.settings)
+    app.add_url_rule("/readyz", "health", lambda: ({"status": service.health}, _status_of(service.health)))
     app.add_url_rule("/demo/people", "people", view_func=lambda: {"items": list(service.people.values())})
     app.add_url_rule("/demo/sign-in", "sign_in", lambda: _demo(service), methods=["POST"])
     app.add_url_rule("/events", "stream", lambda: _events(service))
     app.add_url_rule("/<path:path>", "calls", lambda path: _api(service), methods=["GET", "POST", "PUT", "DELETE"])
     return app
+
+
+def _status_of(health: str) -> int:
+    return 503 if health == "unready" else 200
 
 
 def _page_view(route: Route) -> Any:

@@ -7,17 +7,26 @@ import { html } from "../vendor/preact/preact.js";
 import { useConsole } from "./context.js";
 import { badgeText, happening, kindOf, progress, waited } from "./request_words.js";
 
-export const ROW_HEIGHT = 88;
+// In rem, so that rows grow with the text. In a narrow window, what stands in one line elsewhere stands in two (see
+// `.request-line`).
+const ROW_REM = 5.5;
+const NARROW_ROW_REM = 11;
+const NARROW_REM = 16;
 
 export function RequestList({ rows, current, filters }) {
   if (!rows.length) return html`<${Empty}>${word(filters.q || filters.state ? "noneMatches" : "noOpenRequest")}<//>`;
   return html`<${VirtualList}
     rows=${rows}
-    rowHeight=${ROW_HEIGHT}
+    rowHeight=${rowHeight()}
     label=${word("view_requests")}
     keyOf=${({ task }) => task.id}
     render=${(row) => html`<${Row} ...${row} filters=${filters} isCurrent=${row.task.id === current} />`}
   />`;
+}
+
+function rowHeight() {
+  const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+  return rem * (innerWidth <= NARROW_REM * rem ? NARROW_ROW_REM : ROW_REM);
 }
 
 function Row({ task, urgency, filters, isCurrent }) {

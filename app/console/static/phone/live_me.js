@@ -22,15 +22,16 @@ export function openLiveMe({ session, api, kept }) {
   let timer = null;
   let reading = null;
   let isStale = false;
+  let losses = 0;
 
-  const take = async (me) => {
+  const take = async (me, connection) => {
     if (me.serverTime) learnServerTime(me.serverTime);
     const before = hidden ?? store.get();
     hidden = null;
     const { gone, withdrawn, lostOffer } = changesOf(before, me, serverNow());
     const ended = gone ? await endOf(api, gone) : before.me?.id === me.id && !me.openTask ? before.ended : null;
     const keptOffer = me.offer || me.openTask || before.me?.id !== me.id ? null : before.lostOffer;
-    set({ me, at: Date.now(), ended, withdrawn, lostOffer: lostOffer ?? keptOffer, connection: "there", refused: null });
+    set({ me, at: Date.now(), ended, withdrawn, lostOffer: lostOffer ?? keptOffer, connection, refused: null });
   };
 
   const set = (changes) => {
@@ -41,10 +42,13 @@ export function openLiveMe({ session, api, kept }) {
 
   const readOnce = async () => {
     const token = session.token();
+    const lossesBefore = losses;
     try {
       const me = await api.me({ timeoutMs: TIMEOUT_MS });
       // Somebody else may have signed in meanwhile.
-      if (session.token() === token) await take(me);
+      if (session.token() !== token) return;
+      // An answer that was on its way when the connection was lost does not mean that it is back.
+      await take(me, losses === lossesBefore ? "there" : "lost");
     } catch (error) {
       // A token that was refused has ended the session.
       if (error.status !== 401) set(error.status ? { connection: "there", refused: error } : { connection: "lost" });
@@ -92,7 +96,10 @@ export function openLiveMe({ session, api, kept }) {
     stream?.retryNow();
     read();
   };
-  const away = () => set({ connection: "lost" });
+  const away = () => {
+    losses += 1;
+    set({ connection: "lost" });
+  };
 
   const stop = () => {
     stream?.close();
