@@ -84,6 +84,8 @@ class PlayedService:
     streams: bool = True
     settings: Json = field(default_factory=lambda: {"demoSignIn": True, "signInPage": None, "vapidPublicKey": None})
     health: str = "ready"
+    ahead_s: float = 0
+    """How far its clock is ahead of ours, for a page whose time passes faster."""
     pushes: list[Json] | None = None
     """Those that were recorded, the newest first; None for a copy that sends them."""
     on_press: Callable[[], Json] = task
@@ -95,7 +97,7 @@ class PlayedService:
     def me_of(self, token: str) -> Json:
         one = self.people[token]
         mine = {"openTask": self.open_tasks.get(one["id"]), "offer": self.offers.get(one["id"])}
-        return one | mine | {"helpline": HELPLINE, "serverTime": at(0)}
+        return one | mine | {"helpline": HELPLINE, "serverTime": at(self.ahead_s)}
 
     def happen(self, type_: str = "TASK_OFFERED") -> None:
         """An event. It says only that something has changed: phones read the rest."""
