@@ -15,7 +15,10 @@ AT_REST = {
         SELECT n.id, n.status, n.error_code FROM notifications n
         WHERE (n.status = 'DEAD' OR (n.status <> 'SENT' AND n.metadata -> 'data' ->> 'type' <> 'OFFER'))
           AND NOT EXISTS (SELECT FROM notifications other WHERE other.action_id = n.action_id
-                          AND other.step_order = n.step_order AND other.status = 'SENT')""",
+                          AND other.step_order = n.step_order AND other.status = 'SENT')
+          -- Lists deactivate people, who get no more messages.
+          AND NOT (n.error_code IS NOT DISTINCT FROM 'RECIPIENT_INACTIVE'
+                   AND EXISTS (SELECT FROM roster_people p WHERE p.user_id = n.recipient_user_id))""",
     "an action that has not ended": """
         SELECT id, due_at, steps FROM actions WHERE status = 'RUNNING'""",
     "an offer that was not pushed while it was live": """
