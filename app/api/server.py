@@ -23,6 +23,8 @@ in threads."""
 TICKS = 100
 """Of 0.1 s each, between two signs of life."""
 ACCEPT_S = 0.05
+VANISHED_AFTER_MS = 30_000
+"""A phone that lost its network says no goodbye. TCP would keep trying for 15 minutes, and its streams would count."""
 MOST_FILES = 65_536
 """Each connection is one. Many systems allow a process 1,024, unless it asks for more."""
 
@@ -33,6 +35,9 @@ def listen(settings: Settings) -> socket.socket:
     # The loop sends without delay only through sockets that name the protocol; an answer would take 40 ms otherwise.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Connections inherit it. Other systems than Linux do not have it.
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, VANISHED_AFTER_MS)
     listener.bind((settings.host, settings.port))
     listener.listen(BACKLOG)
     listener.setblocking(False)

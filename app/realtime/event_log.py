@@ -11,6 +11,7 @@ from app.realtime.contract import EventType, Wanted
 from app.realtime.event_visibility import EventRow
 from app.users.models import Caller, Role
 
+KNOWN_TYPES = frozenset(EventType)
 SEQUENCE = text("SELECT head, moved, now FROM sequence_events(:most)")
 BOUNDS = text("""
 SELECT greatest((SELECT max(id) FROM events), (SELECT position FROM event_positions), 0) AS head,
@@ -86,6 +87,9 @@ class Bounds:
 @dataclass(frozen=True, slots=True)
 class EventPage:
     rows: Sequence[EventRow]
+    """Without those of a type that this version does not know: another version, or somebody by hand, wrote them."""
+    until: int | None
+    """The last position that was read; None if there was none."""
     day: date | None
     """Of the last event."""
     is_last: bool
@@ -121,7 +125,9 @@ def read_history(conn: Connection, caller: Caller, wanted: Wanted, after: int, u
 
 
 def _page(rows: Sequence[Any], most: int) -> EventPage:
-    return EventPage([_event(row) for row in rows], rows[-1].day if rows else None, len(rows) < most)
+    known = [_event(row) for row in rows if row.type in KNOWN_TYPES]
+    last = rows[-1] if rows else None
+    return EventPage(known, last and last.id, last and last.day, len(rows) < most)
 
 
 def _event(row: Any) -> EventRow:

@@ -106,11 +106,18 @@ class EventStream:
     async def _history(self) -> AsyncIterator[bytes]:
         assert self._position is not None, "the stream was begun"
         after: int | None = self._position
+        loop = asyncio.get_running_loop()
+        said_at = loop.time()
         while after is not None and after < self.live_from and self.reason is None:
             blocks, after = await self._read_page(self, after)
             if blocks:
                 self._position = blocks[-1][0]
                 yield b"".join(block for _, block in blocks)
+                said_at = loop.time()
+            elif loop.time() - said_at >= self._heartbeat_s:
+                # Of a million events of others this reader sees none, and would take the silence for a lost connection.
+                yield time_block(self._now())
+                said_at = loop.time()
 
     def _take(self) -> bytes:
         """Everything that waits, as one piece."""

@@ -34,7 +34,7 @@ class Place:
 
     position: int
     day: date
-    """No later event has an earlier one."""
+    """Of the newest event."""
 
 
 class FanOut:

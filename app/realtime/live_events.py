@@ -7,6 +7,7 @@ Both may be lost: it looks once a second by itself.
 import threading
 import time
 from collections.abc import Callable
+from datetime import date, timedelta
 
 import structlog
 
@@ -88,11 +89,15 @@ class LiveEvents:
         self._clock.set(done.now)
         return done
 
+    def _first_day(self, place: Place) -> date:
+        """A clock that was ahead, and is set back, gives new events an earlier day than the last one had."""
+        return min(place.day, self._clock.now().date() - timedelta(days=1))
+
     def _read(self, place: Place) -> bool:
         with self._db.reading() as conn:
-            page = read_new(conn, place.position, place.day, MOST_AT_ONCE)
-        if page.day is not None:
-            delivered = self._fan_out.deliver(page.rows, Place(page.rows[-1].id, page.day))
+            page = read_new(conn, place.position, self._first_day(place), MOST_AT_ONCE)
+        if page.until is not None and page.day is not None:
+            delivered = self._fan_out.deliver(page.rows, Place(page.until, page.day))
             now = self._clock.now()
             self._metrics.count_written(delivered, [(now - row.at).total_seconds() for row in page.rows])
         return page.is_last

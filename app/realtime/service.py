@@ -134,7 +134,7 @@ class Realtime:
             page = event_log.read_history(conn, stream.caller, stream.wanted, after, stream.live_from, HISTORY_PAGE)
         seen = [(row, eyes_of(stream.caller, row)) for row in page.rows if is_wanted(stream.wanted, row)]
         blocks = [(row.id, event_block(seen_with(eyes, row))) for row, eyes in seen if eyes is not None]
-        return blocks, None if page.is_last else page.rows[-1].id
+        return blocks, None if page.is_last else page.until
 
     def _publish(self, head: int) -> None:
         try:

@@ -55,6 +55,9 @@ def open_page(browser: Browser, page_errors: list[str]) -> Iterator[OpenPage]:
         context = browser.new_context(viewport={"width": width, "height": height}, **settings)
         contexts.append(context)
         context.set_default_timeout(10_000)
+        if "#token=" in address:
+            # As if this tab had gone to the sign-in page of the operator.
+            context.add_init_script("sessionStorage['yaninda.sign-in-begun'] = 'yes'")
         page = context.new_page()
         page.on("pageerror", lambda error: page_errors.append(f"{error}"))
         page.on("console", lambda said: page_errors.append(said.text) if _is_error(said) else None)

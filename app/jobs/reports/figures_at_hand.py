@@ -12,6 +12,8 @@ from app.jobs.reports.report_month import Month
 KEPT_S = 60.0
 MOST = 50
 """Months and institutions."""
+MOST_WAITING = 2
+"""Each holds a thread that presses need."""
 
 Key = tuple[Month, int | None]
 Read = Callable[[Month, int | None], MonthFigures]
@@ -24,11 +26,12 @@ class FiguresAtHand:
         self._wait_s = wait_s
         self._kept: dict[Key, tuple[float, MonthFigures | FiguresTooSlow]] = {}
         self._reading = threading.Lock()
+        self._waiting = threading.BoundedSemaphore(MOST_WAITING)
 
     def of(self, month: Month, institution: int | None) -> MonthFigures:
         found = self._find((month, institution))
         if found is None:
-            if not self._reading.acquire(timeout=self._wait_s):
+            if not self._take_turn():
                 raise FiguresTooSlow("Others are counting; try again in a minute.")
             try:
                 # Whoever was counting meanwhile may have counted the same.
@@ -38,6 +41,16 @@ class FiguresAtHand:
         if isinstance(found, FiguresTooSlow):
             raise FiguresTooSlow(found.message)
         return found
+
+    def _take_turn(self) -> bool:
+        if self._reading.acquire(blocking=False):
+            return True
+        if not self._waiting.acquire(blocking=False):
+            return False
+        try:
+            return self._reading.acquire(timeout=self._wait_s)
+        finally:
+            self._waiting.release()
 
     def _find(self, key: Key) -> MonthFigures | FiguresTooSlow | None:
         read_at, found = self._kept.get(key, (0.0, None))

@@ -50,3 +50,17 @@ def test_no_call_makes_a_demo_person(call: Any, world: World) -> None:
     changed = call("admin", "PATCH", f"/users/{world.ids['elder']}", {"firebaseUid": uid})
     for refused in (added, changed):
         assert (refused.status_code, refused.get_json(force=True)["errors"][0]["field"]) == (400, "firebaseUid")
+
+
+def test_a_page_whose_name_was_led_to_this_machine_signs_nobody_in(call: Any, services: Services, world: World) -> None:
+    elder = world.ids["elder"]
+    mark_as_demo_person(services, elder)
+
+    def status(host: str) -> tuple[int, int]:
+        listed = call("nobody", "GET", "/demo/people", Host=host)
+        return listed.status_code, call("nobody", "POST", "/demo/sign-in", {"userId": elder}, Host=host).status_code
+
+    for host in ("evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example.", "["):
+        assert status(host) == (404, 404), host
+    for host in ("localhost:8080", "127.0.0.1:8080", "[::1]:8080", "192.168.1.5", "laptop.local", "api"):
+        assert status(host) == (200, 200), host

@@ -238,3 +238,30 @@ def test_tokens_of_firebase_are_checked_by_the_uid(town: Neighbourhood) -> None:
 
     check = check_tokens_in(town.db, identify)
     assert check(["uid-1", "unknown", "uid-2"]) == [student, None, EndReason.DEACTIVATED]
+
+
+def test_a_clock_that_is_set_back_hides_no_event(town: Neighbourhood, build: Build) -> None:
+    student, admin = town.student(10), town.coordinator()
+    follower = Follower(build(), admin)
+    town.run(
+        "INSERT INTO events (id, day, type, at)"
+        " SELECT coalesce(max(id), 0) + 1, current_date + 400, 'DUTY_CHANGED', now() FROM events"
+    )
+    follower.until(lambda events: len(events) == 2)
+    town.run("UPDATE students SET on_duty = NOT on_duty WHERE id = :id", id=student.id)
+    assert follower.until(lambda events: len(events) == 3)[-1]["studentId"] == student.id
+    follower.go()
+
+
+def test_an_event_of_an_unknown_type_is_passed_by(town: Neighbourhood, build: Build) -> None:
+    """A newer version of the service has written it, and this process is still the older one."""
+    student, admin = town.student(10), town.coordinator()
+    realtime = build()
+    follower = Follower(realtime, admin)
+    town.run("INSERT INTO new_events (type) VALUES ('TASK_SUNG')")
+    town.run("UPDATE students SET on_duty = NOT on_duty WHERE id = :id", id=student.id)
+    assert follower.until_type(EventType.DUTY_CHANGED) == ["READY", "DUTY_CHANGED"]
+    resumed = Follower(realtime, admin, after=0)
+    assert resumed.until_type(EventType.DUTY_CHANGED) == ["READY", "DUTY_CHANGED"]
+    for one in (follower, resumed):
+        one.go()

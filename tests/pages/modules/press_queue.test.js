@@ -109,3 +109,39 @@ test("a browser without storage keeps the press while the page is open", async (
   await queue.flush(1);
   equal([sent, queue.state(1)], [["key-1", "key-1"], null]);
 });
+
+test("neither a press on its way nor a refused one holds back another person's", async () => {
+  let answer;
+  const sent = [];
+  const send = ({ key }) => {
+    sent.push(key);
+    if (key === "of-2") return Promise.resolve({ id: "task-of-2" });
+    return new Promise((_, refuse) => (answer = refuse));
+  };
+  const keys = ["of-1", "of-2", "again-of-2"];
+  const queue = createPressQueue({ storage: storageOf(), send, makeKey: () => keys.shift() });
+  queue.add(1);
+  const first = queue.flush(1);
+  queue.add(2);
+  equal((await queue.flush(2)).id, "task-of-2");
+  answer(status(403));
+  await first;
+  equal([queue.state(1).problem.status, queue.add(2).key, queue.state(2).problem, sent], [403, "again-of-2", null, ["of-1", "of-2"]]);
+});
+
+test("a press that the storage has no room for is sent instead of an old one", async () => {
+  const full = { ...storageOf(new Map([["yaninda.press.1", JSON.stringify({ key: "old", note: null, at: -7 * HOUR_MS })]])), setItem: refuse };
+  const { queue, sent } = queueOf({ storage: full });
+  queue.add(1);
+  await queue.flush(1);
+  equal(sent, ["key-1"]);
+});
+
+test("a press of a clock that was a year ahead is not sent next week", async () => {
+  const { queue, clock } = queueOf({ answers: [unreachable()] });
+  clock.now = 9000 * HOUR_MS;
+  queue.add(1);
+  await queue.flush(1);
+  clock.now = 200 * HOUR_MS;
+  equal([queue.state(1).isOld, await queue.flush(1)], [true, null]);
+});

@@ -6,6 +6,7 @@ import { mock, test } from "node:test";
 const CONSOLE = "../../../app/console/static/console";
 const { applyEvents, NOTHING_KNOWN, newlyNobodyFound, withBoard, withStudents, withTasks } = await import(`${CONSOLE}/live_state.js`);
 const { createLive } = await import(`${CONSOLE}/live.js`);
+const { followEvents } = await import(`${CONSOLE}/../shared/events.js`);
 const { mostUrgentFirst, urgencyOf } = await import(`${CONSOLE}/urgency.js`);
 const { fold, matchingTasks } = await import(`${CONSOLE}/request_filter.js`);
 const { clusters, fewOrClustered } = await import(`${CONSOLE}/map/clusters.js`);
@@ -260,6 +261,46 @@ test("deeds follow the status", () => {
   assert.deepEqual(possibleDeeds(taskOf("a")), ["assign", "cancel"]);
   assert.deepEqual(possibleDeeds(taskOf("a", { currentOffer: {} })), ["assign", "next", "cancel"]);
   assert.deepEqual(possibleDeeds(taskOf("a", { status: "TIMED_OUT" })), []);
+});
+
+// ---- the stream ----
+
+// `answers` are statuses, streams of text, or null for an answer that never comes.
+async function followed(answers, { ticks }) {
+  mock.timers.enable({ apis: ["setTimeout", "Date"], now: NOON });
+  const asked = [];
+  const said = [];
+  const fetch = (_path, { headers, signal }) => {
+    asked.push(headers["Last-Event-ID"] ?? null);
+    const answer = answers.shift() ?? null;
+    if (typeof answer === "number") return Promise.resolve(new Response("{}", { status: answer }));
+    if (answer !== null) return Promise.resolve(new Response(answer));
+    return new Promise((_, refuse) => signal.addEventListener("abort", () => refuse(signal.reason)));
+  };
+  const on = { event: () => {}, fresh: () => said.push("fresh"), refused: (status) => said.push(status), state: () => {} };
+  const stream = followEvents("/events", { token: () => "t", on, fetch, random: () => 0 });
+  for (let tick = 0; tick < ticks; tick += 1) {
+    for (let turn = 0; turn < 20; turn += 1) await new Promise((done) => setImmediate(done));
+    mock.timers.tick(1000);
+  }
+  stream.close();
+  mock.timers.reset();
+  return { asked, said };
+}
+
+const READY = 'id: 150\nevent: READY\ndata: {"id":150,"type":"READY"}\n\n';
+
+test("after a backup was restored the stream begins anew, and all is read again", async () => {
+  const { asked, said } = await followed([READY, 400, READY], { ticks: 3 });
+  assert.deepEqual([asked.slice(0, 3), said], [[null, "150", null], ["fresh", "fresh"]]);
+});
+
+test("a stream that is refused without an id is not asked for again", async () => {
+  assert.deepEqual(await followed([400], { ticks: 3 }), { asked: [null], said: [400] });
+});
+
+test("an answer that does not begin is given up and asked for again", async () => {
+  assert.equal((await followed([null, READY], { ticks: 42 })).said[0], "fresh");
 });
 
 // ---- frame ----

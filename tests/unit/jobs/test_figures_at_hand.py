@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.jobs.reports.figures_at_hand import KEPT_S, MOST, FiguresAtHand
+from app.jobs.reports.figures_at_hand import KEPT_S, MOST, MOST_WAITING, FiguresAtHand
 from app.jobs.reports.month_figures import FiguresTooSlow, MonthFigures
 from app.jobs.reports.report_month import Month
 
@@ -86,6 +86,32 @@ def test_one_reading_runs_at_a_time(readings: Readings) -> None:
     first.join(10)
     assert at_hand.of(MONTH, None) is FIGURES
     assert readings.read == [(MONTH, None)]
+
+
+def test_many_who_wait_for_figures_leave_threads_for_others(readings: Readings) -> None:
+    began, go_on, refused = threading.Event(), threading.Event(), threading.Semaphore(0)
+
+    def wait(month: Month, institution: int | None) -> MonthFigures:
+        began.set()
+        assert go_on.wait(10)
+        return readings(month, institution)
+
+    def look(institution: int) -> None:
+        try:
+            at_hand.of(MONTH, institution)
+        except FiguresTooSlow:
+            refused.release()
+
+    at_hand = FiguresAtHand(wait, lambda: 0.0, wait_s=10)
+    lookers = [threading.Thread(target=look, args=(institution,)) for institution in range(8)]
+    for looker in lookers:
+        looker.start()
+    assert began.wait(10)
+    assert all(refused.acquire(timeout=5) for _ in range(8 - 1 - MOST_WAITING))
+    go_on.set()
+    for looker in lookers:
+        looker.join(10)
+    assert len(readings.read) == 1 + MOST_WAITING
 
 
 def test_few_months_are_kept(at_hand: FiguresAtHand, readings: Readings) -> None:

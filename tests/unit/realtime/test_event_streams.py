@@ -184,6 +184,22 @@ def test_signs_of_life_have_no_id() -> None:
     run(test)
 
 
+def test_a_reader_who_sees_nothing_of_a_long_history_gets_signs_of_life() -> None:
+    read: list[int] = []
+
+    async def nothing_to_see(_stream: EventStream, after: int) -> tuple[Sequence[Block], int | None]:
+        read.append(after)
+        return [], after + 1
+
+    async def test() -> None:
+        reader = Reader(House().open(after=1, read_page=nothing_to_see, heartbeat_s=0))
+        assert [(await reader.next())[0]["event"] for _ in range(3)] == ["READY", "TIME", "TIME"]
+        assert read == [1, 2]
+        await reader.go()
+
+    run(test)
+
+
 def test_a_slow_reader_is_ended_and_may_resume() -> None:
     async def test() -> None:
         house = House()

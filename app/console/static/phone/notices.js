@@ -6,13 +6,18 @@ import { pageSettings } from "../shared/page_settings.js";
 import { word } from "../shared/words.js";
 
 const DEVICE = "yaninda.device";
+const STATES = { granted: "on", denied: "refused", none: "unsupported" };
 
 // The store has `state`: "unsupported", "off", "refused" or "on"; and `pushed`, true if the server sends them.
-export function openNotices({ api, worker }) {
+export function openNotices({ api, worker, session, permission = askedPermission, settings = pageSettings }) {
+  const stateOf = () => STATES[permission()] ?? "off";
   const store = createStore({ state: stateOf(), pushed: false });
+  let last = Promise.resolve();
+  // One after another, so that signing out does not end what the next person has begun.
+  const inTurn = (deed) => (last = last.then(deed).catch(() => store.set({ pushed: false })));
 
   const subscribe = async () => {
-    const { vapidPublicKey } = await pageSettings();
+    const { vapidPublicKey } = await settings();
     const registration = await worker.registration();
     if (!vapidPublicKey || !registration?.pushManager) return false;
     const subscription = await registration.pushManager.subscribe({
@@ -31,12 +36,33 @@ export function openNotices({ api, worker }) {
     return true;
   };
 
+  // Permission is the browser's, and a subscription is a person's: whoever signs in gets one of their own.
+  const follow = async () => {
+    store.set({ state: stateOf() });
+    if (stateOf() === "on" && session.token()) store.set({ pushed: await subscribe() });
+  };
+
+  // What comes later for whoever has signed out is not shown on this phone. It needs no connection to us: the push
+  // service tells us that the subscription has ended.
+  const forget = async () => {
+    store.set({ pushed: false });
+    const registration = await worker.registration();
+    const subscription = await registration?.pushManager?.getSubscription();
+    await subscription?.unsubscribe();
+    (await registration?.getNotifications())?.forEach((shown) => shown.close());
+  };
+
+  session.onChange((reason) => {
+    if (reason === "signed_out") inTurn(forget);
+    if (reason === "begun") inTurn(follow);
+  });
+  inTurn(follow);
+
   return {
     store,
     async switchOn() {
       await Notification.requestPermission();
-      store.set({ state: stateOf() });
-      if (stateOf() === "on") store.set({ pushed: await subscribe().catch(() => false) });
+      await inTurn(follow);
     },
     // Says in the title of the tab, and outside of it, what waits for an answer.
     async show(view) {
@@ -51,9 +77,8 @@ export function openNotices({ api, worker }) {
   };
 }
 
-function stateOf() {
-  if (!globalThis.Notification || !navigator.serviceWorker) return "unsupported";
-  return { granted: "on", denied: "refused" }[Notification.permission] ?? "off";
+function askedPermission() {
+  return globalThis.Notification && navigator.serviceWorker ? Notification.permission : "none";
 }
 
 // The server knows a phone by a name that the phone has given itself.

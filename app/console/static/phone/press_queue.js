@@ -13,15 +13,17 @@ export function storageKey(userId) {
 export function createPressQueue({ storage, send, now = Date.now, makeKey = () => crypto.randomUUID() }) {
   const listeners = new Set();
   const memory = new Map(); // Used while the browser refuses storage.
-  let running = null;
-  let problem = null;
+  // Of each person, because another one may sign in while an answer is on its way.
+  const running = new Map();
+  const problems = new Map();
   const tell = () => listeners.forEach((listener) => listener());
 
+  // What is in memory was refused by the storage, so it is newer than what is there.
   const read = (userId) => {
     try {
-      return JSON.parse(storage.getItem(storageKey(userId))) ?? memory.get(userId) ?? null;
+      return memory.get(userId) ?? JSON.parse(storage.getItem(storageKey(userId)));
     } catch {
-      return memory.get(userId) ?? null;
+      return null;
     }
   };
   const write = (userId, press) => {
@@ -34,7 +36,8 @@ export function createPressQueue({ storage, send, now = Date.now, makeKey = () =
     }
     tell();
   };
-  const isOld = (press) => now() - press.at > OLD_MS;
+  // A clock that was ahead has been set back meanwhile, so nobody knows how old the press is.
+  const isOld = (press) => Math.abs(now() - press.at) > OLD_MS;
 
   const sendNow = async (userId, press) => {
     try {
@@ -43,10 +46,10 @@ export function createPressQueue({ storage, send, now = Date.now, makeKey = () =
       return task;
     } catch (error) {
       // Whatever the server refuses for good would be refused again.
-      if (error.status >= 400 && error.status < 500 && !REFUSED_FOR_NOW.includes(error.status)) problem = error;
+      if (error.status >= 400 && error.status < 500 && !REFUSED_FOR_NOW.includes(error.status)) problems.set(userId, error);
       return null;
     } finally {
-      running = null;
+      running.delete(userId);
       tell();
     }
   };
@@ -55,13 +58,13 @@ export function createPressQueue({ storage, send, now = Date.now, makeKey = () =
     // What the phone shows: null, or the press with how it stands.
     state(userId) {
       const press = read(userId);
-      return press && { ...press, sending: running !== null, isOld: isOld(press), problem };
+      return press && { ...press, sending: running.has(userId), isOld: isOld(press), problem: problems.get(userId) ?? null };
     },
     // A second press is the first one, unless that one is over.
     add(userId, note) {
       const press = read(userId);
-      if (press && !isOld(press) && !problem) return press;
-      problem = null;
+      if (press && !isOld(press) && !problems.has(userId)) return press;
+      problems.delete(userId);
       const added = { key: makeKey(), note: note || null, at: now() };
       write(userId, added);
       return added;
@@ -69,13 +72,13 @@ export function createPressQueue({ storage, send, now = Date.now, makeKey = () =
     // Resolves to the task, or to null if the server does not have the press yet.
     async flush(userId) {
       const press = read(userId);
-      if (!press || isOld(press) || problem) return null;
-      running ??= sendNow(userId, press);
+      if (!press || isOld(press) || problems.has(userId)) return null;
+      if (!running.has(userId)) running.set(userId, sendNow(userId, press));
       tell();
-      return running;
+      return running.get(userId);
     },
     drop(userId) {
-      problem = null;
+      problems.delete(userId);
       write(userId, null);
     },
     // Also for another tab, which has changed the storage.

@@ -18,7 +18,10 @@ export function openPressSender({ session, api, live }) {
     clearTimeout(timer);
     const { me } = live.store.get();
     if (!me || !session.token()) return;
+    const token = session.token();
     const task = await queue.flush(me.id);
+    // Somebody else may have signed in meanwhile, and nothing of this is theirs.
+    if (session.token() !== token) return;
     if (task) {
       live.know({ openTask: task });
       worker.forget();
@@ -26,7 +29,7 @@ export function openPressSender({ session, api, live }) {
     }
     const left = queue.state(me.id);
     if (!left || left.isOld || left.problem) return;
-    worker.hold(left, session.token());
+    worker.hold(left, token);
     timer = setTimeout(flush, AGAIN_MS);
   };
 

@@ -11,7 +11,7 @@ const phone = openPhone({ kind: "student", role: "STUDENT" });
 const place = createStore({ state: "off", place: null });
 const sharing = openLocationSharing({ store: place, send: (spot) => phone.api.putLocation(spot) });
 const worker = openWorker({ on: { send() {} } });
-const notices = openNotices({ api: phone.api, worker });
+const notices = openNotices({ api: phone.api, worker, session: phone.session });
 
 // Shared only in the name of somebody who is signed in, and only if they want it.
 function follow() {

@@ -47,7 +47,8 @@ export function followEvents(path, { token, on, fetch = globalThis.fetch, random
   };
 
   const refused = (status) => {
-    if (status === 410) {
+    // The events after this id are gone, or the id is of a time before a backup was restored.
+    if (status === 410 || (status === 400 && lastId !== null)) {
       lastId = null;
       return again();
     }
@@ -91,7 +92,7 @@ class Refused extends Error {
 async function readOnce(path, { token, fetch, lastId, signal, on }) {
   const headers = { Accept: "text/event-stream", Authorization: `Bearer ${token()}` };
   if (lastId !== null) headers["Last-Event-ID"] = String(lastId);
-  const answer = await fetch(path, { headers, signal: signal.signal, cache: "no-store" });
+  const answer = await withinSilence(signal, fetch(path, { headers, signal: signal.signal, cache: "no-store" }));
   // Overload and restarts pass; what is said of the caller does not.
   if ([400, 401, 403, 404, 410].includes(answer.status)) throw new Refused(answer.status);
   if (!answer.ok) throw new Error(`answered with ${answer.status}`);
@@ -103,8 +104,7 @@ async function readLines(reader, signal, take) {
   const decoder = new TextDecoder();
   let rest = "";
   for (;;) {
-    const silence = setTimeout(() => signal.abort(), SILENT_MS);
-    const { value, done } = await reader.read().finally(() => clearTimeout(silence));
+    const { value, done } = await withinSilence(signal, reader.read());
     if (done) return;
     const blocks = (rest + decoder.decode(value, { stream: true })).split("\n\n");
     rest = blocks.pop();
@@ -113,6 +113,12 @@ async function readLines(reader, signal, take) {
       if (event) take(event);
     }
   }
+}
+
+// Also for the beginning of an answer: a server that hangs, or a proxy that collects, may never send it.
+function withinSilence(signal, promise) {
+  const silence = setTimeout(() => signal.abort(), SILENT_MS);
+  return promise.finally(() => clearTimeout(silence));
 }
 
 // The data of every event of ours is one line of JSON that repeats its id and type.

@@ -6,12 +6,21 @@ import { pageSettings } from "./page_settings.js";
 import { Button, Field, Read, useRead } from "./ui.js";
 import { word } from "./words.js";
 
-// The page that the operator has set sends people back with their token behind "#", which no server sees.
-export function takeTokenFromAddress(session) {
+const BEGUN = "yaninda.sign-in-begun";
+
+// The page that the operator has set sends people back with their token behind "#", which no server sees. It is taken
+// only in a tab that has gone there to sign in: with a link of somebody else's, an elder would press in their name.
+export function takeTokenFromAddress(session, storage = globalThis.sessionStorage) {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (!token) return;
-  session.begin(token);
   history.replaceState(null, "", location.pathname + location.search);
+  if (storage.getItem(BEGUN) === null) return;
+  storage.removeItem(BEGUN);
+  session.begin(token);
+}
+
+export function noteThatSignInBegins(storage = globalThis.sessionStorage) {
+  storage.setItem(BEGUN, "yes");
 }
 
 export async function signInAs(session, userId) {
@@ -38,7 +47,7 @@ export function SignIn({ session, roles, reason = null }) {
     ${reason === "expired" && html`<p class="notice warn" role="alert">${word("signedOut")}</p>`}
     <${Read} of=${settings}>${(known) => html`
       ${known.demoSignIn && html`<${DemoPeople} session=${session} roles=${roles} />`}
-      ${known.signInPage && html`<a class="button main" href=${signInAddress(known.signInPage)}>${word("signInElsewhere")}</a>`}
+      ${known.signInPage && html`<a class="button main" href=${signInAddress(known.signInPage)} onClick=${() => noteThatSignInBegins()}>${word("signInElsewhere")}</a>`}
       <${PastedToken} session=${session} open=${!known.demoSignIn && !known.signInPage} />
     `}<//>
   </section>`;
