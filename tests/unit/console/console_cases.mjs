@@ -7,6 +7,7 @@ const CONSOLE = "../../../app/console/static/console";
 const { applyEvents, NOTHING_KNOWN, newlyNobodyFound, withBoard, withStudents, withTasks } = await import(`${CONSOLE}/live_state.js`);
 const { createLive } = await import(`${CONSOLE}/live.js`);
 const { followEvents } = await import(`${CONSOLE}/../shared/events.js`);
+const { followTogether } = await import(`${CONSOLE}/one_stream.js`);
 const { mostUrgentFirst, urgencyOf } = await import(`${CONSOLE}/urgency.js`);
 const { fold, matchingTasks } = await import(`${CONSOLE}/request_filter.js`);
 const { clusters, fewOrClustered } = await import(`${CONSOLE}/map/clusters.js`);
@@ -301,6 +302,42 @@ test("a stream that is refused without an id is not asked for again", async () =
 
 test("an answer that does not begin is given up and asked for again", async () => {
   assert.equal((await followed([null, READY], { ticks: 42 })).said[0], "fresh");
+});
+
+test("a tab reads by itself while the tab with the stream is asleep", () => {
+  let channel;
+  globalThis.BroadcastChannel = class {
+    constructor() {
+      channel = this;
+    }
+    postMessage() {}
+    close() {}
+  };
+  Object.defineProperty(globalThis.navigator, "locks", { value: { request: () => new Promise(() => {}) }, configurable: true });
+  mock.timers.enable({ apis: ["setTimeout", "Date"], now: NOON });
+  const open = [];
+  const seen = [];
+  const follow = (_path, { on }) => {
+    open.push(on);
+    return { close: () => on.state("closed"), retryNow() {} };
+  };
+  const on = { event: ({ id }) => seen.push(id), state: (state) => seen.push(state), fresh: () => seen.push("fresh"), refused() {} };
+  const tab = followTogether("/events", { name: "n", token: () => "t", on }, follow);
+  channel.onmessage({ data: { state: "open" } });
+  mock.timers.tick(50_000);
+  channel.onmessage({ data: { alive: true } });
+  mock.timers.tick(50_000);
+  assert.deepEqual([open.length, seen], [0, ["open", "fresh"]]);
+  mock.timers.tick(10_000);
+  open[0].fresh();
+  open[0].event({ id: 7 });
+  channel.onmessage({ data: { event: { id: 8 } } });
+  assert.deepEqual([open.length, seen.slice(2)], [1, ["fresh", 7, 8]]);
+  tab.close();
+  mock.timers.tick(100_000);
+  assert.equal(open.length, 1);
+  mock.timers.reset();
+  delete globalThis.BroadcastChannel;
 });
 
 // ---- frame ----

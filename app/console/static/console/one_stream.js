@@ -5,6 +5,8 @@
 import { learnServerTime } from "../shared/clock.js";
 import { followEvents } from "../shared/events.js";
 
+const SILENT_MS = 60_000; // The tab with the stream says something every 15 s, or that it has no connection.
+
 // Takes what `followEvents` takes, and a `name` that the tabs of a person share.
 export function followTogether(path, { name, token, on }, follow = followEvents) {
   // Both need a secure context. Without them each tab has its own stream.
@@ -15,16 +17,44 @@ export function followTogether(path, { name, token, on }, follow = followEvents)
   let state = "connecting";
   let isFresh = false;
   let letGo = () => {};
+  let silence = null;
+  let leaveAlone = null;
 
   const tell = (message) => closing.signal.aborted || channel.postMessage(message);
 
+  // A browser may put the tab with the stream to sleep, which keeps its lock. Then this one reads by itself.
+  const hear = () => {
+    leaveAlone?.();
+    clearTimeout(silence);
+    silence = setTimeout(readAlone, SILENT_MS);
+  };
+
+  const readAlone = () => {
+    let isLeft = false;
+    const state = (now) => isLeft || take({ state: now });
+    const fresh = () => take({ fresh: true });
+    const alone = follow(path, { token, on: { event: (event) => take({ event }), fresh, state, refused: on.refused } });
+    leaveAlone = () => {
+      isLeft = true;
+      leaveAlone = null;
+      alone.close();
+    };
+  };
+
+  const stopHearing = () => {
+    leaveAlone?.();
+    clearTimeout(silence);
+  };
+
   const lead = () => {
+    stopHearing();
     stream = follow(path, {
       token,
       on: {
         event: (event) => both({ event }),
         fresh: () => both({ fresh: true }),
         state: (now) => both({ state: now }),
+        alive: () => tell({ alive: true }),
         refused: on.refused,
       },
     });
@@ -55,17 +85,20 @@ export function followTogether(path, { name, token, on }, follow = followEvents)
     } else if (data.retry) {
       stream?.retryNow();
     } else {
+      if (!stream) hear();
       take(data);
       // Whoever comes to an open stream has not read anything yet.
       if (data.state === "open" && !isFresh) take({ fresh: true });
     }
   };
+  hear();
   tell({ hello: true });
   navigator.locks.request(name, { signal: closing.signal }, lead).catch(() => {});
 
   return {
     close() {
       closing.abort();
+      stopHearing();
       stream?.close();
       letGo();
       channel.close();

@@ -8,6 +8,7 @@ const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 15_000;
 
 // `on.event(event)` for each event, `on.state(state)` with "connecting", "open", "waiting" or "closed",
+// `on.alive()`, if given, when the server says that nothing has happened,
 // `on.fresh()` when events may have been missed, so that what is shown has to be read again,
 // `on.refused(status)` when the server does not let us in, after which nothing more comes.
 export function followEvents(path, { token, on, fetch = globalThis.fetch, random = Math.random }) {
@@ -43,6 +44,8 @@ export function followEvents(path, { token, on, fetch = globalThis.fetch, random
     } else if (event.id !== undefined) {
       lastId = event.id;
       on.event(event);
+    } else {
+      on.alive?.();
     }
   };
 
