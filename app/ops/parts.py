@@ -15,6 +15,7 @@ from app.matching.service import Matching
 from app.ops.breaker_gauges import is_receiver
 from app.ops.delivery_gauges import MOST
 from app.ops.health import Health, Readiness, ReadinessReport
+from app.realtime.service import oldest_draft_s
 from app.redis_store.breakers import Breakers, BreakerState
 from app.roster import service as roster
 from app.users.contract import StaffScope
@@ -23,6 +24,8 @@ DELIVERED_WITHIN_S = 5.0
 SENT_SHARE = 0.99
 """The targets of `ServiceLevelGauges`."""
 JOB_WAITS_S = 60.0
+EVENT_WAITS_S = 30.0
+"""While nobody reads, events get their positions every 10 s."""
 LIST_AGE_S = 36 * 3600.0
 """Lists come every night."""
 
@@ -74,6 +77,7 @@ class Parts:
                     _part("matcher", self._matcher),
                     _part("delivery", lambda: _delivery(conn)),
                     _part("jobs", lambda: _jobs(conn)),
+                    _part("events", lambda: _events(conn)),
                     _part("lists", lambda: _lists(conn)),
                 ],
                 breakers=self._providers(),
@@ -120,6 +124,12 @@ def _jobs(conn: Connection) -> tuple[bool, str]:
     load = jobs.read_load(conn)
     detail = f"running: {load.running}, waiting: {load.queued}, the longest for {load.oldest_queued_s:.0f} s"
     return load.oldest_queued_s > JOB_WAITS_S, detail
+
+
+def _events(conn: Connection) -> tuple[bool, str]:
+    """Late if no process gives positions, for example because one holds the lock and stands still."""
+    oldest_s = oldest_draft_s(conn)
+    return oldest_s > EVENT_WAITS_S, f"the oldest that streams have not told waits for {oldest_s:.0f} s"
 
 
 def _lists(conn: Connection) -> tuple[bool, str]:

@@ -23,6 +23,12 @@ INSERT INTO event_positions AS known (id, position) SELECT 1, max(id) FROM event
     ON CONFLICT (id) DO UPDATE SET position = greatest(known.position, excluded.position)
 """)
 
+# Drafts that were moved may still be dead rows, as in `sequence_events`.
+OLDEST_DRAFT = text("""
+SELECT CAST(extract(epoch FROM clock_timestamp() - d.at) AS float) FROM new_events d
+ WHERE d.id > coalesce((SELECT settled FROM event_positions), 0) ORDER BY d.id LIMIT 1
+""")
+
 # Of a student, the elders who were asked for count, too: `store/people.py` of matching says the same for an assignment.
 INSTITUTIONS = f"""
 CASE WHEN e.type = '{EventType.DUTY_CHANGED}' THEN ARRAY(
@@ -102,6 +108,11 @@ def sequence(conn: Connection, most: int) -> Sequenced:
 
 def bounds(conn: Connection) -> Bounds:
     return Bounds(*conn.execute(BOUNDS).one())
+
+
+def oldest_draft_s(conn: Connection) -> float:
+    """For how long an event waits for its position; 0 if none does."""
+    return conn.execute(OLDEST_DRAFT).scalar() or 0.0
 
 
 def keep_head(conn: Connection) -> None:

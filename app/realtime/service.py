@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import structlog
+from sqlalchemy import Connection
 
 from app.db.database import Database
 from app.db.wake import Announcer
@@ -141,6 +142,11 @@ class Realtime:
             self._heads.publish(head)
         except RedisUnavailable:
             log.warning("event_head_not_published")
+
+
+def oldest_draft_s(conn: Connection) -> float:
+    """For how long an event waits for its position; 0 if none does."""
+    return event_log.oldest_draft_s(conn)
 
 
 def _check_position(after: int, known: event_log.Bounds) -> None:

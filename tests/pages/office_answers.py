@@ -152,6 +152,7 @@ PARTS = (
     ("matcher", "ok"),
     ("delivery", "late"),
     ("jobs", "ok"),
+    ("events", "ok"),
     ("lists", "down"),
 )
 

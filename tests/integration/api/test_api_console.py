@@ -89,11 +89,13 @@ def test_figures_are_of_this_month_and_of_the_callers_institution(call: Any, ser
 
 
 def test_health_tells_what_is_late_and_which_provider_is_not_called(call: Any, services: Services, world: World):
+    with services.db.transaction() as conn:
+        conn.execute(text("DELETE FROM new_events"))
     found = call("coordinator", "GET", "/api/v1/health").json
     dead_letters = call("coordinator", "GET", "/api/v1/dead-letters?status=OPEN").json["items"]
     assert (found["status"], found["checks"]["redis"], found["openDeadLetters"]) == ("ready", "ok", len(dead_letters))
     assert {part["name"]: part["status"] for part in found["parts"]} == {
-        **dict.fromkeys(("database", "redis", "matcher", "jobs"), "ok"),
+        **dict.fromkeys(("database", "redis", "matcher", "jobs", "events"), "ok"),
         # Of the world's few messages one was given up, and its list is months old.
         **dict.fromkeys(("delivery", "lists"), "late"),
     }
@@ -101,6 +103,9 @@ def test_health_tells_what_is_late_and_which_provider_is_not_called(call: Any, s
         services.breakers.tell(name, succeeded=0, failed=[f"recipient-{number}" for number in range(20)])
     with services.db.transaction() as conn:
         conn.execute(text("UPDATE tasks SET next_step_at = clock_timestamp() - interval '70 s'"))
+        conn.execute(
+            text("INSERT INTO new_events (type, at) SELECT 'DUTY_CHANGED', clock_timestamp() - interval '40 s'")
+        )
         conn.execute(text("UPDATE jobs SET due_at = clock_timestamp() - interval '5 min'"))
         conn.execute(text("UPDATE users SET institution_id = 3 WHERE role = 'COORDINATOR'"))
     found = call("coordinator", "GET", "/api/v1/health").json
@@ -108,4 +113,5 @@ def test_health_tells_what_is_late_and_which_provider_is_not_called(call: Any, s
     late = {part["name"]: part["detail"] for part in found["parts"] if part["status"] == "late"}
     assert late["matcher"] == "tasks due: 1, the longest for 70 s"
     assert late["jobs"] == "running: 0, waiting: 1, the longest for 300 s"
+    assert late["events"] == "the oldest that streams have not told waits for 40 s"
     assert found["breakers"] == [{"name": "fcm", "state": "open"}]

@@ -313,6 +313,7 @@ export const VIEWS_EN = {
   part_matcher: "Matching",
   part_delivery: "Messages",
   part_jobs: "Jobs",
+  part_events: "Events",
   part_lists: "Lists",
   part_is_ok: "works",
   part_is_late: "late",

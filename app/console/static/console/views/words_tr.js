@@ -315,6 +315,7 @@ export const VIEWS_TR = {
   part_matcher: "Eşleştirme",
   part_delivery: "İletiler",
   part_jobs: "İşler",
+  part_events: "Olaylar",
   part_lists: "Listeler",
   part_is_ok: "çalışıyor",
   part_is_late: "gecikiyor",
