@@ -43,6 +43,15 @@ export function createRouter(base) {
 }
 
 function read(base) {
-  const path = decodeURI(location.pathname).slice(base.length).replace(/^\/|\/$/g, "");
+  const path = decoded(location.pathname).slice(base.length).replace(/^\/|\/$/g, "");
   return { path, parts: path ? path.split("/") : [], filters: Object.fromEntries(new URLSearchParams(location.search)) };
+}
+
+// A link with a broken escape names no place, and must not leave the page empty.
+function decoded(pathname) {
+  try {
+    return decodeURI(pathname);
+  } catch {
+    return pathname;
+  }
 }
