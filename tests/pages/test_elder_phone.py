@@ -120,6 +120,18 @@ def test_press_by_tapping_with_a_note(open_page: OpenPage, address: str, played:
     assert re.fullmatch(r"[0-9a-f-]{36}", key)
 
 
+def test_a_note_is_not_left_to_whoever_signs_in_next(open_page: OpenPage, address: str, played: PlayedService) -> None:
+    page = open_elder(open_page, address)
+    page.get_by_role("button", name="Not ekle").click()
+    page.get_by_label("Ne lazım?").fill("İlaçlarım bitti")
+    page.get_by_role("button", name="Kaydet").click()
+    page.get_by_role("button", name="Ayarlar").click()
+    page.get_by_role("button", name="Çıkış").click()
+    page.get_by_role("button", name="Ayşe Yılmaz").click()
+    expect(page.get_by_role("button", name="Not ekle")).to_be_visible()
+    assert page.get_by_text("İlaçlarım bitti").count() == 0
+
+
 def test_by_keyboard_alone(open_page: OpenPage, address: str, played: PlayedService) -> None:
     page = open_elder(open_page, address)
     page.keyboard.press("Tab")

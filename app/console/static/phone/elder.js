@@ -21,4 +21,4 @@ function WaitingPress() {
   </div>`;
 }
 
-phone.show(elderScreen(sender), WaitingPress);
+phone.show(elderScreen(sender, phone.session), WaitingPress);

@@ -16,7 +16,9 @@ import { ReadAloud } from "./read_aloud.js";
 
 const screen = createStore({ dialog: null, way: readWay(), note: "" });
 
-export function elderScreen(sender) {
+export function elderScreen(sender, session) {
+  // The words of one person must not be sent with the press of the next.
+  session.onChange((reason) => reason !== "expired" && screen.set({ dialog: null, note: "" }));
   const pressed = createStore({ changes: 0 });
   sender.queue.listen(() => pressed.set(({ changes }) => ({ changes: changes + 1 })));
   return function ElderScreen({ phone }) {
