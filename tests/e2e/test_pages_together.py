@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from playwright.sync_api import Locator, Page, Route, expect
 from sqlalchemy import text
 
+from app.api.identities import TokenExpired
 from app.api.services import Services
 from app.api.tokens import LIFETIME_S, LocalTokens
 from app.jobs import service as jobs
@@ -22,7 +23,7 @@ from tests.support.people_at_pages import (
     says,
     was_never_loaded_again,
 )
-from tests.support.serving import Phone, serving
+from tests.support.serving import Phone, eventually, serving
 
 HELPLINE = "+902165550100"
 HOSTILE = "<img src=x onerror=\"document.title='hit'\">"
@@ -73,6 +74,13 @@ class Copy:
     def token(self, name: str, lasts_s: float = LIFETIME_S) -> str:
         secret = self.services.settings.auth_secret or ""
         return LocalTokens(secret, now=lambda: time.time() - LIFETIME_S + lasts_s).issue(self.ids[name])
+
+    def refuses(self, token: str) -> bool:
+        try:
+            LocalTokens(self.services.settings.auth_secret or "").verify(token)
+        except TokenExpired:
+            return True
+        return False
 
     def presses_of(self, name: str) -> int:
         with self.services.db.transaction() as conn:
@@ -257,6 +265,8 @@ def nobody_answers(copy: Copy, ayse: Page, zeynep: Page, selim: Page) -> None:
 
 def the_press_is_sent_after_signing_in_again(copy: Copy, huseyin: Page) -> None:
     assert copy.presses_of("Hüseyin Öztürk") == 0
+    token = huseyin.evaluate("sessionStorage['yaninda.token.elder']")
+    eventually(lambda: copy.refuses(token))
     huseyin.context.set_offline(False)
     expect(huseyin.get_by_text("Oturumun süresi doldu")).to_be_visible()
     expect(huseyin.get_by_text("Giriş yapınca gönderilecek")).to_be_visible()

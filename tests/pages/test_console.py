@@ -85,7 +85,7 @@ def test_list_request_and_map_side_by_side_are_accessible(address: str, open_pag
 def test_a_name_that_looks_like_markup_is_text_everywhere(address: str, open_page: OpenPage) -> None:
     page = open_page(at(address, f"/console/requests/{task_id(1)}"), **WIDE)
     expect(page.locator(".offers").first).to_contain_text(HOSTILE)
-    page.keyboard.press("a")
+    page.get_by_role("button", name="Elle ata").click()
     expect(page.locator("dialog .candidates")).to_contain_text(HOSTILE)
     page.keyboard.press("Escape")
     # The request that is open stands in the middle of the map.
