@@ -1,6 +1,7 @@
 """The routes of pages and their files. They show nothing that needs a right: the scripts read everything from the API,
 with the token of whoever has signed in."""
 
+from functools import cache
 from typing import Annotated
 
 from pydantic import ConfigDict, StringConstraints
@@ -10,7 +11,7 @@ from app.api.errors import RouteUnknown
 from app.api.routing import Call, Reply, Routes
 from app.api.validation import Request
 from app.console.assets import read_assets
-from app.console.web_page import WebPage, html, policy, tag_of
+from app.console.web_page import WebPage, files, html, policy, tag_of
 
 routes = Routes("Pages")
 
@@ -78,11 +79,7 @@ def both_phones(call: Call, query: AnyQuery) -> Reply:
 def phone_worker(call: Call) -> Reply:
     """The service worker of both phones. A browser gives it the pages below its own address, so it cannot be an asset;
     its first line tells it which files to keep."""
-    assets = read_assets()
-    kept = [asset for page in (ELDER, STUDENT) for asset in _files_of(page)]
-    addresses = [assets.address(name) for name in dict.fromkeys(kept)]
-    first = f"const KEPT = {addresses!r};\nconst VERSION = {assets.version!r};\n"
-    return _conditional(call, first.encode() + assets.files["phone/worker.js"].content, {})
+    return _conditional(call, _worker(), {})
 
 
 @routes.add("GET", "/phone/elder.webmanifest", who=ANYONE, answers={200: None, 304: None}, content_type=MANIFEST)
@@ -114,17 +111,24 @@ def asset(call: Call, version: AssetPath, name: AssetPath) -> Reply:
     return Reply(found.content, headers=headers)
 
 
-def _files_of(page: WebPage) -> list[str]:
+@cache
+def _html(page: WebPage) -> bytes:
+    """Made once in a process, because it reads all modules of the page to name them."""
+    return html(page, read_assets())
+
+
+@cache
+def _worker() -> bytes:
     assets = read_assets()
-    style = page.entry.removesuffix(".js") + ".css"
-    styles = [name for name in ("shared/base.css", *page.styles, style) if name in assets.files]
-    return [*styles, page.entry, *assets.modules_of(page.entry), "shared/icon.svg"]
+    kept = dict.fromkeys(name for page in (ELDER, STUDENT) for name in files(page, assets))
+    addresses = [assets.address(name) for name in kept]
+    first = f"const KEPT = {addresses!r};\nconst VERSION = {assets.version!r};\n"
+    return first.encode() + assets.files["phone/worker.js"].content
 
 
 def _page(call: Call, page: WebPage) -> Reply:
-    return _conditional(
-        call, html(page, read_assets()), {"Content-Security-Policy": policy(page, call.services.settings.tile_address)}
-    )
+    allowed = policy(page, call.services.settings.tile_address)
+    return _conditional(call, _html(page), {"Content-Security-Policy": allowed})
 
 
 def _manifest(call: Call, name: str) -> Reply:

@@ -23,9 +23,7 @@ class WebPage:
 
 
 def html(page: WebPage, assets: Assets) -> bytes:
-    own_style = page.entry.removesuffix(".js") + ".css"
-    styles = ["shared/base.css", *page.styles, *([own_style] if own_style in assets.files else [])]
-    links = [f'<link rel="stylesheet" href="{assets.address(name)}">' for name in styles]
+    links = [f'<link rel="stylesheet" href="{assets.address(name)}">' for name in _styles(page, assets)]
     links += [f'<link rel="modulepreload" href="{assets.address(name)}">' for name in assets.modules_of(page.entry)]
     if page.manifest:
         links.append(f'<link rel="manifest" href="{page.manifest}">')
@@ -47,6 +45,16 @@ def html(page: WebPage, assets: Assets) -> bytes:
 </body>
 </html>
 """.encode()
+
+
+def files(page: WebPage, assets: Assets) -> list[str]:
+    """All that a page loads when it is opened."""
+    return [*_styles(page, assets), page.entry, *assets.modules_of(page.entry), ICON]
+
+
+def _styles(page: WebPage, assets: Assets) -> list[str]:
+    own_style = page.entry.removesuffix(".js") + ".css"
+    return ["shared/base.css", *page.styles, *([own_style] if own_style in assets.files else [])]
 
 
 def policy(page: WebPage, tile_address: str | None) -> str:

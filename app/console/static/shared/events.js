@@ -125,7 +125,7 @@ function withinSilence(signal, promise) {
 }
 
 // The data of every event of ours is one line of JSON that repeats its id and type.
-export function parseEvent(block) {
+function parseEvent(block) {
   const line = block.split("\n").find((one) => one.startsWith("data:"));
   return line ? JSON.parse(line.slice(5)) : null;
 }

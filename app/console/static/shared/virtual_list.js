@@ -6,7 +6,7 @@ import { html, useEffect, useRef, useState } from "../vendor/preact/preact.js";
 const MORE_ROWS = 8;
 
 // Which rows stand in the window, with some more on each side.
-export function visibleRows({ scrollTop, height, rowHeight, count }) {
+function visibleRows({ scrollTop, height, rowHeight, count }) {
   const first = Math.max(0, Math.floor(scrollTop / rowHeight) - MORE_ROWS);
   const last = Math.min(count, Math.ceil((scrollTop + height) / rowHeight) + MORE_ROWS);
   return { first: Math.min(first, last), last };
