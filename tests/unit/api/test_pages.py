@@ -8,7 +8,7 @@ import pytest
 
 from app.console import page_routes
 from app.console.assets import STATIC, read_assets
-from app.console.web_page import html, policy
+from app.console.web_page import WebPage, html, policy
 
 OURS = sorted(path for path in STATIC.rglob("*") if "vendor" not in path.relative_to(STATIC).parts)
 SCRIPTS = [path for path in OURS if path.suffix == ".js"]
@@ -58,6 +58,14 @@ def test_page_names_all_its_modules_so_that_they_load_at_once():
     preloaded = set(re.findall(r'modulepreload" href="/assets/\w+/([^"]+)"', shown))
     assert {"shared/ui.js", "shared/words_tr.js", "vendor/preact/preact.js"} <= preloaded
     assert "home/home.js" not in preloaded
+
+
+@pytest.mark.parametrize("page", [page_routes.ELDER, page_routes.STUDENT], ids=["elder", "student"])
+def test_worker_of_the_phones_keeps_all_that_a_phone_loads(client: Any, page: WebPage):
+    loaded = set(re.findall(r'(?:href|src)="(/assets/[^"]+)"', html(page, read_assets()).decode()))
+    first_line = client.get("/phone/worker.js").text.partition("\n")[0]
+    assert loaded == loaded & set(re.findall(r"'(/assets/[^']+)'", first_line))
+    assert len(loaded) > 20
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=[str(path.relative_to(STATIC)) for path in SCRIPTS])
