@@ -17,6 +17,7 @@ import redis
 from sqlalchemy import Connection, text
 
 from app.api.services import Services
+from app.db.database import Database
 from app.foundation.errors import AppError
 from app.jobs.checks.promises import AskedPeriod
 from app.jobs.checks.questions_of_any_moment import AT_ANY_MOMENT
@@ -177,21 +178,7 @@ class Neighbourhood:
         self.matching.runner.advance(task_ids)
 
     def make_overdue(self, *task_ids: UUID) -> None:
-        """As if the deadline of the live offer had passed, for tasks that are PENDING."""
-        with self.db.transaction() as conn:
-            found = conn.execute(
-                text(
-                    "SELECT id, clock_timestamp() - interval '1 ms' AS past FROM tasks"
-                    " WHERE id = ANY(:ids) AND status = 'PENDING' ORDER BY id FOR NO KEY UPDATE"
-                ),
-                {"ids": list(task_ids)},
-            )
-            for id_, past in found.all():
-                for statement in (
-                    "UPDATE offers SET deadline = :past WHERE task_id = :id AND state = 'PENDING'",
-                    "UPDATE tasks SET next_step_at = :past WHERE id = :id",
-                ):
-                    conn.execute(text(statement), {"id": id_, "past": past})
+        make_overdue(self.db, *task_ids)
 
     def expire(self, *task_ids: UUID) -> None:
         """As if the deadline had passed and a matcher had noticed it."""
@@ -443,3 +430,21 @@ def _forward(source: socket.socket, target: socket.socket) -> None:
             target.sendall(chunk)
     with suppress(OSError):
         target.shutdown(socket.SHUT_RDWR)
+
+
+def make_overdue(db: Database, *task_ids: UUID) -> None:
+    """As if the deadline of the live offer had passed, for tasks that are PENDING."""
+    with db.transaction() as conn:
+        found = conn.execute(
+            text(
+                "SELECT id, clock_timestamp() - interval '1 ms' AS past FROM tasks"
+                " WHERE id = ANY(:ids) AND status = 'PENDING' ORDER BY id FOR NO KEY UPDATE"
+            ),
+            {"ids": list(task_ids)},
+        )
+        for id_, past in found.all():
+            for statement in (
+                "UPDATE offers SET deadline = :past WHERE task_id = :id AND state = 'PENDING'",
+                "UPDATE tasks SET next_step_at = :past WHERE id = :id",
+            ):
+                conn.execute(text(statement), {"id": id_, "past": past})
