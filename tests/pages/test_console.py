@@ -317,6 +317,7 @@ def test_tabs_of_a_person_share_one_stream(stub: ConsoleStub, address: str, open
     expect(second.locator(".connection")).to_have_class(re.compile("open"))
     assert stub.streams_opened == 1
     offer = {"deadline": instant(599), "studentId": 5, "studentName": "Ahmet Çelik"}
+    stub.tasks[task_id(1)] |= {"currentOffer": offer}
     stub.send("TASK_REOFFERED", taskId=task_id(1), status="PENDING", **offer)
     expect(row(second, "Ayşe")).to_contain_text("Soruluyor: Ahmet Çelik")
     stub.tasks.pop(task_id(2))

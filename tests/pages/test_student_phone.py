@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import APIResponse, Page, Route, expect
 
 from tests.pages.conftest import OpenPage
 from tests.support.browser import assert_accessible
@@ -103,11 +103,18 @@ def test_offer_that_was_taken_back_leaves_the_screen(open_page: OpenPage, addres
 
 
 def test_rejected_offer_leaves_without_a_word(open_page: OpenPage, address: str, played: PlayedService) -> None:
+    """Also if the event of the answer comes before the answer itself."""
     played.offers[2] = offer()
     page = open_student(open_page, address)
+    held: list[tuple[Route, APIResponse]] = []
+    page.route("**/reject", lambda route: held.append((route, route.fetch())))
     page.get_by_role("button", name="Reddet").click()
     expect(page.get_by_role("switch", name="Görevdeyim")).to_be_visible()
-    expect(page.get_by_text("geri alındı")).not_to_be_visible()
+    assert page.get_by_text("geri alındı").count() == 0
+    [(route, answer)] = held
+    with page.expect_response("**/me"):
+        route.fulfill(response=answer)
+    assert page.get_by_text("geri alındı").count() == 0
 
 
 def test_withdraw_asks_first_and_a_cancelled_task_is_told(

@@ -103,7 +103,8 @@ test("a task that was read takes the place of what events have told", () => {
 
 // ---- following ----
 
-function liveOf(tasks) {
+// Followed from the moment when the first board was read.
+async function liveOf(tasks) {
   const calls = [];
   let on = null;
   const pages = async function* () {
@@ -115,6 +116,7 @@ function liveOf(tasks) {
   };
   const live = createLive({ api, session: { token: () => "t", end() {} }, follow: (_, options) => ((on = options.on), { close() {}, retryNow() {} }) });
   const end = live.start();
+  await pass(50);
   return { live, calls, on, end };
 }
 
@@ -139,7 +141,7 @@ function timed(run) {
 
 test("a thousand events in a minute are few reads", timed(async () => {
   const tasks = new Map(Array.from({ length: 1000 }, (_, index) => [`t${index}`, taskOf(`t${index}`)]));
-  const { live, calls, on, end } = liveOf(tasks);
+  const { live, calls, on, end } = await liveOf(tasks);
   on.fresh();
   await pass(200);
   calls.length = 0;
@@ -156,7 +158,7 @@ test("a thousand events in a minute are few reads", timed(async () => {
 
 test("events of one moment read a task once", timed(async () => {
   const tasks = new Map();
-  const { live, calls, on, end } = liveOf(tasks);
+  const { live, calls, on, end } = await liveOf(tasks);
   on.fresh();
   await pass(200);
   calls.length = 0;
@@ -169,13 +171,35 @@ test("events of one moment read a task once", timed(async () => {
 }));
 
 test("events that come while the board is read are not lost", timed(async () => {
-  const { live, on, end } = liveOf(new Map([["a", taskOf("a")]]));
+  const { live, on, end } = await liveOf(new Map([["a", taskOf("a")]]));
   on.fresh();
   mock.timers.tick(1);
   on.event({ id: 1, ...ASKED, at: at(0), taskId: "a" });
   await pass(500);
   assert.equal(live.store.get().tasks.get("a").currentOffer.studentId, 5);
   assert.equal(live.store.get().loaded, true);
+  end();
+}));
+
+test("the board is there before a stream is, and is read again when one is open", timed(async () => {
+  const tasks = new Map([["a", taskOf("a")]]);
+  const { live, calls, on, end } = await liveOf(tasks);
+  assert.deepEqual([live.store.get().loaded, calls], [true, ["board"]]);
+  tasks.set("b", taskOf("b"));
+  on.fresh();
+  await pass(50);
+  assert.deepEqual([[...live.store.get().tasks.keys()], calls], [["a", "b"], ["board", "board"]]);
+  end();
+}));
+
+test("a stream that opens while the board is read has it read again", timed(async () => {
+  const tasks = new Map([["a", taskOf("a")]]);
+  const { live, calls, on, end } = await liveOf(tasks);
+  on.fresh();
+  mock.timers.tick(1);
+  on.fresh();
+  await pass(500);
+  assert.deepEqual([calls.length, live.store.get().loaded], [3, true]);
   end();
 }));
 

@@ -8,8 +8,8 @@ import { useAlarm, useNews } from "./alarm.js";
 import { Connection } from "./connection.js";
 import { useConsole } from "./context.js";
 import { language } from "./language.js";
+import { Later } from "./later.js";
 import { Navigation } from "./navigation.js";
-import { OpenView } from "./open_view.js";
 import { ShortcutsCard, useShortcut, useShortcutListener } from "./shortcuts.js";
 import { viewAt, viewsFor } from "./views.js";
 
@@ -37,10 +37,15 @@ export function Frame() {
       </div>
     </header>
     <main id="view" ref=${main} tabindex="-1">
-      ${view ? html`<${OpenView} view=${view} place=${place} />` : html`<${NoSuchPlace} />`}
+      <${View} view=${view} place=${place} />
     </main>
     ${card && html`<${ShortcutsCard} onClose=${() => setCard(false)} />`}
   </div>`;
+}
+
+function View({ view, place }) {
+  if (!view) return html`<${NoSuchPlace} />`;
+  return view.component ? html`<${view.component} place=${place} />` : html`<${Later} load=${view.load} place=${place} />`;
 }
 
 function focusMain(event, main) {

@@ -1,4 +1,4 @@
-// Keeps what is known of this moment up to date: the board once, then the events of the stream.
+// Keeps what is known of this moment up to date: the board at once and when the stream is open, then its events.
 //
 // Events are applied together a few times a second. Tasks of which an event does not tell enough are read, each once for
 // all events of that moment; if they are many, the board is read again instead.
@@ -88,6 +88,7 @@ export function createLive({ api, session, follow = followEvents }) {
 
   // Events that come while the pages of the board are read are applied to it afterwards, once more.
   const readBoard = async () => {
+    let failed = false;
     boardWanted = false;
     sinceBoard = [];
     toRead.clear();
@@ -99,12 +100,13 @@ export function createLive({ api, session, follow = followEvents }) {
       store.set({ ...state, loaded: true, error: null });
     } catch (error) {
       store.set({ error });
-      boardWanted = error.status !== 401;
-    } finally {
-      boardReadAt = Date.now();
-      sinceBoard = null;
-      if (boardWanted || toRead.size) soon();
+      failed = error.status !== 401;
     }
+    sinceBoard = null;
+    // Of what changed before a stream was open, only a board that was read later tells.
+    if (!boardWanted) boardReadAt = Date.now();
+    boardWanted ||= failed;
+    if (boardWanted || toRead.size) soon();
   };
 
   const listen = (listener) => {
@@ -132,6 +134,8 @@ export function createLive({ api, session, follow = followEvents }) {
     start() {
       running = true;
       stream = follow("/events", { token: session.token, on });
+      // Not only when the stream is open: it may be refused for a while, and the list need not wait for it.
+      readBoard();
       return () => {
         running = false;
         clearTimeout(timer);

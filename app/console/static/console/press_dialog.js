@@ -13,7 +13,7 @@ import { newKey } from "./new_key.js";
 const SHOWN = 20;
 const LONGEST_NOTE = 500;
 
-export function PressDialog({ onClose }) {
+export default function PressDialog({ onClose }) {
   const [elder, setElder] = useState(null);
   return html`<${Dialog} title=${word("pressTitle")} onClose=${onClose}>
     ${elder

@@ -1,5 +1,5 @@
-// The views of the console, in the order of the navigation. A view is loaded when it is opened: its module exports a
-// component as default, which gets `place`, the path and filters of the address below the view's own path.
+// The views of the console, in the order of the navigation. All but the first are loaded when they are opened: the module
+// exports a component as default, which gets `place`, the path and filters of the address below the view's own path.
 //
 // A view takes what it needs from `useConsole()` of context.js, and brings its own words with `addWords`.
 
@@ -8,23 +8,22 @@ import { Board } from "./views/board.js";
 const STAFF = ["COORDINATOR", "ADMIN"];
 const ADMIN = ["ADMIN"];
 
-const loaded = (component) => () => Promise.resolve({ default: component });
-
-const named = (path, group, key, roles, load) => ({ path, title: `view_${path.replaceAll("-", "_")}`, group, key, roles, load });
+const named = (path, group, key, roles, more) => ({ path, title: `view_${path.replaceAll("-", "_")}`, group, key, roles, ...more });
+const later = (path, group, key, roles, load) => named(path, group, key, roles, { load });
 
 // `key` opens the view after "g"; `group` is its place in the navigation.
 export const VIEWS = [
-  named("requests", "live", "r", STAFF, loaded(Board)),
-  named("nobody-found", "live", "n", STAFF, () => import("./views/nobody_found.js")),
-  named("duty", "live", "d", STAFF, () => import("./views/duty.js")),
-  named("figures", "month", "f", STAFF, () => import("./views/figures.js")),
-  named("people", "people", "p", ADMIN, () => import("./views/people.js")),
-  named("roster", "people", "l", ADMIN, () => import("./views/roster.js")),
-  named("dead-letters", "service", "m", STAFF, () => import("./views/dead_letters.js")),
-  named("plans", "service", "w", STAFF, () => import("./views/plans.js")),
-  named("jobs", "service", "j", ADMIN, () => import("./views/jobs.js")),
-  named("audit", "service", "a", ADMIN, () => import("./views/audit.js")),
-  named("health", "service", "h", STAFF, () => import("./views/health.js")),
+  named("requests", "live", "r", STAFF, { component: Board }),
+  later("nobody-found", "live", "n", STAFF, () => import("./views/nobody_found.js")),
+  later("duty", "live", "d", STAFF, () => import("./views/duty.js")),
+  later("figures", "month", "f", STAFF, () => import("./views/figures.js")),
+  later("people", "people", "p", ADMIN, () => import("./views/people.js")),
+  later("roster", "people", "l", ADMIN, () => import("./views/roster.js")),
+  later("dead-letters", "service", "m", STAFF, () => import("./views/dead_letters.js")),
+  later("plans", "service", "w", STAFF, () => import("./views/plans.js")),
+  later("jobs", "service", "j", ADMIN, () => import("./views/jobs.js")),
+  later("audit", "service", "a", ADMIN, () => import("./views/audit.js")),
+  later("health", "service", "h", STAFF, () => import("./views/health.js")),
 ];
 
 export function viewsFor(role) {

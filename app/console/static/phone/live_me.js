@@ -9,10 +9,11 @@ import { changesOf } from "./me_changes.js";
 const POLL_MS = 4000;
 const QUIET_POLL_MS = 60_000; // Beside a stream, in case it says nothing by a mistake of ours.
 const TIMEOUT_MS = 8000;
-const NOTHING = { me: null, at: null, ended: null, withdrawn: null, lostOffer: null };
+const NOTHING = { me: null, at: null, ended: null, withdrawn: null, lostOffer: null, answering: null };
 
-// The store has `me` and when it was read (`at`), what `changesOf` says of it, `connection` ("starting", "there" or "lost") and `refused`, the error
-// of a server that answers but not with `me`.
+// The store has `me` and when it was read (`at`), what `changesOf` says of it, `answering`, the task whose offer is being
+// answered on this phone, `connection` ("starting", "there" or "lost") and `refused`, the error of a server that answers
+// but not with `me`.
 export function openLiveMe({ session, api, kept }) {
   const store = createStore({ ...NOTHING, ...kept.read(session.token()), connection: "starting", refused: null });
   // What was shown before somebody signed in. It may be another person's, so it is not shown any more.
@@ -129,7 +130,13 @@ export function openLiveMe({ session, api, kept }) {
   start();
   if (!navigator.onLine) away();
   // `know` is for what the answer to a deed tells, so that the phone shows it at once.
-  return { store, read, know: (changes) => set({ me: { ...store.get().me, ...changes } }), forget: (name) => set({ [name]: null }) };
+  return {
+    store,
+    read,
+    know: (changes) => set({ me: { ...store.get().me, ...changes } }),
+    forget: (name) => set({ [name]: null }),
+    answering: (taskId) => store.set({ answering: taskId }),
+  };
 }
 
 // Nothing else of a task that has ended is kept on the phone.

@@ -11,7 +11,7 @@ export function changesOf(before, me, nowMs) {
   return {
     gone: task && task.id !== me.openTask?.id ? task : null,
     withdrawn: withdrawnFrom(known.withdrawn, task, me.openTask),
-    lostOffer: lostOffer(known.me?.offer ?? null, me, nowMs),
+    lostOffer: lostOffer(known, me, nowMs),
   };
 }
 
@@ -21,7 +21,9 @@ function withdrawnFrom(known, before, now) {
   return known?.taskId === now.id ? known : null;
 }
 
-function lostOffer(offer, me, nowMs) {
-  if (!offer || offer.taskId === me.offer?.taskId || offer.taskId === me.openTask?.id) return null;
+// The event of an answer may come before the answer to the deed does.
+function lostOffer(known, me, nowMs) {
+  const offer = known.me?.offer;
+  if (!offer || offer.taskId === known.answering || offer.taskId === me.offer?.taskId || offer.taskId === me.openTask?.id) return null;
   return { taskId: offer.taskId, reason: nowMs >= Date.parse(offer.deadline) ? "offer_expired" : "offer_withdrawn" };
 }

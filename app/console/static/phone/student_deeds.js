@@ -33,11 +33,13 @@ export function studentDeeds({ api, live }) {
     await live.read();
   };
   return {
-    answer: (offer, deed) =>
-      attempt(async () => {
+    answer(offer, deed) {
+      live.answering(offer.taskId);
+      return attempt(async () => {
         const task = await api[ANSWERS[deed]](offer.taskId);
         live.know({ offer: null, ...(deed === "accept" ? { openTask: task } : {}) });
-      }),
+      });
+    },
     step: (task, deed) =>
       attempt(async () => {
         const now = await api[STEPS[deed]](task.id);

@@ -15,7 +15,7 @@ import { OutcomeForm } from "./outcome_form.js";
 import { Timeline } from "./timeline.js";
 import { useRequest } from "./use_request.js";
 
-export function RequestPane({ id, back }) {
+export default function RequestPane({ id, back }) {
   const { live } = useConsole();
   const request = useRequest(id);
   const known = useStore(live.store).tasks.get(id);

@@ -8,16 +8,17 @@ import { word } from "../../shared/words.js";
 import { html, useMemo, useState } from "../../vendor/preact/preact.js";
 import { BoardFilters } from "../board_filters.js";
 import { useConsole } from "../context.js";
+import { Later } from "../later.js";
 import { MapPane } from "../map_pane.js";
 import { useMedia } from "../media.js";
-import { PressDialog } from "../press_dialog.js";
-import { RequestPane } from "../request/request_pane.js";
 import { matchingTasks } from "../request_filter.js";
 import { RequestList } from "../request_list.js";
 import { useShortcut } from "../shortcuts.js";
 import { mostUrgentFirst } from "../urgency.js";
 
 const WIDE = "(min-width: 64rem)";
+const requestPane = () => import("../request/request_pane.js");
+const pressDialog = () => import("../press_dialog.js");
 
 export function Board({ place }) {
   const { live, router } = useConsole();
@@ -38,9 +39,9 @@ export function Board({ place }) {
       <${BoardFilters} filters=${filters} count=${rows.length} isWide=${isWide} onPress=${() => setPressing(true)} />
       ${pane !== "map" && html`<${RequestList} rows=${rows} current=${current} filters=${filters} />`}
     </section>
-    ${current && html`<${RequestPane} key=${current} id=${current} back=${router.address("requests", filters)} />`}
+    ${current && html`<${Later} load=${requestPane} key=${current} id=${current} back=${router.address("requests", filters)} />`}
     ${showsMap && html`<${MapPane} current=${current} onOpen=${openPoint} />`}
-    ${pressing && html`<${PressDialog} onClose=${() => setPressing(false)} />`}
+    ${pressing && html`<${Later} load=${pressDialog} onClose=${() => setPressing(false)} />`}
   </div>`;
 }
 
