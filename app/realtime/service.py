@@ -131,9 +131,11 @@ class Realtime:
         return await asyncio.get_running_loop().run_in_executor(self._history, self._page, stream, after)
 
     def _page(self, stream: EventStream, after: int) -> tuple[Sequence[Block], int | None]:
-        with self._db.reading() as conn:
-            page = event_log.read_history(conn, stream.caller, stream.wanted, after, stream.live_from, HISTORY_PAGE)
-        seen = [(row, eyes_of(stream.caller, row)) for row in page.rows if is_wanted(stream.wanted, row)]
+        # A check of its token may change it meanwhile.
+        caller = stream.caller
+        with self._db.transaction() as conn:
+            page = event_log.read_history(conn, caller, stream.wanted, after, stream.live_from, HISTORY_PAGE)
+        seen = [(row, eyes_of(caller, row)) for row in page.rows if is_wanted(stream.wanted, row)]
         blocks = [(row.id, event_block(seen_with(eyes, row))) for row, eyes in seen if eyes is not None]
         return blocks, None if page.is_last else page.until
 
