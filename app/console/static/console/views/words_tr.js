@@ -114,8 +114,8 @@ export const VIEWS_TR = {
   reason_of_UNKNOWN_CHANNEL: "Bu kanal açık değil",
   reason_of_CHANNEL_ERROR: "Kanalda beklenmeyen hata",
   reason_of_NO_SECRET: "Webhook'un gizli anahtarı yok",
-  reason_of_PRIVATE_ADDRESS: "Webhook adresi iç ağda, izin verilmiyor",
-  reason_of_REDIRECT_REFUSED: "Webhook başka adrese yönlendiriyor",
+  reason_of_PRIVATE_ADDRESS: "Adres iç ağda, izin verilmiyor",
+  reason_of_REDIRECT_REFUSED: "Adres başka bir adrese yönlendiriyor",
   reason_of_PAYLOAD_TOO_LARGE: "İleti çok büyük",
   reason_of_COUNTRY_NOT_ALLOWED: "Bu ülkeye gönderilmiyor",
   reason_of_TOO_LATE: "Süresi geçti",
@@ -308,6 +308,7 @@ export const VIEWS_TR = {
   deed_change_action_plan: "Planı değiştirdi",
   // health
   health_ready: "Her şey çalışıyor.",
+  health_late: "İstekler ve cevaplar alınıyor, ama bir parça gecikiyor.",
   health_degraded: "Çalışıyor, ama bir parça eksik: istekler ve cevaplar alınıyor.",
   health_unready: "Hizmet çalışmıyor.",
   part_database: "Veritabanı",
