@@ -9,9 +9,10 @@ from sqlalchemy import Connection, TextClause, text
 
 from app.realtime.contract import EventType, Wanted
 from app.realtime.event_visibility import EventRow
-from app.users.contract import scope_of
 from app.users.models import Caller, Role
 
+Types = frozenset[EventType] | None
+"""None for all."""
 KNOWN_TYPES = frozenset(EventType)
 SEQUENCE = text("SELECT head, moved, now FROM sequence_events(:most)")
 BOUNDS = text("""
@@ -67,12 +68,13 @@ def _history(*conditions: str, institutions: str = NONE) -> TextClause:
 OF_TASK = _history("task_id = :task_id", institutions=INSTITUTIONS)
 OF_STUDENT = _history("person_id = :me")
 OF_ELDER = _history("elder_id = :me", "person_id = :me")
-OF_ALL = _history(f"(type <> '{EventType.MESSAGE_ARRIVED}' OR person_id = :me)")
+OWN_MESSAGES = _history(f"person_id = :me AND type = '{EventType.MESSAGE_ARRIVED}'")
+OF_ALL = _history(f"type <> '{EventType.MESSAGE_ARRIVED}'")
 OF_INSTITUTION_IN_PART = f"""
 SELECT {COLUMNS} FROM part
- WHERE CASE type WHEN '{EventType.MESSAGE_ARRIVED}' THEN person_id = :me
-                 WHEN '{EventType.DUTY_CHANGED}' THEN person_id IN (SELECT id FROM students)
-                 ELSE elder_id IN (SELECT id FROM elders) END"""
+ WHERE type <> '{EventType.MESSAGE_ARRIVED}'
+   AND CASE type WHEN '{EventType.DUTY_CHANGED}' THEN person_id IN (SELECT id FROM students)
+       ELSE elder_id IN (SELECT id FROM elders) END"""
 # The elders and students of a part are looked up together, each once.
 OF_INSTITUTION = text(f"""
 WITH part AS MATERIALIZED ({PART}),
@@ -152,21 +154,30 @@ def read_new(conn: Connection, after: int, day: date, most: int) -> EventPage:
 
 
 def read_history(conn: Connection, caller: Caller, wanted: Wanted, after: int, until: int, most: int) -> EventPage:
-    """Events after a position up to another one, in a transaction. It may hold some that the caller does not see."""
-    values: dict[str, Any] = {"after": after, "until": until, "most": most, "me": caller.id}
-    values["types"] = None if wanted.types is None else sorted(wanted.types)
+    """Of one task, an elder or a student: events after a position up to another one. It may hold some that the caller
+    does not see."""
+    values = _values(wanted.types, after, until, most) | {"me": caller.id}
     if wanted.task_id is not None:
         return _page(conn.execute(OF_TASK, values | {"task_id": wanted.task_id}).all(), most)
-    if not caller.is_coordinator:
-        return _page(conn.execute(OF_STUDENT if caller.role is Role.STUDENT else OF_ELDER, values).all(), most)
-    return _read_in_parts(conn, values | {"institution": scope_of(caller).institution_id})
+    return _page(conn.execute(OF_STUDENT if caller.role is Role.STUDENT else OF_ELDER, values).all(), most)
 
 
-def _read_in_parts(conn: Connection, values: dict[str, Any]) -> EventPage:
-    """Positions have no gaps, so each statement reads a known number of events, however few of them the caller sees."""
+def read_messages(conn: Connection, person_id: int, after: int, until: int) -> Sequence[EventRow]:
+    """The arrivals of a person's messages."""
+    values = _values(None, after, until, until - after) | {"me": person_id}
+    return _known(conn.execute(OWN_MESSAGES, values).all())
+
+
+def read_scope(
+    conn: Connection, institution_id: int | None, types: Types, after: int, until: int, most: int
+) -> EventPage:
+    """What all coordinators of an institution see, or of none, in a transaction. Messages are of one person, so they
+    are not among it.
+
+    Positions have no gaps, so each statement reads a known number of events, however few of them belong to it."""
     conn.execute(PLAN_ANEW)
-    statement = OF_ALL if values["institution"] is None else OF_INSTITUTION
-    after, until, most = values["after"], values["until"], values["most"]
+    statement = OF_ALL if institution_id is None else OF_INSTITUTION
+    values = _values(types, after, until, most) | {"institution": institution_id}
     rows: list[Any] = []
     part = FIRST_PART
     while after < until and len(rows) < most and part <= LAST_PART:
@@ -175,6 +186,10 @@ def _read_in_parts(conn: Connection, values: dict[str, Any]) -> EventPage:
         after = end if len(rows) < most else rows[-1].id
         part *= 4
     return EventPage(_known(rows), after, rows[-1].day if rows else None, after >= until)
+
+
+def _values(types: Types, after: int, until: int, most: int) -> dict[str, Any]:
+    return {"after": after, "until": until, "most": most, "types": None if types is None else sorted(types)}
 
 
 def _page(rows: Sequence[Any], most: int) -> EventPage:

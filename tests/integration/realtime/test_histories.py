@@ -1,36 +1,42 @@
-"""Histories: who gets which events of those that are kept, in how many readings."""
+"""Histories: who gets which events of those that are kept, and in how many readings."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import pytest
 
 from app.realtime import event_log
 from app.realtime.contract import EventType, Wanted
+from app.realtime.event_history import SHARED_FOR_S, EventHistory
+from app.realtime.event_stream import Block, EventStream
 from app.realtime.event_visibility import eyes_of, is_wanted
 from app.users.models import Caller
 from tests.integration.realtime.conftest import written
 from tests.support.matching import Neighbourhood
 
 ALL = Wanted()
-MOST = 500
 MANY = 40_000
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
 SOME_TYPES = Wanted(types=frozenset({EventType.TASK_CREATED, EventType.DUTY_CHANGED}))
 
 
-def history(town: Neighbourhood, caller: Caller, wanted: Wanted = ALL, most: int = MOST) -> tuple[list[int], int]:
-    """What the caller sees of everything that is kept, and how often the database was read for it."""
-    with town.db.reading() as conn:
-        head = event_log.bounds(conn).head
-    seen, after, readings = list[int](), 0, 0
-    while True:
-        with town.db.transaction() as conn:
-            page = event_log.read_history(conn, caller, wanted, after, head, most)
-        readings += 1
-        seen += [row.id for row in page.rows if is_wanted(wanted, row) and eyes_of(caller, row) is not None]
-        if page.is_last or page.until is None:
-            return seen, readings
-        assert page.until > after
-        after = page.until
+async def no_page(_stream: EventStream, _after: int) -> tuple[Sequence[Block], int | None]:
+    return [], None
+
+
+def read(history: EventHistory, caller: Caller, head: int, wanted: Wanted = ALL) -> tuple[list[int], int]:
+    """What the caller sees of everything that is kept, and in how many pages."""
+    stream = EventStream(caller, "", wanted, 0, read_page=no_page, now=lambda: NOW, on_close=lambda _: None)
+    stream.begin_at(head)
+    seen: list[int] = []
+    after: int | None = 0
+    pages = 0
+    while after is not None and after < head:
+        blocks, reached = history.page(stream, after)
+        assert reached is None or reached > after
+        seen += [id_ for id_, _ in blocks]
+        after, pages = reached, pages + 1
+    return seen, pages
 
 
 def expected(town: Neighbourhood, caller: Caller, wanted: Wanted) -> list[int]:
@@ -55,13 +61,30 @@ def readers(town: Neighbourhood) -> Sequence[Caller]:
 
 
 @pytest.mark.parametrize("wanted", [ALL, SOME_TYPES])
-@pytest.mark.parametrize("most", [1, 3, MOST])
 def test_a_history_holds_what_its_reader_would_have_got_as_it_happened(
-    town: Neighbourhood, readers: Sequence[Caller], wanted: Wanted, most: int
+    town: Neighbourhood, readers: Sequence[Caller], wanted: Wanted
 ) -> None:
     lived = [expected(town, reader, wanted) for reader in readers]
-    assert [history(town, reader, wanted, most)[0] for reader in readers] == lived
+    history, head = EventHistory(town.db), len(written(town.db))
+    assert [read(history, reader, head, wanted)[0] for reader in readers] == lived
     assert len({tuple(ids) for ids in lived}) >= 4, "they do not see the same"
+
+
+def test_coordinators_of_an_institution_share_what_was_read_for_a_moment(
+    town: Neighbourhood, readers: Sequence[Caller]
+) -> None:
+    now = [0.0]
+    history, head = EventHistory(town.db, lambda: now[0]), len(written(town.db))
+    first, colleague = readers[4], town.coordinator(institution_id=1)
+    seen, _ = read(history, first, head)
+    of_messages = [row.id for row in written(town.db) if row.type is EventType.MESSAGE_ARRIVED]
+    town.run("UPDATE events SET type = 'MESSAGE_ARRIVED' WHERE type <> 'MESSAGE_ARRIVED'")
+    shared = [id_ for id_ in seen if id_ not in of_messages]
+    assert len(shared) < len(seen), "messages are of one person"
+    assert read(history, colleague, head - 1)[0] == shared, "although its end is earlier"
+    assert read(history, colleague, head, SOME_TYPES)[0] == []
+    now[0] = SHARED_FOR_S
+    assert read(history, colleague, head)[0] == []
 
 
 def test_a_reader_behind_many_events_of_others_reaches_the_present_in_few_readings(
@@ -83,9 +106,14 @@ def test_a_reader_behind_many_events_of_others_reaches_the_present_in_few_readin
     town.run("UPDATE students SET on_duty = NOT on_duty WHERE id = :id", id=readers[0].id)
     with town.db.autocommit() as conn:
         last = event_log.sequence(conn, 10).head
-    for reader in (first, third, everything):
-        seen, readings = history(town, reader, SOME_TYPES if reader is everything else ALL)
-        assert len(seen) > MANY if reader is everything else readings <= 4, readings
-        assert (last in seen) == (reader is not third)
-    assert history(town, everything, Wanted(types=frozenset({EventType.TASK_RESOLVED}))) == ([], 2)
-    assert history(town, elder)[1] == 1
+    assert last == before + MANY + 1
+    history = EventHistory(town.db)
+    for reader in (elder, first, third):
+        seen, pages = read(history, reader, last)
+        assert pages <= 3
+        assert (last in seen) == (reader is first)
+    fourth, _ = read(history, town.coordinator(institution_id=4), last)
+    assert fourth == list(range(before + 1, last, 2))
+    seen, _ = read(history, everything, last, SOME_TYPES)
+    assert seen[-MANY - 1 :] == list(range(before + 1, last + 1))
+    assert read(history, everything, last, Wanted(types=frozenset({EventType.TASK_RESOLVED}))) == ([], 2)
