@@ -74,7 +74,7 @@ export const VIEWS_TR = {
   letter_EXPIRED: "Anlamı kalmadı",
   letter_ALL: "Hepsi",
   letter_redrive: "Yeniden gönder",
-  letter_discard: "Kapat",
+  letter_discard: "İletiyi kapat",
   ask_letter_redrive: "İleti aynı kişiye bir kez daha gönderilecek. Bu geri alınamaz.",
   ask_letter_discard: "İleti gönderilmeden kapatılacak. Bu geri alınamaz.",
   done_redrive: "Yeniden gönderiliyor.",
