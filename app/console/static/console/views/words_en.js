@@ -112,8 +112,8 @@ export const VIEWS_EN = {
   reason_of_UNKNOWN_CHANNEL: "This channel is not switched on",
   reason_of_CHANNEL_ERROR: "Unexpected error of the channel",
   reason_of_NO_SECRET: "The webhook has no secret",
-  reason_of_PRIVATE_ADDRESS: "The webhook is inside the network, which is not allowed",
-  reason_of_REDIRECT_REFUSED: "The webhook redirects elsewhere",
+  reason_of_PRIVATE_ADDRESS: "The address is inside the network, which is not allowed",
+  reason_of_REDIRECT_REFUSED: "The address redirects elsewhere",
   reason_of_PAYLOAD_TOO_LARGE: "The message is too large",
   reason_of_COUNTRY_NOT_ALLOWED: "Nothing is sent to this country",
   reason_of_TOO_LATE: "It is too late",
@@ -306,6 +306,7 @@ export const VIEWS_EN = {
   deed_change_action_plan: "Changed a plan",
   // health
   health_ready: "Everything works.",
+  health_late: "Presses and answers are taken, but a part is late.",
   health_degraded: "It works, with a part missing: presses and answers are taken.",
   health_unready: "The service does not work.",
   part_database: "Database",
