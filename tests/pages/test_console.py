@@ -18,6 +18,13 @@ SHORTENED = ".request-line > span"
 SMALL = {"width": 320, "height": 844}
 WIDE = {"width": 1440, "height": 900}
 FIRST_VIEW_BYTES = 150_000
+PLACEHOLDER_IS_WHOLE = """field => {
+    const [style, shown] = [getComputedStyle(field), getComputedStyle(field, "::placeholder")];
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = `${shown.fontSize} ${style.fontFamily}`;
+    const room = field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    return pen.measureText(field.placeholder).width <= room;
+}"""
 COUNT_TONES = """() => {
     globalThis.tones = 0;
     globalThis.OscillatorNode = class extends globalThis.OscillatorNode {
@@ -75,6 +82,14 @@ def test_every_view_and_dialog_is_accessible_on_a_small_phone(address: str, open
         assert_large_text_fits(page, SHORTENED)
         page.keyboard.press("Escape")
         expect(page.locator("dialog")).to_have_count(0)
+
+
+def test_a_name_and_the_hint_of_the_search_are_whole_on_a_small_phone(address: str, open_page: OpenPage) -> None:
+    page = open_page(at(address), width=320)
+    name = row(page, "Hüseyin Öztürk").locator("strong")
+    assert name.evaluate("one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight + 1")
+    search = page.get_by_label("Ara", exact=True)
+    assert search.evaluate(PLACEHOLDER_IS_WHOLE)
 
 
 def test_list_request_and_map_side_by_side_are_accessible(address: str, open_page: OpenPage) -> None:

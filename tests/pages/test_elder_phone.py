@@ -307,6 +307,16 @@ def test_every_screen_fits_and_the_button_is_large(
         _fits(page)
 
 
+def test_what_is_below_the_button_needs_one_line_on_a_small_phone(
+    open_page: OpenPage, address: str, played: PlayedService
+) -> None:
+    played.show(1, task("ASSIGNED"))
+    page = open_elder(open_page, address, width=320, height=568)
+    buttons = page.locator(".small-things button")
+    expect(buttons).to_have_text(["Çağrıdan vazgeç", "Ayarlar"])
+    assert len(set(buttons.evaluate_all("all => all.map(one => one.offsetTop)"))) == 1
+
+
 def _fits(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     too_small = page.eval_on_selector_all(

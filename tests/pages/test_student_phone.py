@@ -201,6 +201,13 @@ def test_every_screen_of_a_student_fits(
         assert_accessible(page)
 
 
+def test_top_of_a_small_phone_is_one_line(open_page: OpenPage, address: str, played: PlayedService) -> None:
+    played.people["ahmet"]["name"] = "Abdurrahmangazi Çelik"
+    page = open_student(open_page, address, width=320)
+    tops = page.locator(".top > *").evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
+    assert len(tops) == 3 and max(tops) - min(tops) < 44
+
+
 def test_both_phones_side_by_side(open_page: OpenPage, address: str, played: PlayedService) -> None:
     played.people["berat"] = person("STUDENT", 6, "Berat Şahin")
     page = open_page(f"{address}/phone/both", width=1100)

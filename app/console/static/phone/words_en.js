@@ -96,7 +96,7 @@ export const PHONE_EN = {
   way: "The way",
   wayUnknown: "Share your location to see distance and direction.",
   openMap: "Open in the map",
-  copy: "copy",
+  copy: "Copy the coordinates",
   copied: "Copied.",
   direction_north: "to the north",
   direction_northEast: "to the north-east",

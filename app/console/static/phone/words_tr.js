@@ -100,7 +100,7 @@ export const PHONE_TR = {
   way: "Yol",
   wayUnknown: "Uzaklığı ve yönü görmek için konumunu aç.",
   openMap: "Haritada aç",
-  copy: "kopyala",
+  copy: "Koordinatları kopyala",
   copied: "Kopyalandı.",
   direction_north: "kuzeyde",
   direction_northEast: "kuzeydoğuda",
