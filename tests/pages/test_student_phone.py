@@ -205,7 +205,7 @@ def test_top_of_a_small_phone_is_one_line(open_page: OpenPage, address: str, pla
     played.people["ahmet"]["name"] = "Abdurrahmangazi Çelik"
     page = open_student(open_page, address, width=320)
     tops = page.locator(".top > *").evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
-    assert len(tops) == 3 and max(tops) - min(tops) < 44
+    assert len(tops) == 3 and max(tops) - min(tops) < 20
 
 
 def test_both_phones_side_by_side(open_page: OpenPage, address: str, played: PlayedService) -> None:
