@@ -164,7 +164,7 @@ def test_a_job_runs_with_its_parameters_until_its_file_is_there(
 ) -> None:
     done = stub.answers[f"GET /api/v1/jobs/{JOB}"]
     page = open_page(at(address, "/console/jobs/new/fairness_report"))
-    people = page.get_by_label("Least people")
+    people = page.get_by_label("Mahallede en az yaşlı")
     people.fill("a few")
     page.get_by_role("button", name="Çalıştır").click()
     expect(page.locator(".wrong")).to_have_text("Tam sayı olmalı.")
@@ -185,6 +185,7 @@ def test_what_a_run_of_lists_holds_back_is_approved(stub: ConsoleStub, address: 
     page = open_page(at(address, "/console/roster"))
     stub.answers["POST /api/v1/roster/runs/8/approve"] = lambda _: (200, {"kinds": ["students"]})
     expect(page.get_by_role("row", name="Öğrenciler")).to_contain_text("96")
+    expect(page.get_by_text("Öğrenciler, Kayıtlı olanlar: 2 satır alınmadı")).to_be_visible()
     page.get_by_role("button", name="Bekletilenleri onayla").click()
     page.get_by_role("dialog").get_by_role("button", name="Bekletilenleri onayla").click()
     expect(page.locator(".toasts")).to_contain_text("Onaylandı: Öğrenciler")

@@ -306,10 +306,11 @@ def test_signing_out_with_a_waiting_press_asks_and_deletes_it(
     says(page, KEPT)
     sign_out(page)
     page.get_by_role("button", name="Evet, çıkış yap").click()
-    says(page, "Giriş")
+    again = page.get_by_role("button", name="Yeniden dene")
+    expect(again).to_be_visible()
     page.context.set_offline(False)
     worker.sync()
-    page.get_by_role("button", name="Yeniden dene").click()
+    again.click()
     page.get_by_role("button", name="Fatma Kaya").click()
     says(page, "Merhaba Fatma")
     worker.sync()
@@ -363,6 +364,13 @@ def test_refused_press_says_so_and_names_a_person(open_page: OpenPage, address: 
     says(page, "Adresiniz kayıtlı değil.")
     expect(page.locator(f"a.main[href='tel:{HELPLINE}']")).to_be_visible()
     assert_accessible(page)
+
+
+def test_a_refusal_is_polite(open_page: OpenPage, address: str, played: PlayedService) -> None:
+    played.errors["POST /tasks"] = (403, {"code": "user_deactivated"})
+    page = open_elder(open_page, address)
+    press(page)
+    says(page, "Bu hesap kapatılmış. Kurumunuzla konuşun.")
 
 
 def test_phone_works_without_the_event_stream(open_page: OpenPage, address: str, played: PlayedService) -> None:

@@ -9,6 +9,7 @@ import pytest
 from app.api.openapi import describe
 from app.api.views.catalogue import ROUTES
 from app.console.assets import STATIC
+from app.jobs.catalogue import Catalogue
 
 WORDS = set(re.findall(r"^  (\w+):", (STATIC / "console/words_tr.js").read_text(), re.MULTILINE))
 SCHEMAS = describe(ROUTES)["components"]["schemas"]
@@ -48,3 +49,15 @@ def _codes(form: Any) -> Iterator[str]:
     for choice in form.get("anyOf", ()):
         yield from _codes(choice)
     yield from form.get("enum", ())
+
+
+def test_scripts_of_the_product_have_turkish_words() -> None:
+    written = (STATIC / "console/views/jobs/scripts_tr.js").read_text()
+    ours = {name: set(re.findall(r"^      (\w+): \[", body, re.MULTILINE)) for name, body in _scripts(written)}
+    shipped = {entry.name: entry.declaration for entry in Catalogue(None).entries()}
+    declared = {name: set(found.parameters.get("properties", {})) for name, found in shipped.items() if found}
+    assert ours == declared
+
+
+def _scripts(written: str) -> list[tuple[str, str]]:
+    return re.findall(r"^  (\w+): \{\n(.*?)^  \},$", written, re.MULTILINE | re.DOTALL)

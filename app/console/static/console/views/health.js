@@ -6,6 +6,7 @@ import { Badge, Read, useRead } from "../../shared/ui.js";
 import { word } from "../../shared/words.js";
 import { html, useEffect } from "../../vendor/preact/preact.js";
 import { useConsole } from "../context.js";
+import { whatPartSays } from "./health_words.js";
 import { wordOfCode } from "./parts.js";
 import "./view_words.js";
 
@@ -46,16 +47,18 @@ function Found({ health }) {
   `;
 }
 
-function partCard({ name, status, detail }) {
+function partCard(part) {
+  const { name, status, detail } = part;
+  const said = whatPartSays(part);
   return html`<li key=${name} class="card stack part">
     <div class="row apart"><h2>${wordOfCode("part", name)}</h2><${State} status=${status} /></div>
-    <p class="soft small" lang="en">${detail}</p>
+    <p class="soft small" lang=${said === null ? "en" : undefined}>${said ?? detail}</p>
   </li>`;
 }
 
 function provider({ name, state }) {
   const text = wordOfCode("breaker", state);
-  return html`<li key=${name} class="entry"><span>${name}</span><${State} status=${BREAKER_PARTS[state]} text=${text} /></li>`;
+  return html`<li key=${name} class="entry"><span>${wordOfCode("provider", name)}</span><${State} status=${BREAKER_PARTS[state]} text=${text} /></li>`;
 }
 
 function Sum({ name, children }) {
