@@ -205,6 +205,27 @@ def test_nobody_found_is_heard_and_stays_until_an_outcome(stub: ConsoleStub, add
     expect(page).to_have_title("(2) Kimse bulunamadı · Yanında")
 
 
+def test_a_board_that_cannot_be_read_is_said_in_words_and_read_again(
+    stub: ConsoleStub, address: str, open_page: OpenPage
+) -> None:
+    stub.answers["GET /api/v1/board"] = lambda _: problem(503, "database_unavailable", "the database does not answer")
+    page = open_page(at(address), width=320)
+    page.clock.install()
+    page.reload()
+    expect(page.get_by_role("alert")).to_have_text("Hizmet şu an cevap veremiyor. Biraz sonra yeniden dene.")
+    expect(page.get_by_text("kendiliğinden yeniden okunur")).to_be_visible()
+    assert_accessible(page)
+    del stub.answers["GET /api/v1/board"]
+    page.clock.run_for(6000)
+    expect(row(page, "Hüseyin")).to_be_visible()
+
+
+def test_nobody_on_duty_is_said(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
+    stub.students = []
+    page = open_page(at(address, "/console/duty"))
+    expect(page.locator(".empty")).to_have_text("Şu an nöbette kimse yok.")
+
+
 def test_a_token_that_ends_leads_to_signing_in(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
     page = open_page(at(address, "/console/duty"))
     expect(page.locator(".student").first).to_be_visible()

@@ -125,6 +125,8 @@ test("what the service says of its parts is said in the language of the page", (
   words.addWords(VIEWS_TR, VIEWS_EN);
   const delivery = { name: "delivery", status: "late", values: { sentShare: 0.974, p95S: 130 } };
   assert.equal(whatPartSays(delivery), "Son bir saatte gönderilen: %97,4. Yüzde 95'i en çok 2 dk içinde.");
+  const fast = whatPartSays({ ...delivery, values: { sentShare: 1, p95S: 0.12 } });
+  assert.equal(fast, "Son bir saatte gönderilen: %100. Yüzde 95'i en çok 0,1 sn içinde.");
   assert.equal(whatPartSays({ ...delivery, status: "down", values: {} }), VIEWS_TR.part_unread);
   assert.equal(whatPartSays({ name: "redis", status: "down", values: {} }), VIEWS_TR.part_silent);
   assert.equal(whatPartSays({ name: "a_part_of_tomorrow", status: "ok", values: {} }), null);

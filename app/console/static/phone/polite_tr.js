@@ -6,6 +6,7 @@ export const POLITE_TR = {
   signedOut: "Oturumun süresi doldu. Yeniden girin.",
   unreachable: "Sunucuya ulaşılamıyor. Bağlantınızı denetleyin, sonra yeniden deneyin.",
   timedOut: "Sunucu zamanında cevap vermedi. Yeniden deneyin.",
+  serverAway: LATER,
   wrongPhone: "Bu sayfa bir {role} hesabı için değil. Çıkıp yeniden girin.",
   problem_try_again: "Aynı anda başka bir şey değişti. Yeniden deneyin.",
   problem_too_many_requests: "Çok sık denendi. Biraz bekleyip yeniden deneyin.",

@@ -83,6 +83,7 @@ export function messageOf(error) {
   const own = error?.code ? `problem_${error.code}` : "";
   const found = own && word(own, { detail: error.detail ?? "" });
   if (found && found !== own) return found;
+  if (error?.status >= 500) return word("serverAway");
   return word("failed", { detail: error?.detail ?? error?.message ?? String(error) });
 }
 

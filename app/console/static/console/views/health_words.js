@@ -5,6 +5,7 @@ import { hasWord, word } from "../../shared/words.js";
 
 const IN_WORDS = { sentShare: share };
 const SECONDS = /S$/;
+const FEW_S = 10;
 
 // Null for a part that this page does not know yet: then the service's own words are shown.
 export function whatPartSays({ name, status, values }) {
@@ -16,5 +17,6 @@ export function whatPartSays({ name, status, values }) {
 
 function inWords(name, value) {
   if (IN_WORDS[name]) return IN_WORDS[name](value);
-  return SECONDS.test(name) ? duration(value) : number(value);
+  if (!SECONDS.test(name)) return number(value);
+  return value < FEW_S ? word("seconds", { count: number(Math.round(value * 10) / 10) }) : duration(value);
 }
