@@ -262,6 +262,21 @@ def test_assigning_by_hand_can_be_undone(stub: ConsoleStub, address: str, open_p
     expect(page.locator(".request-pane")).to_contain_text("Uygun öğrenci bekleniyor")
 
 
+def test_what_a_dialog_could_not_do_is_said_in_front_of_it(
+    stub: ConsoleStub, address: str, open_page: OpenPage
+) -> None:
+    stub.answers[f"PUT /tasks/{task_id(1)}/assign"] = lambda _: problem(503, "database_unavailable")
+    page = open_page(at(address, f"/console/requests/{task_id(1)}"), width=320)
+    page.get_by_role("button", name="Elle ata").click()
+    page.get_by_role("button", name="Ata: Ahmet Çelik").click()
+    said = page.get_by_role("dialog").get_by_text("Hizmet şu an cevap veremiyor.")
+    # Nothing covers it: a click would reach it.
+    said.click(trial=True)
+    assert_accessible(page)
+    page.keyboard.press("Escape")
+    expect(page.locator(".toasts")).to_contain_text("Hizmet şu an cevap veremiyor.")
+
+
 def test_two_coordinators_at_once_do_not_overwrite_each_other(
     stub: ConsoleStub, address: str, open_page: OpenPage
 ) -> None:

@@ -112,6 +112,15 @@ def test_a_month_has_drawings_tables_and_files(stub: ConsoleStub, address: str, 
     expect(page.locator(".empty")).to_have_text("Bu ayda hiç istek yok.")
 
 
+def test_a_month_and_its_tables_are_whole_on_a_small_phone(address: str, open_page: OpenPage) -> None:
+    page = open_page(at(address, f"/console/figures?month={MONTH}"), width=320)
+    waiting = page.get_by_role("region", name="Kabule kadar geçen süre").first
+    waiting.get_by_role("button", name="Tablo").click()
+    day = waiting.get_by_role("cell").first
+    expect(day).to_contain_text("1 Eki")
+    assert day.evaluate("cell => cell.clientHeight < 48"), "in one line"
+
+
 def test_a_dead_letter_is_sent_again(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
     page = open_page(at(address, "/console/dead-letters?channel=push"))
     page.get_by_role("link", name="Telefonda uygulama yok").click()
