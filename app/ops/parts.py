@@ -47,7 +47,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Found:
+class PartReading:
     """What was read of a part that works."""
 
     is_late: bool
@@ -96,11 +96,11 @@ class Parts:
                 open_dead_letters=count_open_dead_letters(conn, MOST, scope),
             )
 
-    def _matcher(self) -> Found:
+    def _matcher(self) -> PartReading:
         found = self._matching.overdue()
         detail = f"tasks due: {found.tasks}, the longest for {found.longest_s:.0f} s"
         values = {"tasks": found.tasks, "longestS": found.longest_s}
-        return Found(found.longest_s > self._late_after_s, detail, values)
+        return PartReading(found.longest_s > self._late_after_s, detail, values)
 
     def _providers(self) -> dict[str, BreakerState]:
         try:
@@ -116,7 +116,7 @@ def _answers(name: str, health: Health) -> Part:
     return Part(name, PartStatus.DOWN, "does not answer")
 
 
-def _part(name: str, look: Callable[[], Found]) -> Part:
+def _part(name: str, look: Callable[[], PartReading]) -> Part:
     try:
         found = look()
     except Unavailable:
@@ -124,29 +124,29 @@ def _part(name: str, look: Callable[[], Found]) -> Part:
     return Part(name, PartStatus.LATE if found.is_late else PartStatus.OK, found.detail, found.values)
 
 
-def _delivery(conn: Connection) -> Found:
+def _delivery(conn: Connection) -> PartReading:
     found = measure_service_levels(conn)
     is_late = found.p95_s > DELIVERED_WITHIN_S or found.success_rate < SENT_SHARE
     detail = f"sent in the last hour: {found.success_rate:.1%}, 95 % of them within {found.p95_s:.1f} s"
-    return Found(is_late, detail, {"sentShare": found.success_rate, "p95S": found.p95_s})
+    return PartReading(is_late, detail, {"sentShare": found.success_rate, "p95S": found.p95_s})
 
 
-def _jobs(conn: Connection) -> Found:
+def _jobs(conn: Connection) -> PartReading:
     load = jobs.read_load(conn)
     longest_s = load.oldest_queued_s
     detail = f"running: {load.running}, waiting: {load.queued}, the longest for {longest_s:.0f} s"
     values = {"running": load.running, "waiting": load.queued, "longestS": longest_s}
-    return Found(longest_s > JOB_WAITS_S, detail, values)
+    return PartReading(longest_s > JOB_WAITS_S, detail, values)
 
 
-def _events(conn: Connection) -> Found:
+def _events(conn: Connection) -> PartReading:
     """Late if no process gives positions, for example because one holds the lock and stands still."""
     oldest_s = oldest_draft_s(conn)
     detail = f"the oldest that streams have not told waits for {oldest_s:.0f} s"
-    return Found(oldest_s > EVENT_WAITS_S, detail, {"oldestS": oldest_s})
+    return PartReading(oldest_s > EVENT_WAITS_S, detail, {"oldestS": oldest_s})
 
 
-def _lists(conn: Connection) -> Found:
+def _lists(conn: Connection) -> PartReading:
     kinds = roster.read_load(conn)
     oldest_s = max((kind.last_run_age_s for kind in kinds), default=0.0)
     left = sum(kind.people_left for kind in kinds)
@@ -154,4 +154,4 @@ def _lists(conn: Connection) -> Found:
         f"lists: {len(kinds)}, the oldest from {oldest_s / 3600:.0f} h ago; people who do not follow theirs yet: {left}"
     )
     values = {"lists": len(kinds), "oldestS": oldest_s, "peopleLeft": left}
-    return Found(oldest_s > LIST_AGE_S, detail, values)
+    return PartReading(oldest_s > LIST_AGE_S, detail, values)
