@@ -174,9 +174,6 @@ class PartJson(Response):
     name: str
     status: PartStatus
     detail: str
-    values: dict[str, float] = Field(
-        description="What `detail` says, as numbers; empty if nothing could be read. Names ending with `S` are seconds."
-    )
 
 
 class BreakerJson(Response):

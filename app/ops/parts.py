@@ -2,7 +2,7 @@
 targets."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlalchemy import Connection
@@ -42,17 +42,6 @@ class Part:
     name: str
     status: PartStatus
     detail: str
-    values: Mapping[str, float] = field(default_factory=dict[str, float])
-    """What `detail` says, for a page that says it in another language. Names ending with `S` are seconds."""
-
-
-@dataclass(frozen=True)
-class PartReading:
-    """What was read of a part that works."""
-
-    is_late: bool
-    detail: str
-    values: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -96,11 +85,12 @@ class Parts:
                 open_dead_letters=count_open_dead_letters(conn, MOST, scope),
             )
 
-    def _matcher(self) -> PartReading:
+    def _matcher(self) -> tuple[bool, str]:
         found = self._matching.overdue()
-        detail = f"tasks due: {found.tasks}, the longest for {found.longest_s:.0f} s"
-        values = {"tasks": found.tasks, "longestS": found.longest_s}
-        return PartReading(found.longest_s > self._late_after_s, detail, values)
+        return (
+            found.longest_s > self._late_after_s,
+            f"tasks due: {found.tasks}, the longest for {found.longest_s:.0f} s",
+        )
 
     def _providers(self) -> dict[str, BreakerState]:
         try:
@@ -116,42 +106,37 @@ def _answers(name: str, health: Health) -> Part:
     return Part(name, PartStatus.DOWN, "does not answer")
 
 
-def _part(name: str, look: Callable[[], PartReading]) -> Part:
+def _part(name: str, look: Callable[[], tuple[bool, str]]) -> Part:
     try:
-        found = look()
+        is_late, detail = look()
     except Unavailable:
         return Part(name, PartStatus.DOWN, "cannot be read")
-    return Part(name, PartStatus.LATE if found.is_late else PartStatus.OK, found.detail, found.values)
+    return Part(name, PartStatus.LATE if is_late else PartStatus.OK, detail)
 
 
-def _delivery(conn: Connection) -> PartReading:
+def _delivery(conn: Connection) -> tuple[bool, str]:
     found = measure_service_levels(conn)
     is_late = found.p95_s > DELIVERED_WITHIN_S or found.success_rate < SENT_SHARE
-    detail = f"sent in the last hour: {found.success_rate:.1%}, 95 % of them within {found.p95_s:.1f} s"
-    return PartReading(is_late, detail, {"sentShare": found.success_rate, "p95S": found.p95_s})
+    return is_late, f"sent in the last hour: {found.success_rate:.1%}, 95 % of them within {found.p95_s:.1f} s"
 
 
-def _jobs(conn: Connection) -> PartReading:
+def _jobs(conn: Connection) -> tuple[bool, str]:
     load = jobs.read_load(conn)
-    longest_s = load.oldest_queued_s
-    detail = f"running: {load.running}, waiting: {load.queued}, the longest for {longest_s:.0f} s"
-    values = {"running": load.running, "waiting": load.queued, "longestS": longest_s}
-    return PartReading(longest_s > JOB_WAITS_S, detail, values)
+    detail = f"running: {load.running}, waiting: {load.queued}, the longest for {load.oldest_queued_s:.0f} s"
+    return load.oldest_queued_s > JOB_WAITS_S, detail
 
 
-def _events(conn: Connection) -> PartReading:
+def _events(conn: Connection) -> tuple[bool, str]:
     """Late if no process gives positions, for example because one holds the lock and stands still."""
     oldest_s = oldest_draft_s(conn)
-    detail = f"the oldest that streams have not told waits for {oldest_s:.0f} s"
-    return PartReading(oldest_s > EVENT_WAITS_S, detail, {"oldestS": oldest_s})
+    return oldest_s > EVENT_WAITS_S, f"the oldest that streams have not told waits for {oldest_s:.0f} s"
 
 
-def _lists(conn: Connection) -> PartReading:
+def _lists(conn: Connection) -> tuple[bool, str]:
     kinds = roster.read_load(conn)
     oldest_s = max((kind.last_run_age_s for kind in kinds), default=0.0)
     left = sum(kind.people_left for kind in kinds)
     detail = (
         f"lists: {len(kinds)}, the oldest from {oldest_s / 3600:.0f} h ago; people who do not follow theirs yet: {left}"
     )
-    values = {"lists": len(kinds), "oldestS": oldest_s, "peopleLeft": left}
-    return PartReading(oldest_s > LIST_AGE_S, detail, values)
+    return oldest_s > LIST_AGE_S, detail

@@ -173,7 +173,7 @@ def test_a_job_runs_with_its_parameters_until_its_file_is_there(
 ) -> None:
     done = stub.answers[f"GET /api/v1/jobs/{JOB}"]
     page = open_page(at(address, "/console/jobs/new/fairness_report"))
-    people = page.get_by_label("Mahallede en az yaşlı")
+    people = page.get_by_label("Least people")
     people.fill("a few")
     page.get_by_role("button", name="Çalıştır").click()
     expect(page.locator(".wrong")).to_have_text("Tam sayı olmalı.")

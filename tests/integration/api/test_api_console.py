@@ -112,8 +112,6 @@ def test_health_tells_what_is_late_and_which_provider_is_not_called(call: Any, s
     assert (found["status"], found["checks"]["matcher"], found["openDeadLetters"]) == ("degraded", "failed", 0)
     late = {part["name"]: part["detail"] for part in found["parts"] if part["status"] == "late"}
     assert late["matcher"] == "tasks due: 1, the longest for 70 s"
-    values = {part["name"]: part["values"] for part in found["parts"]}
-    assert (values["database"], values["jobs"]["waiting"], round(values["matcher"]["longestS"])) == ({}, 1, 70)
     assert late["jobs"] == "running: 0, waiting: 1, the longest for 300 s"
     assert late["events"] == "the oldest that streams have not told waits for 40 s"
     assert found["breakers"] == [{"name": "fcm", "state": "open"}]

@@ -10,7 +10,6 @@ import pytest
 from app.api.openapi import describe
 from app.api.views.catalogue import ROUTES
 from app.console.assets import STATIC
-from app.jobs.catalogue import Catalogue
 from app.roster.lists.list_refused import Refusal, RowFlaw
 
 WORDS = set(re.findall(r"^  (\w+):", (STATIC / "console/words_tr.js").read_text(), re.MULTILINE))
@@ -57,15 +56,3 @@ def _codes(form: Any) -> Iterator[str]:
 def test_reasons_of_lists_have_words(prefix: str, codes: type[StrEnum]) -> None:
     words = (STATIC / "console/views/words_tr.js").read_text()
     assert {f"{prefix}{code}" for code in codes} <= set(re.findall(r"^  (\w+):", words, re.MULTILINE))
-
-
-def test_scripts_of_the_product_have_turkish_words() -> None:
-    written = (STATIC / "console/views/jobs/scripts_tr.js").read_text()
-    ours = {name: set(re.findall(r"^      (\w+): \[", body, re.MULTILINE)) for name, body in _scripts(written)}
-    shipped = {entry.name: entry.declaration for entry in Catalogue(None).entries()}
-    declared = {name: set(found.parameters.get("properties", {})) for name, found in shipped.items() if found}
-    assert ours == declared
-
-
-def _scripts(written: str) -> list[tuple[str, str]]:
-    return re.findall(r"^  (\w+): \{\n(.*?)^  \},$", written, re.MULTILINE | re.DOTALL)

@@ -10,9 +10,7 @@ const { stacked } = await import(`${VIEWS}/figures/plot_options.js`);
 const { fieldsOfSchema, paramsOf, textsOf } = await import(`${VIEWS}/jobs/job_params.js`);
 const { changesOf, fieldsOf, wrongFields } = await import(`${VIEWS}/people/person_fields.js`);
 const { keysOf, valueOf, variablesOf } = await import(`${VIEWS}/plans/template_texts.js`);
-const { whatPartSays } = await import(`${VIEWS}/health_words.js`);
 const { isApprovable, kindsOf } = await import(`${VIEWS}/roster/report_lines.js`);
-const words = await import(`${VIEWS}/../../shared/words.js`);
 const auditChanges = await import(`${VIEWS}/audit/audit_changes.js`);
 const { CONSOLE_TR } = await import(`${VIEWS}/../words_tr.js`);
 const { VIEWS_EN } = await import(`${VIEWS}/words_en.js`);
@@ -119,15 +117,4 @@ test("the words of the views are the same in both languages, and are not those o
   assert.deepEqual(Object.keys(VIEWS_TR), Object.keys(VIEWS_EN));
   assert.deepEqual(Object.keys(VIEWS_TR).filter((key) => key in CONSOLE_TR), []);
   for (const [key, text] of Object.entries(VIEWS_TR)) if (typeof text === "string") assert.deepEqual(values(text), values(VIEWS_EN[key]), key);
-});
-
-test("what the service says of its parts is said in the language of the page", () => {
-  words.addWords(VIEWS_TR, VIEWS_EN);
-  const delivery = { name: "delivery", status: "late", values: { sentShare: 0.974, p95S: 130 } };
-  assert.equal(whatPartSays(delivery), "Son bir saatte gönderilen: %97,4. Yüzde 95'i en çok 2 dk içinde.");
-  const fast = whatPartSays({ ...delivery, values: { sentShare: 1, p95S: 0.12 } });
-  assert.equal(fast, "Son bir saatte gönderilen: %100. Yüzde 95'i en çok 0,1 sn içinde.");
-  assert.equal(whatPartSays({ ...delivery, status: "down", values: {} }), VIEWS_TR.part_unread);
-  assert.equal(whatPartSays({ name: "redis", status: "down", values: {} }), VIEWS_TR.part_silent);
-  assert.equal(whatPartSays({ name: "a_part_of_tomorrow", status: "ok", values: {} }), null);
 });

@@ -1533,8 +1533,6 @@ export interface Part {
   name: string;
   status: PartStatus;
   detail: string;
-  /** What `detail` says, as numbers; empty if nothing could be read. Names ending with `S` are seconds. */
-  values: Record<string, number>;
 }
 
 export type PartStatus = "ok" | "late" | "down";

@@ -34,11 +34,6 @@ export function number(value) {
   return value.toLocaleString(localeTag());
 }
 
-// "%99,8" in Turkish, "99.8%" in English.
-export function share(value) {
-  return value.toLocaleString(localeTag(), { style: "percent", maximumFractionDigits: 1 });
-}
-
 export function clockTime(instant) {
   return new Date(instant).toLocaleTimeString(localeTag(), { hour: "2-digit", minute: "2-digit" });
 }

@@ -6,7 +6,6 @@ import { Badge, Read, useRead } from "../../shared/ui.js";
 import { word } from "../../shared/words.js";
 import { html, useEffect } from "../../vendor/preact/preact.js";
 import { useConsole } from "../context.js";
-import { whatPartSays } from "./health_words.js";
 import { wordOfCode } from "./parts.js";
 import "./view_words.js";
 
@@ -47,12 +46,10 @@ function Found({ health }) {
   `;
 }
 
-function partCard(part) {
-  const { name, status, detail } = part;
-  const said = whatPartSays(part);
+function partCard({ name, status, detail }) {
   return html`<li key=${name} class="card stack part">
     <div class="row apart"><h2>${wordOfCode("part", name)}</h2><${State} status=${status} /></div>
-    <p class="soft small" lang=${said === null ? "en" : undefined}>${said ?? detail}</p>
+    <p class="soft small" lang="en">${detail}</p>
   </li>`;
 }
 

@@ -88,3 +88,9 @@ export function wordOfCode(prefix, code, otherwise = code) {
   const key = `${prefix}_${code}`;
   return hasWord(key) ? word(key) : otherwise;
 }
+
+// Names of scripts and parameters are English, in every language of the page.
+export function readableName(name) {
+  const text = name.replaceAll("_", " ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -4,8 +4,7 @@ import { Badge, Empty, Read, useRead } from "../../../shared/ui.js";
 import { word } from "../../../shared/words.js";
 import { html } from "../../../vendor/preact/preact.js";
 import { useConsole } from "../../context.js";
-import { Back, EntryLink } from "../parts.js";
-import { scriptTitle, scriptWords } from "./script_words.js";
+import { Back, EntryLink, readableName } from "../parts.js";
 
 export function Catalogue() {
   const { api } = useConsole();
@@ -18,14 +17,12 @@ export function Catalogue() {
   </section>`;
 }
 
-function row(script) {
-  const { name, error, isShipped } = script;
-  const title = scriptTitle(name);
-  const { summary, lang } = scriptWords(script);
+function row({ name, summary, error, isShipped }) {
+  const title = readableName(name);
   return html`<li key=${name} class="entry">
     ${error
       ? html`<span class="entry-text"><strong>${title}</strong><span class="soft small" lang="en">${error}</span></span>`
-      : html`<${EntryLink} to=${`jobs/new/${name}`} title=${title} about=${summary} lang=${lang} />`}
+      : html`<${EntryLink} to=${`jobs/new/${name}`} title=${title} about=${summary} lang="en" />`}
     ${error && html`<${Badge} kind="bad">${word("scriptBroken")}<//>`}
     ${!isShipped && html`<${Badge}>${word("scriptOwn")}<//>`}
   </li>`;

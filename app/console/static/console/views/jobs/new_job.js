@@ -5,10 +5,9 @@ import { word } from "../../../shared/words.js";
 import { html, useState } from "../../../vendor/preact/preact.js";
 import { useConsole } from "../../context.js";
 import { newKey } from "../../new_key.js";
-import { Back } from "../parts.js";
+import { Back, readableName } from "../parts.js";
 import { fieldsOfSchema, paramsOf, textsOf } from "./job_params.js";
 import { Parameter } from "./parameter.js";
-import { scriptTitle, scriptWords } from "./script_words.js";
 
 export function NewJob({ name }) {
   const { api } = useConsole();
@@ -19,7 +18,7 @@ export function NewJob({ name }) {
   };
   return html`<section class="view narrow">
     <${Back} to="jobs/new">${word("allScripts")}<//>
-    <h1>${scriptTitle(name)}</h1>
+    <h1>${readableName(name)}</h1>
     <${Read} of=${scripts}>${show}<//>
   </section>`;
 }
@@ -27,18 +26,16 @@ export function NewJob({ name }) {
 function Form({ script }) {
   const fields = fieldsOfSchema(script.parameters);
   const { texts, wrong, set, request } = useRequest(script, fields);
-  const { summary, description, lang } = scriptWords(script);
   const parameter = (field) => html`<${Parameter}
     key=${field.name}
-    script=${script.name}
     field=${field}
     value=${texts[field.name]}
     wrong=${wrong[field.name]}
     set=${(value) => set(field.name, value)}
   />`;
   return html`
-    <p lang=${lang}>${summary}</p>
-    ${description && html`<p class="soft small prose" lang=${lang}>${description}</p>`}
+    <p lang="en">${script.summary}</p>
+    ${script.description && html`<p class="soft small prose" lang="en">${script.description}</p>`}
     ${!fields.length && html`<p class="soft">${word("noParameters")}</p>`}
     ${fields.map(parameter)}
     <div><${Button} kind="main" onClick=${request}>${word("runJob")}<//></div>

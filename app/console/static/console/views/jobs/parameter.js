@@ -2,32 +2,31 @@
 
 import { Field } from "../../../shared/ui.js";
 import { html } from "../../../vendor/preact/preact.js";
-import { LabelledInput, wordOfCode } from "../parts.js";
-import { parameterWords } from "./script_words.js";
+import { LabelledInput, readableName } from "../parts.js";
 
 const KEYBOARDS = { integer: "numeric", number: "decimal" };
 
-export function Parameter({ script, field, value, wrong, set }) {
-  const { name, kind, options } = field;
-  const { label, hint, lang } = parameterWords(script, field);
+export function Parameter({ field, value, wrong, set }) {
+  const { name, kind, options, hint } = field;
+  const label = readableName(name);
   const onText = (event) => set(event.target.value);
-  if (kind === "boolean") return html`<${Switch} label=${label} value=${value} hint=${hint} lang=${lang} set=${set} />`;
+  if (kind === "boolean") return html`<${Switch} label=${label} value=${value} hint=${hint} set=${set} />`;
   if (kind !== "choice") {
     const more = { value, inputmode: KEYBOARDS[kind], onInput: onText };
     return html`<${LabelledInput} label=${label} wrong=${wrong} hint=${hint} ...${more} />`;
   }
   return html`<${Field} label=${label} wrong=${wrong} hint=${hint}>${(control) => html`
     <select ...${control} value=${value} onChange=${onText}>
-      ${options.map((option) => html`<option key=${option} value=${option}>${wordOfCode(name, option)}</option>`)}
+      ${options.map((option) => html`<option key=${option} value=${option}>${option}</option>`)}
     </select>
   `}<//>`;
 }
 
-function Switch({ label, value, hint, lang, set }) {
+function Switch({ label, value, hint, set }) {
   return html`<div>
     <label class="row choice">
       <input type="checkbox" checked=${value} onChange=${(event) => set(event.target.checked)} /> ${label}
     </label>
-    <p class="soft small" lang=${lang}>${hint}</p>
+    <p class="soft small" lang="en">${hint}</p>
   </div>`;
 }
