@@ -125,6 +125,15 @@ def test_a_month_has_drawings_tables_and_files(stub: ConsoleStub, address: str, 
     expect(page.locator(".empty")).to_have_text("Bu ayda hiç istek yok.")
 
 
+def test_a_month_and_its_tables_are_whole_on_a_small_phone(address: str, open_page: OpenPage) -> None:
+    page = open_page(at(address, f"/console/figures?month={MONTH}"), width=320)
+    waiting = page.get_by_role("region", name="Kabule kadar geçen süre").first
+    waiting.get_by_role("button", name="Tablo").click()
+    day = waiting.get_by_role("cell").first
+    expect(day).to_contain_text("1 Eki")
+    assert day.evaluate("cell => cell.clientHeight < 48"), "in one line"
+
+
 def test_a_dead_letter_is_sent_again(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
     page = open_page(at(address, "/console/dead-letters?channel=push"))
     page.get_by_role("link", name="Telefonda uygulama yok").click()
@@ -198,6 +207,8 @@ def test_what_a_run_of_lists_holds_back_is_approved(stub: ConsoleStub, address: 
     page = open_page(at(address, "/console/roster"))
     stub.answers["POST /api/v1/roster/runs/8/approve"] = lambda _: (200, {"kinds": ["students"]})
     expect(page.get_by_role("row", name="Öğrenciler")).to_contain_text("96")
+    page.get_by_text("Öğrenciler, Kayıtlı olanlar: 2 satır alınmadı").click()
+    expect(page.get_by_text("7. satır, tel: telefon numarası yanlış")).to_be_visible()
     page.get_by_role("button", name="Bekletilenleri onayla").click()
     page.get_by_role("dialog").get_by_role("button", name="Bekletilenleri onayla").click()
     expect(page.locator(".toasts")).to_contain_text("Onaylandı: Öğrenciler")

@@ -61,7 +61,7 @@ function partCard({ name, status, detail }) {
 
 function provider({ name, state }) {
   const text = wordOfCode("breaker", state);
-  return html`<li key=${name} class="entry"><span>${name}</span><${State} status=${BREAKER_PARTS[state]} text=${text} /></li>`;
+  return html`<li key=${name} class="entry"><span>${wordOfCode("provider", name)}</span><${State} status=${BREAKER_PARTS[state]} text=${text} /></li>`;
 }
 
 function Sum({ name, children }) {
