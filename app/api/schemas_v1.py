@@ -327,6 +327,11 @@ class PreviewBody(Request):
     variables: dict[str, Any] = Field(default_factory=dict[str, Any], examples=[{"student": "Ahmet"}])
 
 
+class WordsPreviewBody(PreviewBody):
+    subject: Subject = ""
+    body: Body
+
+
 class WordsJson(Response):
     subject: str
     body: str

@@ -44,6 +44,7 @@ from app.delivery.plans.models import Audience, OnFailure
 from app.delivery.plans.service import HIGHEST_ORDER
 from app.delivery.traces_of_person import FoundTraces, PersonTraces
 from app.delivery.witnessed_deed import OPERATOR, WitnessedDeed
+from app.delivery.words.rendering import Words
 
 __all__ = [
     "EVERY",
@@ -107,6 +108,7 @@ __all__ = [
     "Verified",
     "VerifyStatus",
     "WitnessedDeed",
+    "Words",
     "WrongVerificationCode",
     "parse_url",
 ]

@@ -49,6 +49,7 @@ from app.delivery.plans.service import (
 )
 from app.delivery.plans.shipped_plans import install_shipped
 from app.delivery.traces_of_person import find_traces, is_address_of_others, own_addresses, spellings
+from app.delivery.words.rendering import preview_words
 
 __all__ = [
     "CHANNELS",
@@ -98,6 +99,7 @@ __all__ = [
     "new_trace_id",
     "own_addresses",
     "preview_template",
+    "preview_words",
     "problem_with_variables",
     "read_heads",
     "read_subscription",

@@ -210,6 +210,7 @@ ANSWERS: dict[str, Any] = {
     ),
     "POST /api/v1/templates/21/preview": {"subject": "Yardım geliyor", "body": "Ahmet yola çıktı!"},
     "POST /api/v1/templates/22/preview": {"subject": "Help is coming", "body": "Ahmet is on the way!"},
+    "POST /api/v1/templates/preview": {"subject": "Yardım geliyor", "body": "Ahmet yola çıktı!"},
     "GET /api/v1/audit": _list(
         AUDIT | {"metadata": json.dumps({"changes": [CHANGE]})},
         AUDIT | {"id": 70, "author": "operator", "subject": "users forget", "metadata": "{}"},

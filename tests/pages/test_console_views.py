@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.support.console_stub import ConsoleStub, Json, problem
 
 WIDE = {"width": 1440, "height": 900}
 TEMPLATE = "plans/templates/matching.on_the_way"
+PREVIEW = "POST /api/v1/templates/preview"
 VIEWS = {
     f"figures?month={MONTH}": ".u-wrap",
     "dead-letters": ".entry",
@@ -200,10 +202,7 @@ def test_a_text_is_changed_and_taken_back(stub: ConsoleStub, address: str, open_
         return 200, tr
 
     stub.answers["PATCH /api/v1/templates/21"] = change
-    stub.answers["POST /api/v1/templates/21/preview"] = lambda asked: (
-        200,
-        {"subject": "", "body": tr["body"].replace("{{ student }}", asked["variables"]["student"])},
-    )
+    stub.answers[PREVIEW] = filled
     page = open_page(at(address, f"/console/{TEMPLATE}"))
     turkish = page.get_by_role("region", name="Türkçe")
     expect(turkish.locator(".note")).to_have_text("Ahmet yola çıktı!")
@@ -215,11 +214,55 @@ def test_a_text_is_changed_and_taken_back(stub: ConsoleStub, address: str, open_
     assert [body.keys() for body in stub.called("PATCH /api/v1/templates/21")] == [{"body"}] * 2
 
 
+def filled(asked: Json) -> tuple[int, Any]:
+    if "{% if %}" in asked["body"]:
+        wrong = {"field": "body", "code": "invalid", "message": "cannot be read (line 1)"}
+        return 400, problem(400, "invalid_value")[1] | {"errors": [wrong]}
+    return 200, {"subject": "", "body": asked["body"].replace("{{ student }}", asked["variables"].get("student", ""))}
+
+
+def test_a_text_is_previewed_while_it_is_typed(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
+    stub.answers[PREVIEW] = filled
+    page = open_page(at(address, "/console/plans/templates"), width=320)
+    page.clock.install()
+    page.goto(f"{address}/console/{TEMPLATE}")
+    turkish = page.get_by_role("region", name="Türkçe")
+    text, note = turkish.get_by_label("Metin"), turkish.locator(".note")
+    expect(note).to_have_text("Ahmet yola çıktı!")
+    page.clock.pause_at(datetime.now() + timedelta(hours=1))
+    stub.calls.clear()
+    text.press_sequentially(" Kapınızda olacak.")
+    assert stub.called(PREVIEW) == [], "nothing is asked while keys follow each other"
+    page.clock.run_for(300)
+    expect(note).to_have_text("Ahmet yola çıktı! Kapınızda olacak.")
+    assert len(stub.called(PREVIEW)) == 1
+    expect(turkish.get_by_text("kaydedilmedi")).to_be_visible()
+    text.fill("{% if %}")
+    page.clock.run_for(300)
+    expect(text).to_have_attribute("aria-invalid", "true")
+    expect(turkish.locator(".wrong")).to_contain_text("cannot be read (line 1)")
+    expect(note).to_have_text("Ahmet yola çıktı! Kapınızda olacak.")
+    text.fill("{{ student }} ile {{ elder }}")
+    page.clock.run_for(300)
+    expect(note).to_have_text("Ahmet ile {{ elder }}")
+    expect(turkish.locator(".wrong")).to_have_count(0)
+    assert stub.called(PREVIEW)[-1]["variables"] == {"student": "Ahmet", "elder": "Ayşe"}
+    assert stub.called("PATCH /api/v1/templates/21") == []
+    page.clock.resume()
+    text.fill("{% if %}")
+    expect(turkish.locator(".wrong")).to_be_visible()
+    assert_accessible(page)
+    assert not is_sideways(page)
+
+
 def test_coordinators_see_what_is_theirs(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
     stub.me = {"id": 2, "role": "COORDINATOR", "name": "Zeynep Koç", "locale": "en"}
     stub.answers["GET /api/v1/dead-letters"] = lambda _: problem(403, "role_forbidden")
     page = open_page(at(address, "/console/plans/3"), **WIDE)
     expect(page.get_by_text("Only admins may change this.")).to_be_visible()
+    page.goto(f"{address}/console/{TEMPLATE}")
+    expect(page.locator(".note").first).to_contain_text("Ahmet yola çıktı!")
+    assert stub.called(PREVIEW) == [] and page.get_by_role("textbox").count() == 0, "coordinators read only"
     places = page.get_by_role("navigation").get_by_role("link")
     expect(places).to_have_count(7)
     for path in ("people", "jobs", "audit", "roster"):

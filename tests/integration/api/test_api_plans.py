@@ -306,6 +306,7 @@ def test_template_is_created_shown_changed_and_retired(ask: Any, world: World):
 def test_template_with_a_syntax_error_is_refused(ask: Any, world: World, field: str, value: Any):
     assert refused(ask("POST", TEMPLATES, {"key": "heat.warning", "body": "40", field: value})) == [field]
     assert refused(ask("PATCH", f"{TEMPLATES}/{world.entries['templateId']}", {field: value})) == [field]
+    assert refused(ask("POST", f"{TEMPLATES}/preview", {"body": "40", field: value})) == [field]
 
 
 @pytest.mark.parametrize(("field", "value"), [("key", ""), ("key", "a b"), ("key", "a" * 101), ("locale", "de")])
@@ -354,6 +355,32 @@ def test_preview_shows_the_rendered_text(ask: Any, world: World):
     assert refused((status, problem)) == ["variables"]
     assert problem["errors"][0]["message"] == "Not given: seconds."
     assert refused(ask("POST", path, {"variables": []})) == ["variables"]
+
+
+PREVIEW = f"{TEMPLATES}/preview"
+
+
+def test_words_are_previewed_before_they_are_stored(ask: Any, world: World):
+    words = {"subject": "{{ student }}", "body": "{{ student }} {{ minutes }} dakikada gelir."}
+    asked = {**words, "variables": {"student": "Ahmet", "minutes": 5}}
+    before = ask("GET", TEMPLATES)
+    assert ask("POST", PREVIEW, asked) == (200, {"subject": "Ahmet", "body": "Ahmet 5 dakikada gelir."})
+    assert ask("POST", PREVIEW, {"body": "Merhaba"}) == (200, {"subject": "", "body": "Merhaba"})
+    status, problem = ask("POST", PREVIEW, asked | {"variables": {"student": "Ahmet"}})
+    assert refused((status, problem)) == ["variables"]
+    assert problem["errors"][0]["message"] == "Not given: minutes."
+    assert refused(ask("POST", PREVIEW, {})) == ["body"]
+    assert refused(ask("POST", PREVIEW, {"body": "a", "variables": {"a": "x" * 16_400}})) == ["variables"]
+    assert ask("GET", TEMPLATES) == before
+
+
+def test_preview_of_words_names_each_field_that_cannot_be_read(ask: Any, world: World):
+    status, problem = ask("POST", PREVIEW, {"subject": "{% if a %}", "body": "a\n{{ b | shout }}"})
+    assert refused((status, problem)) == ["subject", "body"]
+    assert [one["message"] for one in problem["errors"]] == [
+        "cannot be read: if has no endif (line 1)",
+        "cannot be read: No filter named 'shout' (line 2)",
+    ]
 
 
 def test_only_coordinators_may_use_these_routes(call: Any, world: World):

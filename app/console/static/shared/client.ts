@@ -74,6 +74,7 @@ const OPERATIONS = {
   changeTemplate: ["PATCH", "/api/v1/templates/{templateId}", "body"],
   retireTemplate: ["DELETE", "/api/v1/templates/{templateId}"],
   previewTemplate: ["POST", "/api/v1/templates/{templateId}/preview", "body"],
+  previewWords: ["POST", "/api/v1/templates/preview", "body"],
   requestAction: ["POST", "/api/v1/actions", "body"],
   listActions: ["GET", "/api/v1/actions", "list"],
   getAction: ["GET", "/api/v1/actions/{actionId}"],
@@ -445,6 +446,8 @@ export interface Client {
   retireTemplate(templateId: number, options?: CallOptions): Promise<null>;
   /** Render a template with variables. */
   previewTemplate(templateId: number, body?: PreviewBody, options?: CallOptions): Promise<Words>;
+  /** Render words that are not stored, with variables. */
+  previewWords(body: WordsPreviewBody, options?: CallOptions): Promise<Words>;
   /** Run a plan. */
   requestAction(body: NewActionBody, options?: CallOptions): Promise<ActionInFull>;
   /** List actions, newest first. */
@@ -645,6 +648,7 @@ export interface ErrorCodes {
   retireTemplate: CommonErrorCode | "not_found" | "role_forbidden" | "shipped_template" | "template_in_use";
   previewTemplate: CommonErrorCode | "invalid_value" | "malformed_json" | "not_found" | "role_forbidden"
     | "unsupported_media_type";
+  previewWords: CommonErrorCode | "invalid_value" | "malformed_json" | "role_forbidden" | "unsupported_media_type";
   requestAction: CommonErrorCode | "backlog_full" | "draining" | "evaluation_key_reused" | "invalid_value"
     | "malformed_json" | "plan_not_found" | "role_forbidden" | "sending_limit" | "unsupported_media_type";
   listActions: CommonErrorCode | "invalid_value" | "role_forbidden";
@@ -1903,5 +1907,11 @@ export interface Waiting {
 
 export interface Words {
   subject: string;
+  body: string;
+}
+
+export interface WordsPreviewBody {
+  variables?: Record<string, unknown>;
+  subject?: string;
   body: string;
 }

@@ -229,6 +229,8 @@ export const VIEWS_EN = {
   done_text: "The text was saved.",
   preview: "What readers see",
   previewValues: "Example values",
+  previewWaits: "It follows once the text can be read.",
+  textUnsaved: "not saved",
   // jobs
   newJob: "New job",
   noJob: "No job matches these filters.",

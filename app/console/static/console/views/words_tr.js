@@ -231,6 +231,8 @@ export const VIEWS_TR = {
   done_text: "Metin kaydedildi.",
   preview: "Okuyanın göreceği",
   previewValues: "Örnek değerler",
+  previewWaits: "Metin okunabilir olunca yenilenir.",
+  textUnsaved: "kaydedilmedi",
   // jobs
   newJob: "Yeni iş",
   noJob: "Bu süzgece uyan iş yok.",
