@@ -7,6 +7,7 @@ from app.delivery.actions.request_format import LONGEST_KEY, MOST_VARIABLES_BYTE
 from app.delivery.actions.requests import NewAction
 from app.delivery.actions.states import ActionStatus, StepState
 from app.delivery.audit_heads import KnownHeads
+from app.delivery.channels.audit_list import WITH_UUIDS, AuditFilter, SubjectKind
 from app.delivery.channels.audit_trail import GENESIS, Verified
 from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.http_pools import HttpPools
@@ -55,9 +56,11 @@ __all__ = [
     "MOST_VARIABLES_BYTES",
     "OPERATOR",
     "SUBMITTED",
+    "WITH_UUIDS",
     "ActionStatus",
     "AlreadyVerified",
     "Audience",
+    "AuditFilter",
     "Backlog",
     "BacklogFull",
     "ChannelDisabled",
@@ -96,6 +99,7 @@ __all__ = [
     "ShippedTemplate",
     "StepOrderTaken",
     "StepState",
+    "SubjectKind",
     "SubmissionKey",
     "TemplateInUse",
     "TemplateTaken",

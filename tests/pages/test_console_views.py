@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +229,7 @@ def test_a_text_is_previewed_while_it_is_typed(stub: ConsoleStub, address: str, 
     turkish = page.get_by_role("region", name="Türkçe")
     text, note = turkish.get_by_label("Metin"), turkish.locator(".note")
     expect(note).to_have_text("Ahmet yola çıktı!")
-    page.clock.pause_at(datetime.now() + timedelta(hours=1))
+    page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
     stub.calls.clear()
     text.press_sequentially(" Kapınızda olacak.")
     assert stub.called(PREVIEW) == [], "nothing is asked while keys follow each other"

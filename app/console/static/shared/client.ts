@@ -495,7 +495,7 @@ export interface Client {
   /** Revoke the token of a consumer. */
   revokeConsumer(consumerId: number, options?: CallOptions): Promise<null>;
   /** List the audit trail, newest first. */
-  listAuditEntries(query?: { limit?: number; cursor?: string }, options?: CallOptions): Listing<AuditEntryPage>;
+  listAuditEntries(query?: { limit?: number; cursor?: string; author?: string; deed?: string; subjectKind?: "USER" | "TASK" | "PLAN" | "STEP" | "ROUTE" | "TEMPLATE" | "PROFILE" | "CHANNEL" | "DEAD_LETTER" | "JOB" | "ROSTER_RUN" | "CONSUMER"; subjectId?: string; since?: string; until?: string }, options?: CallOptions): Listing<AuditEntryPage>;
   /** Show that the process is alive. */
   healthz(options?: CallOptions): Promise<Alive>;
   /** Show whether this copy is ready for requests. */
