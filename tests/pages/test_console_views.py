@@ -255,6 +255,51 @@ def test_a_text_is_previewed_while_it_is_typed(stub: ConsoleStub, address: str, 
     assert not is_sideways(page)
 
 
+def test_the_audit_trail_is_filtered_by_the_address(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
+    whole = stub.answers["GET /api/v1/audit"]({})[1]
+    asked: list[Json] = []
+
+    def answer(query: Json) -> tuple[int, Any]:
+        asked.append({name: value for name, value in query.items() if name not in ("name", "limit")})
+        if query.get("subjectId") == "x":
+            wrong = {"field": "subjectId", "code": "wrong_form", "message": "has not the form"}
+            return 400, problem(400, "invalid_input")[1] | {"errors": [wrong]}
+        entries = [one for one in whole["items"] if query.get("author") in (None, one["author"])]
+        return 200, {"items": entries, "nextCursor": "70" if "deed" in query and "cursor" not in query else None}
+
+    stub.answers["GET /api/v1/audit"] = answer
+    page = open_page(at(address, "/console/audit?author=operator"), width=320)
+    expect(page.locator(".audit-entry")).to_have_count(1)
+    assert asked == [{"author": "operator"}]
+    page.get_by_label("Yapan").select_option("Deniz Acar")
+    expect(page).to_have_url(re.compile(r"author=user%3A8$"))
+    expect(page.locator(".empty")).to_have_text("Bu süzgece uyan kayıt yok.")
+    page.get_by_role("button", name="Süzgeci kaldır").click()
+    expect(page.locator(".audit-entry")).to_have_count(2)
+    page.get_by_label("Yapılan").select_option("Kişiyi değiştirdi")
+    page.get_by_role("button", name="Daha fazla").click()
+    expect(page.locator(".audit-entry")).to_have_count(4)
+    assert asked[-1] == {"deed": "PATCH /users/{userId}", "cursor": "70"}
+    page.get_by_label("Neye").select_option("kişi")
+    expect(page.locator(".wrong")).to_have_text("Numarasını da yaz.")
+    page.get_by_label("Numarası").fill("x")
+    expect(page.locator(".empty")).to_contain_text("Süzgecin bir yeri yanlış")
+    expect(page.get_by_label("Numarası")).to_have_attribute("aria-invalid", "true")
+    assert_accessible(page)
+    page.get_by_label("Numarası").fill("6")
+    page.get_by_label("Bundan sonra").fill("2026-03-12T10:00")
+    expect(page).to_have_url(re.compile(r"subjectKind=USER&subjectId=6&since=2026-03-12T10%3A00$"))
+    expect(page.locator(".audit-entry")).to_have_count(2)
+    assert asked[-1]["subjectId"] == "6" and asked[-1]["since"].endswith("Z")
+    page.locator("main summary").first.click()
+    page.get_by_role("link", name="Bunun hakkında hepsi").click()
+    expect(page).to_have_url(re.compile(r"/console/audit\?subjectKind=USER&subjectId=6$"))
+    page.go_back()
+    expect(page.get_by_label("Yapılan")).to_have_value("PATCH /users/{userId}")
+    assert_accessible(page)
+    assert not is_sideways(page)
+
+
 def test_coordinators_see_what_is_theirs(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
     stub.me = {"id": 2, "role": "COORDINATOR", "name": "Zeynep Koç", "locale": "en"}
     stub.answers["GET /api/v1/dead-letters"] = lambda _: problem(403, "role_forbidden")

@@ -6,11 +6,16 @@ from typing import Any
 
 import pytest
 
+from app.api.access import KindConsumers, Open
 from app.api.openapi import describe
+from app.api.routing import Route
 from app.api.views.catalogue import ROUTES
 from app.console.assets import STATIC
+from app.delivery.contract import SubjectKind
+from app.users.models import Role
 
 WORDS = set(re.findall(r"^  (\w+):", (STATIC / "console/words_tr.js").read_text(), re.MULTILINE))
+WORDS_OF_VIEWS = set(re.findall(r"^  (\w+):", (STATIC / "console/views/words_tr.js").read_text(), re.MULTILINE))
 SCHEMAS = describe(ROUTES)["components"]["schemas"]
 # A field of the API, and what the words of its codes begin with. Codes without words are shown in another way.
 SHOWN = [
@@ -40,6 +45,26 @@ def test_outcomes_that_can_be_chosen_are_those_of_the_api() -> None:
 def test_refusals_of_deeds_have_words() -> None:
     refused = {"illegal_step", "not_assigned", "student_unavailable", "offer_accepted", "task_not_found", "try_again"}
     assert {f"problem_{code}" for code in refused} <= WORDS
+
+
+def test_deeds_that_the_audit_trail_names_have_words() -> None:
+    written = (STATIC / "console/views/audit/deed_names.js").read_text()
+    deeds = dict(re.findall(r'^  "(.+?)": "(\w+)",$', written, re.MULTILINE))
+    routes = {route.name for route in ROUTES if route.is_witnessed and _is_for_staff(route)}
+    assert routes and routes <= deeds.keys()
+    assert {f"deed_{key}" for key in deeds.values()} <= WORDS_OF_VIEWS
+
+
+def test_kinds_that_the_audit_trail_is_filtered_by_are_those_of_the_api() -> None:
+    written = (STATIC / "console/views/audit/audit_query.js").read_text()
+    offered = re.search(r"KINDS = \[(.+?)\]", written, re.DOTALL)
+    assert offered and re.findall(r'"(\w+)"', offered[1]) == [*SubjectKind]
+    assert {f"subject_{kind}" for kind in SubjectKind} <= WORDS_OF_VIEWS
+
+
+def _is_for_staff(route: Route) -> bool:
+    who = route.who
+    return not isinstance(who, Open | KindConsumers) and (Role.COORDINATOR in who or Role.ADMIN in who)
 
 
 def _codes(form: Any) -> Iterator[str]:
