@@ -3,6 +3,7 @@ people, lists, jobs, plans, the audit trail, and health."""
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from tests.pages.console_pages import HOSTILE, busy_afternoon
@@ -23,7 +24,8 @@ def office(me: Json | None = None) -> ConsoleStub:
     stub = busy_afternoon()
     stub.me = me or dict(ADMIN)
     for name, answer in ANSWERS.items():
-        stub.answers[name] = _constant(answer)
+        # A copy, because a test may change it.
+        stub.answers[name] = _constant(deepcopy(answer))
     return stub
 
 

@@ -211,7 +211,23 @@ def test_a_text_is_changed_and_taken_back(stub: ConsoleStub, address: str, open_
     expect(turkish.locator(".note")).to_have_text("Ahmet geliyor.")
     page.locator(".toasts").get_by_role("button", name="Geri al").click()
     expect(turkish.locator(".note")).to_have_text("Ahmet yola çıktı!")
-    assert [body.keys() for body in stub.called("PATCH /api/v1/templates/21")] == [{"body"}] * 2
+    changes = stub.called("PATCH /api/v1/templates/21")
+    assert [body.keys() for body in changes] == [{"body", "updatedAt"}] * 2
+    overtaken = problem(409, "changed_meanwhile")
+
+    def change_by_another(_: Json) -> tuple[int, Any]:
+        tr["body"], tr["updatedAt"] = "Başka metin.", "later"
+        return overtaken
+
+    stub.answers["PATCH /api/v1/templates/21"] = change_by_another
+    turkish.get_by_label("Metin").fill("Benim metnim.")
+    turkish.get_by_role("button", name="Metni kaydet").click()
+    expect(page.locator(".toasts")).to_contain_text("Yazdığın duruyor")
+    expect(turkish.get_by_label("Metin")).to_have_value("Benim metnim.")
+    stub.answers["PATCH /api/v1/templates/21"] = change
+    turkish.get_by_role("button", name="Metni kaydet").click()
+    expect(turkish.get_by_text("kaydedilmedi")).to_have_count(0)
+    assert stub.called("PATCH /api/v1/templates/21")[-1] == {"body": "Benim metnim.", "updatedAt": "later"}
 
 
 def filled(asked: Json) -> tuple[int, Any]:
@@ -300,11 +316,138 @@ def test_the_audit_trail_is_filtered_by_the_address(stub: ConsoleStub, address: 
     assert not is_sideways(page)
 
 
+PLAN_PATH = "/api/v1/action-plans/3"
+STEPS_PATH = f"{PLAN_PATH}/steps"
+
+
+def two_steps(stub: ConsoleStub) -> list[Json]:
+    """The steps of the plan, as the service has them. Those of a test change them."""
+    [step] = stub.answers[f"GET {STEPS_PATH}"]({})[1]["items"]
+    steps: list[Json] = [step, step | {"id": 6, "stepOrder": 2, "channelType": "sms", "fallback": [], "withinS": None}]
+
+    def in_order(_: Json) -> tuple[int, Any]:
+        return 200, {"items": sorted(steps, key=lambda one: one["stepOrder"]), "nextCursor": None}
+
+    stub.answers[f"GET {STEPS_PATH}"] = in_order
+    return steps
+
+
+def test_a_step_is_changed_by_keyboard_and_taken_back(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
+    step = two_steps(stub)[0]
+
+    def change(body: Json) -> tuple[int, Any]:
+        if body.get("withinS") == 0:
+            wrong = {"field": "withinS", "code": "out_of_range", "message": "must be at least 1"}
+            return 400, problem(400, "invalid_input")[1] | {"errors": [wrong]}
+        step.update({name: value for name, value in body.items() if name in step})
+        step["updatedAt"] = f"{len(stub.calls)}"
+        return 200, step
+
+    stub.answers[f"PATCH {STEPS_PATH}/5"] = change
+    seen = step["updatedAt"]
+    page = open_page(at(address, "/console/plans/3"), width=320, color_scheme="dark")
+    page.get_by_role("button", name="1. adımı değiştir").press("Enter")
+    dialog = page.get_by_role("dialog")
+    seconds = dialog.get_by_label("Kaç saniye beklenir")
+    seconds.fill("0")
+    dialog.get_by_label("Olmazsa, 2.").select_option("E-posta")
+    expect(dialog.get_by_label("Olmazsa, 3.")).to_be_visible()
+    dialog.get_by_role("button", name="Kaydet").press("Enter")
+    expect(seconds).to_have_attribute("aria-invalid", "true")
+    expect(dialog.locator(".wrong")).to_have_text("Bu aralıkta olmaz.")
+    assert_accessible(page)
+    assert not is_sideways(page)
+    seconds.fill("30")
+    dialog.get_by_role("button", name="Kaydet").press("Enter")
+    expect(page.locator(".facts").first).to_contain_text("SMS, E-posta, 30 sn sonra")
+    sent = {"fallback": ["sms", "email"], "withinS": 30, "updatedAt": seen}
+    assert stub.called(f"PATCH {STEPS_PATH}/5")[-1] == sent
+    page.locator(".toasts").get_by_role("button", name="Geri al").click()
+    expect(page.locator(".facts").first).to_contain_text("SMS, 60 sn sonra")
+    page.get_by_role("button", name="1. adımı değiştir").click()
+    dialog.get_by_label("Olmazsa, 1.").select_option("yok")
+    stub.answers[f"PATCH {STEPS_PATH}/5"] = lambda _: problem(409, "changed_meanwhile")
+    step["audience"] = "ROUTES"
+    dialog.get_by_role("button", name="Kaydet").click()
+    expect(page.locator(".toasts")).to_contain_text("Bu arada başka bir yönetici değiştirmiş.")
+    expect(dialog).to_have_count(0)
+    expect(page.locator(".facts").first).to_contain_text("rotadaki alıcılara")
+    assert_accessible(page)
+
+
+def test_steps_are_moved_added_and_removed(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
+    steps = two_steps(stub)
+    page = open_page(at(address, "/console/plans/3"), width=320)
+
+    def move(body: Json) -> tuple[int, Any]:
+        steps[0]["stepOrder"] = body["stepOrder"]
+        return 200, steps[0]
+
+    def add(body: Json) -> tuple[int, Any]:
+        steps.append(steps[0] | {name: value for name, value in body.items() if name != "name"} | {"id": 7})
+        return 201, steps[-1]
+
+    def remove(_: Json) -> tuple[int, Any]:
+        steps.pop()
+        return 204, None
+
+    stub.answers[f"PATCH {STEPS_PATH}/5"] = move
+    stub.answers[f"POST {STEPS_PATH}"] = add
+    stub.answers[f"DELETE {STEPS_PATH}/7"] = remove
+    expect(page.get_by_role("button", name="1. adımı öne al")).to_have_attribute("aria-disabled", "true")
+    page.get_by_role("button", name="2. adımı öne al").press("Enter")
+    expect(page.locator("main h3")).to_have_text(["2. SMS", "3. Bildirim"])
+    assert stub.called(f"PATCH {STEPS_PATH}/5") == [{"stepOrder": 3}]
+    page.get_by_role("button", name="Adım ekle").click()
+    page.get_by_role("dialog").get_by_label("Kanal").select_option("Uygulama içi")
+    page.get_by_role("dialog").get_by_label("Şablon").select_option("matching.on_the_way")
+    page.get_by_role("dialog").get_by_role("button", name="Kaydet").click()
+    expect(page.locator("main h3")).to_have_text(["2. SMS", "3. Bildirim", "4. Uygulama içi"])
+    page.get_by_role("button", name="4. adımı kaldır").click()
+    page.get_by_role("dialog").get_by_role("button", name="Kaldır").click()
+    expect(page.locator("main h3")).to_have_count(2)
+    stub.answers[f"DELETE {STEPS_PATH}/6"] = lambda _: problem(409, "shipped_plan")
+    page.get_by_role("button", name="2. adımı kaldır").click()
+    page.get_by_role("dialog").get_by_role("button", name="Kaldır").click()
+    expect(page.locator(".toasts")).to_contain_text("Bunun yerine planı kapat.")
+    assert_accessible(page)
+
+
+def test_a_plan_is_added_named_and_removed(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
+    plan = stub.answers[f"GET {PLAN_PATH}"]({})[1] | {"key": None, "status": False}
+    stub.answers[f"GET {PLAN_PATH}"] = lambda _: (200, plan)
+    stub.answers["POST /api/v1/action-plans"] = lambda _: (201, plan)
+    page = open_page(at(address, "/console/plans"))
+    page.get_by_role("button", name="Plan ekle").click()
+    page.get_by_label("Ad", exact=True).fill("Sıcaklık")
+    assert_accessible(page)
+    page.get_by_role("button", name="Kaydet").click()
+    expect(page).to_have_url(re.compile(r"/plans/3$"))
+    assert stub.called("POST /api/v1/action-plans") == [{"name": "Sıcaklık", "description": "", "status": False}]
+
+    def change(body: Json) -> tuple[int, Any]:
+        plan.update({"name": body["name"], "updatedAt": "later"})
+        return 200, plan
+
+    stub.answers[f"PATCH {PLAN_PATH}"] = lambda body: change({**body, "name": "Sera"})
+    seen = plan["updatedAt"]
+    page.get_by_role("button", name="Adı ve açıklamayı değiştir").click()
+    page.get_by_label("Ad", exact=True).fill("Sera")
+    page.get_by_role("button", name="Kaydet").click()
+    expect(page.locator("h1")).to_have_text("Sera")
+    assert stub.called(f"PATCH {PLAN_PATH}") == [{"name": "Sera", "updatedAt": seen}]
+    stub.answers[f"DELETE {PLAN_PATH}"] = lambda _: (204, None)
+    page.get_by_role("button", name="Planı kaldır").click()
+    page.get_by_role("dialog").get_by_role("button", name="Planı kaldır").click()
+    expect(page).to_have_url(re.compile(r"/plans$"))
+
+
 def test_coordinators_see_what_is_theirs(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
     stub.me = {"id": 2, "role": "COORDINATOR", "name": "Zeynep Koç", "locale": "en"}
     stub.answers["GET /api/v1/dead-letters"] = lambda _: problem(403, "role_forbidden")
     page = open_page(at(address, "/console/plans/3"), **WIDE)
     expect(page.get_by_text("Only admins may change this.")).to_be_visible()
+    assert page.locator("main").get_by_role("button").count() == 0
     page.goto(f"{address}/console/{TEMPLATE}")
     expect(page.locator(".note").first).to_contain_text("Ahmet yola çıktı!")
     assert stub.called(PREVIEW) == [] and page.get_by_role("textbox").count() == 0, "coordinators read only"

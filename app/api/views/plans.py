@@ -26,6 +26,7 @@ from app.api.schemas_v1 import (
 )
 from app.api.table_routes import Resource, add_table_routes, created, every_row, given, shown_page
 from app.api.validation import PathIdentifier
+from app.db.tables import ChangedMeanwhile
 from app.delivery import service as delivery
 from app.delivery.contract import (
     DeliveryRules,
@@ -59,6 +60,7 @@ add_table_routes(
         PlanChangesBody,
         PlansQuery,
         every_row,
+        change_errors=(ChangedMeanwhile,),
         retire_errors=(ShippedPlan,),
     ),
 )
@@ -116,7 +118,7 @@ def get_step(call: Call, plan_id: PathIdentifier, step_id: PathIdentifier) -> Ac
     STEP,
     who=ADMIN,
     answers={200: ActionPlanStepJson},
-    errors=(NotFound, InvalidValue, StepOrderTaken),
+    errors=(NotFound, InvalidValue, StepOrderTaken, ChangedMeanwhile),
 )
 def change_step(
     call: Call, plan_id: PathIdentifier, step_id: PathIdentifier, body: StepChangesBody
@@ -166,6 +168,7 @@ add_table_routes(
         TemplatesQuery,
         every_row,
         write_errors=(TemplateTaken,),
+        change_errors=(ChangedMeanwhile,),
         retire_errors=(ShippedTemplate, TemplateInUse),
     ),
 )

@@ -357,6 +357,24 @@ def test_preview_shows_the_rendered_text(ask: Any, world: World):
     assert refused(ask("POST", path, {"variables": []})) == ["variables"]
 
 
+def test_change_of_what_somebody_else_has_changed_is_refused(ask: Any, world: World):
+    """Of two admins at once, the later one is told, whether they changed the same field or not."""
+    plan = f"{PLANS}/{world.entries['planId']}"
+    for path, mine, theirs in (
+        (plan, {"name": "Benim"}, {"name": "Onun"}),
+        (f"{plan}/steps/{world.entries['stepId']}", {"withinS": 7}, {"onFailure": "CONTINUE"}),
+        (f"{TEMPLATES}/{world.entries['templateId']}", {"subject": "Benim"}, {"subject": "Onun"}),
+    ):
+        seen = {"updatedAt": ask("GET", path)[1]["updatedAt"]}
+        status, changed = ask("PATCH", path, theirs | seen)
+        assert status == 200 and changed["updatedAt"] > seen["updatedAt"]
+        assert conflict(ask("PATCH", path, mine | seen)) == "changed_meanwhile"
+        assert ask("GET", path)[1] == changed
+        assert ask("PATCH", path, mine | {"updatedAt": changed["updatedAt"]})[0] == 200
+        assert refused(ask("PATCH", path, {"updatedAt": "now"})) == ["updatedAt"]
+        assert ask("PATCH", path, theirs)[0] == 200, "without it the change is made in any case"
+
+
 PREVIEW = f"{TEMPLATES}/preview"
 
 

@@ -10,6 +10,7 @@ const { stacked } = await import(`${VIEWS}/figures/plot_options.js`);
 const { fieldsOfSchema, paramsOf, textsOf } = await import(`${VIEWS}/jobs/job_params.js`);
 const { changesOf, fieldsOf, wrongFields } = await import(`${VIEWS}/people/person_fields.js`);
 const { keysOf, valueOf, variablesOf } = await import(`${VIEWS}/plans/template_texts.js`);
+const { changedValues, fieldsOfStep, movesDown, orderOfNew, valuesOfStep } = await import(`${VIEWS}/plans/step_fields.js`);
 const { isApprovable, kindsOf } = await import(`${VIEWS}/roster/report_lines.js`);
 const { missingIn, queryOf, subjectOf } = await import(`${VIEWS}/audit/audit_query.js`);
 const auditChanges = await import(`${VIEWS}/audit/audit_changes.js`);
@@ -139,4 +140,33 @@ test("the address of an entry says what it is about", () => {
   assert.deepEqual(subjectOf("/api/v1/action-plans/3/steps/5"), { subjectKind: "PLAN", subjectId: "3" });
   assert.deepEqual(subjectOf("/api/v1/roster/runs/8/approve"), { subjectKind: "ROSTER_RUN", subjectId: "8" });
   assert.deepEqual(["/users", "operator", "/users/6x", "plan:x"].map(subjectOf), [null, null, null, null]);
+});
+
+const numbered = (...orders) => orders.map((stepOrder) => ({ id: `s${stepOrder}`, stepOrder }));
+
+test("a step moves down by calls of which only the last one changes the order", () => {
+  assert.deepEqual(movesDown(numbered(1, 2), "s1"), [{ id: "s1", stepOrder: 3 }]);
+  assert.deepEqual(movesDown(numbered(1, 4, 9), "s1"), [{ id: "s1", stepOrder: 5 }]);
+  for (const orders of [[1, 2, 3], [1, 2, 3, 4, 8], [3, 5, 6, 7, 9], [97, 98, 99]]) {
+    const steps = numbered(...orders);
+    const names = () => [...steps].sort((one, other) => one.stepOrder - other.stepOrder).map(({ id }) => id);
+    const before = names();
+    const moves = movesDown(numbered(...orders), before[0]);
+    moves.forEach(({ id, stepOrder }, at) => {
+      assert.ok(!steps.some((step) => step.stepOrder === stepOrder), "two steps have one number");
+      steps.find((step) => step.id === id).stepOrder = stepOrder;
+      if (at < moves.length - 1) assert.deepEqual(names(), before);
+    });
+    assert.deepEqual(names(), [before[1], before[0], ...before.slice(2)]);
+  }
+  assert.equal(movesDown(numbered(98, 99, 100), "s98"), null);
+  assert.deepEqual([orderOfNew([]), orderOfNew(numbered(1, 7)), orderOfNew(numbered(100))], [1, 8, null]);
+});
+
+test("only what was changed in a step is sent, and what is empty is null", () => {
+  const step = { channelType: "push", audience: "PERSON", templateKey: "a", onFailure: "STOP", fallback: ["sms"], withinS: 60 };
+  const before = valuesOfStep(fieldsOfStep({ ...step, mayArriveTwice: true }));
+  const now = valuesOfStep({ ...fieldsOfStep({ ...step, mayArriveTwice: true }), withinS: " ", templateKey: "", fallback: [] });
+  assert.deepEqual(changedValues(now, before), { withinS: null, templateKey: null, fallback: [] });
+  assert.equal(valuesOfStep({ ...fieldsOfStep(null), withinS: "soon" }).withinS, "soon");
 });

@@ -510,8 +510,8 @@ export interface Client {
 
 /** Every code of the service. */
 export type ErrorCode = "anonymous_refused" | "archive_not_found" | "artifact_not_found" | "backlog_full"
-  | "bad_request" | "body_too_large" | "cannot_deactivate_yourself" | "catalogue_busy" | "changes_gone"
-  | "channel_already_verified" | "channel_disabled" | "consumer_forbidden" | "consumer_not_found"
+  | "bad_request" | "body_too_large" | "cannot_deactivate_yourself" | "catalogue_busy" | "changed_meanwhile"
+  | "changes_gone" | "channel_already_verified" | "channel_disabled" | "consumer_forbidden" | "consumer_not_found"
   | "database_unavailable" | "dead_letter_closed" | "dead_letter_expired" | "dead_letter_not_redrivable"
   | "device_not_found" | "device_taken" | "draining" | "evaluation_key_reused" | "events_gone" | "figures_too_slow"
   | "firebase_uid_taken" | "headers_too_large" | "idempotency_key_reused" | "illegal_step" | "internal_error"
@@ -623,15 +623,15 @@ export interface ErrorCodes {
   listActionPlans: CommonErrorCode | "invalid_value" | "role_forbidden";
   createActionPlan: CommonErrorCode | "invalid_value" | "malformed_json" | "role_forbidden" | "unsupported_media_type";
   getActionPlan: CommonErrorCode | "not_found" | "role_forbidden";
-  changeActionPlan: CommonErrorCode | "invalid_value" | "malformed_json" | "not_found" | "role_forbidden"
-    | "unsupported_media_type";
+  changeActionPlan: CommonErrorCode | "changed_meanwhile" | "invalid_value" | "malformed_json" | "not_found"
+    | "role_forbidden" | "unsupported_media_type";
   retireActionPlan: CommonErrorCode | "not_found" | "role_forbidden" | "shipped_plan";
   listSteps: CommonErrorCode | "not_found" | "role_forbidden";
   createStep: CommonErrorCode | "invalid_value" | "malformed_json" | "not_found" | "role_forbidden" | "step_order_taken"
     | "unsupported_media_type";
   getStep: CommonErrorCode | "not_found" | "role_forbidden";
-  changeStep: CommonErrorCode | "invalid_value" | "malformed_json" | "not_found" | "role_forbidden" | "step_order_taken"
-    | "unsupported_media_type";
+  changeStep: CommonErrorCode | "changed_meanwhile" | "invalid_value" | "malformed_json" | "not_found"
+    | "role_forbidden" | "step_order_taken" | "unsupported_media_type";
   retireStep: CommonErrorCode | "not_found" | "role_forbidden" | "shipped_plan";
   listActionRoutes: CommonErrorCode | "invalid_value" | "role_forbidden";
   createActionRoute: CommonErrorCode | "invalid_value" | "malformed_json" | "role_forbidden" | "unsupported_media_type";
@@ -643,8 +643,8 @@ export interface ErrorCodes {
   createTemplate: CommonErrorCode | "invalid_value" | "malformed_json" | "role_forbidden" | "template_taken"
     | "unsupported_media_type";
   getTemplate: CommonErrorCode | "not_found" | "role_forbidden";
-  changeTemplate: CommonErrorCode | "invalid_value" | "malformed_json" | "not_found" | "role_forbidden"
-    | "template_taken" | "unsupported_media_type";
+  changeTemplate: CommonErrorCode | "changed_meanwhile" | "invalid_value" | "malformed_json" | "not_found"
+    | "role_forbidden" | "template_taken" | "unsupported_media_type";
   retireTemplate: CommonErrorCode | "not_found" | "role_forbidden" | "shipped_template" | "template_in_use";
   previewTemplate: CommonErrorCode | "invalid_value" | "malformed_json" | "not_found" | "role_forbidden"
     | "unsupported_media_type";
@@ -1548,6 +1548,8 @@ export interface Place {
 
 /** Absent fields stay as they are. */
 export interface PlanChangesBody {
+  /** The `updatedAt` that the caller has seen. If there is a newer one, nothing is changed: 409. */
+  updatedAt?: string | null;
   name?: string;
   description?: string;
   status?: boolean;
@@ -1723,6 +1725,8 @@ export interface Secret {
 
 /** Absent fields stay as they are; null empties a field that may be empty. */
 export interface StepChangesBody {
+  /** The `updatedAt` that the caller has seen. If there is a newer one, nothing is changed: 409. */
+  updatedAt?: string | null;
   stepOrder?: number;
   /** A channel type, or a type in `ACTION_HANDOVER_TYPES`. */
   channelType?: string;
@@ -1838,6 +1842,8 @@ export interface Template {
 
 /** Absent fields stay as they are. */
 export interface TemplateChangesBody {
+  /** The `updatedAt` that the caller has seen. If there is a newer one, nothing is changed: 409. */
+  updatedAt?: string | null;
   subject?: string;
   body?: string;
 }

@@ -83,6 +83,12 @@ export function LabelledInput({ label, wrong = null, hint = null, ...more }) {
   `}<//>`;
 }
 
+export function LabelledArea({ label, wrong = null, hint = null, ...more }) {
+  return html`<${Field} label=${label} wrong=${wrong} hint=${hint}>${(control) => html`
+    <textarea ...${control} ...${more}></textarea>
+  `}<//>`;
+}
+
 // The word of a code of the service, or the code itself where it has none.
 export function wordOfCode(prefix, code, otherwise = code) {
   const key = `${prefix}_${code}`;

@@ -2,7 +2,7 @@
 
 import { Empty, Read, useRead } from "../../../shared/ui.js";
 import { word } from "../../../shared/words.js";
-import { html } from "../../../vendor/preact/preact.js";
+import { html, useState } from "../../../vendor/preact/preact.js";
 import { useConsole } from "../../context.js";
 import { Back } from "../parts.js";
 import { TemplateEditor } from "./template_editor.js";
@@ -32,7 +32,9 @@ export function Template({ templateKey }) {
 function Text({ template, again }) {
   const { me } = useConsole();
   const { locale, updatedAt } = template;
-  const editor = html`<${TemplateEditor} key=${updatedAt} template=${template} again=${again} />`;
+  const [kept, keep] = useState(null);
+  const more = { template, again, draft: kept?.before !== updatedAt ? kept?.draft : null };
+  const editor = html`<${TemplateEditor} key=${updatedAt} ...${more} keep=${(draft) => keep({ draft, before: updatedAt })} />`;
   return html`<section class="card stack" aria-labelledby=${`text-${locale}`}>
     <h2 id=${`text-${locale}`}>${word(`language_${locale}`)}</h2>
     ${me.role === "ADMIN" ? editor : html`<${Stored} template=${template} />`}
