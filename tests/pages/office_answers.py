@@ -148,14 +148,15 @@ MESSAGE: Json = {"id": NOTIFICATION, "notificationType": "PUSH", "recipient": "u
 MESSAGE |= {"recipientUserId": 6, "priority": "URGENT", "status": "DEAD", "metadata": {}, "taskId": None}
 MESSAGE |= {"body": f"{HOSTILE} yola çıktı!", "createdAt": instant(-900), "expiresAt": None}
 MESSAGE |= {"finishedAt": instant(-600), "errorCode": "UNREGISTERED"}
-PARTS = (
-    ("database", "ok"),
-    ("redis", "ok"),
-    ("matcher", "ok"),
-    ("delivery", "late"),
-    ("jobs", "ok"),
-    ("events", "ok"),
-    ("lists", "down"),
+PARTS: tuple[tuple[str, str, Json], ...] = (
+    ("database", "ok", {}),
+    ("redis", "ok", {}),
+    ("matcher", "ok", {"tasks": 2, "longestS": 1.234}),
+    ("delivery", "late", {"sentRate": 0.9731, "p95S": 12.25}),
+    ("jobs", "ok", {"running": 1, "waiting": 0, "longestS": 0}),
+    ("events", "ok", {"oldestS": 0.04}),
+    ("lists", "down", {}),
+    ("new_part", "ok", {"beats": 3}),
 )
 
 ANSWERS: dict[str, Any] = {
@@ -220,7 +221,10 @@ ANSWERS: dict[str, Any] = {
     "GET /api/v1/health": {
         "status": "degraded",
         "checks": {"database": "ok", "migrations": "ok", "redis": "ok", "matcher": "ok"},
-        "parts": [{"name": name, "status": status, "detail": "as it was read"} for name, status in PARTS],
+        "parts": [
+            {"name": name, "status": status, "detail": "as it was read", "figures": figures}
+            for name, status, figures in PARTS
+        ],
         "breakers": [{"name": "fcm", "state": "closed"}, {"name": "netgsm", "state": "open"}],
         "backlog": 12,
         "openDeadLetters": 3,

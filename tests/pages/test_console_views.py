@@ -166,7 +166,9 @@ def test_a_job_runs_with_its_parameters_until_its_file_is_there(
 ) -> None:
     done = stub.answers[f"GET /api/v1/jobs/{JOB}"]
     page = open_page(at(address, "/console/jobs/new/fairness_report"))
-    people = page.get_by_label("Least people")
+    expect(page.locator("h1")).to_have_text("Adalet raporu")
+    people = page.get_by_label("En az kişi")
+    expect(people).to_have_accessible_description(re.compile("az yaşlının olduğu semt"))
     people.fill("a few")
     page.get_by_role("button", name="Çalıştır").click()
     expect(page.locator(".wrong")).to_have_text("Tam sayı olmalı.")
@@ -440,6 +442,37 @@ def test_a_plan_is_added_named_and_removed(stub: ConsoleStub, address: str, open
     page.get_by_role("button", name="Planı kaldır").click()
     page.get_by_role("dialog").get_by_role("button", name="Planı kaldır").click()
     expect(page).to_have_url(re.compile(r"/plans$"))
+
+
+SAID = {
+    "tr": (
+        "Cevap veriyor.",
+        "Son bir saatte gönderilebilen: %97,3. Yüzde 95’i en çok 12 sn içinde.",
+        ("Adalet raporu", "ne kadar adil"),
+    ),
+    "en": (
+        "It answers.",
+        "Sent in the last hour: 97.3%. 95 % of them within 12 s.",
+        ("Fairness report", "What fairness_report does."),
+    ),
+}
+
+
+@pytest.mark.parametrize("locale", SAID)
+def test_health_and_scripts_speak_the_language_of_the_page(
+    stub: ConsoleStub, address: str, open_page: OpenPage, locale: str
+) -> None:
+    database, delivery, (script, about) = SAID[locale]
+    stub.me["locale"] = locale
+    page = open_page(at(address, "/console/health"), width=320)
+    parts = page.locator(".part p")
+    expect(parts.nth(0)).to_have_text(database)
+    expect(parts.nth(3)).to_have_text(delivery)
+    expect(parts.nth(7)).to_have_text("as it was read")
+    expect(page.locator(".part [lang]")).to_have_count(1)
+    page.goto(f"{address}/console/jobs/new")
+    entry = page.locator(".entry", has_text=script)
+    expect(entry).to_contain_text(about)
 
 
 def test_coordinators_see_what_is_theirs(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:

@@ -1536,7 +1536,10 @@ export interface PageSettings {
 export interface Part {
   name: string;
   status: PartStatus;
+  /** In English, for people. */
   detail: string;
+  /** The numbers of `detail` by name, seconds end in `S`. Empty if nothing is counted, or could be. */
+  figures: Record<string, number>;
 }
 
 export type PartStatus = "ok" | "late" | "down";
