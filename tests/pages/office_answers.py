@@ -152,7 +152,7 @@ PARTS: tuple[tuple[str, str, Json], ...] = (
     ("database", "ok", {}),
     ("redis", "ok", {}),
     ("matcher", "ok", {"tasks": 2, "longestS": 1.234}),
-    ("delivery", "late", {"sentRate": 0.9731, "p95S": 12.25}),
+    ("delivery", "late", {"sentRate": 0.9731, "p95S": 12.25, "longestS": 3}),
     ("jobs", "ok", {"running": 1, "waiting": 0, "longestS": 0}),
     ("events", "ok", {"oldestS": 0.04}),
     ("lists", "down", {}),

@@ -81,6 +81,19 @@ def test_each_view_is_accessible_on_a_small_phone(stub: ConsoleStub, address: st
     assert_accessible(page)
 
 
+def test_a_late_part_is_not_under_words_that_all_is_well(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
+    health = stub.answers["GET /api/v1/health"]({})[1]
+    stub.answers["GET /api/v1/health"] = lambda _: (200, health | {"status": "ready"})
+    page = open_page(at(address, "/console/health"), **WIDE)
+    expect(page.locator("main .notice")).to_have_text("İstekler ve cevaplar alınıyor, ama bir parça gecikiyor.")
+    page.goto(f"{address}/console/dead-letters/{LETTER}")
+    page.get_by_role("button", name="İletiyi kapat").click()
+    dialog = page.get_by_role("dialog")
+    # The button that only closes the dialog has another name than the deed.
+    expect(dialog.get_by_role("button", name="Kapat", exact=True)).to_have_count(1)
+    expect(dialog.get_by_role("button", name="İletiyi kapat", exact=True)).to_have_count(1)
+
+
 def test_markup_is_text_in_each_view(address: str, open_page: OpenPage) -> None:
     page = open_page(at(address, "/console/people"), **WIDE)
     expect(page.locator(".entry", has_text=HOSTILE)).to_be_visible()
@@ -447,12 +460,12 @@ def test_a_plan_is_added_named_and_removed(stub: ConsoleStub, address: str, open
 SAID = {
     "tr": (
         "Cevap veriyor.",
-        "Son bir saatte gönderilebilen: %97,3. Yüzde 95’i en çok 12 sn içinde.",
+        "Son bir saatte gönderilebilen: %97,3. Yüzde 95’i en çok 12 sn içinde. En uzun bekleyen: 3 sn.",
         ("Adalet raporu", "ne kadar adil"),
     ),
     "en": (
         "It answers.",
-        "Sent in the last hour: 97.3%. 95 % of them within 12 s.",
+        "Sent in the last hour: 97.3%. 95 % of them within 12 s. The oldest that is due waits for 3 s.",
         ("Fairness report", "What fairness_report does."),
     ),
 }

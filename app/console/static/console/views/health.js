@@ -11,7 +11,7 @@ import "./view_words.js";
 
 const HOLDS_MS = 15_000;
 const LEAST_WHOLE_S = 10;
-const WHOLE = { ready: "good", degraded: "warn", unready: "bad" };
+const WHOLE = { ready: "good", late: "warn", degraded: "warn", unready: "bad" };
 const KINDS = { ok: "good", late: "warn", down: "bad" };
 const SIGNS = { ok: "✓", late: "…", down: "✕" };
 const BREAKER_PARTS = { closed: "ok", half_open: "late", open: "down" };
@@ -31,8 +31,9 @@ export default function HealthView() {
 
 function Found({ health }) {
   const { router } = useConsole();
+  const whole = wholeOf(health);
   return html`
-    <p class=${`notice ${WHOLE[health.status]}`} role="status">${word(`health_${health.status}`)}</p>
+    <p class=${`notice ${WHOLE[whole]}`} role="status">${word(`health_${whole}`)}</p>
     <ul class="plain parts">${health.parts.map(partCard)}</ul>
     <dl class="sums">
       <${Sum} name="backlog">${number(health.backlog)}<//>
@@ -45,6 +46,11 @@ function Found({ health }) {
     </section>`}
     <p class="soft small">${word("readAt", { time: clockTime(health.readAt) })}</p>
   `;
+}
+
+// A service that is ready takes presses, and yet its messages or jobs may be late.
+function wholeOf({ status, parts }) {
+  return status === "ready" && parts.some((part) => part.status !== "ok") ? "late" : status;
 }
 
 function partCard({ name, status, detail, figures }) {
