@@ -3,9 +3,10 @@
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 from uuid import UUID
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from app.api.validation import (
+    LINE,
     Address,
     Cursor,
     DeviceToken,
@@ -27,7 +28,14 @@ from app.api.validation import (
     SearchText,
     Subject,
 )
-from app.delivery.contract import NewSubmission, NotificationStatus, NotificationType, Outcome, Priority
+from app.delivery.contract import (
+    NewSubmission,
+    NotificationStatus,
+    NotificationType,
+    Outcome,
+    Priority,
+    SubjectKind,
+)
 from app.matching.contract import OfferReason, OfferState, TaskOutcome, TaskStatus
 from app.ops.health import Health, ReadinessReport
 from app.users.models import AddressKind, LatLon, Platform, Role
@@ -364,6 +372,32 @@ def _hex(value: Any) -> Any:
 
 
 Hash = Annotated[str, BeforeValidator(_hex), Field(description="SHA-256 in hexadecimal.")]
+
+
+AuditAuthor = Annotated[
+    str,
+    StringConstraints(pattern=r"^(user:[1-9][0-9]{0,18}|operator|service)$"),
+    Field(description="As entries have it.", examples=["user:7"]),
+]
+Deed = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=255, pattern=LINE),
+    Field(description="The `subject` of entries: a route, a command, or a step of a plan.", examples=["POST /users"]),
+]
+SubjectId = Annotated[
+    str,
+    StringConstraints(pattern=r"^([1-9][0-9]{0,18}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$"),
+    Field(description="A UUID for tasks, jobs and dead letters, a number otherwise.", examples=["7"]),
+]
+
+
+class AuditQuery(PageQuery):
+    author: AuditAuthor | None = None
+    deed: Deed | None = None
+    subject_kind: SubjectKind | None = Field(None, description="With `subjectId`: what it was done to.")
+    subject_id: SubjectId | None = None
+    since: Moment | None = Field(None, description="Written at this time or later.")
+    until: Moment | None = Field(None, description="Written before this time.")
 
 
 class AuditEntryJson(Response):

@@ -173,7 +173,10 @@ class FiguresJson(Response):
 class PartJson(Response):
     name: str
     status: PartStatus
-    detail: str
+    detail: str = Field(description="In English, for people.")
+    figures: dict[str, float] = Field(
+        description="The numbers of `detail` by name, seconds end in `S`. Empty if nothing is counted, or could be."
+    )
 
 
 class BreakerJson(Response):

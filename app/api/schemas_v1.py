@@ -190,9 +190,19 @@ class NewPlanBody(Request):
     status: bool = True
 
 
+SeenAt = Annotated[
+    Instant | None,
+    Field(
+        json_schema_extra=without_default,
+        description="The `updatedAt` that the caller has seen. If there is a newer one, nothing is changed: 409.",
+    ),
+]
+
+
 class PlanChangesBody(Request):
     """Absent fields stay as they are."""
 
+    updated_at: SeenAt = None
     name: Name = Field("", json_schema_extra=without_default)
     description: About = Field("", json_schema_extra=without_default)
     status: bool = Field(True, json_schema_extra=without_default)
@@ -243,6 +253,7 @@ class NewStepBody(Request):
 class StepChangesBody(Request):
     """Absent fields stay as they are; null empties a field that may be empty."""
 
+    updated_at: SeenAt = None
     step_order: Order = Field(1, json_schema_extra=without_default)
     channel_type: StepType = Field("", json_schema_extra=without_default)
     audience: Audience = Field(Audience.ROUTES, json_schema_extra=without_default)
@@ -312,6 +323,7 @@ class NewTemplateBody(Request):
 class TemplateChangesBody(Request):
     """Absent fields stay as they are."""
 
+    updated_at: SeenAt = None
     subject: Subject = Field("", json_schema_extra=without_default)
     body: Body = Field("", json_schema_extra=without_default)
 
@@ -325,6 +337,11 @@ class TemplateJson(TableRowJson):
 
 class PreviewBody(Request):
     variables: dict[str, Any] = Field(default_factory=dict[str, Any], examples=[{"student": "Ahmet"}])
+
+
+class WordsPreviewBody(PreviewBody):
+    subject: Subject = ""
+    body: Body
 
 
 class WordsJson(Response):

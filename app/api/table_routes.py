@@ -48,6 +48,8 @@ class Resource(Generic[Rules]):
     """Checks that the caller may change this row, or create one with these values."""
     write_errors: tuple[type[AppError], ...] = ()
     """Errors of creating and changing a row."""
+    change_errors: tuple[type[AppError], ...] = ()
+    """Errors of changing a row only."""
     retire_errors: tuple[type[AppError], ...] = ()
     shown_new: type[TableRowJson] | None = None
     """The model of the answer to a creation, if it shows more fields."""
@@ -147,7 +149,7 @@ def _add_single(routes: Routes, resource: Resource[Any]) -> None:
     change.__annotations__["body"] = resource.changes
     operations: tuple[tuple[str, View, type[BaseModel] | None, tuple[type[AppError], ...]], ...] = (
         ("GET", show, resource.shown, ()),
-        ("PATCH", change, resource.shown, (InvalidValue, *resource.write_errors)),
+        ("PATCH", change, resource.shown, (InvalidValue, *resource.write_errors, *resource.change_errors)),
         ("DELETE", retire, None, resource.retire_errors),
     )
     for method, view, answer, errors in operations:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 
 PARTITION = re.compile(r"\w+_(\d{4}_\d\d(_\d\d)?|default)|roster_rows_\d+")
-OF_EXPRESSIONS = {"users_search_idx"}
+OF_EXPRESSIONS = {"users_search_idx", "audit_entries_subjects_idx"}
 """Indexes that PostgreSQL writes in other words than the models."""
 
 

@@ -9,9 +9,20 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import ColumnElement, Connection, Row, Table, func, insert, select, text, true, update
 from sqlalchemy.exc import IntegrityError
 
+from app.foundation.clock import rfc3339
 from app.foundation.errors import Conflict, InvalidValue, NotFound
 from app.foundation.pages import Page, page_of, parse_number
 from app.foundation.state_machine import TransitionTable, check_transition, sources
+
+
+class ChangedMeanwhile(Conflict):
+    """Somebody else has changed it after the `updatedAt` that was sent; read it again."""
+
+    code = "changed_meanwhile"
+
+    def __init__(self) -> None:
+        super().__init__("Somebody else has changed this meanwhile. Read it again.")
+
 
 IN_USE = text("retired_at IS NULL")
 EVERY_ROW = true()
@@ -87,8 +98,10 @@ class EditableTable(Generic[Rules]):
         return self._written(conn, insert(self.table).values(values))
 
     def edit(self, conn: Connection, id_: int, changes: Values, rules: Rules) -> TableRow:
-        """Changes the given columns only."""
+        """Changes the given columns only. `updated_at` is no change, but the state that the caller has seen; whoever
+        gives it has locked the row, or what it belongs to."""
         current = self.get(conn, id_)
+        changes = _unless_changed(current, changes)
         if not changes:
             return current
         self.check(conn, changes, current, rules)
@@ -122,6 +135,13 @@ class EditableTable(Generic[Rules]):
         if row is None:
             raise NotFound(f"There is no {self.name} with this id.")
         return row
+
+
+def _unless_changed(current: TableRow, changes: Values) -> Values:
+    seen_at = changes.get("updated_at")
+    if seen_at is not None and seen_at != rfc3339(current.updated_at):
+        raise ChangedMeanwhile
+    return {name: value for name, value in changes.items() if name != "updated_at"}
 
 
 def retire_all(conn: Connection, table: Table, **where: Any) -> None:

@@ -7,6 +7,7 @@ from app.delivery.actions.request_format import LONGEST_KEY, MOST_VARIABLES_BYTE
 from app.delivery.actions.requests import NewAction
 from app.delivery.actions.states import ActionStatus, StepState
 from app.delivery.audit_heads import KnownHeads
+from app.delivery.channels.audit_list import WITH_UUIDS, AuditFilter, SubjectKind
 from app.delivery.channels.audit_trail import GENESIS, Verified
 from app.delivery.channels.connections import TimedBackend
 from app.delivery.channels.http_pools import HttpPools
@@ -44,6 +45,7 @@ from app.delivery.plans.models import Audience, OnFailure
 from app.delivery.plans.service import HIGHEST_ORDER
 from app.delivery.traces_of_person import FoundTraces, PersonTraces
 from app.delivery.witnessed_deed import OPERATOR, WitnessedDeed
+from app.delivery.words.rendering import Words
 
 __all__ = [
     "EVERY",
@@ -54,9 +56,11 @@ __all__ = [
     "MOST_VARIABLES_BYTES",
     "OPERATOR",
     "SUBMITTED",
+    "WITH_UUIDS",
     "ActionStatus",
     "AlreadyVerified",
     "Audience",
+    "AuditFilter",
     "Backlog",
     "BacklogFull",
     "ChannelDisabled",
@@ -95,6 +99,7 @@ __all__ = [
     "ShippedTemplate",
     "StepOrderTaken",
     "StepState",
+    "SubjectKind",
     "SubmissionKey",
     "TemplateInUse",
     "TemplateTaken",
@@ -107,6 +112,7 @@ __all__ = [
     "Verified",
     "VerifyStatus",
     "WitnessedDeed",
+    "Words",
     "WrongVerificationCode",
     "parse_url",
 ]

@@ -5,7 +5,8 @@ from app.delivery.actions.request_format import new_trace_id, problem_with_varia
 from app.delivery.actions.service import cancel_actions, request_actions
 from app.delivery.actions.views import get_action, list_actions
 from app.delivery.audit_heads import read_heads
-from app.delivery.channels.audit_trail import list_audit_entries, verify_audit_trail
+from app.delivery.channels.audit_list import list_audit_entries
+from app.delivery.channels.audit_trail import verify_audit_trail
 from app.delivery.channels.inbox import list_messages, mark_read
 from app.delivery.channels.push_subscription import read_subscription
 from app.delivery.channels.recorded_pushes import check_pushes_recorded, list_recorded_pushes
@@ -49,6 +50,7 @@ from app.delivery.plans.service import (
 )
 from app.delivery.plans.shipped_plans import install_shipped
 from app.delivery.traces_of_person import find_traces, is_address_of_others, own_addresses, spellings
+from app.delivery.words.rendering import preview_words
 
 __all__ = [
     "CHANNELS",
@@ -99,6 +101,7 @@ __all__ = [
     "new_trace_id",
     "own_addresses",
     "preview_template",
+    "preview_words",
     "problem_with_variables",
     "read_heads",
     "read_subscription",

@@ -2,7 +2,7 @@
 targets."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sqlalchemy import Connection
@@ -49,6 +49,15 @@ class Part:
     name: str
     status: PartStatus
     detail: str
+    figures: Mapping[str, float] = field(default_factory=dict[str, float])
+    """What the detail is made of, for pages in other languages. Empty if nothing is counted, or nothing could be."""
+
+
+@dataclass(frozen=True)
+class Look:
+    is_late: bool
+    detail: str
+    figures: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -92,11 +101,12 @@ class Parts:
                 open_dead_letters=count_open_dead_letters(conn, MOST, scope),
             )
 
-    def _matcher(self) -> tuple[bool, str]:
+    def _matcher(self) -> Look:
         found = self._matching.overdue()
-        return (
+        return Look(
             found.longest_s > self._late_after_s,
             f"tasks due: {found.tasks}, the longest for {found.longest_s:.0f} s",
+            {"tasks": found.tasks, "longestS": found.longest_s},
         )
 
     def _providers(self) -> dict[str, BreakerState]:
@@ -113,39 +123,42 @@ def _answers(name: str, health: Health) -> Part:
     return Part(name, PartStatus.DOWN, "does not answer")
 
 
-def _part(name: str, look: Callable[[], tuple[bool, str]]) -> Part:
+def _part(name: str, look: Callable[[], Look]) -> Part:
     try:
-        is_late, detail = look()
+        found = look()
     except Unavailable:
         return Part(name, PartStatus.DOWN, "cannot be read")
-    return Part(name, PartStatus.LATE if is_late else PartStatus.OK, detail)
+    return Part(name, PartStatus.LATE if found.is_late else PartStatus.OK, found.detail, found.figures)
 
 
-def _delivery(conn: Connection) -> tuple[bool, str]:
+def _delivery(conn: Connection) -> Look:
     found = measure_service_levels(conn)
     waits_s = longest_wait_s(conn)
     is_late = found.p95_s > DELIVERED_WITHIN_S or found.success_rate < SENT_SHARE or waits_s > MESSAGE_WAITS_S
     sent = f"sent in the last hour: {found.success_rate:.1%}, 95 % of them within {found.p95_s:.1f} s"
-    return is_late, f"{sent}; the oldest that is due waits for {waits_s:.0f} s"
+    detail = f"{sent}; the oldest that is due waits for {waits_s:.0f} s"
+    return Look(is_late, detail, {"sentRate": found.success_rate, "p95S": found.p95_s, "longestS": waits_s})
 
 
-def _jobs(conn: Connection) -> tuple[bool, str]:
+def _jobs(conn: Connection) -> Look:
     load = jobs.read_load(conn)
     detail = f"running: {load.running}, waiting: {load.queued}, the longest for {load.oldest_queued_s:.0f} s"
-    return load.oldest_queued_s > JOB_WAITS_S, detail
+    figures = {"running": load.running, "waiting": load.queued, "longestS": load.oldest_queued_s}
+    return Look(load.oldest_queued_s > JOB_WAITS_S, detail, figures)
 
 
-def _events(conn: Connection) -> tuple[bool, str]:
+def _events(conn: Connection) -> Look:
     """Late if no process gives positions, for example because one holds the lock and stands still."""
     oldest_s = oldest_draft_s(conn)
-    return oldest_s > EVENT_WAITS_S, f"the oldest that streams have not told waits for {oldest_s:.0f} s"
+    detail = f"the oldest that streams have not told waits for {oldest_s:.0f} s"
+    return Look(oldest_s > EVENT_WAITS_S, detail, {"oldestS": oldest_s})
 
 
-def _lists(conn: Connection) -> tuple[bool, str]:
+def _lists(conn: Connection) -> Look:
     kinds = roster.read_load(conn)
     oldest_s = max((kind.last_run_age_s for kind in kinds), default=0.0)
     left = sum(kind.people_left for kind in kinds)
     detail = (
         f"lists: {len(kinds)}, the oldest from {oldest_s / 3600:.0f} h ago; people who do not follow theirs yet: {left}"
     )
-    return oldest_s > LIST_AGE_S, detail
+    return Look(oldest_s > LIST_AGE_S, detail, {"lists": len(kinds), "oldestS": oldest_s, "people": left})

@@ -118,6 +118,7 @@ MATRIX: dict[str, Expected] = {
     "PATCH /api/v1/templates/{templateId}": admins(200),
     "DELETE /api/v1/templates/{templateId}": admins(204),
     "POST /api/v1/templates/{templateId}/preview": ALL,
+    "POST /api/v1/templates/preview":     admins(200),
     "POST /api/v1/actions":               (202, 400, 202, 202),
     "GET /api/v1/actions":                ALL,
     "GET /api/v1/actions/{actionId}":     NOT_OTHER,
@@ -182,6 +183,7 @@ def body_of(route: Route, world: World) -> dict[str, Any]:
         "POST /api/v1/action-plans/{planId}/steps": {"stepOrder": 2, "channelType": "push"},
         "POST /api/v1/action-routes": {"actionPlanId": 1, "stepOrder": 1, "recipientProfileId": entries["profileId"]},
         "POST /api/v1/templates": {"key": "heat.alarm", "locale": "en", "body": "Hot"},
+        "POST /api/v1/templates/preview": {"body": "Merhaba"},
         "POST /api/v1/actions": {
             "planKey": "matching.started",
             "evaluationKey": "rule-114:1",

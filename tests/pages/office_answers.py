@@ -3,6 +3,7 @@ people, lists, jobs, plans, the audit trail, and health."""
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from tests.pages.console_pages import HOSTILE, busy_afternoon
@@ -23,7 +24,8 @@ def office(me: Json | None = None) -> ConsoleStub:
     stub = busy_afternoon()
     stub.me = me or dict(ADMIN)
     for name, answer in ANSWERS.items():
-        stub.answers[name] = _constant(answer)
+        # A copy, because a test may change it.
+        stub.answers[name] = _constant(deepcopy(answer))
     return stub
 
 
@@ -147,14 +149,15 @@ MESSAGE: Json = {"id": NOTIFICATION, "notificationType": "PUSH", "recipient": "u
 MESSAGE |= {"recipientUserId": 6, "priority": "URGENT", "status": "DEAD", "metadata": {}, "taskId": None}
 MESSAGE |= {"body": f"{HOSTILE} yola çıktı!", "createdAt": instant(-900), "expiresAt": None}
 MESSAGE |= {"finishedAt": instant(-600), "errorCode": "UNREGISTERED"}
-PARTS = (
-    ("database", "ok"),
-    ("redis", "ok"),
-    ("matcher", "ok"),
-    ("delivery", "late"),
-    ("jobs", "ok"),
-    ("events", "ok"),
-    ("lists", "down"),
+PARTS: tuple[tuple[str, str, Json], ...] = (
+    ("database", "ok", {}),
+    ("redis", "ok", {}),
+    ("matcher", "ok", {"tasks": 2, "longestS": 1.234}),
+    ("delivery", "late", {"sentRate": 0.9731, "p95S": 12.25, "longestS": 3}),
+    ("jobs", "ok", {"running": 1, "waiting": 0, "longestS": 0}),
+    ("events", "ok", {"oldestS": 0.04}),
+    ("lists", "down", {}),
+    ("new_part", "ok", {"beats": 3}),
 )
 
 ANSWERS: dict[str, Any] = {
@@ -211,6 +214,7 @@ ANSWERS: dict[str, Any] = {
     ),
     "POST /api/v1/templates/21/preview": {"subject": "Yardım geliyor", "body": "Ahmet yola çıktı!"},
     "POST /api/v1/templates/22/preview": {"subject": "Help is coming", "body": "Ahmet is on the way!"},
+    "POST /api/v1/templates/preview": {"subject": "Yardım geliyor", "body": "Ahmet yola çıktı!"},
     "GET /api/v1/audit": _list(
         AUDIT | {"metadata": json.dumps({"changes": [CHANGE]})},
         AUDIT | {"id": 70, "author": "operator", "subject": "users forget", "metadata": "{}"},
@@ -218,7 +222,10 @@ ANSWERS: dict[str, Any] = {
     "GET /api/v1/health": {
         "status": "degraded",
         "checks": {"database": "ok", "migrations": "ok", "redis": "ok", "matcher": "ok"},
-        "parts": [{"name": name, "status": status, "detail": "as it was read"} for name, status in PARTS],
+        "parts": [
+            {"name": name, "status": status, "detail": "as it was read", "figures": figures}
+            for name, status, figures in PARTS
+        ],
         "breakers": [{"name": "fcm", "state": "closed"}, {"name": "netgsm", "state": "open"}],
         "backlog": 12,
         "openDeadLetters": 3,

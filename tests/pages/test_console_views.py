@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.support.console_stub import ConsoleStub, Json, problem
 
 WIDE = {"width": 1440, "height": 900}
 TEMPLATE = "plans/templates/matching.on_the_way"
+PREVIEW = "POST /api/v1/templates/preview"
 VIEWS = {
     f"figures?month={MONTH}": ".u-wrap",
     "dead-letters": ".entry",
@@ -186,7 +188,9 @@ def test_a_job_runs_with_its_parameters_until_its_file_is_there(
 ) -> None:
     done = stub.answers[f"GET /api/v1/jobs/{JOB}"]
     page = open_page(at(address, "/console/jobs/new/fairness_report"))
-    people = page.get_by_label("Least people")
+    expect(page.locator("h1")).to_have_text("Adalet raporu")
+    people = page.get_by_label("En az kişi")
+    expect(people).to_have_accessible_description(re.compile("az yaşlının olduğu semt"))
     people.fill("a few")
     page.get_by_role("button", name="Çalıştır").click()
     expect(page.locator(".wrong")).to_have_text("Tam sayı olmalı.")
@@ -224,10 +228,7 @@ def test_a_text_is_changed_and_taken_back(stub: ConsoleStub, address: str, open_
         return 200, tr
 
     stub.answers["PATCH /api/v1/templates/21"] = change
-    stub.answers["POST /api/v1/templates/21/preview"] = lambda asked: (
-        200,
-        {"subject": "", "body": tr["body"].replace("{{ student }}", asked["variables"]["student"])},
-    )
+    stub.answers[PREVIEW] = filled
     page = open_page(at(address, f"/console/{TEMPLATE}"))
     turkish = page.get_by_role("region", name="Türkçe")
     expect(turkish.locator(".note")).to_have_text("Ahmet yola çıktı!")
@@ -236,7 +237,266 @@ def test_a_text_is_changed_and_taken_back(stub: ConsoleStub, address: str, open_
     expect(turkish.locator(".note")).to_have_text("Ahmet geliyor.")
     page.locator(".toasts").get_by_role("button", name="Geri al").click()
     expect(turkish.locator(".note")).to_have_text("Ahmet yola çıktı!")
-    assert [body.keys() for body in stub.called("PATCH /api/v1/templates/21")] == [{"body"}] * 2
+    changes = stub.called("PATCH /api/v1/templates/21")
+    assert [body.keys() for body in changes] == [{"body", "updatedAt"}] * 2
+    overtaken = problem(409, "changed_meanwhile")
+
+    def change_by_another(_: Json) -> tuple[int, Any]:
+        tr["body"], tr["updatedAt"] = "Başka metin.", "later"
+        return overtaken
+
+    stub.answers["PATCH /api/v1/templates/21"] = change_by_another
+    turkish.get_by_label("Metin").fill("Benim metnim.")
+    turkish.get_by_role("button", name="Metni kaydet").click()
+    expect(page.locator(".toasts")).to_contain_text("Yazdığın duruyor")
+    expect(turkish.get_by_label("Metin")).to_have_value("Benim metnim.")
+    stub.answers["PATCH /api/v1/templates/21"] = change
+    turkish.get_by_role("button", name="Metni kaydet").click()
+    expect(turkish.get_by_text("kaydedilmedi")).to_have_count(0)
+    assert stub.called("PATCH /api/v1/templates/21")[-1] == {"body": "Benim metnim.", "updatedAt": "later"}
+
+
+def filled(asked: Json) -> tuple[int, Any]:
+    if "{% if %}" in asked["body"]:
+        wrong = {"field": "body", "code": "invalid", "message": "cannot be read (line 1)"}
+        return 400, problem(400, "invalid_value")[1] | {"errors": [wrong]}
+    return 200, {"subject": "", "body": asked["body"].replace("{{ student }}", asked["variables"].get("student", ""))}
+
+
+def test_a_text_is_previewed_while_it_is_typed(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
+    stub.answers[PREVIEW] = filled
+    page = open_page(at(address, "/console/plans/templates"), width=320)
+    page.clock.install()
+    page.goto(f"{address}/console/{TEMPLATE}")
+    turkish = page.get_by_role("region", name="Türkçe")
+    text, note = turkish.get_by_label("Metin"), turkish.locator(".note")
+    expect(note).to_have_text("Ahmet yola çıktı!")
+    page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
+    stub.calls.clear()
+    text.press_sequentially(" Kapınızda olacak.")
+    assert stub.called(PREVIEW) == [], "nothing is asked while keys follow each other"
+    page.clock.run_for(300)
+    expect(note).to_have_text("Ahmet yola çıktı! Kapınızda olacak.")
+    assert len(stub.called(PREVIEW)) == 1
+    expect(turkish.get_by_text("kaydedilmedi")).to_be_visible()
+    text.fill("{% if %}")
+    page.clock.run_for(300)
+    expect(text).to_have_attribute("aria-invalid", "true")
+    expect(turkish.locator(".wrong")).to_contain_text("cannot be read (line 1)")
+    expect(note).to_have_text("Ahmet yola çıktı! Kapınızda olacak.")
+    text.fill("{{ student }} ile {{ elder }}")
+    page.clock.run_for(300)
+    expect(note).to_have_text("Ahmet ile {{ elder }}")
+    expect(turkish.locator(".wrong")).to_have_count(0)
+    assert stub.called(PREVIEW)[-1]["variables"] == {"student": "Ahmet", "elder": "Ayşe"}
+    assert stub.called("PATCH /api/v1/templates/21") == []
+    page.clock.resume()
+    text.fill("{% if %}")
+    expect(turkish.locator(".wrong")).to_be_visible()
+    assert_accessible(page)
+    assert not is_sideways(page)
+
+
+def test_the_audit_trail_is_filtered_by_the_address(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
+    whole = stub.answers["GET /api/v1/audit"]({})[1]
+    asked: list[Json] = []
+
+    def answer(query: Json) -> tuple[int, Any]:
+        asked.append({name: value for name, value in query.items() if name not in ("name", "limit")})
+        if query.get("subjectId") == "x":
+            wrong = {"field": "subjectId", "code": "wrong_form", "message": "has not the form"}
+            return 400, problem(400, "invalid_input")[1] | {"errors": [wrong]}
+        entries = [one for one in whole["items"] if query.get("author") in (None, one["author"])]
+        return 200, {"items": entries, "nextCursor": "70" if "deed" in query and "cursor" not in query else None}
+
+    stub.answers["GET /api/v1/audit"] = answer
+    page = open_page(at(address, "/console/audit?author=operator"), width=320)
+    expect(page.locator(".audit-entry")).to_have_count(1)
+    assert asked == [{"author": "operator"}]
+    page.get_by_label("Yapan").select_option("Deniz Acar")
+    expect(page).to_have_url(re.compile(r"author=user%3A8$"))
+    expect(page.locator(".empty")).to_have_text("Bu süzgece uyan kayıt yok.")
+    page.get_by_role("button", name="Süzgeci kaldır").click()
+    expect(page.locator(".audit-entry")).to_have_count(2)
+    page.get_by_label("Yapılan").select_option("Kişiyi değiştirdi")
+    page.get_by_role("button", name="Daha fazla").click()
+    expect(page.locator(".audit-entry")).to_have_count(4)
+    assert asked[-1] == {"deed": "PATCH /users/{userId}", "cursor": "70"}
+    page.get_by_label("Neye").select_option("kişi")
+    expect(page.locator(".wrong")).to_have_text("Numarasını da yaz.")
+    page.get_by_label("Numarası").fill("x")
+    expect(page.locator(".empty")).to_contain_text("Süzgecin bir yeri yanlış")
+    expect(page.get_by_label("Numarası")).to_have_attribute("aria-invalid", "true")
+    assert_accessible(page)
+    page.get_by_label("Numarası").fill("6")
+    page.get_by_label("Bundan sonra").fill("2026-03-12T10:00")
+    expect(page).to_have_url(re.compile(r"subjectKind=USER&subjectId=6&since=2026-03-12T10%3A00$"))
+    expect(page.locator(".audit-entry")).to_have_count(2)
+    assert asked[-1]["subjectId"] == "6" and asked[-1]["since"].endswith("Z")
+    page.locator("main summary").first.click()
+    page.get_by_role("link", name="Bunun hakkında hepsi").click()
+    expect(page).to_have_url(re.compile(r"/console/audit\?subjectKind=USER&subjectId=6$"))
+    page.go_back()
+    expect(page.get_by_label("Yapılan")).to_have_value("PATCH /users/{userId}")
+    assert_accessible(page)
+    assert not is_sideways(page)
+
+
+PLAN_PATH = "/api/v1/action-plans/3"
+STEPS_PATH = f"{PLAN_PATH}/steps"
+
+
+def two_steps(stub: ConsoleStub) -> list[Json]:
+    """The steps of the plan, as the service has them. Those of a test change them."""
+    [step] = stub.answers[f"GET {STEPS_PATH}"]({})[1]["items"]
+    steps: list[Json] = [step, step | {"id": 6, "stepOrder": 2, "channelType": "sms", "fallback": [], "withinS": None}]
+
+    def in_order(_: Json) -> tuple[int, Any]:
+        return 200, {"items": sorted(steps, key=lambda one: one["stepOrder"]), "nextCursor": None}
+
+    stub.answers[f"GET {STEPS_PATH}"] = in_order
+    return steps
+
+
+def test_a_step_is_changed_by_keyboard_and_taken_back(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
+    step = two_steps(stub)[0]
+
+    def change(body: Json) -> tuple[int, Any]:
+        if body.get("withinS") == 0:
+            wrong = {"field": "withinS", "code": "out_of_range", "message": "must be at least 1"}
+            return 400, problem(400, "invalid_input")[1] | {"errors": [wrong]}
+        step.update({name: value for name, value in body.items() if name in step})
+        step["updatedAt"] = f"{len(stub.calls)}"
+        return 200, step
+
+    stub.answers[f"PATCH {STEPS_PATH}/5"] = change
+    seen = step["updatedAt"]
+    page = open_page(at(address, "/console/plans/3"), width=320, color_scheme="dark")
+    page.get_by_role("button", name="1. adımı değiştir").press("Enter")
+    dialog = page.get_by_role("dialog")
+    seconds = dialog.get_by_label("Kaç saniye beklenir")
+    seconds.fill("0")
+    dialog.get_by_label("Olmazsa, 2.").select_option("E-posta")
+    expect(dialog.get_by_label("Olmazsa, 3.")).to_be_visible()
+    dialog.get_by_role("button", name="Kaydet").press("Enter")
+    expect(seconds).to_have_attribute("aria-invalid", "true")
+    expect(dialog.locator(".wrong")).to_have_text("Bu aralıkta olmaz.")
+    assert_accessible(page)
+    assert not is_sideways(page)
+    seconds.fill("30")
+    dialog.get_by_role("button", name="Kaydet").press("Enter")
+    expect(page.locator(".facts").first).to_contain_text("SMS, E-posta, 30 sn sonra")
+    sent = {"fallback": ["sms", "email"], "withinS": 30, "updatedAt": seen}
+    assert stub.called(f"PATCH {STEPS_PATH}/5")[-1] == sent
+    page.locator(".toasts").get_by_role("button", name="Geri al").click()
+    expect(page.locator(".facts").first).to_contain_text("SMS, 60 sn sonra")
+    page.get_by_role("button", name="1. adımı değiştir").click()
+    dialog.get_by_label("Olmazsa, 1.").select_option("yok")
+    stub.answers[f"PATCH {STEPS_PATH}/5"] = lambda _: problem(409, "changed_meanwhile")
+    step["audience"] = "ROUTES"
+    dialog.get_by_role("button", name="Kaydet").click()
+    expect(page.locator(".toasts")).to_contain_text("Bu arada başka bir yönetici değiştirmiş.")
+    expect(dialog).to_have_count(0)
+    expect(page.locator(".facts").first).to_contain_text("rotadaki alıcılara")
+    assert_accessible(page)
+
+
+def test_steps_are_moved_added_and_removed(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
+    steps = two_steps(stub)
+    page = open_page(at(address, "/console/plans/3"), width=320)
+
+    def move(body: Json) -> tuple[int, Any]:
+        steps[0]["stepOrder"] = body["stepOrder"]
+        return 200, steps[0]
+
+    def add(body: Json) -> tuple[int, Any]:
+        steps.append(steps[0] | {name: value for name, value in body.items() if name != "name"} | {"id": 7})
+        return 201, steps[-1]
+
+    def remove(_: Json) -> tuple[int, Any]:
+        steps.pop()
+        return 204, None
+
+    stub.answers[f"PATCH {STEPS_PATH}/5"] = move
+    stub.answers[f"POST {STEPS_PATH}"] = add
+    stub.answers[f"DELETE {STEPS_PATH}/7"] = remove
+    expect(page.get_by_role("button", name="1. adımı öne al")).to_have_attribute("aria-disabled", "true")
+    page.get_by_role("button", name="2. adımı öne al").press("Enter")
+    expect(page.locator("main h3")).to_have_text(["2. SMS", "3. Bildirim"])
+    assert stub.called(f"PATCH {STEPS_PATH}/5") == [{"stepOrder": 3}]
+    page.get_by_role("button", name="Adım ekle").click()
+    page.get_by_role("dialog").get_by_label("Kanal").select_option("Uygulama içi")
+    page.get_by_role("dialog").get_by_label("Şablon").select_option("matching.on_the_way")
+    page.get_by_role("dialog").get_by_role("button", name="Kaydet").click()
+    expect(page.locator("main h3")).to_have_text(["2. SMS", "3. Bildirim", "4. Uygulama içi"])
+    page.get_by_role("button", name="4. adımı kaldır").click()
+    page.get_by_role("dialog").get_by_role("button", name="Kaldır").click()
+    expect(page.locator("main h3")).to_have_count(2)
+    stub.answers[f"DELETE {STEPS_PATH}/6"] = lambda _: problem(409, "shipped_plan")
+    page.get_by_role("button", name="2. adımı kaldır").click()
+    page.get_by_role("dialog").get_by_role("button", name="Kaldır").click()
+    expect(page.locator(".toasts")).to_contain_text("Bunun yerine planı kapat.")
+    assert_accessible(page)
+
+
+def test_a_plan_is_added_named_and_removed(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
+    plan = stub.answers[f"GET {PLAN_PATH}"]({})[1] | {"key": None, "status": False}
+    stub.answers[f"GET {PLAN_PATH}"] = lambda _: (200, plan)
+    stub.answers["POST /api/v1/action-plans"] = lambda _: (201, plan)
+    page = open_page(at(address, "/console/plans"))
+    page.get_by_role("button", name="Plan ekle").click()
+    page.get_by_label("Ad", exact=True).fill("Sıcaklık")
+    assert_accessible(page)
+    page.get_by_role("button", name="Kaydet").click()
+    expect(page).to_have_url(re.compile(r"/plans/3$"))
+    assert stub.called("POST /api/v1/action-plans") == [{"name": "Sıcaklık", "description": "", "status": False}]
+
+    def change(body: Json) -> tuple[int, Any]:
+        plan.update({"name": body["name"], "updatedAt": "later"})
+        return 200, plan
+
+    stub.answers[f"PATCH {PLAN_PATH}"] = lambda body: change({**body, "name": "Sera"})
+    seen = plan["updatedAt"]
+    page.get_by_role("button", name="Adı ve açıklamayı değiştir").click()
+    page.get_by_label("Ad", exact=True).fill("Sera")
+    page.get_by_role("button", name="Kaydet").click()
+    expect(page.locator("h1")).to_have_text("Sera")
+    assert stub.called(f"PATCH {PLAN_PATH}") == [{"name": "Sera", "updatedAt": seen}]
+    stub.answers[f"DELETE {PLAN_PATH}"] = lambda _: (204, None)
+    page.get_by_role("button", name="Planı kaldır").click()
+    page.get_by_role("dialog").get_by_role("button", name="Planı kaldır").click()
+    expect(page).to_have_url(re.compile(r"/plans$"))
+
+
+SAID = {
+    "tr": (
+        "Cevap veriyor.",
+        "Son bir saatte gönderilebilen: %97,3. Yüzde 95’i en çok 12 sn içinde. En uzun bekleyen: 3 sn.",
+        ("Adalet raporu", "ne kadar adil"),
+    ),
+    "en": (
+        "It answers.",
+        "Sent in the last hour: 97.3%. 95 % of them within 12 s. The oldest that is due waits for 3 s.",
+        ("Fairness report", "What fairness_report does."),
+    ),
+}
+
+
+@pytest.mark.parametrize("locale", SAID)
+def test_health_and_scripts_speak_the_language_of_the_page(
+    stub: ConsoleStub, address: str, open_page: OpenPage, locale: str
+) -> None:
+    database, delivery, (script, about) = SAID[locale]
+    stub.me["locale"] = locale
+    page = open_page(at(address, "/console/health"), width=320)
+    parts = page.locator(".part p")
+    expect(parts.nth(0)).to_have_text(database)
+    expect(parts.nth(3)).to_have_text(delivery)
+    expect(parts.nth(7)).to_have_text("as it was read")
+    expect(page.locator(".part [lang]")).to_have_count(1)
+    page.goto(f"{address}/console/jobs/new")
+    entry = page.locator(".entry", has_text=script)
+    expect(entry).to_contain_text(about)
 
 
 def test_coordinators_see_what_is_theirs(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
@@ -244,6 +504,10 @@ def test_coordinators_see_what_is_theirs(stub: ConsoleStub, address: str, open_p
     stub.answers["GET /api/v1/dead-letters"] = lambda _: problem(403, "role_forbidden")
     page = open_page(at(address, "/console/plans/3"), **WIDE)
     expect(page.get_by_text("Only admins may change this.")).to_be_visible()
+    assert page.locator("main").get_by_role("button").count() == 0
+    page.goto(f"{address}/console/{TEMPLATE}")
+    expect(page.locator(".note").first).to_contain_text("Ahmet yola çıktı!")
+    assert stub.called(PREVIEW) == [] and page.get_by_role("textbox").count() == 0, "coordinators read only"
     places = page.get_by_role("navigation").get_by_role("link")
     expect(places).to_have_count(7)
     for path in ("people", "jobs", "audit", "roster"):

@@ -115,6 +115,7 @@ TABLE: dict[str, tuple[int, ...]] = {
     "PATCH /api/v1/templates/{templateId}": (403, 403, 403, 403, 403, 200),
     "DELETE /api/v1/templates/{templateId}": (403, 403, 403, 403, 403, 204),
     "POST /api/v1/templates/{templateId}/preview": (403, 403, 403, 403, 200, 200),
+    "POST /api/v1/templates/preview":     (403, 403, 403, 403, 403, 200),
     "POST /api/v1/actions":              (403, 403, 403, 403, 202, 202),
     "GET /api/v1/actions":               (403, 403, 403, 403, 200, 200),
     "GET /api/v1/actions/{actionId}":    (403, 403, 403, 403, 200, 200),
@@ -187,6 +188,7 @@ AFTER_ACCEPTANCE = {"start", "withdraw", "release"}
 UNWITNESSED = {
     "PUT /me/messages/{messageId}/read": "Whether I have read my own message concerns nobody else.",
     "POST /api/v1/templates/{templateId}/preview": "It changes nothing.",
+    "POST /api/v1/templates/preview": "It changes nothing.",
     "POST /api/notifications": "Services submit many at once, and one chain would hold them up.",
     "POST /api/v1/actions": "The same.",
     "POST /demo/sign-in": "It changes nothing.",
@@ -251,6 +253,8 @@ def _body(route: Route, world: World, who: str) -> dict[str, Any]:
             return {"kind": "students", "name": "Belediye"}
         case "PATCH /users/{userId}":
             return {"locale": "en"}
+        case "POST /api/v1/templates/preview":
+            return {"body": "Merhaba"}
         case "POST /demo/sign-in":
             return {"userId": world.ids["elder"]}
         case _:

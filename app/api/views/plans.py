@@ -22,9 +22,11 @@ from app.api.schemas_v1 import (
     TemplateJson,
     TemplatesQuery,
     WordsJson,
+    WordsPreviewBody,
 )
 from app.api.table_routes import Resource, add_table_routes, created, every_row, given, shown_page
 from app.api.validation import PathIdentifier
+from app.db.tables import ChangedMeanwhile
 from app.delivery import service as delivery
 from app.delivery.contract import (
     DeliveryRules,
@@ -33,6 +35,7 @@ from app.delivery.contract import (
     StepOrderTaken,
     TemplateInUse,
     TemplateTaken,
+    Words,
 )
 from app.delivery.service import problem_with_variables
 from app.foundation.errors import InvalidValue, NotFound
@@ -57,6 +60,7 @@ add_table_routes(
         PlanChangesBody,
         PlansQuery,
         every_row,
+        change_errors=(ChangedMeanwhile,),
         retire_errors=(ShippedPlan,),
     ),
 )
@@ -114,7 +118,7 @@ def get_step(call: Call, plan_id: PathIdentifier, step_id: PathIdentifier) -> Ac
     STEP,
     who=ADMIN,
     answers={200: ActionPlanStepJson},
-    errors=(NotFound, InvalidValue, StepOrderTaken),
+    errors=(NotFound, InvalidValue, StepOrderTaken, ChangedMeanwhile),
 )
 def change_step(
     call: Call, plan_id: PathIdentifier, step_id: PathIdentifier, body: StepChangesBody
@@ -164,6 +168,7 @@ add_table_routes(
         TemplatesQuery,
         every_row,
         write_errors=(TemplateTaken,),
+        change_errors=(ChangedMeanwhile,),
         retire_errors=(ShippedTemplate, TemplateInUse),
     ),
 )
@@ -179,8 +184,29 @@ add_table_routes(
 )
 def preview_template(call: Call, template_id: PathIdentifier, body: PreviewBody) -> WordsJson:
     """Render a template with variables."""
+    _check_variables(body)
+    with call.services.db.reading() as conn:
+        return WordsJson.model_validate(delivery.preview_template(conn, template_id, body.variables))
+
+
+@routes.add(
+    "POST",
+    f"{TEMPLATES}/preview",
+    who=ADMIN,
+    answers={200: WordsJson},
+    errors=(InvalidValue,),
+    is_witnessed=False,
+)
+def preview_words(call: Call, body: WordsPreviewBody) -> WordsJson:
+    """Render words that are not stored, with variables.
+
+    They have the limits of a template, and nothing is stored.
+    """
+    _check_variables(body)
+    return WordsJson.model_validate(delivery.preview_words(Words(body.subject, body.body), body.variables))
+
+
+def _check_variables(body: PreviewBody) -> None:
     problem = problem_with_variables(body.variables)
     if problem:
         raise InvalidValue("variables", problem)
-    with call.services.db.reading() as conn:
-        return WordsJson.model_validate(delivery.preview_template(conn, template_id, body.variables))

@@ -18,7 +18,6 @@ from sqlalchemy import Connection, text
 from app.db.database import Database
 from app.db.witness import present_witness
 from app.delivery.messages.values import Notification
-from app.foundation.pages import Page, page_of, parse_number
 
 GENESIS = bytes(32)
 PAGE = 1000
@@ -145,10 +144,6 @@ def _chained(
 
 _COLUMNS = "id, notification_id, recipient, subject, body, metadata::text, written_at, previous_hash, hash, author"
 _NEXT_PAGE = text(f"SELECT {_COLUMNS} FROM audit_entries WHERE id > :after ORDER BY id LIMIT :limit")
-_LIST = text(
-    f"SELECT {_COLUMNS} FROM audit_entries WHERE (id < CAST(:before AS bigint)) IS NOT FALSE"
-    " ORDER BY id DESC LIMIT :limit"
-)
 
 
 def verify_audit_trail(
@@ -192,10 +187,3 @@ def _all(db: Database, page: int) -> Iterator[AuditEntry]:
             return
         yield from (AuditEntry(*row) for row in rows)
         after = rows[-1].id
-
-
-def list_audit_entries(conn: Connection, *, cursor: str | None = None, limit: int = 50) -> Page[AuditEntry]:
-    """Newest first."""
-    before = None if cursor is None else parse_number(cursor)
-    rows = conn.execute(_LIST, {"before": before, "limit": limit + 1}).all()
-    return page_of(rows, limit, lambda row: AuditEntry(*row))

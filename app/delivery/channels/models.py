@@ -1,6 +1,21 @@
 """The tables of the channels `in_app`, `audit` and `recording`, which write to our own database."""
 
-from sqlalchemy import BigInteger, Column, DateTime, ForeignKey, Identity, Index, LargeBinary, Table, Text, Uuid, func
+from sqlalchemy import (
+    DDL,
+    BigInteger,
+    Column,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Index,
+    LargeBinary,
+    Table,
+    Text,
+    Uuid,
+    event,
+    func,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSON, JSONB
 
 from app.db.schema import metadata
@@ -35,7 +50,36 @@ audit_entries = Table(
     Column("previous_hash", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
     Column("author", Text),
+    Index("audit_entries_time_idx", "written_at", "id"),
+    Index("audit_entries_author_idx", "author", "written_at", "id"),
+    Index("audit_entries_deed_idx", "subject", "written_at", "id"),
+    Index("audit_entries_subjects_idx", text("audit_subjects(recipient, metadata)"), postgresql_using="gin"),
 )
+
+# The index of an expression needs its function, which migration 0018 explains.
+_SUBJECTS = r"""
+CREATE FUNCTION audit_subjects(recipient text, metadata json) RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT ARRAY(
+        SELECT found[1] || ':' || found[2]
+          FROM regexp_matches(
+                   recipient, '([a-z-]{1,40})[/:]([0-9]{1,19}|[0-9a-f]{8}-[0-9a-f-]{27})(?=/|$)', 'g'
+               ) AS found
+        UNION
+        SELECT replace(CASE key WHEN 'id' THEN change ->> 'table' ELSE regexp_replace(key, '_id$', '') END, '_', '-')
+               || ':' || id
+          FROM json_array_elements(
+                   CASE json_typeof(metadata -> 'changes') WHEN 'array' THEN metadata -> 'changes' ELSE '[]' END
+               ) AS changes (change),
+               json_each_text(
+                   CASE json_typeof(change -> 'row') WHEN 'object' THEN change -> 'row' ELSE '{}' END
+               ) AS ids (key, id)
+         WHERE id ~ '^([0-9]{1,19}|[0-9a-f]{8}-[0-9a-f-]{27})$'
+           AND CASE key WHEN 'id' THEN change ->> 'table' ELSE key END ~ '^[a-z_]{1,40}$'
+    )
+$$
+"""
+event.listen(audit_entries, "before_create", DDL(_SUBJECTS))
 
 # Messages that the channel `recording` keeps because no provider is set up.
 recorded_pushes = Table(

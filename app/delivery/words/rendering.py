@@ -20,7 +20,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS
 
-from app.foundation.errors import InvalidValue
+from app.foundation.errors import InvalidValue, InvalidValues
 from app.foundation.storable import flaw_of_text
 
 LONGEST = 20_000
@@ -75,6 +75,21 @@ def render(source: Words, variables: Mapping[str, Any]) -> Words:
     return Words(_fill(source.subject, variables), _fill(source.body, variables))
 
 
+def preview_words(source: Words, variables: Mapping[str, Any]) -> Words:
+    """Renders words that are not stored. Whoever types them asks again and again, so nothing is kept: the cache holds
+    the templates that are in use."""
+    compiled: dict[str, Template] = {}
+    problems: dict[str, str] = {}
+    for name in ("subject", "body"):
+        try:
+            compiled[name] = _compile(getattr(source, name))
+        except TemplateInvalid as error:
+            problems[name] = error.message
+    if problems:
+        raise InvalidValues(problems)
+    return Words(**{name: _fill(getattr(source, name), variables, template) for name, template in compiled.items()})
+
+
 def check(source: Words) -> None:
     """Raises `TemplateInvalid` with the field and the line, for the author of the template."""
     for name in ("subject", "body"):
@@ -84,9 +99,9 @@ def check(source: Words) -> None:
             raise TemplateInvalid(name, error.message) from None
 
 
-def _fill(source: str, variables: Mapping[str, Any]) -> str:
+def _fill(source: str, variables: Mapping[str, Any], template: Template | None = None) -> str:
     try:
-        return _storable(_collect(_compiled(source), {**variables, _BUDGET: _Budget()}))
+        return _storable(_collect(template or _compiled(source), {**variables, _BUDGET: _Budget()}))
     except RenderFailed:
         raise
     except TemplateInvalid:
@@ -126,8 +141,7 @@ def _missing_variables(source: str, variables: Mapping[str, Any]) -> str:
     )
 
 
-@lru_cache(maxsize=MOST_KEPT)
-def _compiled(source: str) -> Template:
+def _compile(source: str) -> Template:
     try:
         tree = _environment.parse(source)
         _check_nodes(tree)
@@ -140,6 +154,9 @@ def _compiled(source: str) -> Template:
     except Exception as error:
         # Limits of Python: recursion, nested blocks, digits of a number.
         raise TemplateInvalid("body", f"cannot be read ({type(error).__name__})") from None
+
+
+_compiled = lru_cache(maxsize=MOST_KEPT)(_compile)
 
 
 def _syntax_problem(error: TemplateSyntaxError) -> str:

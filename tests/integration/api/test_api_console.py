@@ -128,6 +128,8 @@ def test_health_tells_what_is_late_and_which_provider_is_not_called(call: Any, s
     found = call("coordinator", "GET", "/api/v1/health").json
     assert (found["status"], found["checks"]["matcher"], found["openDeadLetters"]) == ("degraded", "failed", 0)
     late = {part["name"]: part["detail"] for part in found["parts"] if part["status"] == "late"}
+    figures = {part["name"]: part["figures"] for part in found["parts"]}
+    assert figures["database"] == {} and figures["jobs"]["waiting"] == 1 and figures["matcher"]["longestS"] >= 70
     assert late["matcher"] == "tasks due: 1, the longest for 70 s"
     assert late["jobs"] == "running: 0, waiting: 1, the longest for 300 s"
     assert late["events"] == "the oldest that streams have not told waits for 40 s"

@@ -306,6 +306,7 @@ def test_template_is_created_shown_changed_and_retired(ask: Any, world: World):
 def test_template_with_a_syntax_error_is_refused(ask: Any, world: World, field: str, value: Any):
     assert refused(ask("POST", TEMPLATES, {"key": "heat.warning", "body": "40", field: value})) == [field]
     assert refused(ask("PATCH", f"{TEMPLATES}/{world.entries['templateId']}", {field: value})) == [field]
+    assert refused(ask("POST", f"{TEMPLATES}/preview", {"body": "40", field: value})) == [field]
 
 
 @pytest.mark.parametrize(("field", "value"), [("key", ""), ("key", "a b"), ("key", "a" * 101), ("locale", "de")])
@@ -354,6 +355,50 @@ def test_preview_shows_the_rendered_text(ask: Any, world: World):
     assert refused((status, problem)) == ["variables"]
     assert problem["errors"][0]["message"] == "Not given: seconds."
     assert refused(ask("POST", path, {"variables": []})) == ["variables"]
+
+
+def test_change_of_what_somebody_else_has_changed_is_refused(ask: Any, world: World):
+    """Of two admins at once, the later one is told, whether they changed the same field or not."""
+    plan = f"{PLANS}/{world.entries['planId']}"
+    for path, mine, theirs in (
+        (plan, {"name": "Benim"}, {"name": "Onun"}),
+        (f"{plan}/steps/{world.entries['stepId']}", {"withinS": 7}, {"onFailure": "CONTINUE"}),
+        (f"{TEMPLATES}/{world.entries['templateId']}", {"subject": "Benim"}, {"subject": "Onun"}),
+    ):
+        seen = {"updatedAt": ask("GET", path)[1]["updatedAt"]}
+        status, changed = ask("PATCH", path, theirs | seen)
+        assert status == 200 and changed["updatedAt"] > seen["updatedAt"]
+        assert conflict(ask("PATCH", path, mine | seen)) == "changed_meanwhile"
+        assert ask("GET", path)[1] == changed
+        assert ask("PATCH", path, mine | {"updatedAt": changed["updatedAt"]})[0] == 200
+        assert refused(ask("PATCH", path, {"updatedAt": "now"})) == ["updatedAt"]
+        assert ask("PATCH", path, theirs)[0] == 200, "without it the change is made in any case"
+
+
+PREVIEW = f"{TEMPLATES}/preview"
+
+
+def test_words_are_previewed_before_they_are_stored(ask: Any, world: World):
+    words = {"subject": "{{ student }}", "body": "{{ student }} {{ minutes }} dakikada gelir."}
+    asked = {**words, "variables": {"student": "Ahmet", "minutes": 5}}
+    before = ask("GET", TEMPLATES)
+    assert ask("POST", PREVIEW, asked) == (200, {"subject": "Ahmet", "body": "Ahmet 5 dakikada gelir."})
+    assert ask("POST", PREVIEW, {"body": "Merhaba"}) == (200, {"subject": "", "body": "Merhaba"})
+    status, problem = ask("POST", PREVIEW, asked | {"variables": {"student": "Ahmet"}})
+    assert refused((status, problem)) == ["variables"]
+    assert problem["errors"][0]["message"] == "Not given: minutes."
+    assert refused(ask("POST", PREVIEW, {})) == ["body"]
+    assert refused(ask("POST", PREVIEW, {"body": "a", "variables": {"a": "x" * 16_400}})) == ["variables"]
+    assert ask("GET", TEMPLATES) == before
+
+
+def test_preview_of_words_names_each_field_that_cannot_be_read(ask: Any, world: World):
+    status, problem = ask("POST", PREVIEW, {"subject": "{% if a %}", "body": "a\n{{ b | shout }}"})
+    assert refused((status, problem)) == ["subject", "body"]
+    assert [one["message"] for one in problem["errors"]] == [
+        "cannot be read: if has no endif (line 1)",
+        "cannot be read: No filter named 'shout' (line 2)",
+    ]
 
 
 def test_only_coordinators_may_use_these_routes(call: Any, world: World):

@@ -10,6 +10,7 @@ from sqlalchemy import text
 from app.api.services import Services
 from app.cli import manage_users
 from app.delivery.channels import audit_trail
+from app.delivery.channels.audit_list import list_audit_entries
 from app.delivery.channels.audit_trail import AuditEntry
 from app.settings.settings import Settings
 from app.users.models import Caller, Role
@@ -22,7 +23,7 @@ MASKED = "***"
 def trail(services: Services) -> Any:
     def read() -> list[AuditEntry]:
         with services.db.reading() as conn:
-            return list(reversed(audit_trail.list_audit_entries(conn, limit=200).items))
+            return list(reversed(list_audit_entries(conn, limit=200).items))
 
     return read
 

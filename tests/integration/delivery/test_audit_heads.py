@@ -16,6 +16,7 @@ from app.cli import verify_audit
 from app.db.database import Database
 from app.delivery.audit_heads import EVERY_S, AuditHeads, read_heads, signed
 from app.delivery.channels import audit_trail
+from app.delivery.channels.audit_list import list_audit_entries
 from app.delivery.messages.values import NotificationType
 from app.settings.settings import Settings
 from tests.support.delivery import notification
@@ -128,7 +129,7 @@ def test_head_by_somebody_without_the_key_is_found(db: Database, folder: Path, v
     append(db, "abc")
     sign(db, folder)
     with db.reading() as conn:
-        last = audit_trail.list_audit_entries(conn).items[0]
+        last = list_audit_entries(conn).items[0]
     forged = signed("another key", last.id, last.hash, "2026-01-01T00:00:00Z")
     (folder / forged.name).write_text(json.dumps(vars(forged)))
     code, printed = verify()
@@ -170,7 +171,7 @@ def test_clock_that_jumps_back_does_not_matter(db: Database, folder: Path, verif
     """Heads are named for their entries, and ordered by them."""
     append(db, "a")
     with db.reading() as conn:
-        [entry] = audit_trail.list_audit_entries(conn).items
+        [entry] = list_audit_entries(conn).items
     folder.mkdir()
     ahead = signed(KEY, entry.id, entry.hash, "2099-01-01T00:00:00Z")
     (folder / ahead.name).write_text(json.dumps(vars(ahead)))

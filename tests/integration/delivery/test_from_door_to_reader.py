@@ -11,6 +11,7 @@ from app.bootstrap.api import create_app
 from app.bootstrap.delivery import build_channels
 from app.db.wake import Announcer
 from app.delivery.channels import audit_trail
+from app.delivery.channels.audit_list import list_audit_entries
 from app.delivery.role import FOLLOWERS
 from app.delivery.sending.dispatcher import Dispatcher
 from app.foundation.clock import DatabaseClock
@@ -70,7 +71,7 @@ def test_submitted_notification_reaches_its_reader(harness: ActionHarness) -> No
     assert newest["data"] == {"type": "hello", "notificationId": str(message)}
     assert audit_trail.verify_audit_trail(harness.services.db).count == 1
     with harness.services.db.reading() as conn:
-        assert audit_trail.list_audit_entries(conn).items[0].notification_id == entry
+        assert list_audit_entries(conn).items[0].notification_id == entry
 
 
 def test_push_goes_to_all_phones_of_a_user_or_to_one_token(harness: ActionHarness) -> None:

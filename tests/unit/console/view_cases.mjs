@@ -10,7 +10,9 @@ const { stacked } = await import(`${VIEWS}/figures/plot_options.js`);
 const { fieldsOfSchema, paramsOf, textsOf } = await import(`${VIEWS}/jobs/job_params.js`);
 const { changesOf, fieldsOf, wrongFields } = await import(`${VIEWS}/people/person_fields.js`);
 const { keysOf, valueOf, variablesOf } = await import(`${VIEWS}/plans/template_texts.js`);
+const { changedValues, fieldsOfStep, movesDown, orderOfNew, valuesOfStep } = await import(`${VIEWS}/plans/step_fields.js`);
 const { isApprovable, kindsOf } = await import(`${VIEWS}/roster/report_lines.js`);
+const { missingIn, queryOf, subjectOf } = await import(`${VIEWS}/audit/audit_query.js`);
 const auditChanges = await import(`${VIEWS}/audit/audit_changes.js`);
 const { CONSOLE_TR } = await import(`${VIEWS}/../words_tr.js`);
 const { VIEWS_EN } = await import(`${VIEWS}/words_en.js`);
@@ -117,4 +119,54 @@ test("the words of the views are the same in both languages, and are not those o
   assert.deepEqual(Object.keys(VIEWS_TR), Object.keys(VIEWS_EN));
   assert.deepEqual(Object.keys(VIEWS_TR).filter((key) => key in CONSOLE_TR), []);
   for (const [key, text] of Object.entries(VIEWS_TR)) if (typeof text === "string") assert.deepEqual(values(text), values(VIEWS_EN[key]), key);
+});
+
+test("a filter of the trail asks for what is whole, and for wrong times as they are", () => {
+  const nothing = { author: undefined, deed: undefined, since: undefined, until: undefined };
+  assert.deepEqual(queryOf({ author: " ", more: "x" }), nothing);
+  const since = new Date("2026-03-12T10:00").toISOString();
+  assert.deepEqual(queryOf({ since: "2026-03-12T10:00", until: "soon" }), { ...nothing, since, until: "soon" });
+  assert.deepEqual(queryOf({ subjectKind: "USER", subjectId: "6 " }), { ...nothing, subjectKind: "USER", subjectId: "6" });
+  assert.deepEqual(queryOf({ subjectKind: "USER" }), nothing);
+  assert.deepEqual(missingIn({ subjectKind: "USER" }), { subjectId: "auditIdNeeded" });
+  assert.deepEqual(missingIn({ subjectId: "6" }), { subjectKind: "auditKindNeeded" });
+  assert.deepEqual(missingIn({ subjectKind: "USER", subjectId: "6" }), {});
+});
+
+test("the address of an entry says what it is about", () => {
+  const task = "01900000-0000-7000-8000-000000000007";
+  assert.deepEqual(subjectOf("/users/6/availability"), { subjectKind: "USER", subjectId: "6" });
+  assert.deepEqual(subjectOf(`task:${task}`), { subjectKind: "TASK", subjectId: task });
+  assert.deepEqual(subjectOf("/api/v1/action-plans/3/steps/5"), { subjectKind: "PLAN", subjectId: "3" });
+  assert.deepEqual(subjectOf("/api/v1/roster/runs/8/approve"), { subjectKind: "ROSTER_RUN", subjectId: "8" });
+  assert.deepEqual(["/users", "operator", "/users/6x", "plan:x"].map(subjectOf), [null, null, null, null]);
+});
+
+const numbered = (...orders) => orders.map((stepOrder) => ({ id: `s${stepOrder}`, stepOrder }));
+
+test("a step moves down by calls of which only the last one changes the order", () => {
+  assert.deepEqual(movesDown(numbered(1, 2), "s1"), [{ id: "s1", stepOrder: 3 }]);
+  assert.deepEqual(movesDown(numbered(1, 4, 9), "s1"), [{ id: "s1", stepOrder: 5 }]);
+  for (const orders of [[1, 2, 3], [1, 2, 3, 4, 8], [3, 5, 6, 7, 9], [97, 98, 99]]) {
+    const steps = numbered(...orders);
+    const names = () => [...steps].sort((one, other) => one.stepOrder - other.stepOrder).map(({ id }) => id);
+    const before = names();
+    const moves = movesDown(numbered(...orders), before[0]);
+    moves.forEach(({ id, stepOrder }, at) => {
+      assert.ok(!steps.some((step) => step.stepOrder === stepOrder), "two steps have one number");
+      steps.find((step) => step.id === id).stepOrder = stepOrder;
+      if (at < moves.length - 1) assert.deepEqual(names(), before);
+    });
+    assert.deepEqual(names(), [before[1], before[0], ...before.slice(2)]);
+  }
+  assert.equal(movesDown(numbered(98, 99, 100), "s98"), null);
+  assert.deepEqual([orderOfNew([]), orderOfNew(numbered(1, 7)), orderOfNew(numbered(100))], [1, 8, null]);
+});
+
+test("only what was changed in a step is sent, and what is empty is null", () => {
+  const step = { channelType: "push", audience: "PERSON", templateKey: "a", onFailure: "STOP", fallback: ["sms"], withinS: 60 };
+  const before = valuesOfStep(fieldsOfStep({ ...step, mayArriveTwice: true }));
+  const now = valuesOfStep({ ...fieldsOfStep({ ...step, mayArriveTwice: true }), withinS: " ", templateKey: "", fallback: [] });
+  assert.deepEqual(changedValues(now, before), { withinS: null, templateKey: null, fallback: [] });
+  assert.equal(valuesOfStep({ ...fieldsOfStep(null), withinS: "soon" }).withinS, "soon");
 });

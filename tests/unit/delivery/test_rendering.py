@@ -18,8 +18,10 @@ from app.delivery.words.rendering import (
     TemplateInvalid,
     Words,
     check,
+    preview_words,
     render,
 )
+from app.foundation.errors import InvalidValues
 
 
 def fill(source: str, **variables: Any) -> str:
@@ -170,6 +172,26 @@ def test_compiled_templates_do_not_fill_the_memory():
     before = blocks_after(range(0))
     full = blocks_after(range(MOST_KEPT)) - before
     assert blocks_after(range(MOST_KEPT, MOST_KEPT + 150)) - before < 1.2 * full
+
+
+def test_previews_of_words_keep_nothing():
+    """Each pause in typing is one more text, and would put a template in use out of the cache."""
+
+    def preview(number: int) -> int:
+        preview_words(Words("", f"{{{{ student }}}}, {number}"), {"student": "Ahmet"})
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    before = preview(0)
+    assert max(preview(number) for number in range(1, 21)) - before < 20 * 100
+
+
+def test_preview_of_words_has_the_limits_of_a_template():
+    with pytest.raises(InvalidValues) as found:
+        preview_words(Words("{{ a", "{{ b() }}"), {})
+    assert list(found.value.problems) == ["subject", "body"]
+    with pytest.raises(RenderFailed, match="go round more than"):
+        preview_words(Words("", "{% for a in b %}{% for c in b %}{{ c }}{% endfor %}{% endfor %}"), {"b": [1] * 60})
 
 
 def test_loop_over_a_long_list_is_within_the_budget():

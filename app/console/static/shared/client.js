@@ -74,6 +74,7 @@ const OPERATIONS = {
   changeTemplate: ["PATCH", "/api/v1/templates/{templateId}", "body"],
   retireTemplate: ["DELETE", "/api/v1/templates/{templateId}"],
   previewTemplate: ["POST", "/api/v1/templates/{templateId}/preview", "body"],
+  previewWords: ["POST", "/api/v1/templates/preview", "body"],
   requestAction: ["POST", "/api/v1/actions", "body"],
   listActions: ["GET", "/api/v1/actions", "list"],
   getAction: ["GET", "/api/v1/actions/{actionId}"],

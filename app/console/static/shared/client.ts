@@ -74,6 +74,7 @@ const OPERATIONS = {
   changeTemplate: ["PATCH", "/api/v1/templates/{templateId}", "body"],
   retireTemplate: ["DELETE", "/api/v1/templates/{templateId}"],
   previewTemplate: ["POST", "/api/v1/templates/{templateId}/preview", "body"],
+  previewWords: ["POST", "/api/v1/templates/preview", "body"],
   requestAction: ["POST", "/api/v1/actions", "body"],
   listActions: ["GET", "/api/v1/actions", "list"],
   getAction: ["GET", "/api/v1/actions/{actionId}"],
@@ -445,6 +446,8 @@ export interface Client {
   retireTemplate(templateId: number, options?: CallOptions): Promise<null>;
   /** Render a template with variables. */
   previewTemplate(templateId: number, body?: PreviewBody, options?: CallOptions): Promise<Words>;
+  /** Render words that are not stored, with variables. */
+  previewWords(body: WordsPreviewBody, options?: CallOptions): Promise<Words>;
   /** Run a plan. */
   requestAction(body: NewActionBody, options?: CallOptions): Promise<ActionInFull>;
   /** List actions, newest first. */
@@ -492,7 +495,7 @@ export interface Client {
   /** Revoke the token of a consumer. */
   revokeConsumer(consumerId: number, options?: CallOptions): Promise<null>;
   /** List the audit trail, newest first. */
-  listAuditEntries(query?: { limit?: number; cursor?: string }, options?: CallOptions): Listing<AuditEntryPage>;
+  listAuditEntries(query?: { limit?: number; cursor?: string; author?: string; deed?: string; subjectKind?: "USER" | "TASK" | "PLAN" | "STEP" | "ROUTE" | "TEMPLATE" | "PROFILE" | "CHANNEL" | "DEAD_LETTER" | "JOB" | "ROSTER_RUN" | "CONSUMER"; subjectId?: string; since?: string; until?: string }, options?: CallOptions): Listing<AuditEntryPage>;
   /** Show that the process is alive. */
   healthz(options?: CallOptions): Promise<Alive>;
   /** Show whether this copy is ready for requests. */
@@ -507,8 +510,8 @@ export interface Client {
 
 /** Every code of the service. */
 export type ErrorCode = "anonymous_refused" | "archive_not_found" | "artifact_not_found" | "backlog_full"
-  | "bad_request" | "body_too_large" | "cannot_deactivate_yourself" | "catalogue_busy" | "changes_gone"
-  | "channel_already_verified" | "channel_disabled" | "consumer_forbidden" | "consumer_not_found"
+  | "bad_request" | "body_too_large" | "cannot_deactivate_yourself" | "catalogue_busy" | "changed_meanwhile"
+  | "changes_gone" | "channel_already_verified" | "channel_disabled" | "consumer_forbidden" | "consumer_not_found"
   | "database_unavailable" | "dead_letter_closed" | "dead_letter_expired" | "dead_letter_not_redrivable"
   | "device_not_found" | "device_taken" | "draining" | "evaluation_key_reused" | "events_gone" | "figures_too_slow"
   | "firebase_uid_taken" | "headers_too_large" | "idempotency_key_reused" | "illegal_step" | "internal_error"
@@ -620,15 +623,15 @@ export interface ErrorCodes {
   listActionPlans: CommonErrorCode | "invalid_value" | "role_forbidden";
   createActionPlan: CommonErrorCode | "invalid_value" | "malformed_json" | "role_forbidden" | "unsupported_media_type";
   getActionPlan: CommonErrorCode | "not_found" | "role_forbidden";
-  changeActionPlan: CommonErrorCode | "invalid_value" | "malformed_json" | "not_found" | "role_forbidden"
-    | "unsupported_media_type";
+  changeActionPlan: CommonErrorCode | "changed_meanwhile" | "invalid_value" | "malformed_json" | "not_found"
+    | "role_forbidden" | "unsupported_media_type";
   retireActionPlan: CommonErrorCode | "not_found" | "role_forbidden" | "shipped_plan";
   listSteps: CommonErrorCode | "not_found" | "role_forbidden";
   createStep: CommonErrorCode | "invalid_value" | "malformed_json" | "not_found" | "role_forbidden" | "step_order_taken"
     | "unsupported_media_type";
   getStep: CommonErrorCode | "not_found" | "role_forbidden";
-  changeStep: CommonErrorCode | "invalid_value" | "malformed_json" | "not_found" | "role_forbidden" | "step_order_taken"
-    | "unsupported_media_type";
+  changeStep: CommonErrorCode | "changed_meanwhile" | "invalid_value" | "malformed_json" | "not_found"
+    | "role_forbidden" | "step_order_taken" | "unsupported_media_type";
   retireStep: CommonErrorCode | "not_found" | "role_forbidden" | "shipped_plan";
   listActionRoutes: CommonErrorCode | "invalid_value" | "role_forbidden";
   createActionRoute: CommonErrorCode | "invalid_value" | "malformed_json" | "role_forbidden" | "unsupported_media_type";
@@ -640,11 +643,12 @@ export interface ErrorCodes {
   createTemplate: CommonErrorCode | "invalid_value" | "malformed_json" | "role_forbidden" | "template_taken"
     | "unsupported_media_type";
   getTemplate: CommonErrorCode | "not_found" | "role_forbidden";
-  changeTemplate: CommonErrorCode | "invalid_value" | "malformed_json" | "not_found" | "role_forbidden"
-    | "template_taken" | "unsupported_media_type";
+  changeTemplate: CommonErrorCode | "changed_meanwhile" | "invalid_value" | "malformed_json" | "not_found"
+    | "role_forbidden" | "template_taken" | "unsupported_media_type";
   retireTemplate: CommonErrorCode | "not_found" | "role_forbidden" | "shipped_template" | "template_in_use";
   previewTemplate: CommonErrorCode | "invalid_value" | "malformed_json" | "not_found" | "role_forbidden"
     | "unsupported_media_type";
+  previewWords: CommonErrorCode | "invalid_value" | "malformed_json" | "role_forbidden" | "unsupported_media_type";
   requestAction: CommonErrorCode | "backlog_full" | "draining" | "evaluation_key_reused" | "invalid_value"
     | "malformed_json" | "plan_not_found" | "role_forbidden" | "sending_limit" | "unsupported_media_type";
   listActions: CommonErrorCode | "invalid_value" | "role_forbidden";
@@ -1532,7 +1536,10 @@ export interface PageSettings {
 export interface Part {
   name: string;
   status: PartStatus;
+  /** In English, for people. */
   detail: string;
+  /** The numbers of `detail` by name, seconds end in `S`. Empty if nothing is counted, or could be. */
+  figures: Record<string, number>;
 }
 
 export type PartStatus = "ok" | "late" | "down";
@@ -1544,6 +1551,8 @@ export interface Place {
 
 /** Absent fields stay as they are. */
 export interface PlanChangesBody {
+  /** The `updatedAt` that the caller has seen. If there is a newer one, nothing is changed: 409. */
+  updatedAt?: string | null;
   name?: string;
   description?: string;
   status?: boolean;
@@ -1719,6 +1728,8 @@ export interface Secret {
 
 /** Absent fields stay as they are; null empties a field that may be empty. */
 export interface StepChangesBody {
+  /** The `updatedAt` that the caller has seen. If there is a newer one, nothing is changed: 409. */
+  updatedAt?: string | null;
   stepOrder?: number;
   /** A channel type, or a type in `ACTION_HANDOVER_TYPES`. */
   channelType?: string;
@@ -1834,6 +1845,8 @@ export interface Template {
 
 /** Absent fields stay as they are. */
 export interface TemplateChangesBody {
+  /** The `updatedAt` that the caller has seen. If there is a newer one, nothing is changed: 409. */
+  updatedAt?: string | null;
   subject?: string;
   body?: string;
 }
@@ -1903,5 +1916,11 @@ export interface Waiting {
 
 export interface Words {
   subject: string;
+  body: string;
+}
+
+export interface WordsPreviewBody {
+  variables?: Record<string, unknown>;
+  subject?: string;
   body: string;
 }

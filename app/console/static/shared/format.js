@@ -34,6 +34,10 @@ export function number(value) {
   return value.toLocaleString(localeTag());
 }
 
+export function percent(share) {
+  return share.toLocaleString(localeTag(), { style: "percent", maximumFractionDigits: 1 });
+}
+
 export function clockTime(instant) {
   return new Date(instant).toLocaleTimeString(localeTag(), { hour: "2-digit", minute: "2-digit" });
 }

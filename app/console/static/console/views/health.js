@@ -1,15 +1,16 @@
 // How the parts of the service are doing, read again while it is looked at.
 
 import { serverNow } from "../../shared/clock.js";
-import { clockTime, number } from "../../shared/format.js";
+import { clockTime, duration, number, percent } from "../../shared/format.js";
 import { Badge, Read, useRead } from "../../shared/ui.js";
-import { word } from "../../shared/words.js";
+import { hasWord, word } from "../../shared/words.js";
 import { html, useEffect } from "../../vendor/preact/preact.js";
 import { useConsole } from "../context.js";
 import { wordOfCode } from "./parts.js";
 import "./view_words.js";
 
 const HOLDS_MS = 15_000;
+const LEAST_WHOLE_S = 10;
 const WHOLE = { ready: "good", late: "warn", degraded: "warn", unready: "bad" };
 const KINDS = { ok: "good", late: "warn", down: "bad" };
 const SIGNS = { ok: "✓", late: "…", down: "✕" };
@@ -52,11 +53,25 @@ function wholeOf({ status, parts }) {
   return status === "ready" && parts.some((part) => part.status !== "ok") ? "late" : status;
 }
 
-function partCard({ name, status, detail }) {
+function partCard({ name, status, detail, figures }) {
+  const own = detailOf(name, status, figures);
   return html`<li key=${name} class="card stack part">
     <div class="row apart"><h2>${wordOfCode("part", name)}</h2><${State} status=${status} /></div>
-    <p class="soft small" lang="en">${detail}</p>
+    <p class="soft small" lang=${own ? undefined : "en"}>${own ?? detail}</p>
   </li>`;
+}
+
+// Null for a part that this page does not know.
+function detailOf(name, status, figures) {
+  const given = Object.entries(figures);
+  if (!given.length) return wordOfCode("part_detail", status, null);
+  if (!hasWord(`figures_of_${name}`)) return null;
+  return word(`figures_of_${name}`, Object.fromEntries(given.map(([figure, value]) => [figure, shown(figure, value)])));
+}
+
+function shown(figure, value) {
+  if (figure.endsWith("S")) return value < LEAST_WHOLE_S ? word("seconds", { count: number(Math.round(value * 10) / 10) }) : duration(value);
+  return figure.endsWith("Rate") ? percent(value) : number(value);
 }
 
 function provider({ name, state }) {

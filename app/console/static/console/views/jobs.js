@@ -10,8 +10,9 @@ import { Catalogue } from "./jobs/catalogue.js";
 import { Job } from "./jobs/job.js";
 import { JobProgress } from "./jobs/job_progress.js";
 import { NewJob } from "./jobs/new_job.js";
+import { titleOfScript } from "./jobs/script_words.js";
 import { STATUSES, kindOfStatus } from "./jobs/statuses.js";
-import { EntryLink, FilterSelect, Pages, readableName } from "./parts.js";
+import { EntryLink, FilterSelect, Pages } from "./parts.js";
 import "./view_words.js";
 
 const PAGE = 50;
@@ -37,7 +38,7 @@ function List({ filters }) {
     </div>
     <div class="filters">
       <${FilterSelect} name="status" label=${word("state")} value=${status} options=${STATUSES} wordOf=${wordOfStatus} />
-      <${FilterSelect} name="name" label=${word("script")} value=${name} options=${names} wordOf=${readableName} />
+      <${FilterSelect} name="name" label=${word("script")} value=${name} options=${names} wordOf=${titleOfScript} />
     </div>
     <${Pages} of=${jobs} empty=${word(status || name ? "noJob" : "noJobYet")}>${row}<//>
   </section>`;
@@ -46,7 +47,7 @@ function List({ filters }) {
 function row(job) {
   const about = `${dateAndTime(job.createdAt)} · ${word(`origin_${job.origin}`)}`;
   return html`<li key=${job.id} class="entry">
-    <${EntryLink} to=${`jobs/${job.id}`} title=${readableName(job.name)} about=${about} />
+    <${EntryLink} to=${`jobs/${job.id}`} title=${titleOfScript(job.name)} about=${about} />
     <div class="row">
       ${job.status === "RUNNING" && html`<${JobProgress} job=${job} />`}
       <${Badge} kind=${kindOfStatus(job.status)}>${word(`job_${job.status}`)}<//>

@@ -7,12 +7,12 @@ import { useConsole } from "../context.js";
 import { SearchField, SelectField } from "../form_parts.js";
 
 // A filter of the address. `options` are values, and `wordOf` makes their words. Without `all` there is always one.
-export function FilterSelect({ name, label, value, options, wordOf, all = word("state_all") }) {
+export function FilterSelect({ name, label, value, options, wordOf, all = word("state_all"), wrong = null }) {
   const { router } = useConsole();
   const shown = options.map((option) => ({ value: option, text: wordOf(option) }));
   const offered = all === null ? shown : [{ value: "", text: all }, ...shown];
   const choose = (chosen) => router.filter({ [name]: chosen });
-  return html`<${SelectField} label=${label} value=${value} options=${offered} onSelect=${choose} />`;
+  return html`<${SelectField} label=${label} wrong=${wrong} value=${value} options=${offered} onSelect=${choose} />`;
 }
 
 export function FilterSearch({ name = "q", label, value }) {
@@ -80,6 +80,12 @@ export async function orTellRefusal(run) {
 export function LabelledInput({ label, wrong = null, hint = null, ...more }) {
   return html`<${Field} label=${label} wrong=${wrong} hint=${hint}>${(control) => html`
     <input ...${control} ...${more} />
+  `}<//>`;
+}
+
+export function LabelledArea({ label, wrong = null, hint = null, ...more }) {
+  return html`<${Field} label=${label} wrong=${wrong} hint=${hint}>${(control) => html`
+    <textarea ...${control} ...${more}></textarea>
   `}<//>`;
 }
 

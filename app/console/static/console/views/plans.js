@@ -1,13 +1,14 @@
 // What the service says to whom: plans with their steps, and the texts of both languages. Admins may change them.
 
-import { Badge } from "../../shared/ui.js";
+import { Badge, Button } from "../../shared/ui.js";
 import { word } from "../../shared/words.js";
-import { html } from "../../vendor/preact/preact.js";
+import { html, useState } from "../../vendor/preact/preact.js";
 import { useConsole } from "../context.js";
 import { ChoiceButtons } from "../form_parts.js";
 import { usePages } from "../pages.js";
 import { EntryLink, Pages } from "./parts.js";
 import { Plan } from "./plans/plan.js";
+import { PlanDialog } from "./plans/plan_dialog.js";
 import { Template } from "./plans/template.js";
 import { keysOf } from "./plans/template_texts.js";
 import "./view_words.js";
@@ -33,13 +34,23 @@ function Lists({ seen }) {
 }
 
 function PlanList() {
-  const { api } = useConsole();
+  const { api, me } = useConsole();
   const plans = usePages((cursor) => api.listActionPlans({ cursor, limit: PAGE }), []);
   const row = ({ id, name, description, status }) => html`<li key=${id} class="entry">
     <${EntryLink} to=${`plans/${id}`} title=${name} about=${description} />
     ${!status && html`<${Badge} kind="warn">${word("planOff")}<//>`}
   </li>`;
-  return html`<${Pages} of=${plans} empty=${word("noPlan")}>${row}<//>`;
+  return html`${me.role === "ADMIN" && html`<${NewPlan} />`}<${Pages} of=${plans} empty=${word("noPlan")}>${row}<//>`;
+}
+
+function NewPlan() {
+  const { router } = useConsole();
+  const [isAdding, setAdding] = useState(false);
+  const close = () => setAdding(false);
+  return html`<div>
+    <${Button} onClick=${() => setAdding(true)}>${word("addPlan")}<//>
+    ${isAdding && html`<${PlanDialog} onMade=${({ id }) => router.go(`plans/${id}`)} onClose=${close} />`}
+  </div>`;
 }
 
 function TemplateList() {

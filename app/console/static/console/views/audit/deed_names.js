@@ -1,4 +1,4 @@
-// What routes do, as keys of words. The audit trail names a deed by its route.
+// What routes do, as keys of words. The audit trail names a deed by its route, and two that are no calls by names of their own.
 
 const DEEDS = {
   "POST /tasks": "create_task",
@@ -21,7 +21,35 @@ const DEEDS = {
   "PUT /api/v1/roster/{kind}/lists/{listName}": "push_list",
   "PATCH /api/v1/templates/{templateId}": "change_template",
   "PATCH /api/v1/action-plans/{planId}": "change_action_plan",
+  "PUT /me/devices/{deviceId}": "put_device",
+  "DELETE /me/devices/{deviceId}": "delete_device",
+  "POST /api/v1/recipient-profiles": "create_recipient_profile",
+  "PATCH /api/v1/recipient-profiles/{profileId}": "change_recipient_profile",
+  "DELETE /api/v1/recipient-profiles/{profileId}": "retire_recipient_profile",
+  "POST /api/v1/recipient-channels": "create_recipient_channel",
+  "PATCH /api/v1/recipient-channels/{channelId}": "change_recipient_channel",
+  "DELETE /api/v1/recipient-channels/{channelId}": "retire_recipient_channel",
+  "POST /api/v1/recipient-channels/{channelId}/secret": "rotate_secret",
+  "DELETE /api/v1/recipient-channels/{channelId}/secret/previous": "forget_old_secrets",
+  "POST /api/v1/recipient-channels/{channelId}/verification": "start_verification",
+  "PUT /api/v1/recipient-channels/{channelId}/verification": "confirm_verification",
+  "POST /api/v1/action-plans": "create_action_plan",
+  "DELETE /api/v1/action-plans/{planId}": "retire_action_plan",
+  "POST /api/v1/action-plans/{planId}/steps": "create_step",
+  "PATCH /api/v1/action-plans/{planId}/steps/{stepId}": "change_step",
+  "DELETE /api/v1/action-plans/{planId}/steps/{stepId}": "retire_step",
+  "POST /api/v1/action-routes": "create_action_route",
+  "PATCH /api/v1/action-routes/{routeId}": "change_action_route",
+  "DELETE /api/v1/action-routes/{routeId}": "retire_action_route",
+  "POST /api/v1/templates": "create_template",
+  "DELETE /api/v1/templates/{templateId}": "retire_template",
+  "POST /api/v1/roster/consumers": "create_consumer",
+  "DELETE /api/v1/roster/consumers/{consumerId}": "revoke_consumer",
+  "matching.details_shown": "details_shown",
+  "privacy.forgotten": "forgotten",
 };
+
+export const KNOWN_DEEDS = Object.keys(DEEDS);
 
 // Undefined for a deed without words, for example a command of an operator.
 export function deedOf(subject) {

@@ -4,7 +4,8 @@ import { Badge, Empty, Read, useRead } from "../../../shared/ui.js";
 import { word } from "../../../shared/words.js";
 import { html } from "../../../vendor/preact/preact.js";
 import { useConsole } from "../../context.js";
-import { Back, EntryLink, readableName } from "../parts.js";
+import { Back, EntryLink } from "../parts.js";
+import { aboutScript, titleOfScript } from "./script_words.js";
 
 export function Catalogue() {
   const { api } = useConsole();
@@ -17,12 +18,14 @@ export function Catalogue() {
   </section>`;
 }
 
-function row({ name, summary, error, isShipped }) {
-  const title = readableName(name);
+function row(script) {
+  const { name, error, isShipped } = script;
+  const title = titleOfScript(name);
+  const { summary, lang } = aboutScript(script);
   return html`<li key=${name} class="entry">
     ${error
       ? html`<span class="entry-text"><strong>${title}</strong><span class="soft small" lang="en">${error}</span></span>`
-      : html`<${EntryLink} to=${`jobs/new/${name}`} title=${title} about=${summary} lang="en" />`}
+      : html`<${EntryLink} to=${`jobs/new/${name}`} title=${title} about=${summary} lang=${lang} />`}
     ${error && html`<${Badge} kind="bad">${word("scriptBroken")}<//>`}
     ${!isShipped && html`<${Badge}>${word("scriptOwn")}<//>`}
   </li>`;

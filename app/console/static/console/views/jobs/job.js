@@ -6,8 +6,9 @@ import { word } from "../../../shared/words.js";
 import { html, useEffect } from "../../../vendor/preact/preact.js";
 import { useConsole } from "../../context.js";
 import { saveFile } from "../files.js";
-import { AskFirst, Back, Facts, orTellRefusal, readableName } from "../parts.js";
+import { AskFirst, Back, Facts, orTellRefusal } from "../parts.js";
 import { JobProgress } from "./job_progress.js";
+import { labelOfParameter, titleOfScript } from "./script_words.js";
 import { isOpen, kindOfStatus } from "./statuses.js";
 
 const READ_EVERY_MS = 2_000;
@@ -34,7 +35,7 @@ function Found({ job, again }) {
   const hasResult = result !== null && result !== undefined;
   return html`
     <div class="row apart">
-      <h1>${readableName(name)}</h1>
+      <h1>${titleOfScript(name)}</h1>
       <span role="status"><${Badge} kind=${kindOfStatus(status)}>${word(`job_${status}`)}<//></span>
     </div>
     ${isOpen(job) && html`<div class="row"><${JobProgress} job=${job} /><${CancelJob} job=${job} again=${again} /></div>`}
@@ -46,7 +47,7 @@ function Found({ job, again }) {
   `;
 }
 
-function factsOf({ origin, createdAt, startedAt, finishedAt, tries, maxRetries, params }) {
+function factsOf({ name: script, origin, createdAt, startedAt, finishedAt, tries, maxRetries, params }) {
   const shown = (value) => (value === null || typeof value === "string" ? value : JSON.stringify(value));
   return [
     [word("origin"), word(`origin_${origin}`)],
@@ -54,7 +55,7 @@ function factsOf({ origin, createdAt, startedAt, finishedAt, tries, maxRetries, 
     [word("startedAt"), startedAt && dateAndTime(startedAt)],
     [word("finishedAt"), finishedAt && dateAndTime(finishedAt)],
     [word("triesOfMost"), `${tries} / ${maxRetries + 1}`],
-    ...Object.entries(params).map(([name, value]) => [readableName(name), shown(value)]),
+    ...Object.entries(params).map(([name, value]) => [labelOfParameter(script, name), shown(value)]),
   ];
 }
 

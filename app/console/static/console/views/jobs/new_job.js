@@ -5,9 +5,11 @@ import { word } from "../../../shared/words.js";
 import { html, useState } from "../../../vendor/preact/preact.js";
 import { useConsole } from "../../context.js";
 import { newKey } from "../../new_key.js";
-import { Back, readableName } from "../parts.js";
+import { Back } from "../parts.js";
+import { sentenceOf } from "../wrong_fields.js";
 import { fieldsOfSchema, paramsOf, textsOf } from "./job_params.js";
 import { Parameter } from "./parameter.js";
+import { aboutScript, titleOfScript } from "./script_words.js";
 
 export function NewJob({ name }) {
   const { api } = useConsole();
@@ -18,24 +20,26 @@ export function NewJob({ name }) {
   };
   return html`<section class="view narrow">
     <${Back} to="jobs/new">${word("allScripts")}<//>
-    <h1>${readableName(name)}</h1>
+    <h1>${titleOfScript(name)}</h1>
     <${Read} of=${scripts}>${show}<//>
   </section>`;
 }
 
 function Form({ script }) {
   const fields = fieldsOfSchema(script.parameters);
+  const { summary, description, lang } = aboutScript(script);
   const { texts, wrong, set, request } = useRequest(script, fields);
   const parameter = (field) => html`<${Parameter}
     key=${field.name}
+    script=${script.name}
     field=${field}
     value=${texts[field.name]}
     wrong=${wrong[field.name]}
     set=${(value) => set(field.name, value)}
   />`;
   return html`
-    <p lang="en">${script.summary}</p>
-    ${script.description && html`<p class="soft small prose" lang="en">${script.description}</p>`}
+    <p lang=${lang}>${summary}</p>
+    ${description && html`<p class="soft small prose" lang=${lang}>${description}</p>`}
     ${!fields.length && html`<p class="soft">${word("noParameters")}</p>`}
     ${fields.map(parameter)}
     <div><${Button} kind="main" onClick=${request}>${word("runJob")}<//></div>
@@ -68,5 +72,7 @@ function useRequest(script, fields) {
 }
 
 function wrongParams(error) {
-  return Object.fromEntries(error.fields.map(({ field, message }) => [field.replace(/^params\./, ""), message]));
+  return Object.fromEntries(
+    error.fields.map(({ field, code, message }) => [field.replace(/^params\./, ""), sentenceOf(code, message)]),
+  );
 }

@@ -2,13 +2,15 @@
 
 import { Field } from "../../../shared/ui.js";
 import { html } from "../../../vendor/preact/preact.js";
-import { LabelledInput, readableName } from "../parts.js";
+import { LabelledInput } from "../parts.js";
+import { hintOfParameter, labelOfParameter } from "./script_words.js";
 
 const KEYBOARDS = { integer: "numeric", number: "decimal" };
 
-export function Parameter({ field, value, wrong, set }) {
-  const { name, kind, options, hint } = field;
-  const label = readableName(name);
+export function Parameter({ script, field, value, wrong, set }) {
+  const { name, kind, options } = field;
+  const label = labelOfParameter(script, name);
+  const hint = hintOfParameter(script, name, field.hint);
   const onText = (event) => set(event.target.value);
   if (kind === "boolean") return html`<${Switch} label=${label} value=${value} hint=${hint} set=${set} />`;
   if (kind !== "choice") {
@@ -27,6 +29,6 @@ function Switch({ label, value, hint, set }) {
     <label class="row choice">
       <input type="checkbox" checked=${value} onChange=${(event) => set(event.target.checked)} /> ${label}
     </label>
-    <p class="soft small" lang="en">${hint}</p>
+    <p class="soft small">${hint}</p>
   </div>`;
 }

@@ -1,10 +1,15 @@
-// One plan with its steps, in the order in which they run.
+// One plan with its steps, in the order in which they run. Admins change it; coordinators read it.
 
 import { Badge, Button, Empty, Read, tell, useRead } from "../../../shared/ui.js";
 import { word } from "../../../shared/words.js";
-import { html } from "../../../vendor/preact/preact.js";
+import { html, useState } from "../../../vendor/preact/preact.js";
 import { useConsole } from "../../context.js";
-import { Back, Facts, orTellRefusal, wordOfCode } from "../parts.js";
+import { AskFirst, Back } from "../parts.js";
+import { PlanDialog } from "./plan_dialog.js";
+import { Step } from "./step.js";
+import { StepDialog } from "./step_dialog.js";
+import { orderOfNew } from "./step_fields.js";
+import { orReadAgain } from "./use_saving.js";
 
 export function Plan({ id }) {
   const { api } = useConsole();
@@ -19,6 +24,9 @@ export function Plan({ id }) {
 }
 
 function Found({ plan, again }) {
+  const { me } = useConsole();
+  const isEditable = me.role === "ADMIN" && !plan.retiredAt;
+  const step = (one) => html`<${Step} key=${one.id} plan=${plan} step=${one} again=${again} isEditable=${isEditable} />`;
   return html`
     <div class="row apart">
       <h1>${plan.name}</h1>
@@ -26,45 +34,51 @@ function Found({ plan, again }) {
     </div>
     ${plan.description && html`<p>${plan.description}</p>`}
     ${plan.key && html`<p class="soft small">${word("planKey", { key: plan.key })}</p>`}
-    <${PlanSwitch} plan=${plan} again=${again} />
+    ${isEditable
+      ? html`<${PlanDeeds} plan=${plan} again=${again} />`
+      : html`<p class="soft small">${word(plan.retiredAt ? "planRetired" : "onlyAdmins")}</p>`}
     <h2>${word("steps")}</h2>
     ${!plan.steps.length && html`<${Empty}>${word("noStep")}<//>`}
-    <ol class="plain stack">${plan.steps.map((step) => html`<${Step} key=${step.id} step=${step} />`)}</ol>
+    <ol class="plain stack">${plan.steps.map(step)}</ol>
+    ${isEditable && html`<${NewStep} plan=${plan} again=${again} />`}
   `;
 }
 
-function PlanSwitch({ plan, again }) {
-  const { api, me } = useConsole();
-  if (me.role !== "ADMIN") return html`<p class="soft small">${word("onlyAdmins")}</p>`;
-  const put = async (status) => {
-    await orTellRefusal(async () => {
+function PlanDeeds({ plan, again }) {
+  const { api, router } = useConsole();
+  const [isChanging, setChanging] = useState(false);
+  const put = (status) =>
+    orReadAgain(again, async () => {
       await api.changeActionPlan(plan.id, { status });
       const undo = { label: word("undo"), run: () => put(!status) };
       tell(word(status ? "done_planOn" : "done_planOff", { name: plan.name }), "good", undo);
     });
-    await again();
-  };
+  const retire = () =>
+    orReadAgain(again, async () => {
+      await api.retireActionPlan(plan.id);
+      tell(word("done_planRetired", { name: plan.name }));
+      router.go("plans");
+    });
   const label = word(plan.status ? "switchOff" : "switchOn");
-  return html`<div><${Button} kind=${plan.status ? "bad" : "main"} onClick=${() => put(!plan.status)}>${label}<//></div>`;
+  return html`<div class="row">
+    <${Button} kind=${plan.status ? "bad" : "main"} onClick=${() => put(!plan.status)}>${label}<//>
+    <${Button} onClick=${() => setChanging(true)}>${word("changePlan")}<//>
+    ${!plan.key &&
+    html`<${AskFirst}
+      label=${word("retirePlan")}
+      question=${word("ask_retirePlan", { name: plan.name })}
+      kind="bad"
+      onConfirm=${retire}
+    />`}
+    ${isChanging && html`<${PlanDialog} plan=${plan} again=${again} onClose=${() => setChanging(false)} />`}
+  </div>`;
 }
 
-function Step({ step }) {
-  const { router } = useConsole();
-  const { templateKey, withinS } = step;
-  const channels = step.fallback.map((channel) => wordOfCode("channel", channel)).join(", ");
-  const facts = [
-    [word("audience"), word(`audience_${step.audience}`)],
-    [word("template"), templateKey ?? word("noTemplateOfStep")],
-    [word("fallback"), channels && (withinS === null ? channels : word("fallbackAfter", { channels, seconds: withinS }))],
-    [word("onFailure"), word(`on_failure_${step.onFailure}`)],
-    [word("mayArriveTwice"), word(step.mayArriveTwice ? "yes" : "no")],
-  ];
-  const toTexts = templateKey && router.address(`plans/templates/${templateKey}`);
-  return html`<li class="card stack">
-    <div class="row apart">
-      <h3>${step.stepOrder}. ${wordOfCode("channel", step.channelType)}</h3>
-      ${toTexts && html`<a class="button" href=${toTexts}>${word("texts")}</a>`}
-    </div>
-    <${Facts} of=${facts} />
-  </li>`;
+function NewStep({ plan, again }) {
+  const [isAdding, setAdding] = useState(false);
+  if (!orderOfNew(plan.steps)) return null;
+  return html`<div>
+    <${Button} kind="main" onClick=${() => setAdding(true)}>${word("addStep")}<//>
+    ${isAdding && html`<${StepDialog} plan=${plan} again=${again} onClose=${() => setAdding(false)} />`}
+  </div>`;
 }

@@ -1,13 +1,13 @@
-// The texts of one template in both languages. The service fills what is stored, so the preview follows each change that
-// is saved, and what was saved can be taken back.
+// The texts of one template in both languages. Admins change them, and what was saved can be taken back.
 
 import { Empty, Read, useRead } from "../../../shared/ui.js";
 import { word } from "../../../shared/words.js";
-import { html } from "../../../vendor/preact/preact.js";
+import { html, useState } from "../../../vendor/preact/preact.js";
 import { useConsole } from "../../context.js";
 import { Back } from "../parts.js";
-import { TemplateForm } from "./template_form.js";
+import { TemplateEditor } from "./template_editor.js";
 import { TemplatePreview } from "./template_preview.js";
+import { usePreview } from "./use_preview.js";
 
 const LOCALES = ["tr", "en"];
 
@@ -28,18 +28,26 @@ export function Template({ templateKey }) {
   </section>`;
 }
 
-// A saved text has another time, and so a form and a preview that begin anew.
+// A saved text has another time, and so an editor that begins anew.
 function Text({ template, again }) {
   const { me } = useConsole();
   const { locale, updatedAt } = template;
-  const form = html`<${TemplateForm} key=${updatedAt} template=${template} again=${again} />`;
+  const [kept, keep] = useState(null);
+  const more = { template, again, draft: kept?.before !== updatedAt ? kept?.draft : null };
+  const editor = html`<${TemplateEditor} key=${updatedAt} ...${more} keep=${(draft) => keep({ draft, before: updatedAt })} />`;
   return html`<section class="card stack" aria-labelledby=${`text-${locale}`}>
     <h2 id=${`text-${locale}`}>${word(`language_${locale}`)}</h2>
-    ${me.role === "ADMIN" ? form : html`<${Source} template=${template} />`}
-    <${TemplatePreview} key=${`preview ${updatedAt}`} template=${template} />
+    ${me.role === "ADMIN" ? editor : html`<${Stored} template=${template} />`}
   </section>`;
 }
 
-function Source({ template: { subject, body, locale } }) {
-  return html`${subject && html`<p lang=${locale}><strong>${subject}</strong></p>`}<p lang=${locale}>${body}</p>`;
+function Stored({ template }) {
+  const { api } = useConsole();
+  const { subject, body, locale } = template;
+  const preview = usePreview(template, ({ variables }) => api.previewTemplate(template.id, { variables }));
+  return html`
+    ${subject && html`<p lang=${locale}><strong>${subject}</strong></p>`}
+    <p lang=${locale}>${body}</p>
+    <${TemplatePreview} preview=${preview} locale=${locale} />
+  `;
 }
