@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from machine import processes
 
 from benchmarks import backlog, roles
+from benchmarks.attempts import keeping
 from benchmarks.bench import SECRET, Bench, fetch, say
 from benchmarks.client import Answered, Tokens, all_at_once
 from benchmarks.figures import number, spread
@@ -44,19 +45,29 @@ def measure(bench: Bench) -> Section:
     bench.copy(OURS, BARE)
     ours: list[Answered] = []
     floor: list[Answered] = []
-    with bench.redis(), roles.api(bench, OURS, **NO_LIMITS) as (_, port), _bare_api(bench) as bare_port:
+    with (
+        keeping(lambda: _section(ours, floor)),
+        bench.redis(),
+        roles.api(bench, OURS, **NO_LIMITS) as (_, port),
+        _bare_api(bench) as bare_port,
+    ):
         request = Tokens().request(caller, "POST", "/api/notifications", BODY)
         for warming in (port, bare_port):
             _submit(warming, request, warm)
         for turn in range(rounds):
             say(f"delivery-api, round {turn + 1} of {rounds}")
-            ours.append(_submit(port, request, each))
-            floor.append(_submit(bare_port, request, each))
-    for database in (OURS, BARE):
-        with bench.connect(database) as conn:
-            written = fetch(conn, COUNT)[0][0]
-        assert written == warm + rounds * each, f"{written} notifications are in {database}"
+            one, other = _submit(port, request, each), _submit(bare_port, request, each)
+            ours.append(one)
+            floor.append(other)
+        for database in (OURS, BARE):
+            with bench.connect(database) as conn:
+                written = fetch(conn, COUNT)[0][0]
+            assert written == warm + rounds * each, f"{written} notifications are in {database}"
     bench.drop(OURS, BARE)
+    return _section(ours, floor)
+
+
+def _section(ours: Sequence[Answered], floor: Sequence[Answered]) -> Section:
     rates = {"ours_per_s": _rate(ours), "floor_per_s": _rate(floor)}
     row = Row("POST /api/notifications", spread(_all(ours)), spread(_all(floor)), facts=rates)
     notes = [

@@ -13,6 +13,7 @@ from app.jobs.engine.embedded import EmbeddedEngine
 from app.jobs.engine.options import EngineOptions
 from app.jobs.engine.task import TaskType
 from benchmarks import job_pools, jobs_work
+from benchmarks.attempts import keeping
 from benchmarks.bench import Bench, say
 from benchmarks.figures import spread
 from benchmarks.job_pools import CORES, POOLS, task
@@ -29,20 +30,20 @@ Measured = list[float]
 
 
 def measure(bench: Bench) -> Section:
-    rows = [
-        *_no_ops(bench),
-        _speed_up(bench),
-        *_waiting(bench),
-        _first_result(bench),
-        _go_on(bench),
-        *_memory(),
-    ]
     notes = [
         "No-ops are submitted one by one and fetched in the order of submission. The overhead is the time of one task"
         " beyond loky's.",
         "A plain pool of threads serves scripts that only wait best, as the rows show. The engine's threads are in"
         " processes of their own all the same: a script can be killed there, and cannot take the role with it.",
     ]
+    rows: list[Row] = []
+    with keeping(lambda: Section("job-engine", TITLE, rows, notes)):
+        rows += _no_ops(bench)
+        rows.append(_speed_up(bench))
+        rows += _waiting(bench)
+        rows.append(_first_result(bench))
+        rows.append(_go_on(bench))
+        rows += _memory()
     return Section("job-engine", TITLE, rows, notes)
 
 

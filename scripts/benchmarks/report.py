@@ -48,6 +48,8 @@ class Section:
     load: tuple[float, float] = (0.0, 0.0)
     """Load average before and after. On a busy machine the figures are worse than those of the code alone."""
     took_s: float = 0.0
+    failed: str | None = None
+    """The error that ended the measurement. The rows are what it had measured until then."""
 
 
 def _middle(value: Spread | float) -> float:
@@ -63,6 +65,7 @@ def table(sections: Sequence[Section], about: dict[str, Any]) -> str:
     for section in sections:
         lines += ["", *textwrap.wrap(section.title, TEXT_WIDTH)]
         lines += [_cells(row) for row in section.rows]
+        lines += _paragraph(f"FAILED: {section.failed}") if section.failed else []
         load = f"Load average {section.load[0]:.1f} before, {section.load[1]:.1f} after; {section.took_s:.0f} s."
         lines += [line for note in (*section.notes, load) for line in _paragraph(note)]
     rows = [line for line in lines if isinstance(line, tuple)]
