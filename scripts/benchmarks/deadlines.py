@@ -11,7 +11,7 @@ from benchmarks import neighbourhoods
 from benchmarks.attempts import keeping
 from benchmarks.bench import Bench, say
 from benchmarks.deadline_runs import RIVAL_PATIENCE_S, WARM_UP, DeadlineRuns
-from benchmarks.figures import Spread, number, spread
+from benchmarks.figures import Spread, number, spread, spread_of_rounds
 from benchmarks.replay import Template
 from benchmarks.report import Row, Section
 from benchmarks.roles import eventually
@@ -125,19 +125,19 @@ def _row(
     rounds: Sequence[tuple[list[float], list[float]]],
     rival: Spread | None,
 ) -> Row:
-    ours = [late for one, _ in rounds for late in one]
-    floor = [late for _, one in rounds for late in one]
+    ours, floor = (spread_of_rounds(measured) for measured in zip(*rounds, strict=True))
+    never = sum(math.isinf(late) for one, _ in rounds for late in one)
     row = Row(
         f"{scenario.open_offers:,} open, {load.per_second:,} a second for {load.seconds} s"
         + (f", {load.rounds} times" if load.rounds > 1 else ""),
-        spread(ours),
-        spread(floor),
+        ours,
+        floor,
         rival,
-        facts={"ours_never_came": sum(map(math.isinf, ours))},
+        facts={"ours_never_came": never},
     )
     if load.per_second != GOAL_PER_SECOND or rival is None:
         return row
-    met = _is_met(spread(ours), spread(floor), rival) and not row.facts["ours_never_came"]
+    met = _is_met(ours, floor, rival) and not row.facts["ours_never_came"]
     goal = f"p99 ≤{GOAL_P99_MS:.0f} ms, ≤{GOAL_TIMES_FLOOR}x floor, < rival"
     return replace(row, goal=goal, met=None if bench.quick else met)
 

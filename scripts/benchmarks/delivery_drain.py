@@ -57,8 +57,13 @@ def _section(
     rows = [
         _row(bench, "one by one, 1 worker", rates[EACH], rates[EACH_FLOOR], rival, EACH_GOAL),
         _row(bench, "grouped, 1 worker", rates[GROUPED], rates[GROUPED_FLOOR], rival, GROUPED_GOAL),
-        Row("grouped, 1 worker, all to one recipient", max(rates[CROWDED]), facts={"ours_per_s": rates[CROWDED]}),
-        *(Row(f"grouped, {workers} workers", rate) for workers, (rate, _) in together.items()),
+        Row(
+            "grouped, 1 worker, all to one recipient",
+            max(rates[CROWDED]),
+            facts={"ours_per_s": rates[CROWDED]},
+            more_is_better=True,
+        ),
+        *(Row(f"grouped, {workers} workers", rate, more_is_better=True) for workers, (rate, _) in together.items()),
     ]
     if together:
         handed = [id_ for _, handed in together.values() for id_ in handed]
@@ -78,7 +83,7 @@ def _section(
 def _row(bench: Bench, name: str, ours: Sequence[float], floor: Sequence[float], rival: float | None, goal: int) -> Row:
     facts = {"ours_per_s": list(ours), "floor_per_s": list(floor)}
     met = None if bench.quick else max(ours) >= goal
-    return Row(name, max(ours), max(floor), rival, f"≥{goal:,}", met, facts)
+    return Row(name, max(ours), max(floor), rival, f"≥{goal:,}", met, facts, more_is_better=True)
 
 
 def _duplicates(handed: Sequence[str], messages: int) -> Row:

@@ -89,7 +89,7 @@ def _row(bench: Bench, name: str, late: Sequence[Sequence[float]], goal_ms: floa
     facts = {"p95_ms": dict(zip(("ours", "floor", "rival"), p95, strict=False))}
     met = None if bench.quick else p95[0] < goal_ms
     goal = f"p95 <{number(goal_ms)} ms"
-    return Row(f"{name}, p95 {' | '.join(map(number, p95))}", *spreads, goal=goal, met=met, facts=facts)
+    return Row(name, *spreads, goal=goal, met=met, facts=facts, more=f"p95 {' | '.join(map(number, p95))}")
 
 
 def _all(result: Result) -> list[float]:

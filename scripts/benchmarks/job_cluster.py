@@ -58,10 +58,13 @@ def measure(bench: Bench) -> Section:
             name = f"{workers} worker{'s' if workers > 1 else ''}"
             ideal_s = bench.size(480, 32) * WAIT_S / (workers * THREADS)
             rows += [
-                Row(f"no-ops a second, {name}", ours[0], floor[0]),
+                Row(f"no-ops a second, {name}", ours[0], floor[0], more_is_better=True),
                 Row(f"one no-op, ms, {name}", ours[1], floor[1]),
                 Row(
-                    f"share of the ideal, tasks of {WAIT_S * 1e3:.0f} ms, {name}", ideal_s / ours[2], ideal_s / floor[2]
+                    f"share of the ideal, tasks of {WAIT_S * 1e3:.0f} ms, {name}",
+                    ideal_s / ours[2],
+                    ideal_s / floor[2],
+                    more_is_better=True,
                 ),
             ]
     return Section("job-cluster", TITLE, rows)

@@ -167,7 +167,7 @@ def _section(
     if impatient is not None:
         rows += [
             Row(f"{CLIENTS[-1]} who ignore Retry-After, ms", spread(impatient.latencies_ms), facts=_facts(impatient)),
-            Row(f"{CLIENTS[-1]} who ignore Retry-After, accepted a second", impatient.a_second),
+            Row(f"{CLIENTS[-1]} who ignore Retry-After, accepted a second", impatient.a_second, more_is_better=True),
         ]
         notes.append(_summary("ours, when no client obeys Retry-After", {CLIENTS[-1]: impatient}))
     return Section("overload", TITLE, rows, notes)
@@ -179,7 +179,7 @@ def _rows(clients: int, ours: Level, floor: Answered, rival: Level) -> list[Row]
     who = f"{clients} client{'s'[: clients > 1]}"
     return [
         Row(f"{who}, ms", *spreads, facts={"ours": _facts(ours), "rival": _facts(rival)}),
-        Row(f"{who}, accepted a second", *rates),
+        Row(f"{who}, accepted a second", *rates, more_is_better=True),
     ]
 
 

@@ -28,6 +28,10 @@ class Row:
     met: bool | None = None
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
     """Further figures, in the JSON only."""
+    more: str = ""
+    """Figures after the name. The name is the same in every run, because `compare` finds rows by it."""
+    more_is_better: bool = False
+    """For rates and shares, unlike times."""
 
     @property
     def times_floor(self) -> float | None:
@@ -88,7 +92,14 @@ def _aligned(row: tuple[str, ...], widths: Sequence[int]) -> str:
 def _cells(row: Row) -> tuple[str, ...]:
     met = "" if row.met is None else "yes" if row.met else "NO"
     shown = [_shown(value) for value in (row.ours, row.floor, row.rival)]
-    return ("  " + row.name, *shown, _times(row.times_floor), _times(row.times_rival), row.goal, met)
+    return (
+        "  " + ", ".join(filter(None, [row.name, row.more])),
+        *shown,
+        _times(row.times_floor),
+        _times(row.times_rival),
+        row.goal,
+        met,
+    )
 
 
 def _shown(value: Spread | float | None) -> str:

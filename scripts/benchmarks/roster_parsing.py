@@ -57,11 +57,12 @@ def _measure(bench: Bench, format: Format, people: int) -> list[Row]:
     file.unlink()
     speed_up = max(all_cores) / max(one)
     return [
-        Row(f"{format.name}, one process", max(one), max(floor)),
+        Row(f"{format.name}, one process", max(one), max(floor), more_is_better=True),
         Row(
             f"{format.name}, {cores} processes beside the one that reads",
             max(all_cores),
             max(floor),
+            more_is_better=True,
             goal=f"≥{GOAL}x one process",
             met=None if bench.quick else speed_up >= GOAL,
             facts={"speed_up": speed_up},
