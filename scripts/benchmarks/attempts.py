@@ -1,6 +1,7 @@
 """Keeps what a measurement has measured when it fails at a later step."""
 
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,6 +9,9 @@ from dataclasses import replace
 
 from benchmarks.bench import Bench
 from benchmarks.report import Section
+
+LONGEST = 300
+"""Characters of an error in the table. The whole of it is on stderr."""
 
 Measure = Callable[[Bench], Section]
 
@@ -50,5 +54,5 @@ def attempt(name: str, measure: Measure, bench: Bench) -> Section:
 
 
 def in_one_line(error: BaseException) -> str:
-    said = " ".join(str(error).split())
+    said = textwrap.shorten(" ".join(str(error).split()), LONGEST, placeholder=" …")
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
