@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -39,9 +38,9 @@ from benchmarks import (
     roster_parsing,
     roster_presses,
 )
+from benchmarks.attempts import Measure, attempt
 from benchmarks.bench import Bench, load_average, say
 
-Measure = Callable[[Bench], report.Section]
 MEASURE: dict[str, Measure] = {
     "candidates": candidates.measure,
     "deadlines": deadlines.measure,
@@ -87,13 +86,16 @@ def main() -> int:
     for name in arguments.names:
         say(f"{name} …")
         before, began = load_average(), time.monotonic()
-        section = MEASURE[name](bench)
+        section = attempt(name, MEASURE[name], bench)
         sections.append(replace(section, load=(before, load_average()), took_s=time.monotonic() - began))
         if arguments.json:
             # After each measurement, so that a run that is stopped keeps the earlier figures.
             report.write_json(arguments.json, sections, about)
     print(report.table(sections, about))
-    return 0
+    failed = [section for section in sections if section.failed]
+    for section in failed:
+        print(f"{section.name} failed: {section.failed}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:

@@ -72,6 +72,10 @@ class Bench:
         for database in databases:
             self._maintain("DROP DATABASE IF EXISTS {} WITH (FORCE)", database)
 
+    def databases(self) -> frozenset[str]:
+        with psycopg.connect(self.server_url) as conn:
+            return frozenset(row[0] for row in conn.execute("SELECT datname FROM pg_database").fetchall())
+
     def _maintain(self, statement: LiteralString, *names: str) -> None:
         with psycopg.connect(self.server_url, autocommit=True) as conn:
             conn.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))

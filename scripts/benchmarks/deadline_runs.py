@@ -214,31 +214,40 @@ class DeadlineRuns:
         self._random.shuffle(rest)
         lists = neighbourhoods.fill_lists(self._bench, self._database, self._world, self._client)
         assert len(lists) == len(ids), "every task must have a candidate left"
-        self._client.zrem(keys.DEADLINES, *map(str, ids))
-        begin = datetime.now(UTC) + timedelta(seconds=lead_s)
-        deadlines = {one: begin + timedelta(seconds=n / per_second) for n, one in enumerate(rest)}
-        warming = {one: begin - timedelta(seconds=1.5 - n / 200) for n, one in enumerate(warm)} if warm_up else {}
-        last_offer = self._set_deadlines(deadlines | warming)
-        if datetime.now(UTC) > begin - timedelta(seconds=2):
+        while True:
+            self._client.zrem(keys.DEADLINES, *map(str, ids))
+            begin = datetime.now(UTC) + timedelta(seconds=lead_s)
+            deadlines = {one: begin + timedelta(seconds=n / per_second) for n, one in enumerate(rest)}
+            warming = {one: begin - timedelta(seconds=1.5 - n / 200) for n, one in enumerate(warm)} if warm_up else {}
+            last_offer = self._set_deadlines(deadlines | warming, in_time_until=begin - timedelta(seconds=2))
+            if last_offer is not None:
+                return Schedule(deadlines, warming, last_offer, max(deadlines.values()))
             say("this machine was too slow to set the deadlines in time; retrying with more time")
-            return self._make_schedule(tasks, per_second, warm_up=warm_up, lead_s=2 * lead_s)
-        return Schedule(deadlines, warming, last_offer, max(deadlines.values()))
+            self._client.delete(*map(keys.pending, deadlines | warming))
+            lead_s *= 2
 
-    def _set_deadlines(self, deadlines: dict[UUID, datetime]) -> int:
-        with self._bench.connect(self._database) as conn:
+    def _set_deadlines(self, deadlines: dict[UUID, datetime], in_time_until: datetime) -> int | None:
+        """The id of the last offer before; None if it took too long. Then nothing was committed: a matcher that saw
+        deadlines which have passed would ask the next students, and the tasks would run out of them."""
+        with self._bench.connect(self._database) as conn, conn.transaction():
             values = {"ids": list(deadlines), "moments": list(deadlines.values())}
-            with conn.transaction():
-                run(conn, FAR_DEADLINES)
-                run(conn, SET_OFFERS, values)
-                run(conn, SET_TASKS, values)
-            asked = dict(fetch(conn, ASKED))
-            last = fetch(conn, "SELECT max(id) FROM offers")[0][0]
+            run(conn, FAR_DEADLINES)
+            run(conn, SET_OFFERS, values)
+            run(conn, SET_TASKS, values)
+            last: int = fetch(conn, "SELECT max(id) FROM offers")[0][0]
+            # The keys alone let no offer fall due, because the matcher reads the rows again.
+            self._write_keys(deadlines, dict(fetch(conn, ASKED)))
+            if datetime.now(UTC) > in_time_until:
+                raise psycopg.Rollback
+            return last
+        return None
+
+    def _write_keys(self, deadlines: dict[UUID, datetime], asked: dict[UUID, int]) -> None:
         pipe = self._client.pipeline(transaction=False)
         for task_id, moment in deadlines.items():
             pipe.set(keys.pending(task_id), asked[task_id], pxat=to_ms(moment))
             pipe.zadd(keys.DEADLINES, {str(task_id): to_ms(moment)})
         pipe.execute()
-        return last
 
     def _due(self, schedule: Schedule) -> list[tuple[datetime, Due]]:
         moments = schedule.deadlines | schedule.warming

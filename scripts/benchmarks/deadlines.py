@@ -3,13 +3,15 @@ their keys in Redis, of which a hundred to two thousand fall due each second.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.redis_store import keys
 from benchmarks import neighbourhoods
+from benchmarks.attempts import keeping
 from benchmarks.bench import Bench, say
 from benchmarks.deadline_runs import RIVAL_PATIENCE_S, WARM_UP, DeadlineRuns
-from benchmarks.figures import Spread, number, spread
+from benchmarks.figures import Spread, number, spread, spread_of_rounds
 from benchmarks.replay import Template
 from benchmarks.report import Row, Section
 from benchmarks.roles import eventually
@@ -63,19 +65,22 @@ QUICK = (Scenario(2_000, (Load(100, 2), Load(GOAL_PER_SECOND, 1, rival=True))),)
 def measure(bench: Bench) -> Section:
     rows: list[Row] = []
     notes: list[str] = []
-    for scenario in QUICK if bench.quick else SCENARIOS:
-        measured = _measure_scenario(bench, scenario)
-        rows += measured[0]
-        notes += measured[1]
-    notes.append(
+    with keeping(lambda: _section(rows, notes)):
+        for scenario in QUICK if bench.quick else SCENARIOS:
+            _measure_scenario(bench, scenario, rows, notes)
+    return _section(rows, notes)
+
+
+def _section(rows: Sequence[Row], notes: Sequence[str]) -> Section:
+    about = (
         "Measured until another connection is notified of the commit. The first"
         f" {WARM_UP} offers warm the matcher up and are not counted. A next offer that never came counts as infinitely"
         " late."
     )
-    return Section("deadlines", TITLE, rows, notes)
+    return Section("deadlines", TITLE, rows, [*notes, about])
 
 
-def _measure_scenario(bench: Bench, scenario: Scenario) -> tuple[list[Row], list[str]]:
+def _measure_scenario(bench: Bench, scenario: Scenario, rows: list[Row], notes: list[str]) -> None:
     bystanders = max(scenario.open_offers - scenario.due, 0)
     world = neighbourhoods.build(bench, DATABASE, scenario.due, scenario.students_each, bystanders)
     with bench.redis() as client:
@@ -84,36 +89,55 @@ def _measure_scenario(bench: Bench, scenario: Scenario) -> tuple[list[Row], list
         eventually(lambda: not int(client.info("persistence")["aof_rewrite_in_progress"]))
         runs = DeadlineRuns(bench, DATABASE, world, client)
         template = runs.template()
-        rows = [_row(bench, runs, template, scenario, load) for load in scenario.loads]
-        notes = [
+        for load in scenario.loads:
+            _measure_load(bench, runs, template, scenario, load, rows)
+        notes.append(
             f"{scenario.open_offers:,} open offers: the matcher uses {1e3 * runs.processor_s / runs.settled:.2f} ms of"
             " processor time for each offer that falls due."
-        ]
+        )
         if scenario is SCENARIOS[-1]:
             notes.append(_event_alone_note(runs, scenario))
     bench.drop(DATABASE)
-    return rows, notes
 
 
-def _row(bench: Bench, runs: DeadlineRuns, template: Template, scenario: Scenario, load: Load) -> Row:
-    ours: list[float] = []
-    floor: list[float] = []
-    for turn in range(load.rounds):
-        say(f"deadlines: {scenario.open_offers:,} open, {load.per_second:,}/s, round {turn + 1} of {load.rounds}")
-        ours += runs.ours(load.due, load.per_second)
-        floor += runs.floor(load.due, load.per_second, template)
-    rival = spread(runs.celery(load.due, load.per_second, template)) if load.rival else None
+def _measure_load(
+    bench: Bench, runs: DeadlineRuns, template: Template, scenario: Scenario, load: Load, rows: list[Row]
+) -> None:
+    """Adds a row of the rounds that are complete, even if the next one fails, or the rival."""
+    rounds: list[tuple[list[float], list[float]]] = []
+    rival: Spread | None = None
+    try:
+        for turn in range(load.rounds):
+            say(f"deadlines: {scenario.open_offers:,} open, {load.per_second:,}/s, round {turn + 1} of {load.rounds}")
+            ours = runs.ours(load.due, load.per_second)
+            rounds.append((ours, runs.floor(load.due, load.per_second, template)))
+        if load.rival:
+            rival = spread(runs.celery(load.due, load.per_second, template))
+    finally:
+        if rounds:
+            rows.append(_row(bench, scenario, replace(load, rounds=len(rounds)), rounds, rival))
+
+
+def _row(
+    bench: Bench,
+    scenario: Scenario,
+    load: Load,
+    rounds: Sequence[tuple[list[float], list[float]]],
+    rival: Spread | None,
+) -> Row:
+    ours, floor = (spread_of_rounds(measured) for measured in zip(*rounds, strict=True))
+    never = sum(math.isinf(late) for one, _ in rounds for late in one)
     row = Row(
         f"{scenario.open_offers:,} open, {load.per_second:,} a second for {load.seconds} s"
         + (f", {load.rounds} times" if load.rounds > 1 else ""),
-        spread(ours),
-        spread(floor),
+        ours,
+        floor,
         rival,
-        facts={"ours_never_came": sum(map(math.isinf, ours))},
+        facts={"ours_never_came": never},
     )
     if load.per_second != GOAL_PER_SECOND or rival is None:
         return row
-    met = _is_met(spread(ours), spread(floor), rival) and not row.facts["ours_never_came"]
+    met = _is_met(ours, floor, rival) and not row.facts["ours_never_came"]
     goal = f"p99 ≤{GOAL_P99_MS:.0f} ms, ≤{GOAL_TIMES_FLOOR}x floor, < rival"
     return replace(row, goal=goal, met=None if bench.quick else met)
 

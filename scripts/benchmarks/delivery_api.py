@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from machine import processes
 
 from benchmarks import backlog, roles
+from benchmarks.attempts import keeping
 from benchmarks.bench import SECRET, Bench, fetch, say
 from benchmarks.client import Answered, Tokens, all_at_once
-from benchmarks.figures import number, spread
+from benchmarks.figures import Spread, number, spread_of_rounds
 from benchmarks.report import Row, Section
 
 CONNECTIONS = 8
@@ -44,21 +45,31 @@ def measure(bench: Bench) -> Section:
     bench.copy(OURS, BARE)
     ours: list[Answered] = []
     floor: list[Answered] = []
-    with bench.redis(), roles.api(bench, OURS, **NO_LIMITS) as (_, port), _bare_api(bench) as bare_port:
+    with (
+        keeping(lambda: _section(ours, floor)),
+        bench.redis(),
+        roles.api(bench, OURS, **NO_LIMITS) as (_, port),
+        _bare_api(bench) as bare_port,
+    ):
         request = Tokens().request(caller, "POST", "/api/notifications", BODY)
         for warming in (port, bare_port):
             _submit(warming, request, warm)
         for turn in range(rounds):
             say(f"delivery-api, round {turn + 1} of {rounds}")
-            ours.append(_submit(port, request, each))
-            floor.append(_submit(bare_port, request, each))
-    for database in (OURS, BARE):
-        with bench.connect(database) as conn:
-            written = fetch(conn, COUNT)[0][0]
-        assert written == warm + rounds * each, f"{written} notifications are in {database}"
+            one, other = _submit(port, request, each), _submit(bare_port, request, each)
+            ours.append(one)
+            floor.append(other)
+        for database in (OURS, BARE):
+            with bench.connect(database) as conn:
+                written = fetch(conn, COUNT)[0][0]
+            assert written == warm + rounds * each, f"{written} notifications are in {database}"
     bench.drop(OURS, BARE)
+    return _section(ours, floor)
+
+
+def _section(ours: Sequence[Answered], floor: Sequence[Answered]) -> Section:
     rates = {"ours_per_s": _rate(ours), "floor_per_s": _rate(floor)}
-    row = Row("POST /api/notifications", spread(_all(ours)), spread(_all(floor)), facts=rates)
+    row = Row("POST /api/notifications", _spread(ours), _spread(floor), facts=rates)
     notes = [
         f"{number(rates['ours_per_s'])} requests a second, the floor {number(rates['floor_per_s'])}. The floor checks"
         " no token, no body and no address, and has no rate limits and no metrics. The client runs on the same cores."
@@ -68,6 +79,10 @@ def measure(bench: Bench) -> Section:
 
 def _submit(port: int, request: bytes, times: int) -> Answered:
     return all_at_once(port, [request] * times, expected=202, connections=CONNECTIONS)
+
+
+def _spread(answered: Sequence[Answered]) -> Spread:
+    return spread_of_rounds([one.latencies_ms for one in answered])
 
 
 def _all(answered: Sequence[Answered]) -> list[float]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.delivery.channels import email, fcm, twilio, webhook, whatsapp
 from benchmarks import backlog, plans, roles
+from benchmarks.attempts import keeping
 from benchmarks.backlog import LIVE
 from benchmarks.bench import Bench, fetch, say
 from benchmarks.figures import number
@@ -87,34 +88,45 @@ TRIALS = (Trial("failures_often", OFTEN, tuple(POLICIES)), Trial("failures_seldo
 
 def measure(bench: Bench) -> Section:
     messages, asked = bench.size(4_000, 100), bench.size(2_000, 50)
-    outcomes: dict[float, dict[str, Outcomes]] = {}
-    twice = 0
-    with bench.redis(), ExitStack() as stack:
-        providers = [_begin(bench, stack, trial, messages) for trial in TRIALS]
-        plans.request(bench, TRIALS[0].database, providers[0], asked)
-        losing = _begin_losing(bench, stack, asked)
-        for trial, provider in zip(TRIALS, providers, strict=True):
-            outcomes[trial.failing] = _end(bench, trial)
-            twice += _taken_twice(provider)
-        with bench.connect(TRIALS[0].database) as conn:
-            arrivals = plans.arrivals(conn, providers[0].request_logs())
-        with bench.connect(LOST_PLANS) as conn:
-            roles.eventually(lambda: plans.are_over(conn), PATIENCE_S, poll_s=0.5)
-            arrivals_of_lost = plans.arrivals(conn, losing.request_logs())
-    bench.drop(LOST_PLANS, *(trial.database for trial in TRIALS))
-    rows = [_often(type_, outcomes[OFTEN][type_]) for type_ in POLICIES]
-    rows += [_seldom(bench, type_, outcomes[SELDOM][type_]) for type_ in AT_SELDOM]
-    rows.append(_plans(bench, f"{OFTEN:.0%} failing", arrivals, REFUSING))
-    rows.append(_plans(bench, f"{OFTEN / 2:.0%} failing, {OFTEN / 2:.0%} unanswered", arrivals_of_lost, LOSING))
+    rows: list[Row] = []
     notes = [
         f"{messages:,} notifications a channel, all queued at the beginning, under the real retry policies: a failed"
         " push waits for 10 s, then for 30 s. Both failure rates run at the same time, each with its own worker,"
         " database and stand-in.",
-        f"Notifications that a provider took twice: {twice}. Actions that arrived twice: {arrivals.twice}.",
-        "Unanswered: half of these requests time out, the connections of the others are reset, and the provider takes"
-        f" every other message. Actions that arrived twice there: {arrivals_of_lost.twice}.",
     ]
+    twice = 0
+    with (
+        keeping(lambda: Section("delivery-failures", TITLE, rows, notes)),
+        bench.redis(),
+        ExitStack() as stack,
+    ):
+        providers = [_begin(bench, stack, trial, messages) for trial in TRIALS]
+        plans.request(bench, TRIALS[0].database, providers[0], asked)
+        losing = _begin_losing(bench, stack, asked)
+        for trial, provider in zip(TRIALS, providers, strict=True):
+            outcomes = _end(bench, trial)
+            rows += [_outcome(bench, trial, type_, outcomes[type_]) for type_ in trial.types]
+            twice += _taken_twice(provider)
+        with bench.connect(TRIALS[0].database) as conn:
+            arrivals = plans.arrivals(conn, providers[0].request_logs())
+        rows.append(_plans(bench, f"{OFTEN:.0%} failing", arrivals, REFUSING))
+        notes.append(
+            f"Notifications that a provider took twice: {twice}. Actions that arrived twice: {arrivals.twice}."
+        )
+        with bench.connect(LOST_PLANS) as conn:
+            roles.eventually(lambda: plans.are_over(conn), PATIENCE_S, poll_s=0.5)
+            lost = plans.arrivals(conn, losing.request_logs())
+        rows.append(_plans(bench, f"{OFTEN / 2:.0%} failing, {OFTEN / 2:.0%} unanswered", lost, LOSING))
+        notes.append(
+            "Unanswered: half of these requests time out, the connections of the others are reset, and the provider"
+            f" takes every other message. Actions that arrived twice there: {lost.twice}."
+        )
+    bench.drop(LOST_PLANS, *(trial.database for trial in TRIALS))
     return Section("delivery-failures", TITLE, rows, notes)
+
+
+def _outcome(bench: Bench, trial: Trial, type_: str, outcomes: Outcomes) -> Row:
+    return _often(type_, outcomes) if trial.failing == OFTEN else _seldom(bench, type_, outcomes)
 
 
 def _begin(bench: Bench, stack: ExitStack, trial: Trial, messages: int) -> StandIn:

@@ -17,6 +17,7 @@ from typing import Any
 from machine import processes
 
 from benchmarks import city, http, roles
+from benchmarks.attempts import keeping
 from benchmarks.bench import Bench, fetch, run, say
 from benchmarks.client import Tokens
 from benchmarks.event_costs import costs
@@ -88,17 +89,22 @@ def measure(bench: Bench) -> Section:
     tokens = Tokens()
     left = (tokens.request(elder, "POST", "/tasks", http.BODY) for elder in built.free_elders)
     toggled = built.students - 1
-    with bench.redis(), roles.api(bench, DATABASE, **SETTINGS) as (pid, port):
+    say("events: the floor")
+    _bare(bench, found["floor"], watchers, bench.size(100, 20))
+
+    def section() -> Section:
+        rows = _rows(found, sizes.clients, bench.quick)
+        return Section("events", TITLE, rows, [*_notes(found, sizes, students), *cost])
+
+    with keeping(section), bench.redis(), roles.api(bench, DATABASE, **SETTINGS) as (pid, port):
         presses = Presses(port, left)
         presses.some(sizes.presses // 4)
         for turn in range(sizes.rounds):
             for kind, clients in kinds.items():
                 say(f"events, round {turn + 1} of {sizes.rounds}: {kind}")
                 _round(bench, found[kind], clients, presses, pid, toggled, sizes)
-    say("events: the floor")
-    _bare(bench, found["floor"], watchers, bench.size(100, 20))
     bench.drop(DATABASE)
-    return Section("events", TITLE, _rows(found, sizes.clients, bench.quick), [*_notes(found, sizes, students), *cost])
+    return section()
 
 
 # ---- the rounds ----

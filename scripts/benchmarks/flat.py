@@ -17,6 +17,7 @@ from app.matching.rules.matching_rules import MatchingRules
 from app.matching.store.stores import Store
 from app.users.models import LatLon
 from benchmarks import city, history
+from benchmarks.attempts import keeping
 from benchmarks.bench import TIME_ZONE, Bench, fetch, run, say
 from benchmarks.figures import in_turns, spread
 from benchmarks.report import Row, Section
@@ -55,20 +56,21 @@ def measure(bench: Bench) -> Section:
     for database, finished in (("flat_few", few), ("flat_many", many)):
         bench.copy(template, database)
         history.add_finished_tasks(bench, database, built, finished)
+    title = TITLE.format(few=few, many=many)
+    notes = ["Each finished task has 1.5 offers on average and two notifications."]
+    rows: list[Row] = []
     with (
+        keeping(lambda: Section("flat", title, rows, notes)),
         bench.database("flat_few") as few_db,
         bench.database("flat_many") as many_db,
         few_db.engine.connect() as few_conn,
         many_db.engine.connect() as many_conn,
     ):
         databases = {"few": _filled(few_conn, due), "many": _filled(many_conn, due)}
-        rows = [
-            _row(bench, name, act, databases, items, passes)
-            for name, act, items, passes in _measurements(spots, bench.size(25, 1))
-        ]
+        for name, act, items, passes in _measurements(spots, bench.size(25, 1)):
+            rows.append(_row(bench, name, act, databases, items, passes))
     bench.drop("flat_few", "flat_many")
-    notes = ["Each finished task has 1.5 offers on average and two notifications."]
-    return Section("flat", TITLE.format(few=few, many=many), rows, notes)
+    return Section("flat", title, rows, notes)
 
 
 Act = Callable[[Filled, Any], Any]

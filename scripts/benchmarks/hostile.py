@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from benchmarks import city, http, one_recipient, roles
+from benchmarks.attempts import keeping
 from benchmarks.bench import Bench, say
 from benchmarks.client import Answer, Tokens, open_connections, run_clients
 from benchmarks.figures import spread
@@ -38,26 +39,27 @@ def measure(bench: Bench) -> Section:
     with bench.connect(template) as conn:
         elders = [home.elder_id for home in city.homes(conn, built, presses * (len(CALLERS) + 2))]
     bench.copy(template, DATABASE)
-    with bench.redis(), roles.api(bench, DATABASE) as (_, port):
-        _press(port, elders[-presses:])
-        for turn, kind in enumerate((None, *CALLERS)):
-            say(f"hostile: {WHO[kind] if kind else 'nobody'}")
-            with ExitStack() as stack:
-                if kind:
-                    arguments = (kind, str(CALLERS[kind]), str(port))
-                    stack.enter_context(roles.module(bench, "hostile_callers", DATABASE, *arguments))
-                    time.sleep(1)
-                latencies = _press(port, elders[turn * presses : (turn + 1) * presses])
-            found = spread(latencies)
-            met = None if bench.quick else found.most <= LIMIT_S * 1e3
-            rows.append(Row(WHO[kind] if kind else "nobody else", found, goal=f"all in {LIMIT_S:.0f} s", met=met))
-    bench.drop(DATABASE)
-    rows += one_recipient.measure_rows(bench)
     notes = [
         f"{students:,} students; at most {LASTING_S:.0f} s for each row of presses.",
         "The last rows are ms from the commit of a push until it reaches a stand-in of FCM that answers after"
         f" {one_recipient.LATENCY_S * 1e3:.0f} ms, {1 / one_recipient.EVERY_S:.0f} a second.",
     ]
+    with keeping(lambda: Section("hostile", TITLE, rows, notes)):
+        with bench.redis(), roles.api(bench, DATABASE) as (_, port):
+            _press(port, elders[-presses:])
+            for turn, kind in enumerate((None, *CALLERS)):
+                say(f"hostile: {WHO[kind] if kind else 'nobody'}")
+                with ExitStack() as stack:
+                    if kind:
+                        arguments = (kind, str(CALLERS[kind]), str(port))
+                        stack.enter_context(roles.module(bench, "hostile_callers", DATABASE, *arguments))
+                        time.sleep(1)
+                    latencies = _press(port, elders[turn * presses : (turn + 1) * presses])
+                found = spread(latencies)
+                met = None if bench.quick else found.most <= LIMIT_S * 1e3
+                rows.append(Row(WHO[kind] if kind else "nobody else", found, goal=f"all in {LIMIT_S:.0f} s", met=met))
+        bench.drop(DATABASE)
+        rows += one_recipient.measure_rows(bench)
     return Section("hostile", TITLE, rows, notes)
 
 

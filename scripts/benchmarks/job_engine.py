@@ -13,6 +13,7 @@ from app.jobs.engine.embedded import EmbeddedEngine
 from app.jobs.engine.options import EngineOptions
 from app.jobs.engine.task import TaskType
 from benchmarks import job_pools, jobs_work
+from benchmarks.attempts import keeping
 from benchmarks.bench import Bench, say
 from benchmarks.figures import spread
 from benchmarks.job_pools import CORES, POOLS, task
@@ -29,20 +30,20 @@ Measured = list[float]
 
 
 def measure(bench: Bench) -> Section:
-    rows = [
-        *_no_ops(bench),
-        _speed_up(bench),
-        *_waiting(bench),
-        _first_result(bench),
-        _go_on(bench),
-        *_memory(),
-    ]
     notes = [
         "No-ops are submitted one by one and fetched in the order of submission. The overhead is the time of one task"
         " beyond loky's.",
         "A plain pool of threads serves scripts that only wait best, as the rows show. The engine's threads are in"
         " processes of their own all the same: a script can be killed there, and cannot take the role with it.",
     ]
+    rows: list[Row] = []
+    with keeping(lambda: Section("job-engine", TITLE, rows, notes)):
+        rows += _no_ops(bench)
+        rows.append(_speed_up(bench))
+        rows += _waiting(bench)
+        rows.append(_first_result(bench))
+        rows.append(_go_on(bench))
+        rows += _memory()
     return Section("job-engine", TITLE, rows, notes)
 
 
@@ -61,9 +62,24 @@ def _no_ops(bench: Bench) -> list[Row]:
     met = None if bench.quick else best["cpu"] >= GOAL_PER_S
     within = None if bench.quick else overhead_us <= GOAL_OVERHEAD_US
     return [
-        Row("no-ops a second, cpu group", best["cpu"], best["loky"], best["processes"], f"≥{GOAL_PER_S:,}", met, rates),
-        Row("no-ops a second, io group (1 process, 4 threads)", best["io"], best["loky"], best["threads"]),
-        Row("no-ops a second, pebble (kills single tasks, too)", best["pebble"], best["loky"]),
+        Row(
+            "no-ops a second, cpu group",
+            best["cpu"],
+            best["loky"],
+            best["processes"],
+            f"≥{GOAL_PER_S:,}",
+            met,
+            rates,
+            more_is_better=True,
+        ),
+        Row(
+            "no-ops a second, io group (1 process, 4 threads)",
+            best["io"],
+            best["loky"],
+            best["threads"],
+            more_is_better=True,
+        ),
+        Row("no-ops a second, pebble (kills single tasks, too)", best["pebble"], best["loky"], more_is_better=True),
         Row("overhead over loky, µs a task", overhead_us, goal=f"≤{GOAL_OVERHEAD_US}", met=within),
     ]
 
@@ -88,7 +104,13 @@ def _speed_up(bench: Bench) -> Row:
     ours, floor = took["ours 1"] / took["ours 2"], took["loky 1"] / took["loky 2"]
     met = None if bench.quick else ours >= GOAL_SPEED_UP
     return Row(
-        f"speed-up of {tasks} computing tasks, 2 workers", ours, floor, goal=f"≥{GOAL_SPEED_UP}", met=met, facts=took
+        f"speed-up of {tasks} computing tasks, 2 workers",
+        ours,
+        floor,
+        goal=f"≥{GOAL_SPEED_UP}",
+        met=met,
+        facts=took,
+        more_is_better=True,
     )
 
 
@@ -109,7 +131,7 @@ def _waiting(bench: Bench) -> list[Row]:
         list(threads.map(jobs_work.wait, [WAIT_S] * tasks))
         floor_s = time.perf_counter() - began
     name = f"share of the ideal, {tasks:,} tasks of {WAIT_S * 1e3:.0f} ms on {WAITING_THREADS} threads"
-    return [Row(f"{name}; floor: bare threads", ideal_s / ours_s, ideal_s / floor_s)]
+    return [Row(f"{name}; floor: bare threads", ideal_s / ours_s, ideal_s / floor_s, more_is_better=True)]
 
 
 def _first_result(bench: Bench) -> Row:

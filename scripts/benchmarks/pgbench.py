@@ -3,7 +3,7 @@
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -57,6 +57,17 @@ def write_script(
         statements.append(_with_variables(first.statement, place, requests, columns))
     _write_values(conn, name, columns, len(requests))
     script = Script(name, statements, list(columns), len(requests))
+    _file(bench, name).write_text(_text(script))
+    return script
+
+
+def write_values_and_text(
+    bench: Bench, conn: Connection, name: str, statements: Sequence[str], rows: Sequence[Mapping[str, Any]]
+) -> Script:
+    """A script whose statements have variables already. Those that end with a command of pgbench stay as they are."""
+    columns = {column: [row[column] for row in rows] for column in rows[0]}
+    _write_values(conn, name, columns, len(rows))
+    script = Script(name, [one.removesuffix(";") for one in statements], list(columns), len(rows))
     _file(bench, name).write_text(_text(script))
     return script
 
@@ -117,7 +128,11 @@ def _text(script: Script) -> str:
     wanted = ", ".join(script.columns)
     reading = f"SELECT {wanted} FROM {script.name}_values WHERE n = :row::int \\gset"
     counting = ["\\set turn :turn + 1", "\\set row :turn * :clients + :client_id"]
-    return "\n".join([*counting, reading, *(f"{one};" for one in script.statements), ""])
+    return "\n".join([*counting, reading, *map(_ended, script.statements), ""])
+
+
+def _ended(statement: str) -> str:
+    return statement if "\\" in statement else f"{statement};"
 
 
 def _file(bench: Bench, name: str) -> Path:

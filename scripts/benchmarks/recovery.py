@@ -4,6 +4,7 @@ import math
 
 from app.redis_store import keys
 from benchmarks import neighbourhoods
+from benchmarks.attempts import keeping
 from benchmarks.bench import Bench, say
 from benchmarks.deadline_runs import WARM_UP, DeadlineRuns
 from benchmarks.figures import spread
@@ -22,11 +23,17 @@ TITLE = (
 def measure(bench: Bench) -> Section:
     overdue = bench.size(5_000, 300)
     world = neighbourhoods.build(bench, DATABASE, overdue + MARGIN + WARM_UP, 6)
-    with bench.redis() as client:
+    rows: list[Row] = []
+    notes: list[str] = []
+
+    def section() -> Section:
+        return Section("recovery", TITLE, rows, notes)
+
+    with keeping(section), bench.redis() as client:
         client.set(keys.SENTINEL, "1")
         runs = DeadlineRuns(bench, DATABASE, world, client)
         floor = spread(runs.bare_recovery(overdue, runs.template()))
-        rows: list[Row] = []
+        notes.append(f"The floor settled its last task after {floor.most:.2f} s.")
         for emptied, goal_s in ((False, 2.0), (True, 10.0)):
             name = "Redis came back empty" if emptied else "Redis kept its lists"
             say(f"recovery: {name}")
@@ -35,13 +42,14 @@ def measure(bench: Bench) -> Section:
             met = len(took) >= overdue and not lost and max(took) < goal_s
             rows.append(
                 Row(
-                    f"{len(took):,} overdue, {name}, last {max(took):.2f} s, lost {lost}",
+                    name,
                     spread(took),
                     floor,
                     goal=f"last <{goal_s:.0f} s, lost 0",
                     met=None if bench.quick else met,
                     facts={"lost": lost, "last_s": max(took)},
+                    more=f"{len(took):,} overdue, last {max(took):.2f} s, lost {lost}",
                 )
             )
     bench.drop(DATABASE)
-    return Section("recovery", TITLE, rows, [f"The floor settled its last task after {floor.most:.2f} s."])
+    return section()

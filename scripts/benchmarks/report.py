@@ -28,6 +28,10 @@ class Row:
     met: bool | None = None
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
     """Further figures, in the JSON only."""
+    more: str = ""
+    """Figures after the name. The name is the same in every run, because `compare` finds rows by it."""
+    more_is_better: bool = False
+    """For rates and shares, unlike times."""
 
     @property
     def times_floor(self) -> float | None:
@@ -48,6 +52,8 @@ class Section:
     load: tuple[float, float] = (0.0, 0.0)
     """Load average before and after. On a busy machine the figures are worse than those of the code alone."""
     took_s: float = 0.0
+    failed: str | None = None
+    """The error that ended the measurement. The rows are what it had measured until then."""
 
 
 def _middle(value: Spread | float) -> float:
@@ -63,6 +69,7 @@ def table(sections: Sequence[Section], about: dict[str, Any]) -> str:
     for section in sections:
         lines += ["", *textwrap.wrap(section.title, TEXT_WIDTH)]
         lines += [_cells(row) for row in section.rows]
+        lines += _paragraph(f"FAILED: {section.failed}") if section.failed else []
         load = f"Load average {section.load[0]:.1f} before, {section.load[1]:.1f} after; {section.took_s:.0f} s."
         lines += [line for note in (*section.notes, load) for line in _paragraph(note)]
     rows = [line for line in lines if isinstance(line, tuple)]
@@ -85,7 +92,14 @@ def _aligned(row: tuple[str, ...], widths: Sequence[int]) -> str:
 def _cells(row: Row) -> tuple[str, ...]:
     met = "" if row.met is None else "yes" if row.met else "NO"
     shown = [_shown(value) for value in (row.ours, row.floor, row.rival)]
-    return ("  " + row.name, *shown, _times(row.times_floor), _times(row.times_rival), row.goal, met)
+    return (
+        "  " + ", ".join(filter(None, [row.name, row.more])),
+        *shown,
+        _times(row.times_floor),
+        _times(row.times_rival),
+        row.goal,
+        met,
+    )
 
 
 def _shown(value: Spread | float | None) -> str:

@@ -14,6 +14,7 @@ from app.db.database import Database
 from app.roster.kinds.kind import ListDeclaration
 from app.roster.lists.read_list import read_pieces
 from app.roster.sync.comparison import BEGIN, begin, compare, copy_list
+from benchmarks.attempts import keeping
 from benchmarks.bench import Bench, Connection, run, say
 from benchmarks.report import Row, Section
 from benchmarks.roster_files import CLEARANCE, CSV_NAME, ENROLMENT, KIND, Night, in_percent, reading, write_night
@@ -92,22 +93,27 @@ def measure(bench: Bench) -> Section:
     rows: list[Row] = []
     notes: list[str] = []
     size = 0
-    for name, share in (("first list", 0), ("0 % changed", 0), ("1 % changed", 1), ("30 % changed", 30)):
-        say(f"roster: {name}")
-        # The order of another night must change nothing.
-        backwards = name != "first list"
-        prepared = _prepare(write_night(bench.folder, "night", people, in_percent(share), backwards=backwards))
-        size = prepared.night.bytes
-        database_s, floor_s = _in_turns(bench, prepared)
-        whole_s, mb = whole_run(bench, DATABASE, prepared.night)
-        rows += _rows(name, database_s, floor_s, whole_s, prepared.seconds_of_csv, mb, bench.quick)
-        with bench.connect(DATABASE) as conn:
-            empty_queue(conn)
-            _vacuum(conn)
-            table, indexes, changes, _ = sizes(conn)
-        notes.append(f"{name}: rows {table:.0f} MB, their index {indexes:.0f} MB, changes {changes:.0f} MB.")
+
+    def section() -> Section:
+        return Section("roster-runs", TITLE.format(people=people, megabytes=size / 1e6), rows, [*notes, MEMORY])
+
+    with keeping(section):
+        for name, share in (("first list", 0), ("0 % changed", 0), ("1 % changed", 1), ("30 % changed", 30)):
+            say(f"roster: {name}")
+            # The order of another night must change nothing.
+            backwards = name != "first list"
+            prepared = _prepare(write_night(bench.folder, "night", people, in_percent(share), backwards=backwards))
+            size = prepared.night.bytes
+            database_s, floor_s = _in_turns(bench, prepared)
+            whole_s, mb = whole_run(bench, DATABASE, prepared.night)
+            rows += _rows(name, database_s, floor_s, whole_s, prepared.seconds_of_csv, mb, bench.quick)
+            with bench.connect(DATABASE) as conn:
+                empty_queue(conn)
+                _vacuum(conn)
+                table, indexes, changes, _ = sizes(conn)
+            notes.append(f"{name}: rows {table:.0f} MB, their index {indexes:.0f} MB, changes {changes:.0f} MB.")
     bench.drop(DATABASE)
-    return Section("roster-runs", TITLE.format(people=people, megabytes=size / 1e6), rows, [*notes, MEMORY])
+    return section()
 
 
 def _prepare(night: Night) -> Prepared:

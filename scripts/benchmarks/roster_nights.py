@@ -1,8 +1,10 @@
 """Ten runs in a row, each with 5 % changed, and no vacuum but autovacuum: do they stay as fast, and the tables as
 small?"""
 
+from collections.abc import Sequence
 from statistics import median
 
+from benchmarks.attempts import keeping
 from benchmarks.bench import Bench, say
 from benchmarks.report import Row, Section
 from benchmarks.roster_files import ChangedIn, scattered, write_night
@@ -22,14 +24,24 @@ def measure(bench: Bench) -> Section:
     bench.create(DATABASE)
     times: list[float] = []
     found: list[tuple[float, float, float, int]] = []
-    for number in range(NIGHTS + 1):
-        say(f"roster: night {number} of {NIGHTS}")
-        night = write_night(bench.folder, "nights", people, _changed_until(number))
-        seconds, _ = whole_run(bench, DATABASE, night)
-        with bench.connect(DATABASE) as conn:
-            empty_queue(conn)
-            times.append(seconds)
-            found.append(sizes(conn))
+
+    def section(rows: Sequence[Row] = ()) -> Section:
+        notes = [
+            f"night {number}: {seconds:.1f} s, rows {table:.0f} MB, index {indexes:.0f} MB, changes {changes:.0f} MB,"
+            f" {dead:,} rows dead"
+            for number, (seconds, (table, indexes, changes, dead)) in enumerate(zip(times, found, strict=True))
+        ]
+        return Section("roster-nights", TITLE.format(people=people), rows, [*notes, "Night 0 is the first list."])
+
+    with keeping(section):
+        for number in range(NIGHTS + 1):
+            say(f"roster: night {number} of {NIGHTS}")
+            night = write_night(bench.folder, "nights", people, _changed_until(number))
+            seconds, _ = whole_run(bench, DATABASE, night)
+            with bench.connect(DATABASE) as conn:
+                empty_queue(conn)
+                times.append(seconds)
+                found.append(sizes(conn))
     bench.drop(DATABASE)
     (_, *nights), (_, begin, *_, end) = times, found
     half = NIGHTS // 2
@@ -38,12 +50,7 @@ def measure(bench: Bench) -> Section:
         _row("rows, MB", end[0], begin[0], GOAL_SIZE, bench.quick),
         _row("their index, MB", end[1], begin[1], GOAL_SIZE, bench.quick),
     ]
-    notes = [
-        f"night {number}: {seconds:.1f} s, rows {table:.0f} MB, index {indexes:.0f} MB, changes {changes:.0f} MB,"
-        f" {dead:,} rows dead"
-        for number, (seconds, (table, indexes, changes, dead)) in enumerate(zip(times, found, strict=True))
-    ]
-    return Section("roster-nights", TITLE.format(people=people), rows, [*notes, "Night 0 is the first list."])
+    return section(rows)
 
 
 def _changed_until(night: int) -> ChangedIn:

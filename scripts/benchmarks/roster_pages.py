@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 from app.db.database import Database
 from app.roster.contract import ChangesPage, ChangesWindow
 from app.roster.service import read_after, read_window
+from benchmarks.attempts import keeping
 from benchmarks.bench import TIME_ZONE, Bench, Connection, fetch, run, say
 from benchmarks.figures import in_turns, spread
 from benchmarks.loading import without_indexes
@@ -98,14 +99,19 @@ def measure(bench: Bench) -> Section:
         run(conn, "VACUUM ANALYZE")
         since = fetch(conn, "SELECT min(changed_at) FROM sync_metadata")[0][0]
     rows: list[Row] = []
-    with bench.database(DATABASE) as db, bench.connect(DATABASE) as bare:
+    title = TITLE.format(changes=changes, runs=RUNS)
+    with (
+        keeping(lambda: Section("roster-pages", title, rows)),
+        bench.database(DATABASE) as db,
+        bench.connect(DATABASE) as bare,
+    ):
         feed = Feed(db, bare, since.astimezone(UTC))
         for size in SIZES:
             for name, first in _depths(changes // size, bench.size(PAGES, 5)).items():
                 say(f"roster: pages of {size:,}, {name}")
                 rows += _measure(feed, name, size, range(first, first + bench.size(PAGES, 5)), bench)
     bench.drop(DATABASE)
-    return Section("roster-pages", TITLE.format(changes=changes, runs=RUNS), rows)
+    return Section("roster-pages", title, rows)
 
 
 def _depths(pages: int, measured: int) -> dict[str, int]:

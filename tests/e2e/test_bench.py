@@ -10,6 +10,8 @@ from benchmarks.report import Row, Section, table
 
 from tests.support.pages import ROOT, blocks
 
+QUICK = ("http", "delivery-drain", "delivery-api", "delivery-batches")
+"""Run beside the command of the page."""
 MEASURED = ROOT / "docs" / "measured.md"
 CALLER = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "USER") if name in os.environ}
 
@@ -27,31 +29,36 @@ def bench(temporary: Path, *arguments: str) -> "subprocess.CompletedProcess[str]
 
 
 def test_quick_run_prints_a_table_writes_json_and_leaves_nothing(tmp_path: Path) -> None:
+    """One run, because starting the stores takes longer than most of these. The other measurements wait for real
+    deadlines and retries, or send for a while."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     file = tmp_path / "figures.json"
     [command] = [line for block in blocks(MEASURED) if block.mark == "run by" for line in block.lines]
-    done = bench(temporary, *command.split()[1:], "--json", str(file))
+    done = bench(temporary, *QUICK, *command.split()[1:], "--json", str(file))
     assert done.returncode == 0, done.stderr
     assert "in the circle" in done.stdout
-    (section,) = json.loads(file.read_text())["sections"]
-    assert section["name"] == "candidates"
-    for row in section["rows"]:
+    report = json.loads(file.read_text())
+    sections = {section["name"]: section["rows"] for section in report["sections"]}
+    assert list(sections) == [*QUICK, "candidates"]
+    for row in sections["candidates"]:
         assert all(row[who]["samples"] > 0 for who in ("ours", "floor", "rival"))
+    drained = sections["delivery-drain"]
+    assert all(drained[0][who] > 0 for who in ("ours", "floor", "rival"))
+    assert drained[-1]["facts"] == {"twice": 0, "never": 0}
+    assert all(sections["delivery-api"][0][who]["samples"] > 0 for who in ("ours", "floor"))
+    assert sections["delivery-batches"][0]["ours"] > 0
+    for deed in range(2):
+        recorded, least, *rates = sections["http"][4 * deed : 4 * deed + 4]
+        assert recorded["ours"] == least["ours"]
+        assert all(row[who]["samples"] > 0 for row in (recorded, least) for who in ("ours", "floor"))
+        assert all(row[who] > 0 for row in rates for who in ("ours", "floor"))
+        trips = least["facts"]["round_trips"]
+        assert 0 < trips["least"] <= trips["recorded"]
     assert list(temporary.iterdir()) == []
-
-
-def test_quick_run_of_delivery_counts_every_notification_once(tmp_path: Path) -> None:
-    """Only the quick measurements; the others wait for real retries, or send for a while."""
-    file = tmp_path / "figures.json"
-    names = ("delivery-drain", "delivery-api", "delivery-batches")
-    done = bench(tmp_path, *names, "--quick", "--json", str(file))
-    assert done.returncode == 0, done.stderr
-    drained, posted, batches = json.loads(file.read_text())["sections"]
-    assert all(drained["rows"][0][who] > 0 for who in ("ours", "floor", "rival"))
-    assert drained["rows"][-1]["facts"] == {"twice": 0, "never": 0}
-    assert all(posted["rows"][0][who]["samples"] > 0 for who in ("ours", "floor"))
-    assert batches["rows"][0]["ours"] > 0
+    same = bench(temporary, "compare", str(file), str(file))
+    assert same.returncode == 0, same.stderr
+    assert " 0 worse" in same.stdout
 
 
 def test_unknown_measurement_is_refused_before_anything_starts(tmp_path: Path) -> None:
