@@ -66,7 +66,7 @@ class PlainConnection(Connection):
     """Sends SQL texts to the driver, and everything else on the usual way."""
 
     def execute(self, statement: Any, parameters: Any = None, *, execution_options: Any = None) -> Any:
-        if type(statement) is not TextClause or execution_options or isinstance(parameters, Sequence):
+        if type(statement) is not TextClause or execution_options or type(parameters) is list:
             return super().execute(statement, parameters, execution_options=execution_options)
         sql, values = _driver_text(statement.text), parameters or NOTHING
         cursor = self.connection.driver_connection.cursor(row_factory=_row_factory)  # pyright: ignore[reportOptionalMemberAccess]
@@ -88,7 +88,7 @@ def _row_factory(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], Any]:
 @lru_cache(TEXTS_REMEMBERED)
 def _row_maker(*names: bytes) -> Callable[[Sequence[Any]], Any]:
     """The driver's own factory refuses columns that share a name, such as two calls of a function."""
-    return namedtuple("Row", [name.decode() for name in names], rename=True)._make  # pyright: ignore[reportUntypedNamedTuple]
+    return namedtuple("Row", [name.decode() for name in names], rename=True)._make  # pyright: ignore
 
 
 @lru_cache(TEXTS_REMEMBERED)

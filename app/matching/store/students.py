@@ -102,15 +102,17 @@ WHERE o.student_id = :id AND o.task_id >= :since AND t.status = '{TaskStatus.COM
 """)
 
 # The id of the transaction that wrote this version of the row.
-VERSION = "s.xmin::text::bigint AS version"
+VERSION = "s.xmin::text::bigint"
+LOCK = f"SELECT id, {VERSION} AS version FROM students s WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE"
+LOCK_STUDENTS, LOCK_FREE_STUDENTS = text(LOCK), text(LOCK + " SKIP LOCKED")
 
 
 class StudentStatements(Connected):
     def lock_students(self, ids: Iterable[int], *, skip_locked: bool = False) -> dict[int, int]:
         """The locked students, with the versions of their rows. Call this once in a transaction: two transactions that
         lock students twice could deadlock."""
-        statement = f"SELECT id, {VERSION} FROM students s WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE"
-        rows = self.conn.execute(text(statement + (" SKIP LOCKED" if skip_locked else "")), {"ids": sorted(set(ids))})
+        statement = LOCK_FREE_STUDENTS if skip_locked else LOCK_STUDENTS
+        rows = self.conn.execute(statement, {"ids": sorted(set(ids))})
         return {row.id: row.version for row in rows}
 
     def is_active_student(self, student_id: int) -> bool:
