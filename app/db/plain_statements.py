@@ -4,7 +4,7 @@ as the driver: SQLAlchemy works out a cache key, a context and a description of 
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 from psycopg.pq import ExecStatus
@@ -66,9 +66,11 @@ class PlainConnection(Connection):
     """Sends SQL texts to the driver, and everything else on the usual way."""
 
     def execute(self, statement: Any, parameters: Any = None, *, execution_options: Any = None) -> Any:
-        if type(statement) is not TextClause or execution_options or type(parameters) is list:
+        is_plain = type(statement) is TextClause and not execution_options
+        if not is_plain or not (parameters is None or isinstance(parameters, Mapping)):
             return super().execute(statement, parameters, execution_options=execution_options)
-        sql, values = _driver_text(statement.text), parameters or NOTHING
+        sql: Any = _driver_text(statement.text)
+        values = cast(Any, parameters or NOTHING)
         cursor = self.connection.driver_connection.cursor(row_factory=_row_factory)  # pyright: ignore[reportOptionalMemberAccess]
         for listener in self.dispatch.before_cursor_execute:
             sql, values = listener(self, cursor, sql, values, None, False)

@@ -135,7 +135,6 @@ def accept(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) ->
     if not offer.is_answerable:
         raise too_late(offer.state)
     assigned = task.becoming(TaskStatus.ASSIGNED)
-    store.lock_students([caller.id])
     if not store.accept_offer(offer):
         raise too_late(OfferState.EXPIRED)
     freed = _take_back(store, others, OfferReason.ACCEPTED_BY_ANOTHER)
@@ -335,7 +334,8 @@ def _student_of(task: HelpTask) -> int:
 
 
 def _assign(store: Store, task: HelpTask, assigned: Transition, student_id: int, rules: MatchingRules) -> FollowUp:
-    if not store.take_student(student_id, task.id):
+    student = store.take_student(student_id, task.id)
+    if student is None:
         raise StudentUnavailable("This student has another task, or is not active.")
     moved = store.move_task(
         assigned,
@@ -344,7 +344,7 @@ def _assign(store: Store, task: HelpTask, assigned: Transition, student_id: int,
         waiting=False,
         next_step_at=FromNow(rules.start_limit),
     )
-    notices.to_elder(store, task, NoticeKind.ON_THE_WAY, student_id)
+    notices.on_the_way(store, task, student)
     notices.details_shown(store, task, student_id)
     keys = no_offer_keys(task.id, moved.updated_at, moved.next_step_at)
     return FollowUp(keys, unavailable=frozenset({student_id}))

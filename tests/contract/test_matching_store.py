@@ -377,7 +377,9 @@ def test_counts_belong_to_their_month(world: World, store: Store) -> None:
 
 def test_a_student_holds_one_task(world: World, store: Store) -> None:
     first, second, ali, gone = task_of(world, store), task_of(world, store), world.student(1), world.student(2)
-    assert store.take_student(ali.id, first) and not store.take_student(ali.id, second)
+    taken = store.take_student(ali.id, first)
+    assert taken is not None and taken.id == ali.id
+    assert not store.take_student(ali.id, second)
     store.set_active_student(gone.id, False)
     assert not store.take_student(gone.id, first)
     assert [store.is_active_student(id_) for id_ in (ali.id, gone.id, 999_999)] == [True, False, False]

@@ -23,7 +23,7 @@ from app.matching.rules.map_cells import MapPoint
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import TaskStatus, is_searching
 from app.matching.store.connected import Connected
-from app.matching.store.records import Withdrawals
+from app.matching.store.records import NamedPerson, Withdrawals
 from app.users.models import LatLon
 
 # The index holds only waiting tasks, so the condition costs next to nothing while no task waits.
@@ -101,6 +101,11 @@ WHERE o.student_id = :id AND o.task_id >= :since AND t.status = '{TaskStatus.COM
   AND t.ended_at > clock_timestamp() - interval '24 hours' AND t.ended_at - t.assigned_at < :shortest
 """)
 
+TAKE_STUDENT = text(f"""
+UPDATE students s SET open_task_id = :task_id FROM users u
+WHERE s.id = :id AND u.id = s.id AND {ASSIGNABLE} RETURNING u.id, u.name, u.phone
+""")
+
 # The id of the transaction that wrote this version of the row.
 VERSION = "s.xmin::text::bigint"
 LOCK = f"SELECT id, {VERSION} AS version FROM students s WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE"
@@ -119,10 +124,10 @@ class StudentStatements(Connected):
         statement = f"SELECT {ACTIVE} FROM students s WHERE id = :id"
         return bool(self.conn.execute(text(statement), {"id": student_id}).scalar_one_or_none())
 
-    def take_student(self, student_id: int, task_id: UUID) -> bool:
-        """False if the student is not active or has another task."""
-        statement = f"UPDATE students s SET open_task_id = :task_id WHERE id = :id AND {ASSIGNABLE} RETURNING id"
-        return self.conn.execute(text(statement), {"id": student_id, "task_id": task_id}).one_or_none() is not None
+    def take_student(self, student_id: int, task_id: UUID) -> NamedPerson | None:
+        """None if the student is not active or has another task."""
+        row = self.conn.execute(TAKE_STUDENT, {"id": student_id, "task_id": task_id}).one_or_none()
+        return None if row is None else NamedPerson(*row)
 
     def free_student(self, student_id: int) -> None:
         self.conn.execute(text("UPDATE students SET open_task_id = NULL WHERE id = :id"), {"id": student_id})
