@@ -155,7 +155,7 @@ def test_many_tasks_are_written_and_read_at_once(client: Any, clockwork: Clockwo
 
 
 def test_redis_that_has_forgotten_the_script_gets_it_again(client: Any, clockwork: Clockwork, now: datetime):
-    clockwork.apply([offer_keys(1, now)], now)
+    clockwork.apply([offer_keys(1, now, ids=[1])], now)
     client.script_flush()
     several = [offer_keys(number, now, ids=[number]) for number in (2, 3)]
     clockwork.apply(several, now)
