@@ -27,7 +27,7 @@ from app.delivery.forget_recipient import (
     forget_words,
     stop_messages,
 )
-from app.delivery.messages.backlog import count_live_notifications, watch_backlog
+from app.delivery.messages.backlog import count_live_notifications, longest_wait_s, watch_backlog
 from app.delivery.messages.dead_letter_views import count_open_dead_letters, get_dead_letter, list_dead_letters
 from app.delivery.messages.dead_letters import discard_dead_letter, discard_dead_letters
 from app.delivery.messages.sending_limits import count_action, count_message
@@ -93,6 +93,7 @@ __all__ = [
     "list_notifications",
     "list_recorded_pushes",
     "list_steps",
+    "longest_wait_s",
     "mark_read",
     "measure_service_levels",
     "new_trace_id",

@@ -8,7 +8,12 @@ from enum import StrEnum
 from sqlalchemy import Connection
 
 from app.db.database import Database
-from app.delivery.service import count_live_notifications, count_open_dead_letters, measure_service_levels
+from app.delivery.service import (
+    count_live_notifications,
+    count_open_dead_letters,
+    longest_wait_s,
+    measure_service_levels,
+)
 from app.foundation.errors import Unavailable
 from app.jobs import service as jobs
 from app.matching.service import Matching
@@ -23,6 +28,8 @@ from app.users.contract import StaffScope
 DELIVERED_WITHIN_S = 5.0
 SENT_SHARE = 0.99
 """The targets of `ServiceLevelGauges`."""
+MESSAGE_WAITS_S = 30.0
+"""As long as an attempt at a provider may take. A message that is due is claimed within milliseconds."""
 JOB_WAITS_S = 60.0
 EVENT_WAITS_S = 30.0
 """While nobody reads, events get their positions every 10 s."""
@@ -116,8 +123,10 @@ def _part(name: str, look: Callable[[], tuple[bool, str]]) -> Part:
 
 def _delivery(conn: Connection) -> tuple[bool, str]:
     found = measure_service_levels(conn)
-    is_late = found.p95_s > DELIVERED_WITHIN_S or found.success_rate < SENT_SHARE
-    return is_late, f"sent in the last hour: {found.success_rate:.1%}, 95 % of them within {found.p95_s:.1f} s"
+    waits_s = longest_wait_s(conn)
+    is_late = found.p95_s > DELIVERED_WITHIN_S or found.success_rate < SENT_SHARE or waits_s > MESSAGE_WAITS_S
+    sent = f"sent in the last hour: {found.success_rate:.1%}, 95 % of them within {found.p95_s:.1f} s"
+    return is_late, f"{sent}; the oldest that is due waits for {waits_s:.0f} s"
 
 
 def _jobs(conn: Connection) -> tuple[bool, str]:

@@ -35,6 +35,8 @@ class EndReason(StrEnum):
     DEACTIVATED = "DEACTIVATED"
     DRAINING = "DRAINING"
     SLOW = "SLOW"
+    RESTORED = "RESTORED"
+    """The newest position is below those that were sent, because a backup was restored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from app.realtime.contract import EventType, Wanted
 from app.realtime.event_visibility import EventRow
 from app.users.models import Caller, Role
 
+Types = frozenset[EventType] | None
+"""None for all."""
 KNOWN_TYPES = frozenset(EventType)
 SEQUENCE = text("SELECT head, moved, now FROM sequence_events(:most)")
 BOUNDS = text("""
@@ -37,32 +39,58 @@ CASE WHEN e.type = '{EventType.DUTY_CHANGED}' THEN ARRAY(
           WHERE o.student_id = e.person_id)
      ELSE ARRAY[elder.institution_id] END"""
 COLUMNS = "id, day, elder_id, type, at, task_id, person_id, message_id, deadline, reason, on_duty"
-SHOWN = f"""
+SHOWN = """
 SELECT e.id, e.day, e.type, e.at, e.task_id, e.elder_id, elder.name AS elder_name, e.person_id,
        person.name AS person_name, e.message_id, e.deadline, e.reason, e.on_duty, t.asked,
-       greatest(t.listed - t.asked - t.skipped, 0) AS remaining, t.next_step_at, {INSTITUTIONS} AS institutions
-FROM ({{events}} ORDER BY id LIMIT :most) e
+       greatest(t.listed - t.asked - t.skipped, 0) AS remaining, t.next_step_at, {institutions} AS institutions
+FROM ({events} ORDER BY id LIMIT :most) e
 LEFT JOIN tasks t ON t.id = e.task_id
 LEFT JOIN users elder ON elder.id = e.elder_id
 LEFT JOIN users person ON person.id = e.person_id
 ORDER BY e.id
 """
 # The day leaves out partitions.
-READ_NEW = text(SHOWN.format(events=f"SELECT {COLUMNS} FROM events WHERE day >= :day AND id > :after"))
+NEW = f"SELECT {COLUMNS} FROM events WHERE day >= :day AND id > :after"
+READ_NEW = text(SHOWN.format(events=NEW, institutions=INSTITUTIONS))
 
 PERIOD = "id > :after AND id <= :until AND (CAST(:types AS text[]) IS NULL OR type = ANY(CAST(:types AS text[])))"
+# Of a history the statement decides what belongs to an institution, because to find all of each event takes long.
+NONE, OWN = "CAST('{}' AS bigint[])", "ARRAY[CAST(:institution AS bigint)]"
+PART = f"SELECT {COLUMNS} FROM events WHERE {PERIOD}"
 
 
-def _history(*conditions: str) -> TextClause:
+def _history(*conditions: str, institutions: str = NONE) -> TextClause:
     """Each condition has its own index. No event meets two of them."""
-    parts = [f"SELECT {COLUMNS} FROM events WHERE {condition} AND {PERIOD}" for condition in conditions]
-    return text(SHOWN.format(events=" UNION ALL ".join(parts)))
+    parts = [f"{PART} AND {condition}" for condition in conditions]
+    return text(SHOWN.format(events=" UNION ALL ".join(parts), institutions=institutions))
 
 
-OF_TASK = _history("task_id = :task_id")
+OF_TASK = _history("task_id = :task_id", institutions=INSTITUTIONS)
 OF_STUDENT = _history("person_id = :me")
 OF_ELDER = _history("elder_id = :me", "person_id = :me")
-OF_ALL = _history("true")
+OWN_MESSAGES = _history(f"person_id = :me AND type = '{EventType.MESSAGE_ARRIVED}'")
+OF_ALL = _history(f"type <> '{EventType.MESSAGE_ARRIVED}'")
+OF_INSTITUTION_IN_PART = f"""
+SELECT {COLUMNS} FROM part
+ WHERE type <> '{EventType.MESSAGE_ARRIVED}'
+   AND CASE type WHEN '{EventType.DUTY_CHANGED}' THEN person_id IN (SELECT id FROM students)
+       ELSE elder_id IN (SELECT id FROM elders) END"""
+# The elders and students of a part are looked up together, each once.
+OF_INSTITUTION = text(f"""
+WITH part AS MATERIALIZED ({PART}),
+elders AS (SELECT id FROM users WHERE institution_id = :institution AND id IN (SELECT elder_id FROM part)),
+changed AS (SELECT DISTINCT person_id AS id FROM part WHERE type = '{EventType.DUTY_CHANGED}'),
+students AS (
+    SELECT id FROM users WHERE institution_id = :institution AND id IN (SELECT id FROM changed)
+     UNION SELECT changed.id FROM changed JOIN offers o ON o.student_id = changed.id
+             JOIN tasks asked_for ON asked_for.id = o.task_id JOIN users asker ON asker.id = asked_for.elder_id
+            WHERE asker.institution_id = :institution AND asker.role = 'ELDER')
+{SHOWN.format(events=OF_INSTITUTION_IN_PART, institutions=OWN)}""")
+# The plan depends on how much belongs to the institution.
+PLAN_ANEW = text("SELECT set_config('plan_cache_mode', 'force_custom_plan', true)")
+FIRST_PART = 1_000
+LAST_PART = 16_000
+"""Positions that one statement reads. Each is four times as many as the one before, for those who see few of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,19 +154,51 @@ def read_new(conn: Connection, after: int, day: date, most: int) -> EventPage:
 
 
 def read_history(conn: Connection, caller: Caller, wanted: Wanted, after: int, until: int, most: int) -> EventPage:
-    """Events after a position up to another one. It may hold some that the caller does not see."""
-    values: dict[str, Any] = {"after": after, "until": until, "most": most, "me": caller.id}
-    values["types"] = None if wanted.types is None else sorted(wanted.types)
+    """Of one task, an elder or a student: events after a position up to another one. It may hold some that the caller
+    does not see."""
+    values = _values(wanted.types, after, until, most) | {"me": caller.id}
     if wanted.task_id is not None:
         return _page(conn.execute(OF_TASK, values | {"task_id": wanted.task_id}).all(), most)
-    statement = {Role.STUDENT: OF_STUDENT, Role.ELDER: OF_ELDER}.get(caller.role, OF_ALL)
-    return _page(conn.execute(statement, values).all(), most)
+    return _page(conn.execute(OF_STUDENT if caller.role is Role.STUDENT else OF_ELDER, values).all(), most)
+
+
+def read_messages(conn: Connection, person_id: int, after: int, until: int) -> Sequence[EventRow]:
+    """The arrivals of a person's messages."""
+    values = _values(None, after, until, until - after) | {"me": person_id}
+    return _known(conn.execute(OWN_MESSAGES, values).all())
+
+
+def read_scope(
+    conn: Connection, institution_id: int | None, types: Types, after: int, until: int, most: int
+) -> EventPage:
+    """What all coordinators of an institution see, or of none, in a transaction. Messages are of one person, so they
+    are not among it.
+
+    Positions have no gaps, so each statement reads a known number of events, however few of them belong to it."""
+    conn.execute(PLAN_ANEW)
+    statement = OF_ALL if institution_id is None else OF_INSTITUTION
+    values = _values(types, after, until, most) | {"institution": institution_id}
+    rows: list[Any] = []
+    part = FIRST_PART
+    while after < until and len(rows) < most and part <= LAST_PART:
+        end = min(after + part, until)
+        rows += conn.execute(statement, values | {"after": after, "until": end, "most": most - len(rows)}).all()
+        after = end if len(rows) < most else rows[-1].id
+        part *= 4
+    return EventPage(_known(rows), after, rows[-1].day if rows else None, after >= until)
+
+
+def _values(types: Types, after: int, until: int, most: int) -> dict[str, Any]:
+    return {"after": after, "until": until, "most": most, "types": None if types is None else sorted(types)}
 
 
 def _page(rows: Sequence[Any], most: int) -> EventPage:
-    known = [_event(row) for row in rows if row.type in KNOWN_TYPES]
     last = rows[-1] if rows else None
-    return EventPage(known, last and last.id, last and last.day, len(rows) < most)
+    return EventPage(_known(rows), last and last.id, last and last.day, len(rows) < most)
+
+
+def _known(rows: Sequence[Any]) -> list[EventRow]:
+    return [_event(row) for row in rows if row.type in KNOWN_TYPES]
 
 
 def _event(row: Any) -> EventRow:

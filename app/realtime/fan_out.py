@@ -9,7 +9,7 @@ from datetime import date
 from enum import Enum
 from uuid import UUID
 
-from app.realtime.contract import NoRoomForStream, TooManyStreams
+from app.realtime.contract import EndReason, NoRoomForStream, TooManyStreams
 from app.realtime.event_stream import EventStream
 from app.realtime.event_visibility import EventRow, Eyes, eyes_of, is_wanted, seen_with
 from app.realtime.event_wire import event_block
@@ -94,6 +94,14 @@ class FanOut:
             if stream in self._keys:
                 self._forget(stream)
                 self._index(stream)
+
+    def begin_anew(self, at: Place) -> None:
+        """Ends all streams: what they have sent is not in the database any more. New ones begin at this place."""
+        with self._lock:
+            self._place = at
+            old = list(self._keys)
+        for stream in old:
+            stream.end(EndReason.RESTORED)
 
     def deliver(self, rows: Sequence[EventRow], reached: Place) -> int:
         """Puts each event into the queues of those who see it. Returns into how many."""

@@ -63,6 +63,11 @@ class LiveEvents:
         done = self._sequence()
         if place is None:
             return 0 if done.moved == MOST_AT_ONCE else IDLE_S
+        if done.head is not None and done.head < place.position:
+            # It would otherwise say nothing until as many events have happened again.
+            log.warning("events_restored", head=done.head, was=place.position)
+            self._fan_out.begin_anew(Place(done.head, self._first_day(place)))
+            return 0
         is_last = self._read(place)
         if done.moved and done.head is not None:
             self._publish(done.head)

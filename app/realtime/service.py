@@ -17,9 +17,8 @@ from app.realtime import event_log
 from app.realtime.contract import CheckTokens, EventsGone, Wanted
 from app.realtime.event_clock import EventClock
 from app.realtime.event_days import EventDays
+from app.realtime.event_history import EventHistory
 from app.realtime.event_stream import Block, EventStream
-from app.realtime.event_visibility import eyes_of, is_wanted, seen_with
-from app.realtime.event_wire import event_block
 from app.realtime.fan_out import FanOut, Place
 from app.realtime.live_events import LiveEvents
 from app.realtime.metrics import EventMetrics
@@ -33,7 +32,6 @@ log = structlog.get_logger(__name__)
 CHANNEL = "events"
 """Of NOTIFY, from the triggers."""
 HISTORY_THREADS = 2
-HISTORY_PAGE = 500
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,8 @@ class Realtime:
         self._live = LiveEvents(db, self._fan_out, self._clock, self._publish, metrics)
         self._checks = StreamChecks(self._fan_out, check, self._close_stream, monotonic)
         self._days = EventDays(db, rules.kept_days)
-        self._history = ThreadPoolExecutor(HISTORY_THREADS, "event-history")
+        self._history = EventHistory(db)
+        self._readers = ThreadPoolExecutor(HISTORY_THREADS, "event-history")
         self._stop = threading.Event()
         self._starting = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -117,7 +116,7 @@ class Realtime:
             thread.join(2)
         if threads:
             self._announcer.close()
-        self._history.shutdown(wait=False, cancel_futures=True)
+        self._readers.shutdown(wait=False, cancel_futures=True)
         self._heads.close()
         self._db.close()
 
@@ -128,14 +127,7 @@ class Realtime:
             self._metrics.count_end(stream.reason)
 
     async def _read_page(self, stream: EventStream, after: int) -> tuple[Sequence[Block], int | None]:
-        return await asyncio.get_running_loop().run_in_executor(self._history, self._page, stream, after)
-
-    def _page(self, stream: EventStream, after: int) -> tuple[Sequence[Block], int | None]:
-        with self._db.reading() as conn:
-            page = event_log.read_history(conn, stream.caller, stream.wanted, after, stream.live_from, HISTORY_PAGE)
-        seen = [(row, eyes_of(stream.caller, row)) for row in page.rows if is_wanted(stream.wanted, row)]
-        blocks = [(row.id, event_block(seen_with(eyes, row))) for row, eyes in seen if eyes is not None]
-        return blocks, None if page.is_last else page.until
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._history.page, stream, after)
 
     def _publish(self, head: int) -> None:
         try:

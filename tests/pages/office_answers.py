@@ -129,6 +129,7 @@ def _kind_report(**more: Any) -> Json:
     return counts | {"removals_held": "TOO_MANY", "modifications_held": None} | more
 
 
+BAD_ROW = {"line": 7, "flaw": "PHONE", "field": "tel"}
 PLAN = {"id": 3, **ROW, "key": "matching.on_the_way", "name": "Yola çıktı", "description": "Yaşlıya söylenir."}
 STEP: Json = {"id": 5, **ROW, "actionPlanId": 3, "stepOrder": 1, "channelType": "push", "audience": "PERSON"}
 STEP |= {"templateKey": "matching.on_the_way", "onFailure": "STOP", "fallback": ["sms"], "withinS": 60}
@@ -195,7 +196,7 @@ ANSWERS: dict[str, Any] = {
         _run(
             1,
             kinds={"students": _kind_report()},
-            lists={"students/enrolment": {"records": 410, "bad": 2, "bad_rows": [{"line": 7, "flaw": "phone"}]}},
+            lists={"students/enrolment": {"records": 410, "bad": 2, "bad_rows": [BAD_ROW]}},
         ),
         _run(2, unchanged=["students", "elders"]),
     ),

@@ -18,6 +18,13 @@ SHORTENED = ".request-line > span"
 SMALL = {"width": 320, "height": 844}
 WIDE = {"width": 1440, "height": 900}
 FIRST_VIEW_BYTES = 150_000
+PLACEHOLDER_IS_WHOLE = """field => {
+    const [style, shown] = [getComputedStyle(field), getComputedStyle(field, "::placeholder")];
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = `${shown.fontSize} ${style.fontFamily}`;
+    const room = field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    return pen.measureText(field.placeholder).width <= room;
+}"""
 COUNT_TONES = """() => {
     globalThis.tones = 0;
     globalThis.OscillatorNode = class extends globalThis.OscillatorNode {
@@ -75,6 +82,14 @@ def test_every_view_and_dialog_is_accessible_on_a_small_phone(address: str, open
         assert_large_text_fits(page, SHORTENED)
         page.keyboard.press("Escape")
         expect(page.locator("dialog")).to_have_count(0)
+
+
+def test_a_name_and_the_hint_of_the_search_are_whole_on_a_small_phone(address: str, open_page: OpenPage) -> None:
+    page = open_page(at(address), width=320)
+    name = row(page, "Hüseyin Öztürk").locator("strong")
+    assert name.evaluate("one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight + 1")
+    search = page.get_by_label("Ara", exact=True)
+    assert search.evaluate(PLACEHOLDER_IS_WHOLE)
 
 
 def test_list_request_and_map_side_by_side_are_accessible(address: str, open_page: OpenPage) -> None:
@@ -190,6 +205,27 @@ def test_nobody_found_is_heard_and_stays_until_an_outcome(stub: ConsoleStub, add
     expect(page).to_have_title("(2) Kimse bulunamadı · Yanında")
 
 
+def test_a_board_that_cannot_be_read_is_said_in_words_and_read_again(
+    stub: ConsoleStub, address: str, open_page: OpenPage
+) -> None:
+    stub.answers["GET /api/v1/board"] = lambda _: problem(503, "database_unavailable", "the database does not answer")
+    page = open_page(at(address), width=320)
+    page.clock.install()
+    page.reload()
+    expect(page.get_by_role("alert")).to_have_text("Hizmet şu an cevap veremiyor. Biraz sonra yeniden dene.")
+    expect(page.get_by_text("kendiliğinden yeniden okunur")).to_be_visible()
+    assert_accessible(page)
+    del stub.answers["GET /api/v1/board"]
+    page.clock.run_for(6000)
+    expect(row(page, "Hüseyin")).to_be_visible()
+
+
+def test_nobody_on_duty_is_said(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
+    stub.students = []
+    page = open_page(at(address, "/console/duty"))
+    expect(page.locator(".empty")).to_have_text("Şu an nöbette kimse yok.")
+
+
 def test_a_token_that_ends_leads_to_signing_in(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
     page = open_page(at(address, "/console/duty"))
     expect(page.locator(".student").first).to_be_visible()
@@ -224,6 +260,21 @@ def test_assigning_by_hand_can_be_undone(stub: ConsoleStub, address: str, open_p
     assert stub.called(f"PUT /tasks/{task_id(1)}/assign") == [{"studentId": 5}]
     page.get_by_role("button", name="Geri al", exact=True).click()
     expect(page.locator(".request-pane")).to_contain_text("Uygun öğrenci bekleniyor")
+
+
+def test_what_a_dialog_could_not_do_is_said_in_front_of_it(
+    stub: ConsoleStub, address: str, open_page: OpenPage
+) -> None:
+    stub.answers[f"PUT /tasks/{task_id(1)}/assign"] = lambda _: problem(503, "database_unavailable")
+    page = open_page(at(address, f"/console/requests/{task_id(1)}"), width=320)
+    page.get_by_role("button", name="Elle ata").click()
+    page.get_by_role("button", name="Ata: Ahmet Çelik").click()
+    said = page.get_by_role("dialog").get_by_text("Hizmet şu an cevap veremiyor.")
+    # Nothing covers it: a click would reach it.
+    said.click(trial=True)
+    assert_accessible(page)
+    page.keyboard.press("Escape")
+    expect(page.locator(".toasts")).to_contain_text("Hizmet şu an cevap veremiyor.")
 
 
 def test_two_coordinators_at_once_do_not_overwrite_each_other(

@@ -79,6 +79,19 @@ def test_each_view_is_accessible_on_a_small_phone(stub: ConsoleStub, address: st
     assert_accessible(page)
 
 
+def test_a_late_part_is_not_under_words_that_all_is_well(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
+    health = stub.answers["GET /api/v1/health"]({})[1]
+    stub.answers["GET /api/v1/health"] = lambda _: (200, health | {"status": "ready"})
+    page = open_page(at(address, "/console/health"), **WIDE)
+    expect(page.locator("main .notice")).to_have_text("İstekler ve cevaplar alınıyor, ama bir parça gecikiyor.")
+    page.goto(f"{address}/console/dead-letters/{LETTER}")
+    page.get_by_role("button", name="İletiyi kapat").click()
+    dialog = page.get_by_role("dialog")
+    # The button that only closes the dialog has another name than the deed.
+    expect(dialog.get_by_role("button", name="Kapat", exact=True)).to_have_count(1)
+    expect(dialog.get_by_role("button", name="İletiyi kapat", exact=True)).to_have_count(1)
+
+
 def test_markup_is_text_in_each_view(address: str, open_page: OpenPage) -> None:
     page = open_page(at(address, "/console/people"), **WIDE)
     expect(page.locator(".entry", has_text=HOSTILE)).to_be_visible()
@@ -110,6 +123,15 @@ def test_a_month_has_drawings_tables_and_files(stub: ConsoleStub, address: str, 
     page.get_by_role("button", name="Önceki ay").click()
     expect(page).to_have_url(re.compile(r"figures\?month=2026-09$"))
     expect(page.locator(".empty")).to_have_text("Bu ayda hiç istek yok.")
+
+
+def test_a_month_and_its_tables_are_whole_on_a_small_phone(address: str, open_page: OpenPage) -> None:
+    page = open_page(at(address, f"/console/figures?month={MONTH}"), width=320)
+    waiting = page.get_by_role("region", name="Kabule kadar geçen süre").first
+    waiting.get_by_role("button", name="Tablo").click()
+    day = waiting.get_by_role("cell").first
+    expect(day).to_contain_text("1 Eki")
+    assert day.evaluate("cell => cell.clientHeight < 48"), "in one line"
 
 
 def test_a_dead_letter_is_sent_again(stub: ConsoleStub, address: str, open_page: OpenPage) -> None:
@@ -185,6 +207,8 @@ def test_what_a_run_of_lists_holds_back_is_approved(stub: ConsoleStub, address: 
     page = open_page(at(address, "/console/roster"))
     stub.answers["POST /api/v1/roster/runs/8/approve"] = lambda _: (200, {"kinds": ["students"]})
     expect(page.get_by_role("row", name="Öğrenciler")).to_contain_text("96")
+    page.get_by_text("Öğrenciler, Kayıtlı olanlar: 2 satır alınmadı").click()
+    expect(page.get_by_text("7. satır, tel: telefon numarası yanlış")).to_be_visible()
     page.get_by_role("button", name="Bekletilenleri onayla").click()
     page.get_by_role("dialog").get_by_role("button", name="Bekletilenleri onayla").click()
     expect(page.locator(".toasts")).to_contain_text("Onaylandı: Öğrenciler")

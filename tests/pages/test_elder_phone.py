@@ -41,6 +41,47 @@ def press(page: Page) -> None:
     page.get_by_role("button", name=CALL).evaluate("button => button.click()")
 
 
+class Worker:
+    """The service worker of a page, as the browser wakes it. The test decides when there is a connection."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._found: list[str] = []
+        self._browser = page.context.new_cdp_session(page)
+        self._browser.on("ServiceWorker.workerRegistrationUpdated", self._note)
+        self._browser.send("ServiceWorker.enable")
+        page.evaluate("navigator.serviceWorker.ready")
+        page.wait_for_function("() => navigator.serviceWorker.controller")
+
+    def _note(self, event: Any) -> None:
+        self._found += [one["registrationId"] for one in event["registrations"]]
+
+    def sync(self) -> None:
+        """Ends when the worker has answered."""
+        page = self._page
+        page.evaluate(
+            """() => {
+                globalThis.synced = new Promise((done) =>
+                    navigator.serviceWorker.addEventListener("message", done, { once: true }));
+            }"""
+        )
+        origin = page.evaluate("location.origin")
+        wanted = {"origin": origin, "registrationId": self._found[-1], "tag": "press", "lastChance": False}
+        self._browser.send("ServiceWorker.dispatchSyncEvent", wanted)
+        page.evaluate("synced.then(() => null)")
+
+    def hold(self, *, token: str, key: str, age_ms: int = 0) -> None:
+        """A press as the page hands it over, so long ago."""
+        self._page.evaluate(
+            """async ([token, key, age]) => {
+                const { active } = await navigator.serviceWorker.ready;
+                const { OLD_MS } = await import(document.querySelector("link[href$='press_queue.js']").href);
+                active.postMessage({ type: "hold", token, key, note: null, at: Date.now() - age, keepMs: OLD_MS });
+            }""",
+            [token, key, age_ms],
+        )
+
+
 def test_press_and_its_progress_in_words(open_page: OpenPage, address: str, played: PlayedService) -> None:
     page = open_elder(open_page, address)
     says(page, "Merhaba Ayşe")
@@ -250,6 +291,72 @@ def test_somebody_elses_press_is_not_sent(open_page: OpenPage, address: str, pla
     assert len(played.called("POST", "/tasks")) == 1
 
 
+def test_signing_out_with_a_waiting_press_asks_and_deletes_it(
+    open_page: OpenPage, address: str, played: PlayedService
+) -> None:
+    played.people["fatma"] = played.people["ayse"] | {"id": 3, "name": "Fatma Kaya"}
+    page = open_elder(open_page, address, service_workers="allow")
+    worker = Worker(page)
+    page.context.set_offline(True)
+    press(page)
+    says(page, KEPT)
+    sign_out(page)
+    assert_accessible(page)
+    page.get_by_role("button", name="Hayır, kalsın").click()
+    says(page, KEPT)
+    sign_out(page)
+    page.get_by_role("button", name="Evet, çıkış yap").click()
+    again = page.get_by_role("button", name="Yeniden dene")
+    expect(again).to_be_visible()
+    page.context.set_offline(False)
+    worker.sync()
+    again.click()
+    page.get_by_role("button", name="Fatma Kaya").click()
+    says(page, "Merhaba Fatma")
+    worker.sync()
+    sign_out(page)
+    page.get_by_role("button", name="Ayşe Yılmaz").click()
+    says(page, "Merhaba Ayşe")
+    assert played.called("POST", "/tasks") == []
+
+
+def sign_out(page: Page) -> None:
+    page.get_by_role("button", name="Ayarlar").click()
+    page.get_by_role("button", name="Çıkış").click()
+
+
+def test_worker_sends_a_press_for_a_page_that_cannot(open_page: OpenPage, address: str, played: PlayedService) -> None:
+    page = open_elder(open_page, address, service_workers="allow")
+    worker = Worker(page)
+    page.route("**/tasks", lambda route: route.abort())
+    worker.hold(token="ayse", key="of-this-press")
+    worker.sync()
+    says(page, "Size yakın bir öğrenci aranıyor")
+    worker.sync()
+    assert played.called("POST", "/tasks") == [({}, "of-this-press")]
+
+
+def test_press_that_the_worker_has_sent_is_not_sent_by_the_page(
+    open_page: OpenPage, address: str, played: PlayedService
+) -> None:
+    page = open_elder(open_page, address, service_workers="allow")
+    worker = Worker(page)
+    page.route("**/tasks", lambda route: route.abort())
+    press(page)
+    worker.sync()
+    says(page, "Size yakın bir öğrenci aranıyor")
+    page.wait_for_function("() => localStorage['yaninda.press.1'] === undefined")
+    assert len({key for _, key in played.called("POST", "/tasks")}) == 1
+
+
+def test_worker_sends_no_press_that_is_six_hours_old(open_page: OpenPage, address: str, played: PlayedService) -> None:
+    page = open_elder(open_page, address, service_workers="allow")
+    worker = Worker(page)
+    worker.hold(token="ayse", key="of-this-morning", age_ms=6 * 3_600_000 + 1000)
+    worker.sync()
+    assert played.called("POST", "/tasks") == []
+
+
 def test_refused_press_says_so_and_names_a_person(open_page: OpenPage, address: str, played: PlayedService) -> None:
     played.errors["POST /tasks"] = (400, {"code": "invalid_value"})
     page = open_elder(open_page, address)
@@ -257,6 +364,13 @@ def test_refused_press_says_so_and_names_a_person(open_page: OpenPage, address: 
     says(page, "Adresiniz kayıtlı değil.")
     expect(page.locator(f"a.main[href='tel:{HELPLINE}']")).to_be_visible()
     assert_accessible(page)
+
+
+def test_a_refusal_is_polite(open_page: OpenPage, address: str, played: PlayedService) -> None:
+    played.errors["POST /tasks"] = (403, {"code": "user_deactivated"})
+    page = open_elder(open_page, address)
+    press(page)
+    says(page, "Bu hesap kapatılmış. Kurumunuzla konuşun.")
 
 
 def test_phone_works_without_the_event_stream(open_page: OpenPage, address: str, played: PlayedService) -> None:
@@ -305,6 +419,16 @@ def test_every_screen_fits_and_the_button_is_large(
         played.show(1, shown)
         expect(page.locator(".disc")).to_be_visible()
         _fits(page)
+
+
+def test_what_is_below_the_button_needs_one_line_on_a_small_phone(
+    open_page: OpenPage, address: str, played: PlayedService
+) -> None:
+    played.show(1, task("ASSIGNED"))
+    page = open_elder(open_page, address, width=320, height=568)
+    buttons = page.locator(".small-things button")
+    expect(buttons).to_have_text(["Çağrıdan vazgeç", "Ayarlar"])
+    assert len(set(buttons.evaluate_all("all => all.map(one => one.offsetTop)"))) == 1
 
 
 def _fits(page: Page) -> None:

@@ -201,6 +201,24 @@ def test_every_screen_of_a_student_fits(
         assert_accessible(page)
 
 
+@pytest.mark.parametrize(("left_s", "width"), [(600, 320), (3700, 390)])
+def test_time_that_is_left_stands_inside_its_ring(
+    open_page: OpenPage, address: str, played: PlayedService, left_s: float, width: int
+) -> None:
+    played.offers[2] = offer(left_s)
+    page = open_student(open_page, address, width=width)
+    digits = page.get_by_role("timer").evaluate("one => one.offsetWidth / one.parentElement.offsetWidth")
+    # The ring leaves 86 of 100 free at its widest.
+    assert digits < 0.8
+
+
+def test_top_of_a_small_phone_is_one_line(open_page: OpenPage, address: str, played: PlayedService) -> None:
+    played.people["ahmet"]["name"] = "Abdurrahmangazi Çelik"
+    page = open_student(open_page, address, width=320)
+    tops = page.locator(".top > *").evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
+    assert len(tops) == 3 and max(tops) - min(tops) < 20
+
+
 def test_both_phones_side_by_side(open_page: OpenPage, address: str, played: PlayedService) -> None:
     played.people["berat"] = person("STUDENT", 6, "Berat Şahin")
     page = open_page(f"{address}/phone/both", width=1100)

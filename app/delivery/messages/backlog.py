@@ -87,6 +87,18 @@ def count_live_notifications(conn: Connection) -> dict[str, int]:
     return {row.notification_type: row.number for row in conn.execute(_COUNT_BY_TYPE)}
 
 
+_LONGEST_WAIT = text(f"""
+    SELECT CAST(coalesce(extract(epoch FROM statement_timestamp() - min(due_at)), 0) AS float8) FROM notifications
+     WHERE {one_of("status", LIVE)} AND due_at <= statement_timestamp()
+""")
+
+
+def longest_wait_s(conn: Connection) -> float:
+    """How long ago the oldest notification was due that nobody has sent; 0 if none is due. A service level is about
+    those that ended, so it says nothing while none ends."""
+    return conn.execute(_LONGEST_WAIT).scalar_one()
+
+
 def watch_backlog(db: Database, limit: int) -> Backlog:
     def count_live() -> int:
         with db.reading() as conn:

@@ -88,6 +88,23 @@ def test_figures_are_of_this_month_and_of_the_callers_institution(call: Any, ser
     assert call("coordinator", "GET", "/api/v1/figures?month=2026-13").status_code == 400
 
 
+def test_health_tells_that_nobody_sends_messages(call: Any, services: Services, world: World):
+    """As when the role delivery stands still: what was sent before it stopped was in time."""
+    with services.db.transaction() as conn:
+        conn.execute(text("UPDATE notifications SET status = 'SENT', finished_at = created_at WHERE status = 'DEAD'"))
+    parts = {part["name"]: part for part in call("coordinator", "GET", "/api/v1/health").json["parts"]}
+    assert parts["delivery"]["status"] == "ok"
+    message = {"notificationType": "IN_APP", "recipient": f"user:{world.ids['elder']}", "subject": "s", "body": "b"}
+    assert call("admin", "POST", "/api/notifications", message).status_code == 202
+    with services.db.transaction() as conn:
+        conn.execute(
+            text("UPDATE notifications SET due_at = clock_timestamp() - interval '40 s' WHERE status = 'ACCEPTED'")
+        )
+    parts = {part["name"]: part for part in call("coordinator", "GET", "/api/v1/health").json["parts"]}
+    assert parts["delivery"]["status"] == "late"
+    assert parts["delivery"]["detail"].endswith("waits for 40 s")
+
+
 def test_health_tells_what_is_late_and_which_provider_is_not_called(call: Any, services: Services, world: World):
     with services.db.transaction() as conn:
         conn.execute(text("DELETE FROM new_events"))

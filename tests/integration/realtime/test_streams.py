@@ -185,6 +185,22 @@ def test_positions_that_no_stream_can_begin_at(town: Neighbourhood, build: Build
         realtime.open_stream(admin, "", Wanted(), 3)
 
 
+def test_a_stream_does_not_stay_silent_after_a_backup_was_restored(town: Neighbourhood, build: Build) -> None:
+    """The restored events end below the place of the process, which would wait until they pass it."""
+    student, admin, realtime = town.student(10), town.coordinator(), build()
+    before = Follower(realtime, admin)
+    for _ in range(5):
+        town.run("UPDATE students SET on_duty = NOT on_duty WHERE id = :id", id=student.id)
+    before.until(lambda events: len(events) == 6)
+    town.run("DELETE FROM events WHERE id > 2")
+    assert before.until(lambda events: events[-1]["type"] == "END")[-1]["reason"] == "RESTORED"
+    after = Follower(realtime, admin)
+    town.run("UPDATE students SET on_duty = NOT on_duty WHERE id = :id", id=student.id)
+    events = after.until(lambda events: len(events) == 2)
+    assert [event["id"] for event in events] == [2, 3]
+    after.go()
+
+
 def test_without_redis_the_others_look_by_themselves(town: Neighbourhood, build: Build) -> None:
     nowhere = "redis://127.0.0.1:1/0"
     here, there = build(redis_url=nowhere), build(redis_url=nowhere)

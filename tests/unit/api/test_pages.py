@@ -74,6 +74,11 @@ def test_no_script_makes_markup_or_code_from_text(path: Any):
     assert not re.findall(banned, path.read_text())
 
 
+@pytest.mark.parametrize("path", SCRIPTS, ids=[str(path.relative_to(STATIC)) for path in SCRIPTS])
+def test_no_script_shows_emoji_which_many_computers_have_no_font_for(path: Any):
+    assert not re.findall("[\U00010000-\U0010ffff]", path.read_text())
+
+
 def test_words_exist_in_both_languages():
     pairs = [(path, path.with_name("words_en.js")) for path in OURS if path.name == "words_tr.js"]
     assert pairs

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from app.api.openapi import describe
 from app.api.views.catalogue import ROUTES
 from app.console.assets import STATIC
+from app.roster.lists.list_refused import Refusal, RowFlaw
 
 WORDS = set(re.findall(r"^  (\w+):", (STATIC / "console/words_tr.js").read_text(), re.MULTILINE))
 SCHEMAS = describe(ROUTES)["components"]["schemas"]
@@ -48,3 +50,9 @@ def _codes(form: Any) -> Iterator[str]:
     for choice in form.get("anyOf", ()):
         yield from _codes(choice)
     yield from form.get("enum", ())
+
+
+@pytest.mark.parametrize(("prefix", "codes"), [("refusal_", Refusal), ("flaw_", RowFlaw)])
+def test_reasons_of_lists_have_words(prefix: str, codes: type[StrEnum]) -> None:
+    words = (STATIC / "console/views/words_tr.js").read_text()
+    assert {f"{prefix}{code}" for code in codes} <= set(re.findall(r"^  (\w+):", words, re.MULTILINE))

@@ -6,7 +6,7 @@ import { html } from "../vendor/preact/preact.js";
 export function SearchField({ label, value, onSearch, hint = null, ...more }) {
   const onInput = (event) => onSearch(event.target.value);
   return html`<${Field} label=${label} hint=${hint}>${(control) => html`
-    <input ...${control} type="search" value=${value} onInput=${onInput} ...${more} />
+    <input ...${control} type="search" maxlength="100" value=${value} onInput=${onInput} ...${more} />
   `}<//>`;
 }
 

@@ -4,7 +4,7 @@ import { Empty } from "../shared/ui.js";
 import { word } from "../shared/words.js";
 import { html } from "../vendor/preact/preact.js";
 
-export function FoundPeople({ items, row, kind = "candidates" }) {
-  if (!items.length) return html`<${Empty}>${word("nobodyMatches")}<//>`;
+export function FoundPeople({ items, row, kind = "candidates", empty = word("nobodyMatches") }) {
+  if (!items.length) return html`<${Empty}>${empty}<//>`;
   return html`<ul class=${`plain ${kind}`}>${items.map(row)}</ul>`;
 }

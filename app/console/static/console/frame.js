@@ -78,7 +78,15 @@ function AlarmSwitch() {
     aria-label=${word("sound")}
     title=${word(muted ? "soundOff" : "soundOn")}
     onClick=${toggle}
-  ><span aria-hidden="true">${muted ? "🔕" : "🔔"}</span><//>`;
+  ><${Bell} muted=${muted} /><//>`;
+}
+
+// Drawn, because not every computer has a font with this sign.
+function Bell({ muted }) {
+  return html`<svg class="bell" viewBox="0 0 24 24" aria-hidden="true">
+    <path d="M6 17V11a6 6 0 0 1 12 0v6M4 17h16M10 20.5h4" />
+    ${muted && html`<path d="M4 4l16 16" />`}
+  </svg>`;
 }
 
 function Me() {

@@ -7,6 +7,7 @@ import { useTick } from "../shared/store.js";
 import { html } from "../vendor/preact/preact.js";
 import { partLeft } from "./student_state.js";
 
+const HOUR_S = 3600;
 const firstSeen = new Map();
 
 export function Countdown({ deadline, id, quiet = false }) {
@@ -19,6 +20,6 @@ export function Countdown({ deadline, id, quiet = false }) {
       <circle class="ring-track" cx="50" cy="50" r="46" />
       <circle class="ring-left" cx="50" cy="50" r="46" pathLength="100" stroke-dasharray=${`${100 * partLeft(deadline, firstSeen.get(id), now)} 100`} />
     </svg>
-    <span class="numbers digits" role="timer" aria-live="off">${countdown(left)}</span>
+    <span class=${`numbers digits ${left > HOUR_S - 1 ? "with-hours" : ""}`} role="timer" aria-live="off">${countdown(left)}</span>
   </div>`;
 }

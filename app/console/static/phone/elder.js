@@ -2,11 +2,14 @@
 
 import { useStore } from "../shared/store.js";
 import { CallLink } from "../shared/ui.js";
-import { word } from "../shared/words.js";
+import { addWords, word } from "../shared/words.js";
 import { html } from "../vendor/preact/preact.js";
 import { elderScreen } from "./elder_screen.js";
 import { openPhone } from "./phone_app.js";
+import { POLITE_TR } from "./polite_tr.js";
 import { openPressSender } from "./press_sender.js";
+
+addWords(POLITE_TR, {});
 
 const phone = openPhone({ kind: "elder", role: "ELDER" });
 const sender = openPressSender(phone);

@@ -8,7 +8,7 @@ import { word } from "../shared/words.js";
 import { html, useEffect, useRef, useState } from "../vendor/preact/preact.js";
 import { Announcer } from "./announcer.js";
 import { ElderProgress } from "./elder_progress.js";
-import { ElderSettings, readWay } from "./elder_settings.js";
+import { ElderSettings, readWay, SignOutSheet } from "./elder_settings.js";
 import { canPress, elderView } from "./elder_state.js";
 import { detail, headline } from "./elder_words.js";
 import { PressButton } from "./press_button.js";
@@ -32,6 +32,7 @@ export function elderScreen(sender, session) {
 function Shown({ phone, sender, me, view }) {
   const { dialog, way, note } = useStore(screen);
   const close = () => screen.set({ dialog: null });
+  const signOut = () => (["sending", "kept"].includes(view.kind) ? screen.set({ dialog: "signOut" }) : phone.session.end());
   const press = () => {
     screen.set({ note: "" });
     sender.press(note);
@@ -42,7 +43,8 @@ function Shown({ phone, sender, me, view }) {
       ${canPress(view) ? html`<${PressButton} way=${way} onPress=${press} />` : html`<${ElderProgress} view=${view} />`}
     </div>
     <${Below} ...${{ sender, me, view, note }} />
-    ${dialog === "settings" && html`<${ElderSettings} phone=${phone} way=${way} onWay=${(chosen) => screen.set({ way: chosen })} onClose=${close} />`}
+    ${dialog === "settings" && html`<${ElderSettings} way=${way} onWay=${(chosen) => screen.set({ way: chosen })} onSignOut=${signOut} onClose=${close} />`}
+    ${dialog === "signOut" && html`<${SignOutSheet} session=${phone.session} onClose=${close} />`}
     ${dialog === "note" && html`<${NoteSheet} note=${note} onClose=${close} />`}
     ${dialog === "cancel" && html`<${CancelSheet} phone=${phone} view=${view} onClose=${close} />`}
   </main>`;

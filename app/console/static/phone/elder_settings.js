@@ -1,9 +1,8 @@
 // The elder's few choices: how the button is pressed, and signing out.
 
-import { Dialog } from "../shared/ui.js";
+import { Button, Confirm, Dialog } from "../shared/ui.js";
 import { word } from "../shared/words.js";
 import { html } from "../vendor/preact/preact.js";
-import { SignOut } from "./phone_app.js";
 
 const KEY = "yaninda.press_way";
 const WAYS = ["hold", "tap"];
@@ -24,7 +23,7 @@ function keepWay(way) {
   }
 }
 
-export function ElderSettings({ phone, way, onWay, onClose }) {
+export function ElderSettings({ way, onWay, onSignOut, onClose }) {
   const choose = (chosen) => {
     keepWay(chosen);
     onWay(chosen);
@@ -39,6 +38,19 @@ export function ElderSettings({ phone, way, onWay, onClose }) {
         </label>`,
       )}
     </fieldset>
-    <div class="row"><${SignOut} phone=${phone} /></div>
+    <div class="row"><${Button} onClick=${onSignOut}>${word("signOut")}<//></div>
   <//>`;
+}
+
+// Somebody else may use this phone next, so a press that waits on it is deleted, and never without a word.
+export function SignOutSheet({ session, onClose }) {
+  return html`<${Confirm}
+    title=${word("signOutTitle")}
+    question=${word("signOutQuestion")}
+    label=${word("signOutYes")}
+    dismiss=${word("signOutNo")}
+    kind="bad"
+    onConfirm=${() => session.end()}
+    onClose=${onClose}
+  />`;
 }

@@ -2,7 +2,7 @@
 // harmless, so neither a lost connection nor an expired token nor a second tab loses or doubles it.
 
 // Help that was wanted in the morning may not be wanted in the evening.
-const OLD_MS = 6 * 60 * 60 * 1000;
+export const OLD_MS = 6 * 60 * 60 * 1000;
 const REFUSED_FOR_NOW = [401, 408, 429];
 
 export function storageKey(userId) {

@@ -11,7 +11,7 @@ export function openPressSender({ session, api, live }) {
     storage: globalThis.localStorage,
     send: ({ key, note }) => api.createTask(note ? { note } : {}, { idempotencyKey: key }),
   });
-  const worker = openWorker({ on: { send: () => flush() } });
+  const worker = openWorker({ on: { send: () => flush(), sent: (key) => end(key) } });
   let timer = null;
 
   const flush = async () => {
@@ -33,13 +33,30 @@ export function openPressSender({ session, api, live }) {
     timer = setTimeout(flush, AGAIN_MS);
   };
 
+  // The press goes when what has become of it is known, so that the button does not come back in between.
+  const end = async (key) => {
+    await live.read();
+    const { me, connection } = live.store.get();
+    if (connection === "there" && me && queue.state(me.id)?.key === key) queue.drop(me.id);
+  };
+
   let wasThere = false;
+  let lastId = null;
   live.store.listen(() => {
-    const isThere = live.store.get().connection === "there";
+    const { me, connection } = live.store.get();
+    const isThere = connection === "there";
+    lastId = me?.id ?? lastId;
     if (isThere && !wasThere) flush();
     wasThere = isThere;
   });
-  session.onChange(() => (wasThere = false));
+  // Whoever signs out has been asked about a waiting press. An expired token leaves it to the next sign-in of the same
+  // person. Either way the worker must not use the token any more.
+  session.onChange((reason) => {
+    wasThere = false;
+    worker.forget();
+    if (reason === "signed_out" && lastId !== null) queue.drop(lastId);
+    lastId = null;
+  });
   globalThis.addEventListener("storage", queue.tell);
   return {
     queue,

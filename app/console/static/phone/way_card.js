@@ -23,7 +23,7 @@ export function WayCard({ to, place, sharing }) {
           <${Button} onClick=${sharing.start}>${word("locationStart")}<//>`}
     <div class="row">
       <a class="button" href=${mapAddress(to)}>${word("openMap")}</a>
-      ${navigator.clipboard && html`<${Button} kind="bare" onClick=${copy}><span class="numbers">${coordinates}</span> · ${word("copy")}<//>`}
+      ${navigator.clipboard && html`<${Button} kind="bare place" onClick=${copy}><span>${word("copy")}</span> <span class="numbers soft small">${coordinates}</span><//>`}
     </div>
   </section>`;
 }

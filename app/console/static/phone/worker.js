@@ -16,7 +16,7 @@ const ADDRESSES = {
 };
 const ANSWER_WITHIN_MS = 4000;
 
-let held = null; // A press and its token, only in memory.
+let held = null; // A press, its token, and how long it may be sent; only in memory.
 
 self.addEventListener("install", (event) => {
   event.waitUntil(keepFiles().then(() => self.skipWaiting()));
@@ -85,6 +85,7 @@ self.addEventListener("sync", (event) => {
 
 // A page that is asleep sends nothing, so the worker does. The key makes a press that both send one request.
 async function sendPress() {
+  if (held && Math.abs(Date.now() - held.at) > held.keepMs) held = null; // The page says that it is too old.
   if (!held) return tellPages("send");
   const { token, key, note } = held;
   const answer = await fetch("/tasks", {
@@ -93,13 +94,14 @@ async function sendPress() {
     body: JSON.stringify(note ? { note } : {}),
   });
   if (answer.status >= 500) throw new Error(`answered with ${answer.status}`); // The browser tries again later.
-  held = null;
-  return tellPages("send");
+  // Another person may have pressed meanwhile.
+  if (held?.key === key) held = null;
+  return answer.ok ? tellPages("sent", key) : tellPages("send");
 }
 
-async function tellPages(type) {
+async function tellPages(type, key = null) {
   const pages = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
-  pages.forEach((page) => page.postMessage({ type }));
+  pages.forEach((page) => page.postMessage({ type, key }));
 }
 
 // ---- pushes ----

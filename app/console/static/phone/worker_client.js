@@ -1,15 +1,18 @@
 // The page's side of the service worker, which keeps the pages for when there is no connection. Everything works
 // without one.
 
+import { OLD_MS } from "./press_queue.js";
+
 const SYNC = "press";
 
-// `on.send` sends a press that waits.
+// `on.send` sends a press that waits; `on.sent` is told the key of one that the worker has sent.
 export function openWorker({ on }) {
   const { serviceWorker } = navigator;
   if (!serviceWorker) return { async hold() {}, async forget() {}, registration: async () => null };
   const registered = serviceWorker.register("/phone/worker.js", { scope: "/phone/" }).catch(() => null);
   serviceWorker.addEventListener("message", ({ data }) => {
     if (data?.type === "send") on.send();
+    if (data?.type === "sent") on.sent(data.key);
   });
   return {
     // Lets the browser send a press when the connection is back, also if it has put this page to sleep. The token
@@ -17,7 +20,8 @@ export function openWorker({ on }) {
     async hold(press, token) {
       const registration = await registered;
       if (!press || !registration?.sync || !registration.active) return;
-      registration.active.postMessage({ type: "hold", token, key: press.key, note: press.note });
+      const { key, note, at } = press;
+      registration.active.postMessage({ type: "hold", token, key, note, at, keepMs: OLD_MS });
       await registration.sync.register(SYNC).catch(() => null);
     },
     async forget() {

@@ -1072,7 +1072,7 @@ export interface Event {
   elderName?: string | null;
   onDuty?: boolean | null;
   messageId?: number | null;
-  /** Why a student was skipped or an offer withdrawn; of END, one of TOKEN_EXPIRED, DEACTIVATED, DRAINING, SLOW. */
+  /** Why a student was skipped or an offer withdrawn; of END, one of TOKEN_EXPIRED, DEACTIVATED, DRAINING, SLOW, RESTORED. */
   reason?: string | null;
 }
 

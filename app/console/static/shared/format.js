@@ -13,7 +13,7 @@ export function countdown(seconds) {
 
 // One unit is enough for a look: "40 s", "12 min", "3 h".
 export function duration(seconds) {
-  if (seconds < 60) return word("seconds", { count: Math.round(seconds) });
+  if (seconds < 59.5) return word("seconds", { count: Math.round(seconds) });
   if (seconds < 5400) return word("minutes", { count: Math.round(seconds / 60) });
   return word("hours", { count: Math.round(seconds / 3600) });
 }

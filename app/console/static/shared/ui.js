@@ -83,6 +83,7 @@ export function messageOf(error) {
   const own = error?.code ? `problem_${error.code}` : "";
   const found = own && word(own, { detail: error.detail ?? "" });
   if (found && found !== own) return found;
+  if (error?.status >= 500) return word("serverAway");
   return word("failed", { detail: error?.detail ?? error?.message ?? String(error) });
 }
 
@@ -117,12 +118,18 @@ export function Read({ of, children }) {
 
 // ---- dialogs ----
 
+const dialogs = createStore({ open: 0 });
+
 export function Dialog({ title, onClose, children }) {
   const element = useRef(null);
   useEffect(() => {
     const opener = document.activeElement;
     element.current.showModal();
-    return () => opener?.focus?.();
+    dialogs.set(({ open }) => ({ open: open + 1 }));
+    return () => {
+      dialogs.set(({ open }) => ({ open: open - 1 }));
+      opener?.focus?.();
+    };
   }, []);
   return html`<dialog ref=${element} aria-labelledby="dialog-title" onClose=${onClose}>
     <div class="stack">
@@ -132,10 +139,11 @@ export function Dialog({ title, onClose, children }) {
       </div>
       ${children}
     </div>
+    <div class="toasts-inside" role="status" aria-live="polite"><${AllToasts} /></div>
   </dialog>`;
 }
 
-// A failure closes it too, because short messages stand behind a dialog.
+// A failure closes it too: the deed may be possible no more.
 export function Confirm({ title, question, label, dismiss, kind = "main", onConfirm, onClose }) {
   const confirm = async () => {
     try {
@@ -170,20 +178,24 @@ function forget(id) {
   toasts.set(({ all }) => ({ all: all.filter((toast) => toast.id !== id) }));
 }
 
+// While a dialog is open it shows them itself, because all else is behind it and cannot be reached.
 export function Toasts() {
+  const { open } = useStore(dialogs);
+  return html`<div class="toasts" role="status" aria-live="polite">${!open && html`<${AllToasts} />`}</div>`;
+}
+
+function AllToasts() {
   const { all } = useStore(toasts);
-  return html`<div class="toasts" role="status" aria-live="polite">
-    ${all.map(
-      ({ id, text, kind, action }) => html`<div key=${id} class=${`notice ${kind}`}>
-        <p>${text}</p>
-        ${action &&
-        html`<${Button} kind="bare" onClick=${async () => {
-          forget(id);
-          await action.run();
-        }}>${action.label}<//>`}
-      </div>`,
-    )}
-  </div>`;
+  return all.map(
+    ({ id, text, kind, action }) => html`<div key=${id} class=${`notice ${kind}`}>
+      <p>${text}</p>
+      ${action &&
+      html`<${Button} kind="bare" onClick=${async () => {
+        forget(id);
+        await action.run();
+      }}>${action.label}<//>`}
+    </div>`,
+  );
 }
 
 // ---- connection ----

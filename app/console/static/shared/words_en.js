@@ -14,6 +14,7 @@ export const SHARED_EN = {
   signedOut: "Your session has ended. Sign in again.",
   unreachable: "The server cannot be reached. Check your connection, then try again.",
   timedOut: "The server did not answer in time. Try again.",
+  serverAway: "The service cannot answer right now. Try again in a moment.",
   failed: "That did not work: {detail}",
   required: "This field is needed.",
   more: "More",

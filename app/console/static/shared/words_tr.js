@@ -14,6 +14,7 @@ export const SHARED_TR = {
   signedOut: "Oturumun süresi doldu. Yeniden gir.",
   unreachable: "Sunucuya ulaşılamıyor. Bağlantını denetle, sonra yeniden dene.",
   timedOut: "Sunucu zamanında cevap vermedi. Yeniden dene.",
+  serverAway: "Hizmet şu an cevap veremiyor. Biraz sonra yeniden dene.",
   failed: "Olmadı: {detail}",
   required: "Bu alan gerekli.",
   more: "Daha fazla",

@@ -3,10 +3,10 @@
 
 import { serverNow } from "../../shared/clock.js";
 import { useStore, useTick } from "../../shared/store.js";
-import { Failure, Loading } from "../../shared/ui.js";
 import { word } from "../../shared/words.js";
 import { html, useMemo, useState } from "../../vendor/preact/preact.js";
 import { BoardFilters } from "../board_filters.js";
+import { BoardState } from "../board_state.js";
 import { useConsole } from "../context.js";
 import { Later } from "../later.js";
 import { MapPane } from "../map_pane.js";
@@ -32,7 +32,7 @@ export function Board({ place }) {
   const openPoint = ({ kind, id, name }) => (kind === "elder" ? open(id) : router.go("duty", { duty: "all", q: name }));
   const showsMap = isWide || (filters.show === "map" && !current);
   useBoardShortcuts({ rows, current, open, filters, press: () => setPressing(true) });
-  if (!loaded) return html`<${NotLoaded} error=${error} />`;
+  if (!loaded) return html`<section class="view"><h1>${word("view_requests")}</h1><${BoardState} error=${error} /></section>`;
   const pane = current ? "request" : showsMap && !isWide ? "map" : "list";
   return html`<div class="board" data-open=${pane}>
     <section class="pane list-pane" aria-labelledby="list-heading">
@@ -43,14 +43,6 @@ export function Board({ place }) {
     ${showsMap && html`<${MapPane} current=${current} onOpen=${openPoint} />`}
     ${pressing && html`<${Later} load=${pressDialog} onClose=${() => setPressing(false)} />`}
   </div>`;
-}
-
-// It is read again by itself.
-function NotLoaded({ error }) {
-  return html`
-    <h1 class="unseen">${word("view_requests")}</h1>
-    ${error ? html`<${Failure} error=${error} />` : html`<${Loading} />`}
-  `;
 }
 
 // The order depends on time by minutes, the countdowns by seconds.

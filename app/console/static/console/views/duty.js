@@ -23,13 +23,14 @@ export default function Duty({ place }) {
   useEffect(() => live.listen((events) => change((student) => changedBy(student, events))), [change]);
   const row = (student) => html`<${Student} key=${student.id} student=${student} change=${change} />`;
   const options = Object.keys(DUTIES).map((value) => ({ value, text: word(`duty_${value}`) }));
+  const empty = word(duty === "on" && !search ? "nobodyOnDuty" : "nobodyMatches");
   return html`<section class="view">
     <h1>${word("view_duty")}</h1>
     <div class="duty-filters">
       <${SearchField} label=${word("searchStudent")} value=${q} onSearch=${(text) => router.filter({ q: text })} data-search />
       <${ChoiceButtons} label=${word("view_duty")} value=${duty} options=${options} onChoose=${(value) => router.filter({ duty: value })} />
     </div>
-    <${Read} of=${students}>${(items) => html`<${FoundPeople} items=${items} row=${row} kind="students" />`}<//>
+    <${Read} of=${students}>${(items) => html`<${FoundPeople} items=${items} row=${row} kind="students" empty=${empty} />`}<//>
     ${students.more && html`<div><${Button} onClick=${students.more}>${word("more")}<//></div>`}
   </section>`;
 }

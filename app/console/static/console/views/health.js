@@ -10,7 +10,7 @@ import { wordOfCode } from "./parts.js";
 import "./view_words.js";
 
 const HOLDS_MS = 15_000;
-const WHOLE = { ready: "good", degraded: "warn", unready: "bad" };
+const WHOLE = { ready: "good", late: "warn", degraded: "warn", unready: "bad" };
 const KINDS = { ok: "good", late: "warn", down: "bad" };
 const SIGNS = { ok: "✓", late: "…", down: "✕" };
 const BREAKER_PARTS = { closed: "ok", half_open: "late", open: "down" };
@@ -30,8 +30,9 @@ export default function HealthView() {
 
 function Found({ health }) {
   const { router } = useConsole();
+  const whole = wholeOf(health);
   return html`
-    <p class=${`notice ${WHOLE[health.status]}`} role="status">${word(`health_${health.status}`)}</p>
+    <p class=${`notice ${WHOLE[whole]}`} role="status">${word(`health_${whole}`)}</p>
     <ul class="plain parts">${health.parts.map(partCard)}</ul>
     <dl class="sums">
       <${Sum} name="backlog">${number(health.backlog)}<//>
@@ -46,6 +47,11 @@ function Found({ health }) {
   `;
 }
 
+// A service that is ready takes presses, and yet its messages or jobs may be late.
+function wholeOf({ status, parts }) {
+  return status === "ready" && parts.some((part) => part.status !== "ok") ? "late" : status;
+}
+
 function partCard({ name, status, detail }) {
   return html`<li key=${name} class="card stack part">
     <div class="row apart"><h2>${wordOfCode("part", name)}</h2><${State} status=${status} /></div>
@@ -55,7 +61,7 @@ function partCard({ name, status, detail }) {
 
 function provider({ name, state }) {
   const text = wordOfCode("breaker", state);
-  return html`<li key=${name} class="entry"><span>${name}</span><${State} status=${BREAKER_PARTS[state]} text=${text} /></li>`;
+  return html`<li key=${name} class="entry"><span>${wordOfCode("provider", name)}</span><${State} status=${BREAKER_PARTS[state]} text=${text} /></li>`;
 }
 
 function Sum({ name, children }) {

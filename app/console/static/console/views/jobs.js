@@ -39,7 +39,7 @@ function List({ filters }) {
       <${FilterSelect} name="status" label=${word("state")} value=${status} options=${STATUSES} wordOf=${wordOfStatus} />
       <${FilterSelect} name="name" label=${word("script")} value=${name} options=${names} wordOf=${readableName} />
     </div>
-    <${Pages} of=${jobs} empty=${word("noJob")}>${row}<//>
+    <${Pages} of=${jobs} empty=${word(status || name ? "noJob" : "noJobYet")}>${row}<//>
   </section>`;
 }
 

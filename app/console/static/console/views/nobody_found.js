@@ -3,9 +3,10 @@
 import { secondsSince } from "../../shared/clock.js";
 import { clockTime, duration } from "../../shared/format.js";
 import { useStore, useTick } from "../../shared/store.js";
-import { CallLink, Empty, Failure, Loading } from "../../shared/ui.js";
+import { CallLink, Empty } from "../../shared/ui.js";
 import { word } from "../../shared/words.js";
 import { html } from "../../vendor/preact/preact.js";
+import { BoardState } from "../board_state.js";
 import { useConsole } from "../context.js";
 import { isNobodyFound } from "../live_state.js";
 import { OutcomeForm } from "../request/outcome_form.js";
@@ -21,7 +22,7 @@ export default function NobodyFound() {
   return html`<section class="view">
     <h1>${word("view_nobody_found")}</h1>
     <p class="soft">${word("nobodyFoundAbout")}</p>
-    ${!loaded && (error ? html`<${Failure} error=${error} />` : html`<${Loading} />`)}
+    ${!loaded && html`<${BoardState} error=${error} />`}
     ${loaded && !owed.length && html`<${Empty}>${word("nobodyFoundEmpty")}<//>`}
     <ol class="plain queue">${owed.slice(0, SHOWN).map((task) => html`<${Owed} key=${task.id} task=${task} />`)}</ol>
     ${owed.length > SHOWN && html`<p class="soft">${word("andMore", { count: owed.length - SHOWN })}</p>`}

@@ -53,7 +53,7 @@ function Found({ letter, again }) {
 function Message({ message }) {
   const { recipient, createdAt, expiresAt, attempts } = message;
   const facts = [
-    [word("recipient"), recipient],
+    [word("recipient"), recipientInWords(recipient)],
     [word("writtenAt"), dateAndTime(createdAt)],
     [word("expiresAt"), expiresAt && dateAndTime(expiresAt)],
   ];
@@ -63,6 +63,12 @@ function Message({ message }) {
     <${Facts} of=${facts} />
     ${attempts.length > 0 && html`<h3>${word("attempts")}</h3><ol class="plain entries">${attempts.map(attempt)}</ol>`}
   </section>`;
+}
+
+// "user:6" is a person; an address of another kind stays as it is.
+function recipientInWords(recipient) {
+  const id = /^user:(\d+)$/.exec(recipient ?? "")?.[1];
+  return id ? word("userNumber", { id }) : recipient;
 }
 
 function attempt({ attempt: number, at, errorCode, outcome }) {

@@ -23,7 +23,10 @@ export function RunReport({ report }) {
 }
 
 function refusal([source, why]) {
-  return html`<p key=${source} class="notice bad">${source}: <span lang="en">${Object.values(why).join(" ")}</span></p>`;
+  return html`<div key=${source} class="notice bad">
+    <p>${listInWords(source)}: ${wordOfCode("refusal", why.code)}</p>
+    <p class="small" lang="en">${why.detail}</p>
+  </div>`;
 }
 
 function Kinds({ kinds }) {
@@ -37,10 +40,23 @@ function Kinds({ kinds }) {
   </div>`;
 }
 
+// "students/enrolment" in words. A list of another source keeps its name.
+function listInWords(name) {
+  const [, kind, list] = /^(\w+)(?:\/(\w+))?$/.exec(name) ?? [];
+  if (!kind) return name;
+  const inWords = wordOfCode("kind", kind);
+  return list ? word("listOfKind", { kind: inWords, list: wordOfCode("list", list) }) : inWords;
+}
+
 function badRows({ name, bad, rows }) {
   const shown = rows.slice(0, SHOWN_ROWS);
   return html`<details key=${name}>
-    <summary class="entry-link">${word("badRows", { list: name, count: bad })}</summary>
-    <ul class="small">${shown.map((row) => html`<li>${Object.values(row).join(" · ")}</li>`)}</ul>
+    <summary class="entry-link">${word("badRows", { list: listInWords(name), count: bad })}</summary>
+    <ul class="small">${shown.map((row) => html`<li>${badRow(row)}</li>`)}</ul>
   </details>`;
+}
+
+function badRow({ line, flaw, field }) {
+  const about = wordOfCode("flaw", flaw);
+  return word("badRow", { line: number(line), about: field ? `${field}: ${about}` : about });
 }
