@@ -97,7 +97,7 @@ class Matching:
         try:
             pressed, follow_up = self._commit(work)
         except _FirstOfferFailed as failed:
-            log.error("first_offer_left_to_the_matcher", **fault(failed))
+            log.warning("first_offer_left_to_the_matcher", **fault(failed))
             pressed, follow_up = self._commit(work_alone)
         failpoint("press.committed")
         self._follow_up(follow_up)
