@@ -1,9 +1,7 @@
 """Errors as RFC 9457 problems. Only this module maps errors to HTTP statuses."""
 
-import traceback
 from dataclasses import dataclass
 from enum import StrEnum
-from types import TracebackType
 from typing import Any, ClassVar
 
 import structlog
@@ -22,6 +20,7 @@ from app.foundation.errors import (
     TooManyRequests,
     Unavailable,
 )
+from app.foundation.faults import fault
 
 log = structlog.get_logger(__name__)
 
@@ -233,24 +232,5 @@ def problem_of_http_error(error: HTTPException) -> Response:
 
 
 def problem_of_fault(error: BaseException) -> Response:
-    # A driver's message quotes values, which may be names and phone numbers, so only the error classes and the stack
-    # are logged.
-    log.error("request_failed", kinds=_kinds(error), sqlstate=_sqlstate(error), frames=_frames(error.__traceback__))
+    log.error("request_failed", **fault(error))
     return problem(Unexpected("The service failed. The X-Request-Id of this response finds it in the logs."))
-
-
-def _kinds(error: BaseException | None) -> list[str]:
-    kinds: list[str] = []
-    while error is not None and len(kinds) < 5:
-        kinds.append(f"{type(error).__module__}.{type(error).__qualname__}")
-        error = error.__cause__ or error.__context__
-    return kinds
-
-
-def _sqlstate(error: BaseException) -> str | None:
-    state = getattr(getattr(error, "orig", None), "sqlstate", None)
-    return state if isinstance(state, str) else None
-
-
-def _frames(trace: TracebackType | None) -> list[str]:
-    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(trace)[-8:]]

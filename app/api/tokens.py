@@ -9,6 +9,7 @@ from typing import Any
 import jwt
 
 from app.api.identities import TokenExpired, TokenInvalid, UserId
+from app.foundation.base64url import encode_base64url
 from app.foundation.pages import BIGINT_MAX
 
 ISSUER = "yaninda"
@@ -27,7 +28,8 @@ class IssuedToken:
 
 class LocalTokens:
     def __init__(self, secret: str, now: Callable[[], float] = time.time) -> None:
-        self._secret = secret
+        # As a key object, because the library would examine a plain secret again for every token.
+        self._key = jwt.PyJWK({"kty": "oct", "k": encode_base64url(secret.encode()), "alg": ALGORITHM})
         self._now = now
 
     def issue(self, user_id: int) -> str:
@@ -37,13 +39,13 @@ class LocalTokens:
         now = int(self._now())
         end = now + LIFETIME_S
         claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": str(user_id), "iat": now, "exp": end}
-        return IssuedToken(jwt.encode(claims, self._secret, algorithm=ALGORITHM), datetime.fromtimestamp(end, UTC))
+        return IssuedToken(jwt.encode(claims, self._key, algorithm=ALGORITHM), datetime.fromtimestamp(end, UTC))
 
     def verify(self, token: str) -> UserId:
         try:
             claims = jwt.decode(
                 token,
-                self._secret,
+                self._key,
                 algorithms=[ALGORITHM],
                 issuer=ISSUER,
                 audience=AUDIENCE,

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import QueuePool
 
 from app.db.after_commit import Count, count_nothing, kept_until_commit
+from app.db.plain_statements import PlainConnection
 from app.db.watchdog import OutOfTime, Watchdog, answer_by
 from app.db.witness import present_witness
 from app.foundation.errors import Unavailable
@@ -101,7 +102,7 @@ class Database:
         with (
             kept_until_commit(self.count),
             _translated(),
-            self.engine.connect() as conn,
+            PlainConnection(self.engine) as conn,
             self._watchdog.guard(driver(conn)),
             conn.begin(),
         ):
@@ -118,7 +119,7 @@ class Database:
     @contextmanager
     def reading(self) -> Generator[Connection]:
         """For reads that need no common snapshot: each statement runs by itself, without BEGIN and COMMIT."""
-        with _translated(), self._reader.connect() as conn, self._watchdog.guard(driver(conn)):
+        with _translated(), PlainConnection(self._reader) as conn, self._watchdog.guard(driver(conn)):
             yield conn
 
     @contextmanager

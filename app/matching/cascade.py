@@ -19,7 +19,7 @@ from app.matching.follow_up import Figures, FollowUp, combined, no_offer_keys
 from app.matching.rules.eligibility import CandidateVerdict
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import TaskStatus
-from app.matching.store.records import Expired, HelpTask, Offer, Pick, Progress
+from app.matching.store.records import Expired, HelpTask, Offer, Pick, Progress, Ranking
 from app.matching.store.stores import Store
 from app.redis_store.contract import ListChange, TaskKeys
 
@@ -35,8 +35,6 @@ class Lists:
     """The candidate lists that `settle` starts from. A task without a list is ranked anew."""
 
     by_task: Mapping[UUID, Sequence[int]]
-    are_new: bool = False
-    """The lists were just made, so Redis does not hold them yet."""
 
     def of(self, task_id: UUID) -> Sequence[int]:
         return self.by_task.get(task_id, ())
@@ -89,7 +87,7 @@ def settle(
     return combined(
         *(FollowUp(no_offer_keys(task_id)) for task_id in unknown),
         _expiry_follow_up(expired),
-        *[_settle_without_search(store, task, live.get(task.id, ()), lists, rules) for task in others],
+        *[_settle_without_search(store, task, live.get(task.id, ()), rules) for task in others],
         _search_next(store, by_age(searching), lists, rules, skip_locked) if searching else FollowUp(),
     )
 
@@ -99,27 +97,28 @@ def _expiry_follow_up(expired: Sequence[Expired]) -> FollowUp:
     return FollowUp(freed=frozenset(item.student_id for item in expired), figures=Figures(late_s))
 
 
-def _settle_without_search(
-    store: Store, task: HelpTask, live: Sequence[Offer], lists: Lists, rules: MatchingRules
-) -> FollowUp:
+def first_offer(store: Store, task: HelpTask, ranking: Ranking, rules: MatchingRules) -> FollowUp:
+    """For a task that this transaction has made and ranked. Nobody else knows it yet, so there is nothing to lock or to
+    read again."""
+    search = _walk_ranking(store, Search(task, (), True, 0), ranking, frozenset(), rules)
+    return _go_on(store, [search], rules)
+
+
+def _settle_without_search(store: Store, task: HelpTask, live: Sequence[Offer], rules: MatchingRules) -> FollowUp:
     if task.is_held:
         return _report_overdue(store, task, rules)
     if live:
-        return FollowUp({task.id: _asking_keys(store, task, live, lists)})
+        return FollowUp({task.id: _asking_keys(store, task, live)})
     return FollowUp(no_offer_keys(task.id, task.updated_at))
 
 
-def _asking_keys(store: Store, task: HelpTask, live: Sequence[Offer], lists: Lists) -> TaskKeys:
+def _asking_keys(store: Store, task: HelpTask, live: Sequence[Offer]) -> TaskKeys:
     """The keys of a task with live offers. Redis holds one student for each task, the one with the first deadline."""
     first, version = live[0], task.updated_at
     if task.next_step_at != first.deadline:
         # The offer that was due before this one was closed.
         version = store.move_task(task.staying(), next_step_at=first.deadline).updated_at
-    change, ids = ListChange.KEEP, list[int]()
-    if lists.are_new:
-        asked = {offer.student_id for offer in live}
-        change, ids = ListChange.REPLACE, [item for item in lists.of(task.id) if item not in asked]
-    return TaskKeys(task.id, first.student_id, first.deadline, first.deadline, change, ids, version)
+    return TaskKeys(task.id, first.student_id, first.deadline, first.deadline, ListChange.KEEP, [], version)
 
 
 def _report_overdue(store: Store, task: HelpTask, rules: MatchingRules) -> FollowUp:
@@ -139,12 +138,26 @@ def _search_next(
     store: Store, searching: Sequence[HelpTask], lists: Lists, rules: MatchingRules, skip_locked: bool
 ) -> FollowUp:
     searches = _choose(store, [task for task in searching if task.goes_on_searching], lists, rules)
+    too_late = [task for task in searching if not task.goes_on_searching]
+    return _go_on(store, searches, rules, too_late=too_late, skip_locked=skip_locked)
+
+
+def _go_on(
+    store: Store,
+    searches: Sequence[Search],
+    rules: MatchingRules,
+    *,
+    too_late: Sequence[HelpTask] = (),
+    skip_locked: bool = False,
+) -> FollowUp:
+    """Asks the chosen students. Ends the searches that found nobody, and those that are too late."""
+    tasks = [*(search.task for search in searches), *too_late]
     picks = [search.pick for search in searches if search.pick is not None]
-    offered = _offer(store, picks, {task.id: task for task in searching}, rules, skip_locked)
+    offered = _offer(store, picks, {task.id: task for task in tasks}, rules, skip_locked)
     skipped = Counter(store.insert_skips([skip for search in searches for skip in search.walked.skips]))
     continued = [_continue(search, offered) for search in searches if search.goes_on]
     versions = store.save_progress([item.progress(skipped[item.search.task.id]) for item in continued])
-    ended = _end_searches(store, [task for task in searching if task.id not in versions], rules)
+    ended = _end_searches(store, [task for task in tasks if task.id not in versions], rules)
     made = FollowUp(figures=Figures(offered=len(offered.deadlines)))
     return combined(made, *(item.follow_up(versions[item.search.task.id]) for item in continued), ended)
 
@@ -171,7 +184,7 @@ def _choose(store: Store, tasks: Sequence[HelpTask], lists: Lists, rules: Matchi
     If the head of a task holds none, this task and all younger ones choose again, without the students whom older tasks
     took: each from its whole list, or else from a new list.
     """
-    new = [Search(task, lists.of(task.id), lists.are_new, task.listed) for task in tasks]
+    new = [Search(task, lists.of(task.id), False, task.listed) for task in tasks]
     heads = _read(store, new, HEAD, rules)
     searches = _in_turn(new, frozenset(), lambda search, taken: _walk(search, HEAD, heads, taken, rules))
     first = next((index for index, search in enumerate(searches) if search.pick is None), len(searches))
@@ -219,9 +232,15 @@ def _walk(search: Search, part: slice, read: Candidates, taken: AbstractSet[int]
 
 
 def _rank_anew(store: Store, search: Search, taken: AbstractSet[int], rules: MatchingRules) -> Search:
-    """Ranks the candidates whom the task never asked. If all of the first `cap` are busy, it ranks all of them."""
+    """Ranks the candidates whom the task never asked."""
+    return _walk_ranking(store, search, store.rank_for(search.task, rules), taken, rules)
+
+
+def _walk_ranking(
+    store: Store, search: Search, ranking: Ranking, taken: AbstractSet[int], rules: MatchingRules
+) -> Search:
+    """If all of the first `cap` are busy, ranks all candidates."""
     task, taken_until = search.task, search.task.read_at + rules.offer_ttl
-    ranking = store.rank_for(task, rules)
     found = walk_new_list(search, ranking, taken, taken_until, rules.cap)
     if found.pick is None and ranking.eligible > len(ranking.candidates):
         ranking = store.rank_for(task, rules, cap=ranking.eligible)

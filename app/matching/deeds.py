@@ -25,7 +25,7 @@ from app.matching.rules.errors import NotAssigned, Overtaken, StudentUnavailable
 from app.matching.rules.map_cells import circle_of_cells, metres_between, on_the_map
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OPEN, IllegalTaskTransition, OfferState, TaskStatus
-from app.matching.store.records import NOW, FromNow, HelpTask, Moved, Offer, Transition
+from app.matching.store.records import NOW, FromNow, HelpTask, Moved, Offer, PressingElder, Ranking, Transition
 from app.matching.store.stores import Store
 from app.users.contract import EVERYTHING, StaffScope, scope_of
 from app.users.models import Caller, LatLon, Role
@@ -34,30 +34,33 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
 @dataclass(frozen=True)
-class Created:
-    task_id: UUID
-    created: bool
-    candidates: tuple[int, ...] = ()
+class NewSearch:
+    """A task that this transaction has made, and its candidates."""
+
+    task: HelpTask
+    ranking: Ranking
 
 
 # ---- the elder ----
 
 
-def press(store: Store, caller: Caller, new: NewTask, idempotency_key: str | None, rules: MatchingRules) -> Created:
-    """A second press finds the task of the first, even if both arrive at the same instant. The elder's row is locked
-    until the commit, so that a concurrent transaction that deactivates the elder sees the task and cancels it."""
-    home = _home_of_elder(store, caller, new.elder_id)
-    known = _pressed_before(store, new, idempotency_key)
+def press(
+    store: Store, caller: Caller, new: NewTask, idempotency_key: str | None, rules: MatchingRules
+) -> NewSearch | UUID:
+    """A second press gets the id of the task that the first one made, even if both arrive at the same instant. The
+    elder's row is locked until the commit, so that a concurrent transaction that deactivates the elder sees the task
+    and cancels it."""
+    elder = _elder(store, caller, new.elder_id, idempotency_key, rules)
+    known = _pressed_before(elder, new)
     if known is not None:
-        return Created(known.id, False)
-    _check_pace(store, new.elder_id, rules)
-    spot, area = _place(store, caller, new, home, rules)
+        return known
+    _check_pace(elder.ages, rules)
+    spot, area = _place(store, caller, new, elder.home, rules)
     return _create(store, new, spot, area, idempotency_key, rules)
 
 
-def _check_pace(store: Store, elder_id: int, rules: MatchingRules) -> None:
+def _check_pace(ages: Sequence[timedelta], rules: MatchingRules) -> None:
     """Whoever presses, because the students who are asked cannot tell."""
-    ages = store.recent_tasks(elder_id, max(rules.tasks_per_minute, rules.tasks_per_hour))
     for most, period in ((rules.tasks_per_minute, MINUTE), (rules.tasks_per_hour, HOUR)):
         if len(ages) >= most and ages[most - 1] < period:
             wait_s = math.ceil((period - ages[most - 1]).total_seconds())
@@ -81,30 +84,33 @@ def _place(
     return spot, circle_of_cells(spot, rules.radius_m, rules.cell_m)
 
 
-def _home_of_elder(store: Store, caller: Caller, elder_id: int) -> LatLon | None:
+def _elder(
+    store: Store, caller: Caller, elder_id: int, idempotency_key: str | None, rules: MatchingRules
+) -> PressingElder:
     """An elder whom the coordinator does not see is refused like one who does not exist."""
-    elder = store.lock_elder(elder_id, scope_of(caller) if caller.is_coordinator else EVERYTHING)
+    scope = scope_of(caller) if caller.is_coordinator else EVERYTHING
+    newest = max(rules.tasks_per_minute, rules.tasks_per_hour)
+    elder = store.lock_elder(elder_id, scope, idempotency_key, newest)
     if elder is None or elder.role is not Role.ELDER or not elder.active:
         raise InvalidValue("elderId", "is not the id of an active elder")
-    return elder.home
+    return elder
 
 
-def _pressed_before(store: Store, new: NewTask, idempotency_key: str | None) -> HelpTask | None:
-    if idempotency_key is not None:
-        known = store.find_task_by_key(new.elder_id, idempotency_key)
-        if known is not None:
-            if known.note != new.note or (new.location is not None and known.spot != new.location):
-                raise IdempotencyKeyReused("This Idempotency-Key was used for a different request.")
-            return known
-    return store.find_open_task(new.elder_id)
+def _pressed_before(elder: PressingElder, new: NewTask) -> UUID | None:
+    known = elder.known
+    if known is None:
+        return elder.open_task_id
+    if known.note != new.note or (new.location is not None and known.spot != new.location):
+        raise IdempotencyKeyReused("This Idempotency-Key was used for a different request.")
+    return known.task_id
 
 
 def _create(
     store: Store, new: NewTask, spot: LatLon, area: str | None, idempotency_key: str | None, rules: MatchingRules
-) -> Created:
+) -> NewSearch:
     task_id = uuid7()
     ranking = store.rank(task_id, spot, rules, elder_id=new.elder_id, area=area)
-    inserted = store.insert_task(
+    task = store.insert_task(
         task_id=task_id,
         elder_id=new.elder_id,
         note=new.note,
@@ -114,9 +120,9 @@ def _create(
         search_limit=rules.search_limit,
         idempotency_key=idempotency_key,
     )
-    if not inserted:
+    if task is None:
         raise Overtaken
-    return Created(task_id, True, tuple(item.student_id for item in ranking.candidates))
+    return NewSearch(task, ranking)
 
 
 # ---- the student who is being asked ----
@@ -129,7 +135,6 @@ def accept(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) ->
     if not offer.is_answerable:
         raise too_late(offer.state)
     assigned = task.becoming(TaskStatus.ASSIGNED)
-    store.lock_students([caller.id])
     if not store.accept_offer(offer):
         raise too_late(OfferState.EXPIRED)
     freed = _take_back(store, others, OfferReason.ACCEPTED_BY_ANOTHER)
@@ -329,7 +334,8 @@ def _student_of(task: HelpTask) -> int:
 
 
 def _assign(store: Store, task: HelpTask, assigned: Transition, student_id: int, rules: MatchingRules) -> FollowUp:
-    if not store.take_student(student_id, task.id):
+    student = store.take_student(student_id, task.id)
+    if student is None:
         raise StudentUnavailable("This student has another task, or is not active.")
     moved = store.move_task(
         assigned,
@@ -338,7 +344,7 @@ def _assign(store: Store, task: HelpTask, assigned: Transition, student_id: int,
         waiting=False,
         next_step_at=FromNow(rules.start_limit),
     )
-    notices.to_elder(store, task, NoticeKind.ON_THE_WAY, student_id)
+    notices.on_the_way(store, task, student)
     notices.details_shown(store, task, student_id)
     keys = no_offer_keys(task.id, moved.updated_at, moved.next_step_at)
     return FollowUp(keys, unavailable=frozenset({student_id}))

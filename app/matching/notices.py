@@ -114,6 +114,11 @@ def to_elder(store: Store, task: HelpTask, kind: NoticeKind, student_id: int | N
     delivery.request_actions(store.conn, [_notice(task.elder_id, kind, task, **about)])
 
 
+def on_the_way(store: Store, task: HelpTask, student: NamedPerson) -> None:
+    notice = _notice(task.elder_id, NoticeKind.ON_THE_WAY, task, student=first_name(student.name))
+    delivery.request_actions(store.conn, [notice])
+
+
 def to_student(store: Store, task: HelpTask, kind: NoticeKind, student_id: int) -> None:
     elder = _first_name_of(store, task.elder_id)
     delivery.request_actions(store.conn, [_notice(student_id, kind, task, elder=elder)])

@@ -4,8 +4,7 @@ Redis is read before a transaction and written after it, never inside. If Redis 
 candidates anew, and the reconciler repairs the keys later.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 import structlog
@@ -15,18 +14,13 @@ from app.foundation.failpoints import failpoint
 from app.matching.cascade import Lists, settle
 from app.matching.follow_up import FollowUp, combined
 from app.matching.rules.matching_rules import MatchingRules
-from app.matching.store.stores import Store, Stores
+from app.matching.store.stores import Stores
 from app.redis_store.contract import Clockwork, RedisUnavailable
 
 log = structlog.get_logger(__name__)
-View = TypeVar("View")
 
 ROUNDS = 20
 """A task that loses its chosen student to another transaction in this many rounds is left to the matcher. It is due."""
-
-
-def _read_nothing(_store: Store) -> None:
-    return None
 
 
 class CascadeRunner:
@@ -51,15 +45,7 @@ class CascadeRunner:
             return FollowUp()
         lists = self.lists(ids)
         failpoint("advance.listed")
-        follow_up, _ = self._settle("advance", ids, lists, _read_nothing, skip_locked=skip_locked)
-        return self.follow_up(follow_up, skip_locked=skip_locked)
-
-    def first_offer(self, task_id: UUID, candidates: Sequence[int], read_view: Callable[[Store], View]) -> View:
-        """`read_view` is called in the transaction of the offer, before its commit."""
-        lists = Lists({task_id: candidates}, are_new=True)
-        follow_up, view = self._settle("first_offer", [task_id], lists, read_view)
-        self.follow_up(follow_up)
-        return view
+        return self.follow_up(self._settle("advance", ids, lists, skip_locked), skip_locked=skip_locked)
 
     def follow_up(self, latest: FollowUp, *, skip_locked: bool = False) -> FollowUp:
         """Runs after a commit. Writes to Redis, and settles these tasks again, in rounds: tasks that lost their chosen
@@ -89,27 +75,18 @@ class CascadeRunner:
                 return total
             settled_again |= ids
             again = sorted(ids)
-            latest, _ = self._settle("follow_up", again, self.lists(again), _read_nothing, skip_locked=skip_locked)
+            latest = self._settle("follow_up", again, self.lists(again), skip_locked)
         self._write_to_redis(latest)
         log.warning("cascade_left_to_the_matcher", tasks=len(latest.again))
         return combined(total, latest)
 
-    def _settle(
-        self,
-        reason: str,
-        ids: Sequence[UUID],
-        lists: Lists,
-        read: Callable[[Store], View],
-        *,
-        skip_locked: bool = False,
-    ) -> tuple[FollowUp, View]:
-        """One transaction. `read` is called in it, before the commit."""
+    def _settle(self, reason: str, ids: Sequence[UUID], lists: Lists, skip_locked: bool) -> FollowUp:
+        """One transaction."""
         with self.stores.transaction() as store:
             follow_up = settle(store, ids, lists, self.rules, skip_locked=skip_locked)
             failpoint(f"{reason}.before_commit")
-            seen = read(store)
         failpoint(f"{reason}.committed")
-        return follow_up, seen
+        return follow_up
 
     def _write_to_redis(self, follow_up: FollowUp) -> None:
         try:

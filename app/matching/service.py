@@ -12,8 +12,10 @@ from app.db.database import Database
 from app.foundation.clock import Clock, DatabaseClock
 from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint
+from app.foundation.faults import fault
 from app.foundation.pages import Page
 from app.matching import availability, deeds, nobody_found
+from app.matching.cascade import first_offer
 from app.matching.contract import (
     AssignableStudent,
     LeftBehind,
@@ -70,6 +72,10 @@ Result = TypeVar("Result")
 log = structlog.get_logger(__name__)
 
 
+class _FirstOfferFailed(Exception):
+    """The task could be made, and the offer not."""
+
+
 class Matching:
     def __init__(self, stores: Stores, clockwork: Clockwork, clock: Clock, rules: MatchingRules) -> None:
         self.rules = rules
@@ -79,19 +85,41 @@ class Matching:
     # ---- the elder ----
 
     def press(self, caller: Caller, new: NewTask, idempotency_key: str | None = None) -> Pressed:
-        created = self._commit(lambda store: deeds.press(store, caller, new, idempotency_key, self.rules))
-        task_id = created.task_id
-        if not created.created:
-            return Pressed(self.task(caller, task_id), False)
-        failpoint("press.committed")
+        """The task and its first offer are one transaction. If the offer fails, the task alone is committed. It is due
+        at once, so the matcher makes the offer."""
+
+        def work(store: Store) -> tuple[Pressed, FollowUp]:
+            return self._press(store, caller, new, idempotency_key, with_offer=True)
+
+        def work_alone(store: Store) -> tuple[Pressed, FollowUp]:
+            return self._press(store, caller, new, idempotency_key, with_offer=False)
+
         try:
-            view = self.runner.first_offer(task_id, created.candidates, lambda store: store.task_view(caller, task_id))
-        except Unavailable as error:
-            # The task is committed and due, so the matcher makes the first offer.
-            log.warning("first_offer_left_to_the_matcher", code=error.code)
-            view = self.task(caller, task_id)
+            pressed, follow_up = self._commit(work)
+        except _FirstOfferFailed as failed:
+            log.warning("first_offer_left_to_the_matcher", **fault(failed))
+            pressed, follow_up = self._commit(work_alone)
+        failpoint("press.committed")
+        self._follow_up(follow_up)
+        return pressed
+
+    def _press(
+        self, store: Store, caller: Caller, new: NewTask, idempotency_key: str | None, *, with_offer: bool
+    ) -> tuple[Pressed, FollowUp]:
+        made = deeds.press(store, caller, new, idempotency_key, self.rules)
+        if isinstance(made, UUID):
+            return Pressed(store.task_view(caller, made), False), FollowUp()
+        follow_up = self._first_offer(store, made) if with_offer else FollowUp()
         # The answer shows the task as the press made it. If the search has ended already, a notification reports that.
-        return Pressed(_as_pressed(view), True)
+        return Pressed(_as_pressed(store.task_view(caller, made.task.id)), True), follow_up
+
+    def _first_offer(self, store: Store, made: deeds.NewSearch) -> FollowUp:
+        try:
+            return first_offer(store, made.task, made.ranking, self.rules)
+        except Overtaken:
+            raise
+        except Exception as error:
+            raise _FirstOfferFailed from error
 
     # ---- the student ----
 

@@ -7,6 +7,8 @@ from itertools import islice
 from typing import Any
 from uuid import UUID, uuid4
 
+from redis.exceptions import NoScriptError
+
 from app.foundation.failpoints import failpoint
 from app.redis_store import keys, scripts
 from app.redis_store.client import DOWN_PAUSE_S, Reach, open_client
@@ -27,7 +29,7 @@ class RedisClockwork:
     def __init__(self, client: Any, down_pause_s: float = DOWN_PAUSE_S) -> None:
         self._client = client
         self._reach = Reach(down_pause_s)
-        self._set_task = client.register_script(scripts.SET_TASK)
+        self._set_task: str = client.register_script(scripts.SET_TASK).sha
         self._claim_due = client.register_script(scripts.CLAIM_DUE)
         self._fill_list = client.register_script(scripts.FILL_LIST)
         self._finish_rebuild = client.register_script(scripts.FINISH_REBUILD)
@@ -42,23 +44,29 @@ class RedisClockwork:
         missed = self._missed
         try:
             with self._reach:
-                pipe = self._client.pipeline(transaction=False)
-                if missed:
-                    pipe.delete(keys.SENTINEL)
-                for change in changes:
-                    self._set_task(
-                        keys=_keys(change.task_id),
-                        args=_arguments(change, now),
-                        client=pipe,
-                    )
                 failpoint("redis.untold")
-                pipe.execute()
+                try:
+                    self._set_tasks(changes, now, missed)
+                except NoScriptError:
+                    # A new or emptied Redis. To set a task twice is harmless, because the script compares versions.
+                    self._client.script_load(scripts.SET_TASK)
+                    self._set_tasks(changes, now, missed)
         except RedisUnavailable:
             with self._counting:
                 self._missed += 1
             raise
         failpoint("redis.told")
         self._reset_missed(missed)
+
+    def _set_tasks(self, changes: Sequence[TaskKeys], now: datetime, missed: int) -> None:
+        """By the digest of the script. A script object of the client would ask Redis each time whether it knows it."""
+        pipe = self._client.pipeline(transaction=False)
+        if missed:
+            pipe.delete(keys.SENTINEL)
+        for change in changes:
+            affected = _keys(change.task_id)
+            pipe.evalsha(self._set_task, len(affected), *affected, *_arguments(change, now))
+        pipe.execute()
 
     def peek(self, task_ids: Sequence[UUID], most: int) -> dict[UUID, list[int]]:
         if not task_ids:

@@ -15,6 +15,7 @@ from app.foundation.ids import uuid7
 from app.matching import cascade
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.store.stores import Store
+from app.users.contract import EVERYTHING
 from app.users.models import LatLon
 from benchmarks import city, history
 from benchmarks.attempts import keeping
@@ -123,7 +124,7 @@ def _count_month(filled: Filled, turn: int) -> None:
 
 
 def _count_newest(filled: Filled, _item: None) -> None:
-    filled.store.recent_tasks(filled.busiest_elder, 20)
+    filled.store.lock_elder(filled.busiest_elder, EVERYTHING, None, 20)
 
 
 def _claim(filled: Filled, _item: None) -> None:

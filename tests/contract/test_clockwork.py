@@ -154,6 +154,14 @@ def test_many_tasks_are_written_and_read_at_once(client: Any, clockwork: Clockwo
     ]
 
 
+def test_redis_that_has_forgotten_the_script_gets_it_again(client: Any, clockwork: Clockwork, now: datetime):
+    clockwork.apply([offer_keys(1, now, ids=[1])], now)
+    client.script_flush()
+    several = [offer_keys(number, now, ids=[number]) for number in (2, 3)]
+    clockwork.apply(several, now)
+    assert [student_and_due_time(client, keys.task_id) for keys in several] == [(2, now + TTL), (3, now + TTL)]
+
+
 def test_list_of_the_greatest_length_is_stored(client: Any, clockwork: Clockwork, now: datetime):
     keys = offer_keys(0, now, ids=list(range(1, 1001)))
     clockwork.apply([keys], now)

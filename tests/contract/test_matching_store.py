@@ -11,7 +11,7 @@ from app.foundation.ids import uuid7
 from app.matching.rules.errors import Overtaken, TaskNotFound
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OfferState, TaskStatus
-from app.matching.store.records import NOW, FromNow, Offer, Pick, Progress, Skip
+from app.matching.store.records import NOW, FromNow, Offer, Pick, PressingElder, Progress, Skip
 from app.matching.store.stores import Store
 from app.users.contract import EVERYTHING
 from app.users.models import Caller, Role
@@ -44,7 +44,13 @@ def new_task(store: Store, elder: Caller, world: World, metres: float = 0, key: 
         search_limit=HOUR,
         idempotency_key=key,
     )
-    return task_id if made else None
+    return made and made.id
+
+
+def elder_at_press(store: Store, elder: Caller, key: str | None = None, newest: int = 20) -> PressingElder:
+    pressing = store.lock_elder(elder.id, EVERYTHING, key, newest)
+    assert pressing is not None
+    return pressing
 
 
 def task_of(world: World, store: Store, metres: float = 0) -> UUID:
@@ -80,7 +86,7 @@ def test_a_new_task_is_due_at_once_and_searches_for_its_time(world: World, store
     assert task.search_until == task.created_at + HOUR
     assert task.read_at > task.created_at
     assert store.due_tasks(10) == [task_id]
-    assert store.find_open_task(elder.id) is not None
+    assert elder_at_press(store, elder).open_task_id == task_id
 
 
 def test_an_elder_has_one_open_task_and_uses_a_key_once(world: World, store: Store) -> None:
@@ -91,8 +97,10 @@ def test_an_elder_has_one_open_task_and_uses_a_key_once(world: World, store: Sto
     assert new_task(store, elder, world, key="k") is None
     assert new_task(store, other, world, key="k") is not None, "keys belong to their elder"
     assert new_task(store, elder, world) is not None
-    known = store.find_task_by_key(elder.id, "k")
-    assert known is not None and known.id == first
+    known = elder_at_press(store, elder, "k").known
+    assert known is not None and (known.task_id, known.note) == (first, "a note")
+    assert elder_at_press(store, elder, "another").known is None
+    assert elder_at_press(store, elder).open_task_id != first
 
 
 def test_ages_of_the_newest_tasks_of_the_last_hour(world: World, store: Store) -> None:
@@ -101,13 +109,13 @@ def test_ages_of_the_newest_tasks_of_the_last_hour(world: World, store: Store) -
         task_id = new_task(store, elder, world)
         assert task_id is not None
         store.end_searches([task_id], RULES)
-    assert [len(store.recent_tasks(elder.id, most)) for most in (2, 5)] == [2, 3]
+    assert [len(elder_at_press(store, elder, newest=most).ages) for most in (2, 5)] == [2, 3]
     world.pass_time(61)
     assert new_task(store, elder, world) is not None
-    ages = store.recent_tasks(elder.id, 5)
+    ages = elder_at_press(store, elder, newest=5).ages
     assert len(ages) == 4 and ages[0] < timedelta(minutes=1) < ages[1] < ages[-1]
     world.pass_time(3540)
-    assert len(store.recent_tasks(elder.id, 5)) == 1
+    assert len(elder_at_press(store, elder, newest=5).ages) == 1
 
 
 def test_tasks_are_locked_in_order_and_the_unknown_named(world: World, store: Store) -> None:
@@ -369,7 +377,9 @@ def test_counts_belong_to_their_month(world: World, store: Store) -> None:
 
 def test_a_student_holds_one_task(world: World, store: Store) -> None:
     first, second, ali, gone = task_of(world, store), task_of(world, store), world.student(1), world.student(2)
-    assert store.take_student(ali.id, first) and not store.take_student(ali.id, second)
+    taken = store.take_student(ali.id, first)
+    assert taken is not None and taken.id == ali.id
+    assert not store.take_student(ali.id, second)
     store.set_active_student(gone.id, False)
     assert not store.take_student(gone.id, first)
     assert [store.is_active_student(id_) for id_ in (ali.id, gone.id, 999_999)] == [True, False, False]
@@ -417,12 +427,12 @@ def test_people_and_what_hangs_on_them(world: World, store: Store) -> None:
     task_id = new_task(store, elder, world)
     assert task_id is not None
     ask(store, task_id, ali)
-    held = store.lock_elder(elder.id, EVERYTHING)
-    assert held is not None and (held.role, held.active) == (Role.ELDER, True)
+    held = elder_at_press(store, elder)
+    assert (held.role, held.active) == (Role.ELDER, True)
     assert held.home is not None and held.home.lat == pytest.approx(world.spot(70).lat)
     assert [store.tasks_of(item.id) for item in (elder, ali, banu)] == [[task_id], [task_id], []]
     assert store.set_active_user(elder.id, False) is Role.ELDER
-    assert store.set_active_user(999_999, False) is None and store.lock_elder(999_999, EVERYTHING) is None
+    assert store.set_active_user(999_999, False) is None and store.lock_elder(999_999, EVERYTHING, None, 1) is None
     assert store.people([ali.id, 999_999]).keys() == {ali.id}
     zeynep, mehmet = world.coordinator(), world.coordinator()
     store.set_active_user(mehmet.id, False)

@@ -84,6 +84,7 @@ class MatchingMachine(RuleBasedStateMachine):
 
     @rule(elder=Index, dies=st.sampled_from([False, False, False, True]), key=st.sampled_from([None, None, "a", "b"]))
     def press(self, elder: int, dies: bool, key: str | None) -> None:
+        """If it dies, the task is there without an offer, as after an offer that failed."""
         caller = self.elders[elder % ELDERS]
         known = self.ref.task_of_key(caller.id, key) or self.ref.open_task_of(caller.id)
         new = NewTask(caller.id)
@@ -93,7 +94,7 @@ class MatchingMachine(RuleBasedStateMachine):
                 caller.id not in self.ref.inactive_elders,
                 lambda: self.in_transaction(lambda store: deeds.press(store, caller, new, key, self.ref.rules)),
             )
-            task_id, created = (made.task_id, made.created) if made else (None, False)
+            task_id, created = (made.task.id, True) if isinstance(made, deeds.NewSearch) else (made, False)
         else:
             pressed: Any = self.expect(
                 caller.id not in self.ref.inactive_elders, lambda: self.world.matching.press(caller, new, key)

@@ -32,8 +32,6 @@ FAILPOINTS: dict[str, tuple[str, ...]] = {
     "api": (
         *FREQUENT,
         "press.committed",
-        "first_offer.before_commit",
-        "first_offer.committed",
         "deed.before_commit",
         "deed.committed",
         "redis.untold",

@@ -30,6 +30,7 @@ from app.matching.rules.map_distance import SearchCircle
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.store.connected import Connected
 from app.matching.store.records import HelpTask, Ranking
+from app.matching.store.students import VERSION
 from app.users.models import LatLon
 
 COMPLETED = completed_this_month("%(time_zone)s")
@@ -48,9 +49,11 @@ NEAR_BY_CELL = f"{NEAR_ON_THE_MAP} AND {cell_is_near('CAST(%(area)s AS circle)',
 RULED_OUT = seen_or_spared_by_one_task("%(task_id)s", "%(elder_id)s", "%(cancels)s")
 
 # The index holds all columns of the query on the map, so PostgreSQL visits only rows that changed since the last
-# VACUUM. OFFSET 0 keeps the planner from computing each distance twice.
+# VACUUM. OFFSET 0 keeps the planner from computing each distance twice. Only the row of the first candidate is visited
+# for its version, because nearly always the first one is asked.
 STATEMENT = f"""
-SELECT short.completed, short.distance_m, short.id, {busy_until("short.id")}, short.eligible, short.on_the_rim
+SELECT short.completed, short.distance_m, short.id, {busy_until("short.id")}, short.eligible, short.on_the_rim,
+       CASE WHEN row_number() OVER () = 1 THEN (SELECT {VERSION} FROM students s WHERE s.id = short.id) END
 FROM (
     SELECT id, completed, distance_m, count(*) OVER () AS eligible,
            bool_or(distance_m > %(inner_m)s) OVER () AS on_the_rim
@@ -76,7 +79,7 @@ WAITING_ON_THE_MAP = STATEMENT.format(
 WAITING_EVERYWHERE = STATEMENT.format(distance=MEASURED_M, listed=may_be_listed(NEAR_WHILE_WAITING, RULED_OUT))
 
 # The columns of STATEMENT. The first three make the order of these tuples the order of the candidates.
-Row = tuple[int, float, int, datetime | None, int, bool]
+Row = tuple[int, float, int, datetime | None, int, bool, int | None]
 
 
 def _in_doubt(rows: Sequence[Row], doubt_m: float) -> bool:
@@ -89,6 +92,10 @@ def _in_doubt(rows: Sequence[Row], doubt_m: float) -> bool:
     return bool(rows) and (
         rows[0][5] or any(a[0] == b[0] and 0 < b[1] - a[1] <= too_close_m for a, b in pairwise(rows))
     )
+
+
+def _candidate(row: Row, distance_m: float | None) -> Candidate:
+    return Candidate(row[2], row[0], distance_m, row[3], version=row[6])
 
 
 def _on_map(circle: SearchCircle) -> dict[str, float]:
@@ -136,7 +143,7 @@ class CandidateStatements(Connected):
             rows = self._on_the_map(circle, values)
         else:
             rows = self._measured(MEASURED_EVERYWHERE, circle, values)
-        found = [Candidate(row[2], row[0], None if area else row[1], row[3]) for row in rows[:cap]]
+        found = [_candidate(row, None if area else row[1]) for row in rows[:cap]]
         return Ranking(found, rows[0][4] if rows else 0)
 
     def _in_area(self, spot: LatLon, values: dict[str, Any]) -> list[Row]:

@@ -35,7 +35,7 @@ WITH done AS (
     SELECT DISTINCT ON (student_id) student_id, id AS task_id FROM tasks
     WHERE {is_held()} AND student_id IS NOT NULL ORDER BY student_id, id
 )
-SELECT s.id, {VERSION}, {MONTH} AS month, {KEPT} AS kept_completed, coalesce(done.completed, 0) AS completed,
+SELECT s.id, {VERSION} AS version, {MONTH} AS month, {KEPT} AS kept_completed, coalesce(done.completed, 0) AS completed,
        s.open_task_id AS kept_open_task_id, held.task_id AS open_task_id, s.active AS kept_active, u.active
 FROM students s JOIN users u ON u.id = s.id
 LEFT JOIN done ON done.student_id = s.id LEFT JOIN held ON held.student_id = s.id

@@ -63,7 +63,8 @@ ORDER BY deadline, id
 
 CANDIDATES = text(f"""
 SELECT c.task_id, c.student_id, {COMPLETED} AS completed, spot.distance_m, {busy_until()} AS busy_until,
-       {first_obstacle(near_task("spot.distance_m"))} AS obstacle, {seen_before("c.task_id")} AS seen_before, {VERSION}
+       {first_obstacle(near_task("spot.distance_m"))} AS obstacle, {seen_before("c.task_id")} AS seen_before,
+       {VERSION} AS version
 FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[])) AS c (task_id, student_id)
 JOIN tasks t ON t.id = c.task_id
 LEFT JOIN students s ON s.id = c.student_id

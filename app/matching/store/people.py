@@ -8,7 +8,7 @@ from sqlalchemy import text
 from app.matching.rules.liveness import live
 from app.matching.rules.states import is_held, is_open
 from app.matching.store.connected import Connected
-from app.matching.store.records import Elder, LeftBehind, NamedPerson
+from app.matching.store.records import KnownPress, LeftBehind, NamedPerson, PressingElder
 from app.users.contract import StaffScope
 from app.users.models import LatLon, Role
 
@@ -56,15 +56,25 @@ def may_be_assigned(scope: StaffScope) -> str:
 
 
 class PeopleStatements(Connected):
-    def lock_elder(self, elder_id: int, scope: StaffScope) -> Elder | None:
-        """Locks the elder's row: transactions that change it wait until this one ends."""
+    def lock_elder(self, elder_id: int, scope: StaffScope, key: str | None, newest: int) -> PressingElder | None:
+        """Locks the elder's row: transactions that change it wait until this one ends. A task that was committed while
+        this call waited for the lock is not seen. `insert_task` then finds it."""
         statement = f"""
-        SELECT role, active, ST_Y(home::geometry) AS lat, ST_X(home::geometry) AS lon
-        FROM users WHERE id = :id AND {scope.sees("institution_id")} FOR SHARE"""
-        row = self.conn.execute(text(statement), {"id": elder_id}).one_or_none()
+        SELECT u.role, u.active, ST_Y(u.home::geometry) AS lat, ST_X(u.home::geometry) AS lon,
+               (SELECT id FROM tasks WHERE elder_id = u.id AND {is_open()}) AS open_task_id,
+               ARRAY(SELECT clock_timestamp() - created_at
+                     FROM (SELECT created_at FROM tasks WHERE elder_id = u.id ORDER BY id DESC LIMIT :newest) newest
+                     WHERE created_at > clock_timestamp() - interval '1 hour' ORDER BY 1) AS ages,
+               known.id AS known_id, known.note AS known_note,
+               ST_Y(known.location::geometry) AS known_lat, ST_X(known.location::geometry) AS known_lon
+        FROM users u LEFT JOIN tasks known ON known.elder_id = u.id AND known.idempotency_key = CAST(:key AS text)
+        WHERE u.id = :id AND {scope.sees("u.institution_id")} FOR SHARE OF u"""
+        row = self.conn.execute(text(statement), {"id": elder_id, "key": key, "newest": newest}).one_or_none()
         if row is None:
             return None
-        return Elder(Role(row.role), row.active, None if row.lat is None else LatLon(row.lat, row.lon))
+        home = None if row.lat is None else LatLon(row.lat, row.lon)
+        known = row.known_id and KnownPress(row.known_id, row.known_note, LatLon(row.known_lat, row.known_lon))
+        return PressingElder(Role(row.role), row.active, home, row.open_task_id, known, row.ages)
 
     def may_be_assigned(self, scope: StaffScope, student_id: int) -> bool:
         statement = f"SELECT FROM users u WHERE u.id = :student_id AND {may_be_assigned(scope)}"

@@ -203,10 +203,25 @@ class NamedPerson:
 
 
 @dataclass(frozen=True)
-class Elder:
+class KnownPress:
+    """An earlier press with the same Idempotency-Key."""
+
+    task_id: UUID
+    note: str | None
+    spot: LatLon
+
+
+@dataclass(frozen=True)
+class PressingElder:
+    """What a press has to know about its elder."""
+
     role: Role
     active: bool
     home: LatLon | None
+    open_task_id: UUID | None
+    known: KnownPress | None
+    ages: Sequence[timedelta]
+    """Of the elder's newest tasks that are less than an hour old, the newest first."""
 
 
 class StudentDrift(NamedTuple):

@@ -23,7 +23,7 @@ from app.matching.rules.map_cells import MapPoint
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import TaskStatus, is_searching
 from app.matching.store.connected import Connected
-from app.matching.store.records import Withdrawals
+from app.matching.store.records import NamedPerson, Withdrawals
 from app.users.models import LatLon
 
 # The index holds only waiting tasks, so the condition costs next to nothing while no task waits.
@@ -101,26 +101,33 @@ WHERE o.student_id = :id AND o.task_id >= :since AND t.status = '{TaskStatus.COM
   AND t.ended_at > clock_timestamp() - interval '24 hours' AND t.ended_at - t.assigned_at < :shortest
 """)
 
+TAKE_STUDENT = text(f"""
+UPDATE students s SET open_task_id = :task_id FROM users u
+WHERE s.id = :id AND u.id = s.id AND {ASSIGNABLE} RETURNING u.id, u.name, u.phone
+""")
+
 # The id of the transaction that wrote this version of the row.
-VERSION = "s.xmin::text::bigint AS version"
+VERSION = "s.xmin::text::bigint"
+LOCK = f"SELECT id, {VERSION} AS version FROM students s WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE"
+LOCK_STUDENTS, LOCK_FREE_STUDENTS = text(LOCK), text(LOCK + " SKIP LOCKED")
 
 
 class StudentStatements(Connected):
     def lock_students(self, ids: Iterable[int], *, skip_locked: bool = False) -> dict[int, int]:
         """The locked students, with the versions of their rows. Call this once in a transaction: two transactions that
         lock students twice could deadlock."""
-        statement = f"SELECT id, {VERSION} FROM students s WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE"
-        rows = self.conn.execute(text(statement + (" SKIP LOCKED" if skip_locked else "")), {"ids": sorted(set(ids))})
+        statement = LOCK_FREE_STUDENTS if skip_locked else LOCK_STUDENTS
+        rows = self.conn.execute(statement, {"ids": sorted(set(ids))})
         return {row.id: row.version for row in rows}
 
     def is_active_student(self, student_id: int) -> bool:
         statement = f"SELECT {ACTIVE} FROM students s WHERE id = :id"
         return bool(self.conn.execute(text(statement), {"id": student_id}).scalar_one_or_none())
 
-    def take_student(self, student_id: int, task_id: UUID) -> bool:
-        """False if the student is not active or has another task."""
-        statement = f"UPDATE students s SET open_task_id = :task_id WHERE id = :id AND {ASSIGNABLE} RETURNING id"
-        return self.conn.execute(text(statement), {"id": student_id, "task_id": task_id}).one_or_none() is not None
+    def take_student(self, student_id: int, task_id: UUID) -> NamedPerson | None:
+        """None if the student is not active or has another task."""
+        row = self.conn.execute(TAKE_STUDENT, {"id": student_id, "task_id": task_id}).one_or_none()
+        return None if row is None else NamedPerson(*row)
 
     def free_student(self, student_id: int) -> None:
         self.conn.execute(text("UPDATE students SET open_task_id = NULL WHERE id = :id"), {"id": student_id})

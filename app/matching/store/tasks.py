@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from app.matching.rules.errors import Overtaken
 from app.matching.rules.matching_rules import MatchingRules
-from app.matching.rules.states import TaskStatus, is_open, is_searching, may_become_task, new_task
+from app.matching.rules.states import TaskStatus, is_searching, may_become_task, new_task
 from app.matching.store.connected import Connected
 from app.matching.store.records import NOW, EndedSearch, FromNow, HelpTask, Moved, Progress, Transition
 from app.matching.store.task_log import log_new_task, log_task
@@ -56,14 +56,14 @@ SET_COUNTS = (
 )
 
 INSERT_TASK = text(f"""
-INSERT INTO tasks (id, status, elder_id, note, location, area, created_at, updated_at, search_until, next_step_at,
+INSERT INTO tasks AS t (id, status, elder_id, note, location, area, created_at, updated_at, search_until, next_step_at,
                    listed, idempotency_key)
 SELECT :id, {new_task(TaskStatus.PENDING)}, :elder_id, CAST(:note AS text),
        ST_SetSRID(ST_MakePoint(:lon, :lat), 4326)::geography, CAST(:area AS circle), now, now, now + :search_limit, now,
        :listed, CAST(:idempotency_key AS text)
 FROM (SELECT clock_timestamp() AS now) clock
 ON CONFLICT DO NOTHING
-RETURNING id
+RETURNING {TASK_COLUMNS}
 """)
 
 SAVE_PROGRESS = text(f"""
@@ -106,8 +106,6 @@ FROM clock,
 WHERE tasks.id = due.id RETURNING tasks.id, tasks.elder_id
 """)
 
-FIND_OPEN = text(f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.elder_id = :elder_id AND {is_open('t.status')}")
-
 
 class TaskStatements(Connected):
     def lock_tasks(self, ids: Iterable[UUID], *, skip_locked: bool = False) -> list[HelpTask]:
@@ -137,8 +135,8 @@ class TaskStatements(Connected):
         listed: int,
         search_limit: timedelta,
         idempotency_key: str | None,
-    ) -> bool:
-        """False if the elder has an open task already, or used this idempotency key before."""
+    ) -> HelpTask | None:
+        """None if the elder has an open task already, or used this idempotency key before."""
         row = self.conn.execute(
             INSERT_TASK,
             {
@@ -153,26 +151,10 @@ class TaskStatements(Connected):
                 "idempotency_key": idempotency_key,
             },
         ).one_or_none()
-        if row is not None:
-            log_new_task(task_id, elder_id)
-        return row is not None
-
-    def find_open_task(self, elder_id: int) -> HelpTask | None:
-        row = self.conn.execute(FIND_OPEN, {"elder_id": elder_id}).one_or_none()
-        return None if row is None else _task(row)
-
-    def find_task_by_key(self, elder_id: int, key: str) -> HelpTask | None:
-        statement = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.elder_id = :elder_id AND t.idempotency_key = :key"
-        row = self.conn.execute(text(statement), {"elder_id": elder_id, "key": key}).one_or_none()
-        return None if row is None else _task(row)
-
-    def recent_tasks(self, elder_id: int, most: int) -> list[timedelta]:
-        """The ages of the elder's newest tasks that are less than an hour old, the newest first, `most` at most."""
-        statement = """
-        SELECT clock_timestamp() - created_at AS age
-        FROM (SELECT created_at FROM tasks WHERE elder_id = :elder_id ORDER BY id DESC LIMIT :most) newest
-        WHERE created_at > clock_timestamp() - interval '1 hour' ORDER BY age"""
-        return list(self.conn.execute(text(statement), {"elder_id": elder_id, "most": most}).scalars())
+        if row is None:
+            return None
+        log_new_task(task_id, elder_id)
+        return _task(row)
 
     def first_place(self, elder_id: int) -> LatLon | None:
         """Where the elder's first task was."""

@@ -1,5 +1,7 @@
 """Whole courses of a task, from the press to its end, through the public functions of `Matching`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -38,6 +40,29 @@ def test_nearest_student_gets_an_offer_with_a_deadline(town: Neighbourhood) -> N
     assert view.deadline - view.offered_at == timedelta(seconds=600)
     assert (view.rank, view.completed_this_month, view.state) == (1, 0, "PENDING")
     assert view.distance_m == pytest.approx(100, abs=0.001)
+
+
+def test_press_is_kept_although_its_first_offer_fails(town: Neighbourhood) -> None:
+    [ali] = town.students(100)
+    with plan_out_of_order(town, "matching.offer"):
+        task_id = town.press()
+    assert (town.task(task_id).status, town.offers(task_id), town.told(ali)) == ("PENDING", [], [])
+    with town.matching.stores.reading() as store:
+        assert store.due_tasks(10) == [task_id], "the matcher makes the offer"
+    town.advance(task_id)
+    assert town.asked(task_id) == ali.id
+
+
+@contextmanager
+def plan_out_of_order(town: Neighbourhood, key: str) -> Iterator[None]:
+    """Whoever requests an action by this plan fails."""
+
+    rename = "UPDATE action_plans SET key = :new WHERE key = :old"
+    town.run(rename, old=key, new="elsewhere")
+    try:
+        yield
+    finally:
+        town.run(rename, old="elsewhere", new=key)
 
 
 def test_scenario_a_the_asked_student_accepts(town: Neighbourhood) -> None:

@@ -452,9 +452,11 @@ def test_batches_that_rank_the_same_students_in_opposite_order_do_not_deadlock(t
 
 
 def press_without_asking(town: Neighbourhood, elder: Caller) -> UUID:
-    """Leaves the task as if the process had died between the two commits of a press."""
+    """Leaves the task as if its first offer had failed."""
     with town.matching.stores.transaction() as store:
-        return deeds.press(store, elder, NewTask(elder.id), None, town.matching.rules).task_id
+        made = deeds.press(store, elder, NewTask(elder.id), None, town.matching.rules)
+    assert isinstance(made, deeds.NewSearch)
+    return made.task.id
 
 
 def test_parallel_matchers_ask_no_student_twice_for_a_task(town: Neighbourhood) -> None:
