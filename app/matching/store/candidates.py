@@ -49,21 +49,26 @@ NEAR_BY_CELL = f"{NEAR_ON_THE_MAP} AND {cell_is_near('CAST(%(area)s AS circle)',
 RULED_OUT = seen_or_spared_by_one_task("%(task_id)s", "%(elder_id)s", "%(cancels)s")
 
 # The index holds all columns of the query on the map, so PostgreSQL visits only rows that changed since the last
-# VACUUM. OFFSET 0 keeps the planner from computing each distance twice. Only the row of the first candidate is visited
-# for its version, because nearly always the first one is asked.
+# VACUUM. OFFSET 0 keeps the planner from computing each distance twice. Only the row of the first candidate who is free
+# is visited for its version, because that one is asked.
 STATEMENT = f"""
-SELECT short.completed, short.distance_m, short.id, {busy_until("short.id")}, short.eligible, short.on_the_rim,
-       CASE WHEN row_number() OVER () = 1 THEN (SELECT {VERSION} FROM students s WHERE s.id = short.id) END
+SELECT listed.*, CASE WHEN row_number() OVER (PARTITION BY busy_until IS NULL ORDER BY completed, distance_m, id) = 1
+                      THEN (SELECT {VERSION} FROM students s WHERE s.id = listed.id) END AS version
 FROM (
-    SELECT id, completed, distance_m, count(*) OVER () AS eligible,
-           bool_or(distance_m > %(inner_m)s) OVER () AS on_the_rim
-    FROM (SELECT s.id, {COMPLETED} AS completed, {{distance}} AS distance_m
-          FROM students s
-          WHERE {{listed}}
-          OFFSET 0) near
-    WHERE {near("distance_m", "%(at_most_m)s")}
-    ORDER BY completed, distance_m, id LIMIT %(most)s
-) short"""
+    SELECT short.completed, short.distance_m, short.id, {busy_until("short.id")} AS busy_until, short.eligible,
+           short.on_the_rim
+    FROM (
+        SELECT id, completed, distance_m, count(*) OVER () AS eligible,
+               bool_or(distance_m > %(inner_m)s) OVER () AS on_the_rim
+        FROM (SELECT s.id, {COMPLETED} AS completed, {{distance}} AS distance_m
+              FROM students s
+              WHERE {{listed}}
+              OFFSET 0) near
+        WHERE {near("distance_m", "%(at_most_m)s")}
+        ORDER BY completed, distance_m, id LIMIT %(most)s
+    ) short
+    OFFSET 0
+) listed"""
 
 ON_THE_MAP_M = "(s.plane <-> point(%(x)s, %(y)s)) / (%(stretch)s + %(stretch_northwards)s * s.plane[1])"
 CELL_M_AWAY = f"({middle_on_the_map('%(cell_m)s')} <-> point(%(x)s, %(y)s)) / %(stretch)s"
