@@ -176,7 +176,7 @@ def kept_database(database_url: str) -> Iterator[KeptDatabase]:
 @pytest.fixture
 def services(settings: Settings, clean_stores: None, kept_database: KeptDatabase) -> Iterator[Services]:
     if kept_database.suits(settings):
-        built = services_on(kept_database, settings, POOL_SIZE)
+        built = services_on(kept_database, kept_database, settings, POOL_SIZE)
     else:
         built = build_services(settings, role="test", pool_size=POOL_SIZE)
     yield built

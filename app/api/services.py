@@ -15,6 +15,8 @@ from app.settings.settings import Settings
 class Services:
     settings: Settings
     db: Database
+    deeds_db: Database
+    """For statements that every deed repeats: its connections make their plans once."""
     clock: Clock
     clockwork: Clockwork
     matching: Matching
@@ -26,3 +28,4 @@ class Services:
         self.breakers.close()
         self.clockwork.close()
         self.db.close()
+        self.deeds_db.close()

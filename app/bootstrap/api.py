@@ -48,10 +48,12 @@ def create_app(
 ) -> Flask:
     settings = services.settings
     documents, url_map = _catalogue() if routes is ROUTES else _served(routes)
-    doorkeeper = doorkeeper or Doorkeeper(token_verifier(settings), find_in(services.db), find_consumer_in(services.db))
+    doorkeeper = doorkeeper or Doorkeeper(
+        token_verifier(settings), find_in(services.deeds_db), find_consumer_in(services.db)
+    )
     metrics = HttpMetrics(metrics_directory, _read_on_scrape(services))
     readiness = Readiness(services.db, services.clockwork, services.matching, settings.late_after_s)
-    SubmissionCounter(metrics.registry).watch(services.db)
+    SubmissionCounter(metrics.registry).watch(services.db, services.deeds_db)
     site = Site(
         services=services,
         doorkeeper=doorkeeper,

@@ -15,25 +15,32 @@ from app.settings.settings import Settings
 def build_services(
     settings: Settings, *, role: str = "app", pool_size: int | None = None, plan_once: bool = False
 ) -> Services:
+    """Deeds repeat few statements, so they have connections with plans that are made once. Lists and searches need
+    others: how PostgreSQL reads them best depends on what is asked for. `plan_once` is for a process without these."""
     configure_logs(settings.log_level, settings.log_json)
     pool_size = pool_size or settings.api_threads
-    db = Database(
-        settings.database_url,
-        pool_size=pool_size,
-        statement_timeout_ms=settings.request_timeout_s * 1000,
-        call_limit_s=settings.request_timeout_s,
-        application_name=f"yaninda-{role}",
-        plan_once=plan_once,
-    )
-    return services_on(db, settings, pool_size)
+
+    def connect_to(plan_once: bool) -> Database:
+        return Database(
+            settings.database_url,
+            pool_size=pool_size,
+            statement_timeout_ms=settings.request_timeout_s * 1000,
+            call_limit_s=settings.request_timeout_s,
+            application_name=f"yaninda-{role}",
+            plan_once=plan_once,
+        )
+
+    deeds_db = connect_to(plan_once=True)
+    db = deeds_db if plan_once else connect_to(plan_once=False)
+    return services_on(db, deeds_db, settings, pool_size)
 
 
-def services_on(db: Database, settings: Settings, pool_size: int) -> Services:
+def services_on(db: Database, deeds_db: Database, settings: Settings, pool_size: int) -> Services:
     """Tests pass a database whose connections they keep."""
     clock = DatabaseClock(db.now)
     clockwork = connect(settings.redis_url, pool_size=pool_size)
-    matching = matching_on(db, clockwork, settings)
+    matching = matching_on(db, clockwork, settings, deeds_db)
     # The API only reads the state of the breakers, for its metrics.
     breakers = RedisBreakers(open_client(settings.redis_url, pool_size=1))
     location_limit = PerUserLimit("location", settings.locations_per_minute, settings.redis_url)
-    return Services(settings, db, clock, clockwork, matching, breakers, location_limit)
+    return Services(settings, db, deeds_db, clock, clockwork, matching, breakers, location_limit)

@@ -77,10 +77,12 @@ class _FirstOfferFailed(Exception):
 
 
 class Matching:
-    def __init__(self, stores: Stores, clockwork: Clockwork, clock: Clock, rules: MatchingRules) -> None:
+    def __init__(self, stores: Stores, lists: Stores, clockwork: Clockwork, clock: Clock, rules: MatchingRules) -> None:
+        """`lists` reads what has filters and pages."""
         self.rules = rules
         self.runner = CascadeRunner(stores, clockwork, clock, rules)
         self.stores = stores
+        self._lists = lists
 
     # ---- the elder ----
 
@@ -203,31 +205,31 @@ class Matching:
             return store.task_view(caller, task_id)
 
     def tasks(self, caller: Caller, *, status: TaskStatus | None, cursor: str | None, limit: int) -> Page[TaskView]:
-        with self.stores.reading() as store:
+        with self._lists.reading() as store:
             return store.task_views(caller, status, cursor, limit)
 
     def board(self, caller: Caller, *, cursor: str | None, limit: int) -> Page[TaskView]:
-        with self.stores.reading() as store:
+        with self._lists.reading() as store:
             return store.board(caller, cursor, limit)
 
     def assignable(
         self, scope: StaffScope, task_id: UUID, search: PeopleSearch | None, limit: int
     ) -> Sequence[AssignableStudent]:
-        with self.stores.reading() as store:
+        with self._lists.reading() as store:
             return store.assignable(scope, task_id, search, self.rules, limit)
 
     def student_list(
         self, scope: StaffScope, page: PeoplePage, on_duty: bool | None = None, suspended: bool | None = None
     ) -> Page[ListedStudent]:
-        with self.stores.reading() as store:
+        with self._lists.reading() as store:
             return store.student_list(scope, page, on_duty, suspended, self.rules)
 
     def elder_list(self, scope: StaffScope, page: PeoplePage) -> Page[ListedElder]:
-        with self.stores.reading() as store:
+        with self._lists.reading() as store:
             return store.elder_list(scope, page)
 
     def student_map(self, scope: StaffScope, box: MapBox, most: int) -> StudentMap:
-        with self.stores.reading() as store:
+        with self._lists.reading() as store:
             return store.student_map(scope, box, most)
 
     def offers(self, caller: Caller, task_id: UUID) -> Sequence[OfferView]:
@@ -289,8 +291,11 @@ class Matching:
             log.warning("follow_up_left_to_the_matcher", code=error.code)
 
 
-def matching_on(db: Database, clockwork: Clockwork, settings: Settings) -> Matching:
-    return Matching(Stores(db), clockwork, DatabaseClock(db.now), MatchingRules.from_settings(settings))
+def matching_on(db: Database, clockwork: Clockwork, settings: Settings, deeds_db: Database | None = None) -> Matching:
+    """`deeds_db` is for deeds, if they have connections of their own."""
+    return Matching(
+        Stores(deeds_db or db), Stores(db), clockwork, DatabaseClock(db.now), MatchingRules.from_settings(settings)
+    )
 
 
 def left_behind(conn: Connection, user_ids: Collection[int]) -> LeftBehind:

@@ -13,8 +13,9 @@ class SubmissionCounter:
             "yaninda_delivery_produced", "Notifications submitted and committed.", ["type"], registry=registry
         )
 
-    def watch(self, db: Database) -> None:
-        db.count = self._count
+    def watch(self, *databases: Database) -> None:
+        for db in databases:
+            db.count = self._count
 
     def _count(self, name: str, label: str, number: int) -> None:
         if name == SUBMITTED:

@@ -236,7 +236,7 @@ def environ(tmp_path: Path) -> dict[str, Any]:
 @pytest.fixture
 def town(settings: Settings, clean_stores: None, kept_database: KeptDatabase) -> Iterator[Town]:
     db = RolledBackDatabase(kept_database)
-    services = services_on(db, settings, pool_size=8)
+    services = services_on(db, db, settings, pool_size=8)
     with first_piece_of_streams(create_app(services)) as app:
         yield Town(services, db, app)
     services.close()

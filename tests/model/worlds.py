@@ -170,7 +170,7 @@ class World:
         self.clockwork = RedisClockwork(redis.Redis(connection_pool=self._pool), down_pause_s=0)
         self._clock = services.clock
         self._passed = timedelta(0)
-        self.matching = Matching(self.stores, self.clockwork, self._clock, rules)
+        self.matching = Matching(self.stores, self.stores, self.clockwork, self._clock, rules)
         self.redis_sync = RedisSync(self.stores, self.clockwork, ClockAhead(self._clock), rules)
 
     def close(self) -> None:

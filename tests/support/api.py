@@ -154,6 +154,7 @@ class FakeServices:
     settings: Settings
     matching: FakeMatching = field(default_factory=FakeMatching)
     db: Any = field(default_factory=NoDatabase)
+    deeds_db: Any = field(default_factory=NoDatabase)
     clock: Any = field(default_factory=FakeClock)
     clockwork: Any = None
     breakers: Any = field(default_factory=MemoryBreakers)
