@@ -25,7 +25,7 @@ from app.matching.rules.errors import NotAssigned, Overtaken, StudentUnavailable
 from app.matching.rules.map_cells import circle_of_cells, metres_between, on_the_map
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OPEN, IllegalTaskTransition, OfferState, TaskStatus
-from app.matching.store.records import NOW, FromNow, HelpTask, Moved, Offer, PressingElder, Ranking, Transition
+from app.matching.store.records import NOW, FromNow, HelpTask, Moved, NamedPerson, Offer, PressingElder, Ranking, Transition
 from app.matching.store.stores import Store
 from app.users.contract import EVERYTHING, StaffScope, scope_of
 from app.users.models import Caller, LatLon, Role
@@ -135,10 +135,13 @@ def accept(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) ->
     if not offer.is_answerable:
         raise too_late(offer.state)
     assigned = task.becoming(TaskStatus.ASSIGNED)
+    # The student's row comes first. Whoever makes an offer to this student has locked the row, and then waits in the
+    # index of live offers for a transaction that changes one.
+    student = _take(store, caller.id, task)
     if not store.accept_offer(offer):
         raise too_late(OfferState.EXPIRED)
     freed = _take_back(store, others, OfferReason.ACCEPTED_BY_ANOTHER)
-    return combined(_assign(store, task, assigned, caller.id, rules), FollowUp(freed=freed))
+    return combined(_assign(store, task, assigned, student, rules), FollowUp(freed=freed))
 
 
 def reject(store: Store, caller: Caller, task_id: UUID, lists: Lists, rules: MatchingRules) -> FollowUp:
@@ -266,8 +269,9 @@ def assign(store: Store, scope: StaffScope, task_id: UUID, student_id: int, rule
     if not store.is_active_student(student_id):
         raise InvalidValue("studentId", "is not the id of an active student")
     freed, again = _clear_the_way(store, task, student_id, locked)
+    student = _take(store, student_id, task)
     store.accept_by_hand(task.id, student_id, rules.time_zone)
-    follow_up = _assign(store, task, assigned, student_id, rules)
+    follow_up = _assign(store, task, assigned, student, rules)
     notices.to_student(store, task, NoticeKind.ASSIGNED_TO_YOU, student_id)
     return combined(follow_up, FollowUp(freed=freed, again=again))
 
@@ -333,21 +337,25 @@ def _student_of(task: HelpTask) -> int:
     return task.student_id
 
 
-def _assign(store: Store, task: HelpTask, assigned: Transition, student_id: int, rules: MatchingRules) -> FollowUp:
+def _take(store: Store, student_id: int, task: HelpTask) -> NamedPerson:
     student = store.take_student(student_id, task.id)
     if student is None:
         raise StudentUnavailable("This student has another task, or is not active.")
+    return student
+
+
+def _assign(store: Store, task: HelpTask, assigned: Transition, student: NamedPerson, rules: MatchingRules) -> FollowUp:
     moved = store.move_task(
         assigned,
-        student_id=student_id,
+        student_id=student.id,
         assigned_at=NOW,
         waiting=False,
         next_step_at=FromNow(rules.start_limit),
     )
     notices.on_the_way(store, task, student)
-    notices.details_shown(store, task, student_id)
+    notices.details_shown(store, task, student.id)
     keys = no_offer_keys(task.id, moved.updated_at, moved.next_step_at)
-    return FollowUp(keys, unavailable=frozenset({student_id}))
+    return FollowUp(keys, unavailable=frozenset({student.id}))
 
 
 def _start(store: Store, task: HelpTask, rules: MatchingRules) -> FollowUp:

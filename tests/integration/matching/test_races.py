@@ -4,6 +4,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,8 @@ from sqlalchemy import text
 from app.matching import deeds
 from app.matching.contract import NewTask, TaskView
 from app.matching.rules.errors import OfferExpired, TaskNotFound
+from app.matching.rules.states import TaskStatus
+from app.matching.store.records import Pick
 from app.users.models import Caller
 from tests.support.depth import size
 from tests.support.matching import Neighbourhood, at_once, broken_promises, eventually
@@ -449,6 +452,21 @@ def test_batches_that_rank_the_same_students_in_opposite_order_do_not_deadlock(t
             "not every student was asked"
         )
         end_all(town)
+
+
+def test_accept_does_not_deadlock_with_another_offer_to_the_student(town: Neighbourhood) -> None:
+    """Another task has locked the student and is about to make an offer while the student accepts the first one."""
+    student = town.student(10)
+    first, other = town.press(town.elder()), press_without_asking(town, town.elder())
+    with ThreadPoolExecutor(1) as pool:
+        with town.matching.stores.transaction() as store:
+            store.lock_tasks([other])
+            store.lock_students([student.id])
+            accepted = pool.submit(town.matching.accept, student, first)
+            eventually(lambda: waiting_for_locks(town) == 1, "the accept waits for the student")
+            assert store.insert_offers([Pick(other, student.id, 1, 0, 1.0)], town.matching.rules.offer_ttl) == {}
+        assert accepted.result(10).status is TaskStatus.ASSIGNED
+    assert_promises(town)
 
 
 def press_without_asking(town: Neighbourhood, elder: Caller) -> UUID:
