@@ -25,7 +25,17 @@ from app.matching.rules.errors import NotAssigned, Overtaken, StudentUnavailable
 from app.matching.rules.map_cells import circle_of_cells, metres_between, on_the_map
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OPEN, IllegalTaskTransition, OfferState, TaskStatus
-from app.matching.store.records import NOW, FromNow, HelpTask, Moved, NamedPerson, Offer, PressingElder, Ranking, Transition
+from app.matching.store.records import (
+    NOW,
+    FromNow,
+    HelpTask,
+    Moved,
+    NamedPerson,
+    Offer,
+    PressingElder,
+    Ranking,
+    Transition,
+)
 from app.matching.store.stores import Store
 from app.users.contract import EVERYTHING, StaffScope, scope_of
 from app.users.models import Caller, LatLon, Role
