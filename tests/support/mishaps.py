@@ -31,6 +31,7 @@ from app.realtime.fan_out import FanOut
 from app.realtime.live_events import LiveEvents
 from app.realtime.metrics import EventMetrics
 from app.roster import service as roster
+from app.roster.contract import RunReport
 from app.roster.kinds import elder_list
 from app.settings.settings import Settings
 from app.users.models import Caller
@@ -44,6 +45,10 @@ CONTEXT = multiprocessing.get_context("forkserver")
 SERVER = forkserver.ForkServer()
 SERVER.set_forkserver_preload(["tests.support.mishaps"])
 PATIENCE_S = 30
+
+
+def sync_roster(services: Services) -> RunReport:
+    return roster.sync(services.db, services.matching, services.settings, (), dry_run=False, step=lambda *_: None)
 
 
 def do(services: Services, operation: str, caller: Caller, task_id: UUID | None, key: str) -> None:
@@ -72,7 +77,7 @@ def do(services: Services, operation: str, caller: Caller, task_id: UUID | None,
         one.runner.drain(0)
         return
     if operation == "sync_roster":
-        roster.sync(services.db, matching, services.settings, (), dry_run=False, step=lambda *_: None)
+        sync_roster(services)
         return
     if operation == "give_positions":
         LiveEvents(
