@@ -308,7 +308,7 @@ def town_that_keeps_its_promises(services: Services) -> Iterator[Neighbourhood]:
 # ---- time and threads ----
 
 
-def eventually(condition: Callable[[], Any], what: str, within_s: float = 8.0) -> Any:
+def eventually(condition: Callable[[], Any], what: str, within_s: float = 30.0) -> Any:
     """Waits until `condition` returns a true value, and returns it. `what` describes it in the message of a failure."""
     give_up = time.monotonic() + within_s
     while True:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 Found = TypeVar("Found")
 
 
-def eventually(look: Callable[[], Found | None], patience_s: float = 30) -> Found:
+def eventually(look: Callable[[], Found | None], patience_s: float = 60) -> Found:
     """Waits until `look` returns a true value, and returns it. Fails after `patience_s`."""
     give_up = time.monotonic() + patience_s
     while time.monotonic() < give_up:
