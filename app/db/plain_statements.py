@@ -71,7 +71,8 @@ class PlainConnection(Connection):
             return super().execute(statement, parameters, execution_options=execution_options)
         sql: Any = _driver_text(statement.text)
         values = cast(Any, parameters or NOTHING)
-        cursor = self.connection.driver_connection.cursor(row_factory=_row_factory)  # pyright: ignore[reportOptionalMemberAccess]
+        driver: Any = self.connection.driver_connection
+        cursor = driver.cursor(row_factory=_row_factory)
         for listener in self.dispatch.before_cursor_execute:
             sql, values = listener(self, cursor, sql, values, None, False)
         try:

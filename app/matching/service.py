@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -89,24 +90,18 @@ class Matching:
     def press(self, caller: Caller, new: NewTask, idempotency_key: str | None = None) -> Pressed:
         """The task and its first offer are one transaction. If the offer fails, the task alone is committed. It is due
         at once, so the matcher makes the offer."""
-
-        def work(store: Store) -> tuple[Pressed, FollowUp]:
-            return self._press(store, caller, new, idempotency_key, with_offer=True)
-
-        def work_alone(store: Store) -> tuple[Pressed, FollowUp]:
-            return self._press(store, caller, new, idempotency_key, with_offer=False)
-
+        press = partial(self._press, caller=caller, new=new, idempotency_key=idempotency_key)
         try:
-            pressed, follow_up = self._commit(work)
+            pressed, follow_up = self._commit(partial(press, with_offer=True))
         except _FirstOfferFailed as failed:
             log.warning("first_offer_left_to_the_matcher", **fault(failed))
-            pressed, follow_up = self._commit(work_alone)
+            pressed, follow_up = self._commit(partial(press, with_offer=False))
         failpoint("press.committed")
         self._follow_up(follow_up)
         return pressed
 
     def _press(
-        self, store: Store, caller: Caller, new: NewTask, idempotency_key: str | None, *, with_offer: bool
+        self, store: Store, *, caller: Caller, new: NewTask, idempotency_key: str | None, with_offer: bool
     ) -> tuple[Pressed, FollowUp]:
         made = deeds.press(store, caller, new, idempotency_key, self.rules)
         if isinstance(made, UUID):

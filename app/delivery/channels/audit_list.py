@@ -9,9 +9,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Text, TextClause, cast, select, text
+from sqlalchemy import ColumnElement, Connection, Select, TextClause, select, text
 
-from app.delivery.channels.audit_trail import AuditEntry
+from app.delivery.channels.audit_trail import ENTRY_COLUMNS, AuditEntry
 from app.delivery.channels.models import audit_entries
 from app.foundation.pages import Page, page_of, parse_number
 
@@ -67,18 +67,6 @@ class AuditFilter:
 EVERY_ENTRY = AuditFilter()
 
 _entries = audit_entries.c
-_COLUMNS = (
-    _entries.id,
-    _entries.notification_id,
-    _entries.recipient,
-    _entries.subject,
-    _entries.body,
-    cast(_entries.metadata, Text),
-    _entries.written_at,
-    _entries.previous_hash,
-    _entries.hash,
-    _entries.author,
-)
 _BEFORE = text("(written_at, id) < (SELECT last.written_at, last.id FROM audit_entries AS last WHERE last.id = :shown)")
 _ABOUT = text("audit_subjects(recipient, metadata) && CAST(:subjects AS text[])")
 
@@ -91,7 +79,7 @@ def list_audit_entries(
 
 
 def list_query(filter_: AuditFilter, cursor: str | None, most: int) -> "Select[*tuple[Any, ...]]":
-    query = select(*_COLUMNS).where(*_conditions(filter_))
+    query = select(text(ENTRY_COLUMNS)).select_from(audit_entries).where(*_conditions(filter_))
     if cursor is not None:
         query = query.where(_BEFORE.bindparams(shown=parse_number(cursor)))
     return query.order_by(_entries.written_at.desc(), _entries.id.desc()).limit(most)

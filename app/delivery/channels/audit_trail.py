@@ -142,8 +142,8 @@ def _chained(
         last_hash = hash_
 
 
-_COLUMNS = "id, notification_id, recipient, subject, body, metadata::text, written_at, previous_hash, hash, author"
-_NEXT_PAGE = text(f"SELECT {_COLUMNS} FROM audit_entries WHERE id > :after ORDER BY id LIMIT :limit")
+ENTRY_COLUMNS = "id, notification_id, recipient, subject, body, metadata::text, written_at, previous_hash, hash, author"
+_NEXT_PAGE = text(f"SELECT {ENTRY_COLUMNS} FROM audit_entries WHERE id > :after ORDER BY id LIMIT :limit")
 
 
 def verify_audit_trail(
