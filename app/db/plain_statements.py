@@ -2,15 +2,19 @@
 as the driver: SQLAlchemy works out a cache key, a context and a description of the columns for every execution."""
 
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, cast
 
 import psycopg
+from psycopg.adapt import PyFormat
 from psycopg.pq import ExecStatus
-from sqlalchemy import Connection, TextClause
+from sqlalchemy import Connection, Engine, TextClause
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import MultipleResultsFound, NoResultFound
+
+from app.db.prepared_statements import Answered, DriverText, Prepared, RowMaker, find_prepared, run_prepared
 
 TEXTS_REMEMBERED = 2_000
 """More than the statements of all roles together. A text that is put together anew each time pushes others out."""
@@ -21,11 +25,10 @@ NOTHING: Mapping[str, Any] = {}
 class Rows(list[Any]):
     """The rows of one statement, with those parts of SQLAlchemy's `CursorResult` that we use."""
 
-    def __init__(self, cursor: psycopg.Cursor[Any]) -> None:
-        result = cursor.pgresult
-        self.returns_rows = result is not None and result.status == ExecStatus.TUPLES_OK
-        super().__init__(cursor.fetchall() if self.returns_rows else ())
-        self.rowcount = cursor.rowcount
+    def __init__(self, answered: Answered) -> None:
+        super().__init__(answered.rows)
+        self.rowcount = answered.rowcount
+        self.returns_rows = answered.returns_rows
 
     def all(self) -> list[Any]:
         return self
@@ -62,42 +65,133 @@ class Rows(list[Any]):
         return self
 
 
+class LaterRows:
+    """The answer to a statement that is sent together with the next one, or when somebody asks for its answer."""
+
+    def __init__(self, rows: Any = None, send: Callable[[], None] | None = None) -> None:
+        self._rows = rows
+        self._send = send
+
+    @property
+    def rows(self) -> Any:
+        if self._rows is None and self._send is not None:
+            self._send()
+        return self._rows
+
+    def arrive(self, answered: Answered) -> None:
+        self._rows = Rows(answered)
+
+
 class PlainConnection(Connection):
     """Sends SQL texts to the driver, and everything else on the usual way."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._waiting: list[tuple[Prepared, LaterRows]] = []
+
+    def __enter__(self) -> "PlainConnection":
+        return self
 
     def execute(self, statement: Any, parameters: Any = None, *, execution_options: Any = None) -> Any:
         is_plain = type(statement) is TextClause and not execution_options
         if not is_plain or not (parameters is None or isinstance(parameters, Mapping)):
+            self._send_waiting()
             return super().execute(statement, parameters, execution_options=execution_options)
-        sql: Any = _driver_text(statement.text)
-        values = cast(Any, parameters or NOTHING)
-        driver: Any = self.connection.driver_connection
-        cursor = driver.cursor(row_factory=_row_factory)
+        sql, values = driver_text(statement.text), cast(Mapping[str, Any], parameters or NOTHING)
+        with self._translated(sql.text):
+            prepared = self._find(sql, values)
+            if prepared is None:
+                self._send_waiting()
+                return Rows(self._by_cursor(sql.text, values))
+            return Rows(self._send([prepared]))
+
+    def execute_later(self, statement: TextClause, parameters: Mapping[str, Any]) -> LaterRows:
+        """Sends the statement together with the next one, or with COMMIT, which saves a round trip. Its error is raised
+        there."""
+        sql = driver_text(statement.text)
+        is_in_transaction = self.in_transaction() and not self._driver.autocommit
+        prepared = self._find(sql, parameters) if is_in_transaction else None
+        if prepared is None:
+            return LaterRows(self.execute(statement, parameters))
+        later = LaterRows(send=self._send_waiting)
+        self._waiting.append((prepared, later))
+        return later
+
+    def send_commit(self) -> None:
+        """Sends what waits together with COMMIT. SQLAlchemy then finds nothing left to commit."""
+        if self._waiting:
+            with self._translated("COMMIT"):
+                self._send([], commit=True)
+
+    def _find(self, sql: DriverText, values: Mapping[str, Any]) -> Prepared | None:
+        # Listeners see each statement when it runs, so that nothing is sent without the cursor of the driver.
+        return None if self.dispatch.before_cursor_execute else find_prepared(self._driver, sql, values)
+
+    def _send_waiting(self) -> None:
+        if self._waiting:
+            with self._translated(""):
+                self._send([])
+
+    def _send(self, more: list[Prepared], *, commit: bool = False) -> Answered:
+        """Returns the last answer."""
+        waiting, self._waiting = self._waiting, []
+        answers = run_prepared(self._driver, [one for one, _ in waiting] + more, _maker_of, commit=commit)
+        for (_, later), answered in zip(waiting, answers, strict=False):
+            later.arrive(answered)
+        return answers[-1]
+
+    @property
+    def _driver(self) -> Any:
+        return self.connection.driver_connection
+
+    @contextmanager
+    def _translated(self, sql: str) -> Generator[None]:
+        """Gives an error the class that callers expect, and takes a broken connection out of the pool."""
+        try:
+            yield
+        except psycopg.Error as error:
+            self._handle_dbapi_exception(error, sql, None, None, None)  # pyright: ignore[reportArgumentType]
+
+    def _by_cursor(self, sql: Any, values: Any) -> Answered:
+        cursor = self._driver.cursor(row_factory=_row_factory)
         for listener in self.dispatch.before_cursor_execute:
             sql, values = listener(self, cursor, sql, values, None, False)
-        try:
-            cursor.execute(sql, values)
-            return Rows(cursor)
-        except psycopg.Error as error:
-            # It gives the error the class that callers expect, and takes a broken connection out of the pool.
-            self._handle_dbapi_exception(error, sql, None, cursor, None)  # pyright: ignore[reportArgumentType]
+        cursor.execute(sql, values)
+        result = cursor.pgresult
+        returns_rows = result is not None and result.status == ExecStatus.TUPLES_OK
+        return Answered(cursor.fetchall() if returns_rows else (), cursor.rowcount, returns_rows)
 
 
-def _row_factory(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], Any]:
-    result = cursor.pgresult
-    return _row_maker(*(result.fname(i) or b"" for i in range(result.nfields))) if result else tuple
+def execute_later(conn: Connection, statement: TextClause, parameters: Mapping[str, Any]) -> LaterRows:
+    """As the method, for a connection that may be SQLAlchemy's own."""
+    if isinstance(conn, PlainConnection):
+        return conn.execute_later(statement, parameters)
+    return LaterRows(conn.execute(statement, parameters))
+
+
+def _row_factory(cursor: psycopg.Cursor[Any]) -> RowMaker:
+    return _maker_of(cursor.pgresult) if cursor.pgresult else tuple
+
+
+def _maker_of(result: Any) -> RowMaker:
+    return _row_maker(*[result.fname(i) or b"" for i in range(result.nfields)])
 
 
 @lru_cache(TEXTS_REMEMBERED)
-def _row_maker(*names: bytes) -> Callable[[Sequence[Any]], Any]:
+def _row_maker(*names: bytes) -> RowMaker:
     """The driver's own factory refuses columns that share a name, such as two calls of a function."""
     return namedtuple("Row", [name.decode() for name in names], rename=True)._make  # pyright: ignore
 
 
 @lru_cache(TEXTS_REMEMBERED)
-def _driver_text(sql: str) -> str:
-    """The text with `%(name)s` for `:name`, as SQLAlchemy writes it."""
-    return str(TextClause(sql).compile(dialect=_DIALECT))
+def driver_text(sql: str) -> DriverText:
+    """The text as SQLAlchemy writes it for the driver, and as the driver writes it for PostgreSQL."""
+    clause = TextClause(sql)
+    numbered: Any = clause.compile(dialect=_NUMBERED)
+    names = tuple(numbered.positiontup or ())
+    text = str(clause.compile(dialect=_NAMED))
+    return DriverText(text, str(numbered).encode(), names, (PyFormat.AUTO,) * len(names))
 
 
-_DIALECT = PGDialect_psycopg()
+_NAMED = PGDialect_psycopg()
+_NUMBERED = PGDialect_psycopg(paramstyle="numeric_dollar")

@@ -38,18 +38,21 @@ class Announcer:
         self._channel = channel
         self._listeners: list[tuple[str, Callable[[], None]]] = []
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"{channel}-announcer", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def on(self, topic: str, wake: Callable[[], None]) -> None:
         """Adds a listener. Call this before `start`."""
         self._listeners.append((topic, wake))
 
     def start(self) -> None:
+        # Made here, because the process may fork after the announcer was created, and Python ends all threads then.
+        self._thread = threading.Thread(target=self._run, name=f"{self._channel}-announcer", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         self._stop.set()
-        self._thread.join(5)
+        if self._thread is not None:
+            self._thread.join(5)
 
     def _run(self) -> None:
         pause = DoublingPause(longest_s=LONGEST_PAUSE_S)

@@ -1,25 +1,56 @@
 """SQL texts that go straight to the driver behave as SQLAlchemy's do."""
 
+import os
+import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 import pytest
-from sqlalchemy import Connection, Engine, event, literal, select, text
+from sqlalchemy import Connection, Engine, TextClause, event, literal, select, text
 from sqlalchemy.exc import DataError, IntegrityError, MultipleResultsFound, NoResultFound
 
-from app.db.database import Database
+from app.db.database import Database, DatabaseUnavailable, driver
+from app.db.plain_statements import PlainConnection
 
+EXECUTE = PlainConnection.execute
 NUMBERS = text("SELECT n, 'x' || n AS name FROM generate_series(1, :last) n ORDER BY n")
 
 
-@pytest.fixture(params=["plain", "sqlalchemy"])
-def conn(request: pytest.FixtureRequest, db: Database) -> Iterator[Connection]:
+@pytest.fixture(params=["plain", "prepared", "sqlalchemy"])
+def conn(request: pytest.FixtureRequest, db: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
     if request.param == "plain":
+        with db.transaction() as conn:
+            yield conn
+    elif request.param == "prepared":
+        monkeypatch.setattr(PlainConnection, "execute", execute_thrice)
         with db.transaction() as conn:
             yield conn
     else:
         with db.engine.connect() as conn:
             yield conn
+
+
+def execute_thrice(self: PlainConnection, statement: Any, parameters: Any = None, **options: Any) -> Any:
+    """The driver prepares a statement when it comes for the second time."""
+    if isinstance(statement, TextClause) and statement.text.lstrip().startswith("SELECT"):
+        for _ in range(2):
+            EXECUTE(self, statement, parameters, **options)
+        with no_cursors(self):
+            return EXECUTE(self, statement, parameters, **options)
+    return EXECUTE(self, statement, parameters, **options)
+
+
+@contextmanager
+def no_cursors(conn: Connection) -> Iterator[None]:
+    """Prepared statements need none."""
+    connection = driver(conn)
+    connection.cursor_factory = None
+    try:
+        yield
+    finally:
+        connection.cursor_factory = psycopg.Cursor
 
 
 def test_rows_by_name_by_place_and_as_mappings(conn: Connection) -> None:
@@ -83,3 +114,167 @@ def test_errors_have_their_classes_and_are_told_to_listeners(db: Database) -> No
     finally:
         event.remove(Engine, "handle_error", note)
     assert [error.sqlstate for error in told] == ["22012", "23514"]
+
+
+def test_a_transaction_begins_with_its_first_statement_also_if_that_is_prepared(db: Database) -> None:
+    insert = text("INSERT INTO users (role, name) VALUES ('ADMIN', :name)")
+    for name in ("one", "two", "three"):
+        with db.transaction() as conn:
+            conn.execute(insert, {"name": name})
+    with pytest.raises(RuntimeError), db.transaction() as conn, no_cursors(conn):
+        conn.execute(insert, {"name": "rolled back"})
+        raise RuntimeError
+    with db.reading() as conn:
+        names = conn.execute(text("SELECT name FROM users WHERE role = 'ADMIN'")).scalars().all()
+    assert names == ["one", "two", "three"]
+
+
+def test_a_prepared_statement_that_fails_can_be_repeated(db: Database) -> None:
+    divide = text("SELECT 1 / :by")
+    for _ in range(3):
+        with db.transaction() as conn:
+            assert conn.execute(divide, {"by": 1}).scalar_one() == 1
+    for first_statement in (True, False):
+        with pytest.raises(DataError), db.transaction() as conn:
+            if not first_statement:
+                conn.execute(text("SELECT 1"))
+            conn.execute(divide, {"by": 0})
+        with db.transaction() as conn:
+            assert conn.execute(divide, {"by": 1}).scalar_one() == 1
+
+
+def test_a_prepared_statement_follows_a_table_that_changes(db: Database) -> None:
+    select_all = text("SELECT * FROM changed")
+    with db.autocommit() as conn:
+        conn.execute(text("CREATE TABLE changed AS SELECT 1 AS a"))
+        for _ in range(3):
+            conn.execute(select_all)
+        conn.execute(text("ALTER TABLE changed ADD COLUMN b int DEFAULT 2"))
+        assert tuple(conn.execute(select_all).one()) == (1, 2)
+        conn.execute(text("DROP TABLE changed"))
+
+
+def test_a_lost_connection_is_told_by_a_prepared_statement(db: Database) -> None:
+    with db.reading() as conn:
+        for _ in range(3):
+            conn.execute(NUMBERS, {"last": 1})
+    for begin in (db.transaction, db.reading):
+        with pytest.raises(DatabaseUnavailable), begin() as conn:
+            with socket.socket(fileno=os.dup(driver(conn).pgconn.socket)) as copy:
+                copy.shutdown(socket.SHUT_RDWR)
+            conn.execute(NUMBERS, {"last": 1})
+        with db.reading() as conn:
+            for _ in range(3):
+                assert conn.execute(NUMBERS, {"last": 1}).scalar() == 1
+
+
+# ---- statements that are sent later ----
+
+ADD = text("INSERT INTO users (role, name) VALUES (:role, :name) RETURNING id")
+ADMINS = text("SELECT name FROM users WHERE role = 'ADMIN' AND :all ORDER BY id")
+
+
+@pytest.fixture
+def known(db: Database) -> Database:
+    """The pool gives the connection out again on which these statements are prepared."""
+    for _ in range(3):
+        with db.transaction() as conn:
+            for statement, values in (
+                (ADD, {"role": "ADMIN", "name": "x"}),
+                (ADMINS, {"all": True}),
+                (NUMBERS, {"last": 1}),
+            ):
+                conn.execute(statement, values)
+            conn.execute(text("DELETE FROM users"))
+    return db
+
+
+def admins(db: Database) -> list[str]:
+    with db.reading() as conn:
+        return conn.execute(ADMINS, {"all": True}).scalars().all()
+
+
+def test_a_statement_sent_later_goes_with_the_next_one_which_sees_what_it_wrote(known: Database) -> None:
+    with known.transaction() as conn:
+        later = conn.execute_later(ADD, {"role": "ADMIN", "name": "one"})
+        assert conn.execute(ADMINS, {"all": True}).scalars().all() == ["one"]
+        assert later.rows.one().id > 0
+    assert admins(known) == ["one"]
+
+
+def test_a_statement_sent_later_is_sent_at_once_if_somebody_asks_for_its_answer(known: Database) -> None:
+    with known.transaction() as conn, no_cursors(conn):
+        first, second = (conn.execute_later(NUMBERS, {"last": last}) for last in (1, 2))
+        assert [row.n for row in second.rows] == [1, 2]
+        assert [row.n for row in first.rows] == [1]
+
+
+def test_statements_sent_later_go_with_commit(known: Database) -> None:
+    with known.transaction() as conn, no_cursors(conn):
+        for name in ("one", "two"):
+            conn.execute_later(ADD, {"role": "ADMIN", "name": name})
+    assert admins(known) == ["one", "two"]
+
+
+def test_a_rollback_drops_what_waits(known: Database) -> None:
+    with pytest.raises(RuntimeError), known.transaction() as conn:
+        conn.execute_later(ADD, {"role": "ADMIN", "name": "one"})
+        raise RuntimeError
+    with known.transaction() as conn:
+        conn.execute_later(ADD, {"role": "ADMIN", "name": "two"})
+    assert admins(known) == ["two"]
+
+
+@pytest.mark.parametrize("ends", [lambda conn: None, lambda conn: conn.execute(NUMBERS, {"last": 1})])
+def test_an_error_of_a_statement_sent_later_is_raised_with_the_next_one_or_at_the_commit(
+    known: Database, ends: Callable[[PlainConnection], Any]
+) -> None:
+    with pytest.raises(IntegrityError), known.transaction() as conn:
+        conn.execute(ADD, {"role": "ADMIN", "name": "one"})
+        conn.execute_later(ADD, {"role": "NOBODY", "name": "wrong"})
+        ends(conn)
+    assert admins(known) == []
+    with known.transaction() as conn:
+        conn.execute(ADD, {"role": "ADMIN", "name": "two"})
+    assert admins(known) == ["two"]
+
+
+@pytest.mark.parametrize("next_statement", [select(literal(1)), text("SELECT 'not prepared'")])
+def test_what_waits_goes_before_a_statement_on_another_way(known: Database, next_statement: Any) -> None:
+    with known.transaction() as conn:
+        later = conn.execute_later(ADD, {"role": "ADMIN", "name": "one"})
+        conn.execute(next_statement)
+        assert later.rows.one()
+        with conn.begin_nested() as changes:
+            conn.execute_later(ADD, {"role": "ADMIN", "name": "two"})
+            conn.execute(NUMBERS, {"last": 1})
+            changes.rollback()
+    assert admins(known) == ["one"]
+
+
+def test_a_statement_that_is_not_prepared_or_in_no_transaction_is_not_sent_later(db: Database) -> None:
+    with db.transaction() as conn:
+        assert conn.execute_later(ADD, {"role": "ADMIN", "name": "one"}).rows.one()
+    for _ in range(3):
+        with db.autocommit() as conn:
+            assert conn.execute_later(ADMINS, {"all": True}).rows.scalars().all() == ["one"]
+
+
+def test_a_connection_that_was_idle_keeps_what_is_prepared_on_it(known: Database) -> None:
+    with known.transaction() as conn:
+        record: Any = conn.connection._connection_record  # pyright: ignore
+    record.info["idle_since"] -= 60
+    with known.transaction() as conn, no_cursors(conn):
+        assert conn.execute(NUMBERS, {"last": 1}).scalar() == 1
+
+
+def test_statements_sent_together_may_have_long_values_and_long_answers(db: Database) -> None:
+    """The answer to the first one comes while the second one is sent."""
+    echo, long = text("SELECT CAST(:long AS text)"), "x" * 8_000_000
+    for _ in range(3):
+        with db.transaction() as conn:
+            conn.execute(echo, {"long": ""})
+    with db.transaction() as conn, no_cursors(conn):
+        earlier = [conn.execute_later(echo, {"long": long}) for _ in range(3)]
+        assert conn.execute(echo, {"long": long}).scalar() == long
+        assert all(one.rows.scalar() == long for one in earlier)
