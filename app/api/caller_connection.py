@@ -10,6 +10,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from app.api.accepting import ConnectionShare, OpenConnections
 from app.api.errors import BadRequest, HeadersTooLarge, RequestTooSlow, problem
 from app.foundation.errors import AppError
 
@@ -29,8 +30,9 @@ When the process stops, callers that are silent have this time for one more requ
 class ConnectionState(ServerState):
     """What the connections of a process share."""
 
-    def __init__(self, most_per_address: int) -> None:
+    def __init__(self, most_per_address: int, share: ConnectionShare | None = None) -> None:
         super().__init__()
+        self.share = share or OpenConnections().of_process(0)
         self.most_per_address = most_per_address
         self.per_address: Counter[str] = Counter()
         self.draining = False
@@ -79,6 +81,7 @@ class CallerConnection(HttpToolsProtocol):
         if self._unread is not None:
             self._unread.cancel()
         state = self.server_state
+        state.share.count -= 1
         state.per_address[self._address] -= 1
         if not state.per_address[self._address]:
             del state.per_address[self._address]

@@ -4,12 +4,14 @@ import asyncio
 import faulthandler
 import resource
 import socket
+from functools import partial
 from types import FrameType
 
 import structlog
 import uvicorn
 from flask import Flask
 
+from app.api.accepting import Acceptor, ConnectionShare
 from app.api.caller_connection import KEEP_ALIVE_S, CallerConnection, ConnectionState
 from app.api.wsgi_threads import WsgiThreads
 from app.settings.settings import Settings
@@ -44,7 +46,7 @@ def listen(settings: Settings) -> socket.socket:
     return listener
 
 
-def serve(settings: Settings, app: Flask, listener: socket.socket) -> None:
+def serve(settings: Settings, app: Flask, listener: socket.socket, share: ConnectionShare) -> None:
     """Until SIGTERM or SIGINT, and then until all requests are answered."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (MOST_FILES if most < 0 else min(most, MOST_FILES), most))
@@ -72,19 +74,23 @@ def serve(settings: Settings, app: Flask, listener: socket.socket) -> None:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=settings.drain_s,
     )
-    DrainingServer(config, threads, settings.connections_per_address).run([listener])
+    DrainingServer(config, threads, ConnectionState(settings.connections_per_address, share)).run([listener])
 
 
 class DrainingServer(uvicorn.Server):
     server_state: ConnectionState
 
-    def __init__(self, config: uvicorn.Config, threads: WsgiThreads, connections_per_address: int) -> None:
+    def __init__(self, config: uvicorn.Config, threads: WsgiThreads, state: ConnectionState) -> None:
         super().__init__(config)
-        self.server_state = ConnectionState(connections_per_address)
+        self.server_state = state
         self._threads = threads
+        self._acceptors: list[Acceptor] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        # Without sockets, which are watched here, because asyncio's servers know no turns.
+        await super().startup([])
+        make_connection = partial(CallerConnection, self.config, self.server_state, {})
+        self._acceptors = [Acceptor(one, self.server_state.share, make_connection) for one in sockets or []]
         log.info("api_listening")
 
     async def on_tick(self, counter: int) -> bool:
@@ -99,7 +105,11 @@ class DrainingServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Clients that have connected are answered. Later ones are refused at once, and try another process."""
         self.server_state.draining = True
+        for acceptor in self._acceptors:
+            acceptor.accept_all()
         await asyncio.sleep(ACCEPT_S)
+        for acceptor in self._acceptors:
+            acceptor.close()
         self._threads.end_streams()
         await super().shutdown(sockets)
         faulthandler.cancel_dump_traceback_later()
