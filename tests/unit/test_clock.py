@@ -29,6 +29,29 @@ def test_database_is_read_once_and_the_clock_runs_on() -> None:
     assert NOON <= first <= second < NOON + timedelta(seconds=5)
 
 
+def test_clock_goes_by_the_shortest_reading_and_is_never_ahead() -> None:
+    took_s = iter([0.014, 0.002, 0.009, 0.003, 0.005])
+    machine_s = 0.0
+
+    def read() -> datetime:
+        """The time is read when the answer has come half of its way."""
+        nonlocal machine_s
+        half_s = next(took_s) / 2
+        machine_s += 2 * half_s
+        return NOON + timedelta(seconds=machine_s - half_s)
+
+    clock = DatabaseClock(read, monotonic=lambda: machine_s)
+    clock.now()
+    machine_s += 10
+    assert NOON + timedelta(seconds=machine_s) - clock.now() == timedelta(seconds=0.001)
+
+
+def test_short_reading_is_enough() -> None:
+    database = Database()
+    DatabaseClock(database.now, monotonic=lambda: 0.0).now()
+    assert database.reads == 1
+
+
 def test_offset_is_measured_again() -> None:
     database = Database()
     clock = DatabaseClock(database.now, resync_s=0)
