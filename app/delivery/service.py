@@ -2,7 +2,7 @@
 
 from app.delivery.actions.redrive import redrive_dead_letter, redrive_dead_letters
 from app.delivery.actions.request_format import new_trace_id, problem_with_variables
-from app.delivery.actions.service import cancel_actions, request_actions
+from app.delivery.actions.service import ReadPlans, cancel_actions, read_plan, request_actions
 from app.delivery.actions.views import get_action, list_actions
 from app.delivery.audit_heads import read_heads
 from app.delivery.channels.audit_list import list_audit_entries
@@ -33,7 +33,7 @@ from app.delivery.messages.dead_letter_views import count_open_dead_letters, get
 from app.delivery.messages.dead_letters import discard_dead_letter, discard_dead_letters
 from app.delivery.messages.sending_limits import count_action, count_message
 from app.delivery.messages.service_levels import measure_service_levels
-from app.delivery.messages.submit import refusals_of_submission, submit, submit_notification
+from app.delivery.messages.submit import refusals_of_submission, submit_later, submit_notification
 from app.delivery.messages.views import get_notification, list_notifications
 from app.delivery.old_messages import MONTHLY, OLD_MESSAGES
 from app.delivery.plans.service import (
@@ -61,6 +61,7 @@ __all__ = [
     "ROUTES",
     "STEPS",
     "TEMPLATES",
+    "ReadPlans",
     "append_to_audit_trail",
     "cancel_actions",
     "check_channel_change",
@@ -104,6 +105,7 @@ __all__ = [
     "preview_words",
     "problem_with_variables",
     "read_heads",
+    "read_plan",
     "read_subscription",
     "redrive_dead_letter",
     "redrive_dead_letters",
@@ -117,7 +119,7 @@ __all__ = [
     "spellings",
     "start_verification",
     "stop_messages",
-    "submit",
+    "submit_later",
     "submit_notification",
     "verify_audit_trail",
     "watch_backlog",

@@ -7,19 +7,21 @@ requests can all call it, and the first call wins.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from app.matching import notices
-from app.matching.choice import NOBODY, Candidates, Search, by_age, walk, walk_new_list
+from app.matching.choice import NOBODY, Candidates, Search, by_age, first_pick, walk, walk_new_list
 from app.matching.follow_up import Figures, FollowUp, combined, no_offer_keys
+from app.matching.notices import NoticeKind
 from app.matching.rules.eligibility import CandidateVerdict
+from app.matching.rules.errors import Overtaken
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import TaskStatus
-from app.matching.store.records import Expired, HelpTask, Offer, Pick, Progress, Ranking
+from app.matching.store.records import Expired, HelpTask, MadeTask, NewSearch, Offer, Pick, Progress, Ranking
 from app.matching.store.stores import Store
 from app.redis_store.contract import ListChange, TaskKeys
 
@@ -81,14 +83,18 @@ def settle(
     locked = store.lock_tasks(task_ids, skip_locked=skip_locked)
     not_locked = set(task_ids) - {task.id for task in locked}
     unknown = store.unknown_tasks(not_locked) if not_locked else set[UUID]()
-    expired, live = store.expire_offers([task.id for task in locked]) if locked else ([], {})
-    searching = [task for task in locked if task.status is TaskStatus.PENDING and task.id not in live]
-    others = [task for task in locked if task.status is not TaskStatus.PENDING or task.id in live]
+    # The heads of the lists are read in the same round trip in which offers expire, also those of the few tasks that
+    # turn out to have a live offer.
+    expiring = store.expire_offers([task.id for task in locked])
+    heads = store.candidates(_pairs((task.id, lists.of(task.id)[HEAD]) for task in locked if task.is_searching), rules)
+    expired, live = expiring()
+    searching = [task for task in locked if task.is_searching and task.id not in live]
+    others = [task for task in locked if not task.is_searching or task.id in live]
     return combined(
         *(FollowUp(no_offer_keys(task_id)) for task_id in unknown),
         _expiry_follow_up(expired),
         *[_settle_without_search(store, task, live.get(task.id, ()), rules) for task in others],
-        _search_next(store, by_age(searching), lists, rules, skip_locked) if searching else FollowUp(),
+        _search_next(store, by_age(searching), lists, heads, rules, skip_locked) if searching else FollowUp(),
     )
 
 
@@ -97,11 +103,31 @@ def _expiry_follow_up(expired: Sequence[Expired]) -> FollowUp:
     return FollowUp(freed=frozenset(item.student_id for item in expired), figures=Figures(late_s))
 
 
-def first_offer(store: Store, task: HelpTask, ranking: Ranking, rules: MatchingRules) -> FollowUp:
-    """For a task that this transaction has made and ranked. Nobody else knows it yet, so there is nothing to lock or to
-    read again."""
-    search = _walk_ranking(store, Search(task, (), True, 0), ranking, frozenset(), rules)
-    return _go_on(store, [search], rules)
+def first_offer(store: Store, new: NewSearch, rules: MatchingRules) -> tuple[MadeTask, FollowUp]:
+    """Makes the task, and with it the offer to the first candidate who is free. If nobody is, the search goes on or
+    ends like any other. Raises `Overtaken` if the student has changed since the candidates were ranked."""
+    pick = first_pick(new)
+    if pick is None:
+        made = make_task(store, new, None, rules)
+        search = _walk_ranking(store, Search(made.task, (), True, 0), new.ranking, frozenset(), rules)
+        return made, _go_on(store, [search], rules)
+    version = store.lock_student_later(pick.student_id)
+    read_plans = notices.read_plan_of(store, NoticeKind.OFFER, pick.student_id, new.elder_id)
+    made = make_task(store, new, pick, rules)
+    if made.deadline is None or version() != pick.version:
+        raise Overtaken
+    task, offered = made.task, {(made.task.id, pick.student_id): made.deadline}
+    notices.offers(store, offered, {task.id: task}, rules, read_plans)
+    search = walk_new_list(Search(task, (), True, 0), new.ranking, frozenset(), task.read_at, rules.cap)
+    asking = ContinuedSearch(search, made.deadline, made.deadline).follow_up(task.updated_at)
+    return made, combined(asking, FollowUp(figures=Figures(offered=1)))
+
+
+def make_task(store: Store, new: NewSearch, pick: Pick | None, rules: MatchingRules) -> MadeTask:
+    made = store.make_task(new, pick, rules.offer_ttl, rules.search_limit)
+    if made is None:
+        raise Overtaken
+    return made
 
 
 def _settle_without_search(store: Store, task: HelpTask, live: Sequence[Offer], rules: MatchingRules) -> FollowUp:
@@ -135,9 +161,14 @@ def _report_overdue(store: Store, task: HelpTask, rules: MatchingRules) -> Follo
 
 
 def _search_next(
-    store: Store, searching: Sequence[HelpTask], lists: Lists, rules: MatchingRules, skip_locked: bool
+    store: Store,
+    searching: Sequence[HelpTask],
+    lists: Lists,
+    heads: Candidates,
+    rules: MatchingRules,
+    skip_locked: bool,
 ) -> FollowUp:
-    searches = _choose(store, [task for task in searching if task.goes_on_searching], lists, rules)
+    searches = _choose(store, [task for task in searching if task.goes_on_searching], lists, heads, rules)
     too_late = [task for task in searching if not task.goes_on_searching]
     return _go_on(store, searches, rules, too_late=too_late, skip_locked=skip_locked)
 
@@ -177,15 +208,16 @@ def _continue(search: Search, offered: Offered) -> ContinuedSearch:
     return ContinuedSearch(search, deadline, deadline)
 
 
-def _choose(store: Store, tasks: Sequence[HelpTask], lists: Lists, rules: MatchingRules) -> list[Search]:
+def _choose(
+    store: Store, tasks: Sequence[HelpTask], lists: Lists, heads: Candidates, rules: MatchingRules
+) -> list[Search]:
     """Chooses a student for each task, the oldest task first.
 
-    The heads of all lists are read in one statement, and nearly always each head holds a candidate who can be asked.
+    The heads of all lists were read in one statement, and nearly always each head holds a candidate who can be asked.
     If the head of a task holds none, this task and all younger ones choose again, without the students whom older tasks
     took: each from its whole list, or else from a new list.
     """
     new = [Search(task, lists.of(task.id), False, task.listed) for task in tasks]
-    heads = _read(store, new, HEAD, rules)
     searches = _in_turn(new, frozenset(), lambda search, taken: _walk(search, HEAD, heads, taken, rules))
     first = next((index for index, search in enumerate(searches) if search.pick is None), len(searches))
     rests = _read(store, [search for search in searches if search.pick is None], REST, rules)
@@ -221,8 +253,11 @@ def _choose_again(
 
 
 def _read(store: Store, searches: Sequence[Search], part: slice, rules: MatchingRules) -> Candidates:
-    pairs = [(search.task.id, student_id) for search in searches for student_id in search.listed[part]]
-    return store.candidates(pairs, rules)
+    return store.candidates(_pairs((search.task.id, search.listed[part]) for search in searches), rules)
+
+
+def _pairs(listed: Iterable[tuple[UUID, Sequence[int]]]) -> list[tuple[UUID, int]]:
+    return [(task_id, student_id) for task_id, student_ids in listed for student_id in student_ids]
 
 
 def _walk(search: Search, part: slice, read: Candidates, taken: AbstractSet[int], rules: MatchingRules) -> Search:
@@ -251,22 +286,24 @@ def _walk_ranking(
 def _offer(
     store: Store, picks: Sequence[Pick], tasks: Mapping[UUID, HelpTask], rules: MatchingRules, skip_locked: bool
 ) -> Offered:
-    """Locks the students, checks again those whose rows have changed since they were read, and makes the offers.
+    """Locks the students and makes the offers, after a second check of those whose rows have changed since they were
+    read.
 
     A live offer from another task does not change the student's row. A unique index then refuses the second offer.
     """
     wanted = frozenset(pick.student_id for pick in picks)
     if not wanted:
         return Offered({})
-    locked = store.lock_students(wanted, skip_locked=skip_locked)
-    picks = [pick for pick in picks if pick.student_id in locked]
-    changed = [(pick.task_id, pick.student_id) for pick in picks if pick.version != locked[pick.student_id]]
-    again = store.candidates(changed, rules)
-    refused = {pair for pair, candidate in again.items() if candidate.verdict is not CandidateVerdict.ASK}
-    deadlines = store.insert_offers(
-        [pick for pick in picks if (pick.task_id, pick.student_id) not in refused], rules.offer_ttl
+    elders = {tasks[pick.task_id].elder_id for pick in picks}
+    read_plans = notices.read_plan_of(store, NoticeKind.OFFER, *wanted, *elders)
+    deadlines, locked = store.ask(picks, rules.offer_ttl, skip_locked=skip_locked)
+    changed = [pick for pick in picks if locked.get(pick.student_id, pick.version) != pick.version]
+    again = store.candidates([(pick.task_id, pick.student_id) for pick in changed], rules)
+    asked = {pair for pair, candidate in again.items() if candidate.verdict is CandidateVerdict.ASK}
+    deadlines |= store.insert_offers(
+        [pick for pick in changed if (pick.task_id, pick.student_id) in asked], rules.offer_ttl
     )
-    notices.offers(store, deadlines, tasks, rules)
+    notices.offers(store, deadlines, tasks, rules, read_plans)
     return Offered(deadlines, wanted - locked.keys())
 
 

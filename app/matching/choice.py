@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from app.matching.rules.eligibility import Candidate, CandidateVerdict, Obstacle
-from app.matching.store.records import HelpTask, Pick, Ranking, Skip
+from app.matching.store.records import HelpTask, NewSearch, Pick, Ranking, Skip
 from app.redis_store.contract import ListChange, TaskKeys
 
 Candidates = Mapping[tuple[UUID, int], Candidate]
@@ -92,6 +92,14 @@ def _walk_along(
         if candidate.obstacle is not None and verdict is CandidateVerdict.SKIP:
             skips.append(_skip(task, candidate, candidate.obstacle))
     return Walked(None, skips, gone, wait_until)
+
+
+def first_pick(new: NewSearch) -> Pick | None:
+    """The candidate who is asked when the task is made, as `walk_new_list` chooses."""
+    free = (one for one in new.ranking.candidates if one.verdict is CandidateVerdict.ASK)
+    return next(
+        (Pick(new.task_id, one.student_id, 1, one.completed, one.distance_m, one.version) for one in free), None
+    )
 
 
 def _pick(task: HelpTask, candidate: Candidate, skipped: int) -> Pick:

@@ -9,10 +9,11 @@ leaves the next offer to a later transaction. Until then the task's row is due.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
+from app.delivery.service import ReadPlans
 from app.foundation.errors import IdempotencyKeyReused, InvalidValue, TooManyRequests
 from app.foundation.ids import uuid7
 from app.matching import notices
@@ -31,9 +32,9 @@ from app.matching.store.records import (
     HelpTask,
     Moved,
     NamedPerson,
+    NewSearch,
     Offer,
     PressingElder,
-    Ranking,
     Transition,
 )
 from app.matching.store.stores import Store
@@ -41,14 +42,7 @@ from app.users.contract import EVERYTHING, StaffScope, scope_of
 from app.users.models import Caller, LatLon, Role
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
-
-
-@dataclass(frozen=True)
-class NewSearch:
-    """A task that this transaction has made, and its candidates."""
-
-    task: HelpTask
-    ranking: Ranking
+UNAVAILABLE = "This student has another task, or is not active."
 
 
 # ---- the elder ----
@@ -66,7 +60,9 @@ def press(
         return known
     _check_pace(elder.ages, rules)
     spot, area = _place(store, caller, new, elder.home, rules)
-    return _create(store, new, spot, area, idempotency_key, rules)
+    task_id = uuid7()
+    ranking = store.rank(task_id, spot, rules, elder_id=new.elder_id, area=area)
+    return NewSearch(task_id, new.elder_id, new.note, spot, area, idempotency_key, ranking)
 
 
 def _check_pace(ages: Sequence[timedelta], rules: MatchingRules) -> None:
@@ -115,43 +111,26 @@ def _pressed_before(elder: PressingElder, new: NewTask) -> UUID | None:
     return known.task_id
 
 
-def _create(
-    store: Store, new: NewTask, spot: LatLon, area: str | None, idempotency_key: str | None, rules: MatchingRules
-) -> NewSearch:
-    task_id = uuid7()
-    ranking = store.rank(task_id, spot, rules, elder_id=new.elder_id, area=area)
-    task = store.insert_task(
-        task_id=task_id,
-        elder_id=new.elder_id,
-        note=new.note,
-        spot=spot,
-        area=area,
-        listed=ranking.eligible,
-        search_limit=rules.search_limit,
-        idempotency_key=idempotency_key,
-    )
-    if task is None:
-        raise Overtaken
-    return NewSearch(task, ranking)
-
-
 # ---- the student who is being asked ----
 
 
-def accept(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> FollowUp:
+def accept(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> tuple[FollowUp, Any]:
+    """The second value is the row of the view, or None if nothing changed."""
     task, offer, others = _offered(store, caller, task_id)
     if offer.state is OfferState.ACCEPTED:
-        return FollowUp()
+        return FollowUp(), None
     if not offer.is_answerable:
         raise too_late(offer.state)
-    assigned = task.becoming(TaskStatus.ASSIGNED)
-    # The student's row comes first. Whoever makes an offer to this student has locked the row, and then waits in the
-    # index of live offers for a transaction that changes one.
-    student = _take(store, caller.id, task)
-    if not store.accept_offer(offer):
+    task.becoming(TaskStatus.ASSIGNED)
+    read_plans = notices.read_plan_of(store, NoticeKind.ON_THE_WAY, task.elder_id)
+    accepted = store.accept(offer, rules.start_limit)
+    if accepted is None:
+        raise StudentUnavailable(UNAVAILABLE)
+    if accepted.moved is None:
         raise too_late(OfferState.EXPIRED)
     freed = _take_back(store, others, OfferReason.ACCEPTED_BY_ANOTHER)
-    return combined(_assign(store, task, assigned, student, rules), FollowUp(freed=freed))
+    follow_up = _tell_assigned(store, task, accepted.student, accepted.moved, read_plans)
+    return combined(follow_up, FollowUp(freed=freed)), accepted.row
 
 
 def reject(store: Store, caller: Caller, task_id: UUID, lists: Lists, rules: MatchingRules) -> FollowUp:
@@ -326,9 +305,10 @@ def _lock_task(store: Store, task_id: UUID) -> HelpTask:
 def _offered(store: Store, caller: Caller, task_id: UUID) -> tuple[HelpTask, Offer, Sequence[Offer]]:
     """The task, the caller's offer for it, and its live offers to others. For a student who was never asked, the task
     does not exist."""
-    task = _lock_task(store, task_id)
+    locked = store.lock_task_later(task_id)
     offer, others = store.offers_around(task_id, caller.id)
-    if offer is None or offer.state is OfferState.SKIPPED:
+    task = locked()
+    if task is None or offer is None or offer.state is OfferState.SKIPPED:
         raise TaskNotFound
     return task, offer, others
 
@@ -350,7 +330,7 @@ def _student_of(task: HelpTask) -> int:
 def _take(store: Store, student_id: int, task: HelpTask) -> NamedPerson:
     student = store.take_student(student_id, task.id)
     if student is None:
-        raise StudentUnavailable("This student has another task, or is not active.")
+        raise StudentUnavailable(UNAVAILABLE)
     return student
 
 
@@ -362,7 +342,12 @@ def _assign(store: Store, task: HelpTask, assigned: Transition, student: NamedPe
         waiting=False,
         next_step_at=FromNow(rules.start_limit),
     )
-    notices.on_the_way(store, task, student)
+    read_plans = notices.read_plan_of(store, NoticeKind.ON_THE_WAY, task.elder_id)
+    return _tell_assigned(store, task, student, moved, read_plans)
+
+
+def _tell_assigned(store: Store, task: HelpTask, student: NamedPerson, moved: Moved, read_plans: ReadPlans) -> FollowUp:
+    notices.on_the_way(store, task, student, read_plans)
     notices.details_shown(store, task, student.id)
     keys = no_offer_keys(task.id, moved.updated_at, moved.next_step_at)
     return FollowUp(keys, unavailable=frozenset({student.id}))

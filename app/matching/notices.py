@@ -12,6 +12,7 @@ from uuid import UUID
 
 from app.delivery import service as delivery
 from app.delivery.contract import NewAction, NewSubmission, NotificationType, Priority
+from app.delivery.service import ReadPlans
 from app.foundation.clock import rfc3339
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.visibility import first_name
@@ -72,8 +73,17 @@ def _data(kind: NoticeKind, task_id: UUID, deadline: datetime | None = None) -> 
     return data
 
 
+def read_plan_of(store: Store, kind: NoticeKind, *person_ids: int) -> ReadPlans:
+    """Of the people whom the notice is for or about."""
+    return delivery.read_plan(store.conn, kind.plan, *person_ids)
+
+
 def offers(
-    store: Store, deadlines: Mapping[tuple[UUID, int], datetime], tasks: Mapping[UUID, HelpTask], rules: MatchingRules
+    store: Store,
+    deadlines: Mapping[tuple[UUID, int], datetime],
+    tasks: Mapping[UUID, HelpTask],
+    rules: MatchingRules,
+    read_plans: ReadPlans | None = None,
 ) -> None:
     """Each deadline is that of a task and a student."""
     seconds = int(rules.offer_ttl.total_seconds())
@@ -85,6 +95,7 @@ def offers(
             _offer(tasks[task_id], student_id, deadline, variables)
             for (task_id, student_id), deadline in deadlines.items()
         ],
+        read_plans,
     )
 
 
@@ -114,9 +125,9 @@ def to_elder(store: Store, task: HelpTask, kind: NoticeKind, student_id: int | N
     delivery.request_actions(store.conn, [_notice(task.elder_id, kind, task, **about)])
 
 
-def on_the_way(store: Store, task: HelpTask, student: NamedPerson) -> None:
+def on_the_way(store: Store, task: HelpTask, student: NamedPerson, read_plans: ReadPlans) -> None:
     notice = _notice(task.elder_id, NoticeKind.ON_THE_WAY, task, student=first_name(student.name))
-    delivery.request_actions(store.conn, [notice])
+    delivery.request_actions(store.conn, [notice], read_plans)
 
 
 def to_student(store: Store, task: HelpTask, kind: NoticeKind, student_id: int) -> None:
@@ -170,7 +181,7 @@ def details_shown(store: Store, task: HelpTask, student_id: int) -> None:
     ids = {"taskId": str(task.id), "studentId": student_id, "elderId": task.elder_id}
     body = f"The phone and the place of elder {task.elder_id} were shown to student {student_id}."
     new = NewSubmission(NotificationType.AUDIT, f"task:{task.id}", body, subject="matching.details_shown", metadata=ids)
-    delivery.submit(store.conn, new)
+    delivery.submit_later(store.conn, new)
 
 
 def withdrew(store: Store, task: HelpTask, student_id: int, withdrawals: Withdrawals) -> None:

@@ -1,7 +1,6 @@
 """Makes Redis agree with PostgreSQL: fills it after it was emptied, and finds changes that never reached it."""
 
 import time
-from collections import deque
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -38,7 +37,8 @@ class RedisSync:
         self._clock = clock
         self._rules = rules
         self._compared_until: datetime | None = None
-        self._without_list: deque[UUID] = deque()
+        self._lists_after: UUID | None = None
+        """The last task whose list was looked for after Redis was emptied. None if all were."""
 
     def refresh(self) -> None:
         if not self._clockwork.is_complete():
@@ -52,24 +52,27 @@ class RedisSync:
         log.info("redis_is_being_rebuilt")
         token = self._clockwork.begin_rebuild()
         failpoint("rebuild.begun")
-        self._without_list.clear()
         count, last = 0, UUID(int=0)
         while chunk := self._open_after(last):
             self._write(chunk)
-            self._without_list.extend(item.task_id for item in chunk if item.student_id is not None)
             count += len(chunk)
             last = chunk[-1].task_id
+        self._lists_after = UUID(int=0)
         failpoint("rebuild.unfinished")
         self._clockwork.finish_rebuild(token)
         log.info("redis_was_rebuilt", tasks=count)
 
     def restore_lists(self, most: int) -> None:
-        ids = [self._without_list.popleft() for _ in range(min(most, len(self._without_list)))]
-        missing = [task_id for task_id, listed in self._clockwork.peek(ids, 1).items() if not listed]
+        if self._lists_after is None:
+            return
+        chunk = self._open_after(self._lists_after, most)
+        asking = [item.task_id for item in chunk if item.student_id is not None]
+        missing = [task_id for task_id, listed in self._clockwork.peek(asking, 1).items() if not listed]
         if missing:
             with self._stores.reading() as store:
                 for task in store.read_tasks(missing):
                     self._fill(store, task)
+        self._lists_after = chunk[-1].task_id if chunk else None
 
     def compare(self) -> None:
         """Compares every change once, in the order of time, and writes to Redis those that it does not have."""
@@ -86,9 +89,9 @@ class RedisSync:
             time.sleep(PAUSE_S)
         self._compared_until = until
 
-    def _open_after(self, last: UUID) -> Sequence[Standing]:
+    def _open_after(self, last: UUID, most: int = CHUNK) -> Sequence[Standing]:
         with self._stores.reading() as store:
-            return store.open_standings(last, CHUNK)
+            return store.open_standings(last, most)
 
     def _changed(self, since: datetime, until: datetime) -> dict[UUID, datetime]:
         with self._stores.reading() as store:

@@ -8,15 +8,16 @@ from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
-from app.db.database import Database
+from app.db.database import Database, DatabaseUnavailable
 from app.foundation.clock import Clock, DatabaseClock
 from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint
 from app.foundation.faults import fault
 from app.foundation.pages import Page
 from app.matching import availability, deeds, nobody_found
-from app.matching.cascade import first_offer
+from app.matching.cascade import first_offer, make_task
 from app.matching.contract import (
     AssignableStudent,
     LeftBehind,
@@ -47,8 +48,9 @@ from app.matching.recount import (
 from app.matching.rules.errors import Overtaken
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import TaskOutcome, TaskStatus
+from app.matching.rules.visibility import seen_by
 from app.matching.runner import CascadeRunner
-from app.matching.store.records import Overdue
+from app.matching.store.records import MadeTask, NewSearch, Overdue
 from app.matching.store.stores import Store, Stores
 from app.redis_store.contract import Clockwork
 from app.settings.settings import Settings
@@ -67,8 +69,9 @@ __all__ = [
     "wake_searches",
 ]
 
-TRIES = 5
+TRIES, PRESS_TRIES = 5, 2
 Deed = Callable[[Store], FollowUp]
+Begin = Callable[[Store, NewSearch], tuple[MadeTask, FollowUp]]
 Result = TypeVar("Result")
 log = structlog.get_logger(__name__)
 
@@ -92,36 +95,52 @@ class Matching:
         at once, so the matcher makes the offer."""
         press = partial(self._press, caller=caller, new=new, idempotency_key=idempotency_key)
         try:
-            pressed, follow_up = self._commit(partial(press, with_offer=True))
-        except _FirstOfferFailed as failed:
+            pressed, follow_up = self._commit(partial(press, begin=self._first_offer), tries=PRESS_TRIES)
+        except Overtaken:
+            # Many press at once where few students live. The offer is made as by the matcher, after the commit.
+            pressed, follow_up = self._commit(partial(press, begin=self._make_and_settle))
+        except (_FirstOfferFailed, SQLAlchemyError, DatabaseUnavailable) as failed:
+            # The rows of the offer's action are written with the commit, so that an error of theirs comes there.
             log.warning("first_offer_left_to_the_matcher", **fault(failed))
-            pressed, follow_up = self._commit(partial(press, with_offer=False))
+            pressed, follow_up = self._commit(partial(press, begin=self._make_alone))
         failpoint("press.committed")
         self._follow_up(follow_up)
         return pressed
 
     def _press(
-        self, store: Store, *, caller: Caller, new: NewTask, idempotency_key: str | None, with_offer: bool
+        self, store: Store, *, caller: Caller, new: NewTask, idempotency_key: str | None, begin: Begin
     ) -> tuple[Pressed, FollowUp]:
-        made = deeds.press(store, caller, new, idempotency_key, self.rules)
-        if isinstance(made, UUID):
-            return Pressed(store.task_view(caller, made), False), FollowUp()
-        follow_up = self._first_offer(store, made) if with_offer else FollowUp()
+        search = deeds.press(store, caller, new, idempotency_key, self.rules)
+        if isinstance(search, UUID):
+            return Pressed(store.task_view(caller, search), False), FollowUp()
+        made, follow_up = begin(store, search)
+        if made.deadline is not None:
+            return Pressed(seen_by(caller, made.row), True), follow_up
         # The answer shows the task as the press made it. If the search has ended already, a notification reports that.
-        return Pressed(_as_pressed(store.task_view(caller, made.task.id)), True), follow_up
+        return Pressed(_as_pressed(store.task_view(caller, search.task_id)), True), follow_up
 
-    def _first_offer(self, store: Store, made: deeds.NewSearch) -> FollowUp:
+    def _first_offer(self, store: Store, search: NewSearch) -> tuple[MadeTask, FollowUp]:
         try:
-            return first_offer(store, made.task, made.ranking, self.rules)
+            return first_offer(store, search, self.rules)
         except Overtaken:
             raise
         except Exception as error:
             raise _FirstOfferFailed from error
 
+    def _make_and_settle(self, store: Store, search: NewSearch) -> tuple[MadeTask, FollowUp]:
+        return make_task(store, search, None, self.rules), FollowUp(again=frozenset({search.task_id}))
+
+    def _make_alone(self, store: Store, search: NewSearch) -> tuple[MadeTask, FollowUp]:
+        return make_task(store, search, None, self.rules), FollowUp()
+
     # ---- the student ----
 
     def accept(self, caller: Caller, task_id: UUID) -> TaskView:
-        return self._do(caller, task_id, lambda store: deeds.accept(store, caller, task_id, self.rules))
+        def work(store: Store) -> tuple[FollowUp, TaskView]:
+            follow_up, row = deeds.accept(store, caller, task_id, self.rules)
+            return follow_up, store.task_view(caller, task_id) if row is None else seen_by(caller, row)
+
+        return self._done(caller, task_id, work)
 
     def reject(self, caller: Caller, task_id: UUID) -> TaskView:
         lists = self.runner.lists([task_id])
@@ -260,13 +279,16 @@ class Matching:
                 store.check_seen(scope_of(caller), task_id)
             return deed(store), store.task_view(caller, task_id)
 
+        return self._done(caller, task_id, work)
+
+    def _done(self, caller: Caller, task_id: UUID, work: Callable[[Store], tuple[FollowUp, TaskView]]) -> TaskView:
         follow_up, view = self._commit(work)
         self._follow_up(follow_up)
         return self.task(caller, task_id) if task_id in follow_up.again else view
 
-    def _commit(self, work: Callable[[Store], Result]) -> Result:
+    def _commit(self, work: Callable[[Store], Result], tries: int = TRIES) -> Result:
         """Rolls back and tries again if another transaction changed rows that `work` had read before it locked them."""
-        for left in reversed(range(TRIES)):
+        for left in reversed(range(tries)):
             try:
                 with self.stores.transaction() as store:
                     result = work(store)

@@ -26,6 +26,7 @@ DEADLINES = "offer_deadlines"
 SENTINEL = "clockwork_complete"
 PENDING_PREFIX = "pending_assignment:"
 CANDIDATES_PREFIX = "task_candidates:"
+VERSION_PREFIX = "task_version:"
 
 
 EVENT_HEADS = "event_heads"
@@ -50,7 +51,7 @@ def pending(task_id: UUID) -> str:
 
 
 def version(task_id: UUID) -> str:
-    return f"task_version:{task_id}"
+    return f"{VERSION_PREFIX}{task_id}"
 
 
 def expired_channel(database: int) -> str:

@@ -4,6 +4,7 @@ which is less strict but better than refusing or waiting.
 
 import threading
 import time
+from functools import cached_property
 from typing import Any, cast
 
 import limits
@@ -34,15 +35,18 @@ class PerUserLimit:
         )
         self._pool: redis.BlockingConnectionPool = pool
         self._shared = MovingWindowRateLimiter(RedisStorage(redis_url, connection_pool=pool, key_prefix="limit"))
-        self._own = MovingWindowRateLimiter(MemoryStorage())
         self._lock = threading.Lock()
         self._redis_unused_until = 0.0
 
+    @cached_property
+    def _own(self) -> MovingWindowRateLimiter:
+        """Made when Redis fails, because it starts a thread, and the process may fork after this limit was created."""
+        return MovingWindowRateLimiter(MemoryStorage())
+
     def hit(self, user_id: int) -> None:
         """Counts one call, or raises `TooManyRequests` with the time until the next one is allowed."""
-        limiter = self._shared if time.monotonic() >= self._redis_unused_until else self._own
         try:
-            self._hit(limiter, user_id)
+            self._hit(self._shared if time.monotonic() >= self._redis_unused_until else self._own, user_id)
         except redis.RedisError as error:
             with self._lock:
                 self._redis_unused_until = time.monotonic() + PAUSE_S

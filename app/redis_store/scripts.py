@@ -1,43 +1,69 @@
 """Lua scripts that change several keys in one atomic operation. A legend of keys and arguments precedes each script."""
 
-# Makes the keys of one task agree with PostgreSQL. "keep" removes only the given ids, so a list that another process
+# Makes the keys of many tasks agree with PostgreSQL. "keep" removes only the given ids, so a list that another process
 # has replaced meanwhile keeps all its other ids.
 #
-# KEYS 1 task_candidates:<id>  2 pending_assignment:<id>  3 offer_deadlines  4 task_version:<id>
-# ARGV 1 task id
-#      2 student being asked, or ""          3 milliseconds the student has left
-#      4 when the task is due in ms, or ""   5 "keep" | "drop" | "replace" the list
-#      6 lifetime of the list in seconds     7 version in µs, or 0 to skip the check of versions
-#      8 lifetime of the version in seconds  9… ids to remove (keep), or the new list (replace)
-SET_TASK = """
-if ARGV[7] ~= '0' then
-  local known = redis.call('GET', KEYS[4])
-  if known and tonumber(known) > tonumber(ARGV[7]) then
+# KEYS 1 offer_deadlines
+# ARGV 1 JSON: a list for each task, of
+#        1 task id                            2 student being asked, or ""
+#        3 milliseconds the student has left  4 when the task is due in ms, or ""
+#        5 "keep" | "drop" | "replace"        6 version in µs as text, or "0" to skip the check of versions
+#        7 ids to remove (keep), or the new list (replace)
+#      2 lifetime of a list in seconds  3 lifetime of a version in seconds
+#      4 prefix of lists  5 prefix of pending keys  6 prefix of versions
+SET_TASKS = """
+local function is_old(key, version)
+  if version == '0' then
+    return false
+  end
+  local known = redis.call('GET', key)
+  if known and tonumber(known) > tonumber(version) then
+    return true
+  end
+  redis.call('SET', key, version, 'EX', ARGV[3])
+  return false
+end
+local function change_list(key, change, ids)
+  if change == 'keep' then
+    for _, id in ipairs(ids) do
+      redis.call('LREM', key, 1, id)
+    end
     return
   end
-  redis.call('SET', KEYS[4], ARGV[7], 'EX', ARGV[8])
-end
-if ARGV[5] ~= 'keep' then
-  redis.call('DEL', KEYS[1])
-end
-if ARGV[5] == 'replace' and #ARGV > 8 then
-  redis.call('RPUSH', KEYS[1], unpack(ARGV, 9))
-  redis.call('EXPIRE', KEYS[1], ARGV[6])
-elseif ARGV[5] == 'keep' then
-  for i = 9, #ARGV do
-    redis.call('LREM', KEYS[1], 1, ARGV[i])
+  redis.call('DEL', key)
+  if change == 'replace' and #ids > 0 then
+    redis.call('RPUSH', key, unpack(ids))
+    redis.call('EXPIRE', key, ARGV[2])
   end
 end
-if ARGV[2] ~= '' then
-  redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
-else
-  redis.call('DEL', KEYS[2])
+for _, task in ipairs(cjson.decode(ARGV[1])) do
+  local id, student, left_ms, due_ms, change, version, ids = unpack(task)
+  if not is_old(ARGV[6] .. id, version) then
+    change_list(ARGV[4] .. id, change, ids)
+    if student ~= '' then
+      redis.call('SET', ARGV[5] .. id, student, 'PX', left_ms)
+    else
+      redis.call('DEL', ARGV[5] .. id)
+    end
+    if due_ms ~= '' then
+      redis.call('ZADD', KEYS[1], due_ms, id)
+    else
+      redis.call('ZREM', KEYS[1], id)
+    end
+  end
 end
-if ARGV[4] ~= '' then
-  redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1])
-else
-  redis.call('ZREM', KEYS[3], ARGV[1])
+"""
+
+# The first ids of many lists.
+#
+# KEYS the lists
+# ARGV 1 index of the last id
+PEEK = """
+local lists = {}
+for i, key in ipairs(KEYS) do
+  lists[i] = redis.call('LRANGE', key, 0, ARGV[1])
 end
+return lists
 """
 
 # Claims tasks that are due: sets the time of each to the end of the claim, so that no other process gets it meanwhile.

@@ -1,13 +1,12 @@
 """The implementation of `Clockwork` on Redis."""
 
+import json
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 from uuid import UUID, uuid4
-
-from redis.exceptions import NoScriptError
 
 from app.foundation.failpoints import failpoint
 from app.redis_store import keys, scripts
@@ -19,6 +18,8 @@ SOON_MS = 2 * CLAIM_MS
 """Longer than one claim, because another process may have claimed a task after the caller of `scheduled` read the
 clock."""
 SCANNED_AT_ONCE = 500
+SET_AT_ONCE = 100
+"""Every other client of Redis waits while a script runs."""
 
 
 def connect(redis_url: str, timeout_s: float = 0.5, pool_size: int = 16) -> "RedisClockwork":
@@ -29,7 +30,8 @@ class RedisClockwork:
     def __init__(self, client: Any, down_pause_s: float = DOWN_PAUSE_S) -> None:
         self._client = client
         self._reach = Reach(down_pause_s)
-        self._set_task: str = client.register_script(scripts.SET_TASK).sha
+        self._set_tasks = client.register_script(scripts.SET_TASKS)
+        self._peek = client.register_script(scripts.PEEK)
         self._claim_due = client.register_script(scripts.CLAIM_DUE)
         self._fill_list = client.register_script(scripts.FILL_LIST)
         self._finish_rebuild = client.register_script(scripts.FINISH_REBUILD)
@@ -45,12 +47,10 @@ class RedisClockwork:
         try:
             with self._reach:
                 failpoint("redis.untold")
-                try:
-                    self._set_tasks(changes, now, missed)
-                except NoScriptError:
-                    # A new or emptied Redis. To set a task twice is harmless, because the script compares versions.
-                    self._client.script_load(scripts.SET_TASK)
-                    self._set_tasks(changes, now, missed)
+                if missed:
+                    self._client.delete(keys.SENTINEL)
+                for start in range(0, len(changes), SET_AT_ONCE):
+                    self._set(changes[start : start + SET_AT_ONCE], now)
         except RedisUnavailable:
             with self._counting:
                 self._missed += 1
@@ -58,24 +58,26 @@ class RedisClockwork:
         failpoint("redis.told")
         self._reset_missed(missed)
 
-    def _set_tasks(self, changes: Sequence[TaskKeys], now: datetime, missed: int) -> None:
-        """By the digest of the script. A script object of the client would ask Redis each time whether it knows it."""
-        pipe = self._client.pipeline(transaction=False)
-        if missed:
-            pipe.delete(keys.SENTINEL)
-        for change in changes:
-            affected = _keys(change.task_id)
-            pipe.evalsha(self._set_task, len(affected), *affected, *_arguments(change, now))
-        pipe.execute()
+    def _set(self, changes: Sequence[TaskKeys], now: datetime) -> None:
+        self._set_tasks(
+            keys=[keys.DEADLINES],
+            args=[
+                json.dumps([_values(change, now) for change in changes]),
+                keys.CANDIDATES_TTL_S,
+                keys.VERSION_TTL_S,
+                keys.CANDIDATES_PREFIX,
+                keys.PENDING_PREFIX,
+                keys.VERSION_PREFIX,
+            ],
+        )
 
     def peek(self, task_ids: Sequence[UUID], most: int) -> dict[UUID, list[int]]:
         if not task_ids:
             return {}
         with self._reach:
-            pipe = self._client.pipeline(transaction=False)
-            for task_id in task_ids:
-                pipe.lrange(keys.candidates(task_id), 0, most - 1)
-            lists: list[list[str]] = pipe.execute()
+            lists: list[list[str]] = self._peek(
+                keys=[keys.candidates(task_id) for task_id in task_ids], args=[most - 1]
+            )
         return {task_id: [int(item) for item in items] for task_id, items in zip(task_ids, lists, strict=True)}
 
     def claim_due(self, now: datetime, most: int) -> Due:
@@ -177,10 +179,6 @@ def _portions(names: Iterator[str]) -> Iterator[set[UUID]]:
         yield {task_id for name in batch if (task_id := keys.parse_task_id(name)) is not None}
 
 
-def _keys(task_id: UUID) -> list[str]:
-    return [keys.candidates(task_id), keys.pending(task_id), keys.DEADLINES, keys.version(task_id)]
-
-
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -193,21 +191,18 @@ def _moment(version: str | None) -> datetime:
     return EPOCH + int(version or 0) * MICROSECOND
 
 
-def _arguments(change: TaskKeys, now: datetime) -> list[str | int]:
+def _values(change: TaskKeys, now: datetime) -> list[Any]:
+    """For `SET_TASKS`. Texts, because Lua would round large numbers when it writes them."""
     left_ms = 0
     if change.student_id is not None and change.deadline is not None:
         # Rounded up, so that the key never expires before the offer.
         left_ms = int((change.deadline - now).total_seconds() * 1000) + 1
-    student = change.student_id if left_ms > 0 and change.student_id is not None else ""
-    due_ms = to_ms(change.next_step_at) if change.next_step_at is not None else ""
     return [
         str(change.task_id),
-        student,
-        left_ms,
-        due_ms,
+        str(change.student_id) if left_ms > 0 else "",
+        str(left_ms),
+        str(to_ms(change.next_step_at)) if change.next_step_at is not None else "",
         change.list_change.value,
-        keys.CANDIDATES_TTL_S,
-        _version(change.version),
-        keys.VERSION_TTL_S,
-        *change.ids,
+        str(_version(change.version)),
+        [str(id_) for id_ in change.ids],
     ]

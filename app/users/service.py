@@ -77,6 +77,7 @@ _POINT = "ST_SetSRID(ST_MakePoint(CAST(:lon AS float8), CAST(:lat AS float8)), 4
 # The registrations of one user come one after the other.
 _IS_ACTIVE = text("SELECT active FROM users WHERE id = :id FOR NO KEY UPDATE")
 _CALLER = "SELECT id, role, name, locale, institution_id, active FROM users"
+_BY_ID, _BY_FIREBASE_UID = text(f"{_CALLER} WHERE id = :id"), text(f"{_CALLER} WHERE firebase_uid = :uid")
 _ACTIVE_CALLERS = text("""
     SELECT id, role, name, locale, institution_id, active, firebase_uid FROM users
      WHERE (id = ANY(CAST(:ids AS bigint[])) OR firebase_uid = ANY(CAST(:firebase_uids AS text[]))) AND active
@@ -119,9 +120,9 @@ def create_user(conn: Connection, new: NewUser) -> User:
 
 def active_callers(conn: Connection, ids: Collection[int], firebase_uids: Collection[str]) -> dict[int | str, Caller]:
     """Those of these users who are active, by the id or the Firebase uid by which they were asked for."""
-    found = conn.execute(_ACTIVE_CALLERS, {"ids": list(ids), "firebase_uids": list(firebase_uids)}).mappings().all()
-    by_id: dict[int | str, Caller] = {row["id"]: _caller(row) for row in found if row["id"] in ids}
-    return by_id | {row["firebase_uid"]: _caller(row) for row in found if row["firebase_uid"] in firebase_uids}
+    found = conn.execute(_ACTIVE_CALLERS, {"ids": list(ids), "firebase_uids": list(firebase_uids)}).all()
+    by_id: dict[int | str, Caller] = {row.id: _caller(row) for row in found if row.id in ids}
+    return by_id | {row.firebase_uid: _caller(row) for row in found if row.firebase_uid in firebase_uids}
 
 
 def get_user(conn: Connection, user_id: int) -> User:
@@ -186,12 +187,12 @@ def patch_user(conn: Connection, user_id: int, changes: Mapping[str, Any]) -> Us
 
 
 def find_caller(conn: Connection, user_id: int) -> Caller | None:
-    row = conn.execute(text(f"{_CALLER} WHERE id = :id"), {"id": user_id}).mappings().one_or_none()
+    row = conn.execute(_BY_ID, {"id": user_id}).one_or_none()
     return _caller(row) if row else None
 
 
 def find_caller_by_firebase_uid(conn: Connection, firebase_uid: str) -> Caller | None:
-    row = conn.execute(text(f"{_CALLER} WHERE firebase_uid = :uid"), {"uid": firebase_uid}).mappings().one_or_none()
+    row = conn.execute(_BY_FIREBASE_UID, {"uid": firebase_uid}).one_or_none()
     return _caller(row) if row else None
 
 
@@ -262,10 +263,10 @@ def _translate(error: IntegrityError) -> Exception:
     return error
 
 
-def _caller(row: RowMapping) -> Caller:
-    if not row["active"]:
+def _caller(row: Any) -> Caller:
+    if not row.active:
         raise UserDeactivated("This user is not active any more.")
-    return Caller(row["id"], Role(row["role"]), row["name"], row["locale"], row["institution_id"])
+    return Caller(row.id, Role(row.role), row.name, row.locale, row.institution_id)
 
 
 def _user(row: RowMapping) -> User:

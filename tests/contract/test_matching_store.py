@@ -1,18 +1,31 @@
 """What the rules of matching may expect of the store."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
+from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from app.foundation.ids import uuid7
 from app.matching.rules.errors import Overtaken, TaskNotFound
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.rules.states import OfferState, TaskStatus
-from app.matching.store.records import NOW, FromNow, Offer, Pick, PressingElder, Progress, Skip
+from app.matching.store.records import (
+    NOW,
+    FromNow,
+    NewSearch,
+    Offer,
+    Pick,
+    PressingElder,
+    Progress,
+    Ranking,
+    Skip,
+)
 from app.matching.store.stores import Store
+from app.matching.store.students import PLACE_WAITING
 from app.users.contract import EVERYTHING
 from app.users.models import Caller, Role
 from tests.model.worlds import World, open_world
@@ -34,17 +47,9 @@ def store(world: World) -> Iterator[Store]:
 
 
 def new_task(store: Store, elder: Caller, world: World, metres: float = 0, key: str | None = None) -> UUID | None:
-    task_id = uuid7()
-    made = store.insert_task(
-        task_id=task_id,
-        elder_id=elder.id,
-        note="a note",
-        spot=world.spot(metres),
-        listed=3,
-        search_limit=HOUR,
-        idempotency_key=key,
-    )
-    return made and made.id
+    new = NewSearch(uuid7(), elder.id, "a note", world.spot(metres), None, key, Ranking((), 3))
+    made = store.make_task(new, None, TTL, HOUR)
+    return made and made.task.id
 
 
 def elder_at_press(store: Store, elder: Caller, key: str | None = None, newest: int = 20) -> PressingElder:
@@ -69,6 +74,19 @@ def ask(store: Store, task_id: UUID, *students: Caller) -> list[int]:
 def live_offer(store: Store, task_id: UUID) -> Offer:
     [offer] = store.live_offers([task_id])[task_id]
     return offer
+
+
+class NotAccepted(Exception): ...
+
+
+def accepts(world: World, offer: Offer) -> bool:
+    """In a transaction that is rolled back unless the student got the task, as in the deed."""
+    with suppress(NotAccepted), world.stores.transaction() as store:
+        accepted = store.accept(offer, HOUR)
+        if accepted is None or accepted.moved is None:
+            raise NotAccepted
+        return True
+    return False
 
 
 # ---- tasks ----
@@ -249,14 +267,14 @@ def test_an_offer_expires_at_its_deadline_and_cannot_be_accepted_then(world: Wor
     ask(store, second, banu)
     world.pass_time(301)
     offer = live_offer(store, first)
-    assert offer.overdue and not store.accept_offer(offer)
-    expired, live = store.expire_offers([first, second])
+    assert offer.overdue and not accepts(world, offer)
+    expired, live = store.expire_offers([first, second])()
     assert [(item.task_id, item.student_id) for item in expired] == [(first, ali.id)]
     assert 0.9 < expired[0].late_s < 5
     assert live.keys() == {second}
     [still] = live[second]
-    assert not still.overdue and store.accept_offer(still) and not store.accept_offer(still)
-    assert store.expire_offers([first, second]) == ([], {})
+    assert not still.overdue and accepts(world, still) and not accepts(world, still)
+    assert store.expire_offers([first, second])() == ([], {})
 
 
 def test_one_accepted_offer_for_a_task(world: World) -> None:
@@ -388,6 +406,42 @@ def test_a_student_holds_one_task(world: World, store: Store) -> None:
     assert store.take_student(ali.id, second), "completing sets free"
 
 
+def test_only_students_who_are_as_they_were_read_and_whom_nobody_asks_are_asked(world: World, store: Store) -> None:
+    tasks = [task_of(world, store) for _ in range(4)]
+    ali, moved, busy, unread = (world.student(number) for number in range(1, 5))
+    ask(store, task_of(world, store), busy)
+    read = store.candidates([(tasks[0], one.id) for one in (ali, moved, busy, unread)], RULES)
+    versions = {one.student_id: one.version for one in read.values()} | {unread.id: None}
+    store.place_student(moved.id, world.spot(5))
+    picks = [
+        Pick(task_id, one.id, 1, 0, 10.0, versions[one.id])
+        for task_id, one in zip(tasks, (unread, busy, moved, ali), strict=True)
+    ]
+    made, locked = store.ask(picks, TTL)
+    assert made.keys() == {(tasks[3], ali.id)}
+    assert locked.keys() == {ali.id, moved.id, busy.id, unread.id}
+    assert [locked[one.id] == versions[one.id] for one in (ali, moved, busy)] == [True, False, True]
+    offer = live_offer(store, tasks[3])
+    assert (offer.student_id, offer.deadline) == (ali.id, made[tasks[3], ali.id])
+
+
+def test_places_that_count_from_now_on_are_found_without_looking_at_all_students(world: World) -> None:
+    with world.stores.transaction() as store:
+        due, longer_due, later, _ = (world.student(number) for number in range(1, 5))
+        for student, minutes in ((due, -1), (longer_due, -2), (later, 1)):
+            store.conn.execute(
+                text(
+                    "UPDATE students SET next_location = location, location = NULL,"
+                    " next_location_from = clock_timestamp() + :wait WHERE id = :id"
+                ),
+                {"id": student.id, "wait": timedelta(minutes=minutes)},
+            )
+        store.conn.execute(text("SET LOCAL enable_seqscan = off"))
+        plan = store.conn.execute(text(f"EXPLAIN {PLACE_WAITING.text}"), {"most": 1}).scalars().all()
+        assert [line for line in plan if "Scan using students_next_location_idx" in line]
+        assert [store.place_waiting_students(1) for _ in range(3)] == [[longer_due.id], [due.id], []]
+
+
 def waits(store: Store, task_id: UUID) -> None:
     task = _locked(store, task_id)
     store.save_progress([Progress(task_id, task.search_until, True, task.asked, task.skipped, 0)])
@@ -406,7 +460,7 @@ def test_a_free_student_finds_the_oldest_task_that_waits_within_reach(world: Wor
     assert store.oldest_waiting_tasks({ali.id}, RULES) == set(), "who is being asked is not free"
     assert store.tasks_waiting_for({ali.id}, RULES) == {younger}
     world.pass_time(3601)
-    store.expire_offers([idle])
+    store.expire_offers([idle])()
     assert store.oldest_waiting_tasks({ali.id}, RULES) == set(), "nobody new is asked after the search limit"
 
 

@@ -21,6 +21,7 @@ from app.redis_store.contract import RedisUnavailable
 from app.users.models import Caller
 from tests.model.reference import HELD, OPEN, CandidateList, Reference, Student, Task
 from tests.model.worlds import Interruption, OfferRow, Snapshot, World
+from tests.support.press_alone import press_alone
 
 ELDERS, STUDENTS = 4, 5
 ROUNDS = 30
@@ -92,9 +93,9 @@ class MatchingMachine(RuleBasedStateMachine):
         if dies:
             made: Any = self.expect(
                 caller.id not in self.ref.inactive_elders,
-                lambda: self.in_transaction(lambda store: deeds.press(store, caller, new, key, self.ref.rules)),
+                lambda: self.in_transaction(lambda store: press_alone(store, caller, self.ref.rules, key)),
             )
-            task_id, created = (made.task.id, True) if isinstance(made, deeds.NewSearch) else (made, False)
+            task_id, created = made or (None, False)
         else:
             pressed: Any = self.expect(
                 caller.id not in self.ref.inactive_elders, lambda: self.world.matching.press(caller, new, key)

@@ -20,7 +20,7 @@ from app.matching.follow_up import FollowUp
 from app.matching.redis_sync import CHECK_AFTER, RedisSync
 from app.matching.rules.matching_rules import MatchingRules
 from app.matching.service import Matching
-from app.matching.store.records import Progress
+from app.matching.store.records import MadeTask, NewSearch, Pick, Progress
 from app.matching.store.stores import Store, Stores
 from app.redis_store import keys
 from app.redis_store.contract import from_ms
@@ -122,6 +122,18 @@ class _InterruptedStore(Store):
     def lock_students(self, ids: Iterable[int], *, skip_locked: bool = False) -> dict[int, int]:
         self._interrupt("lock_students")
         return super().lock_students(ids, skip_locked=skip_locked)
+
+    def ask(self, picks: Sequence[Pick], ttl: timedelta, *, skip_locked: bool = False) -> Any:
+        self._interrupt("lock_students")
+        return super().ask(picks, ttl, skip_locked=skip_locked)
+
+    def lock_student_later(self, student_id: int) -> Callable[[], int | None]:
+        self._interrupt("lock_students")
+        return super().lock_student_later(student_id)
+
+    def make_task(self, new: NewSearch, pick: Pick | None, ttl: timedelta, search_limit: timedelta) -> MadeTask | None:
+        self._interrupt("make_task")
+        return super().make_task(new, pick, ttl, search_limit)
 
     def save_progress(self, progress: Sequence[Progress]) -> dict[UUID, datetime]:
         self._interrupt("save_progress")

@@ -162,8 +162,12 @@ def test_events_change_what_is_shown(stub: ConsoleStub, address: str, open_page:
     stub.send("TASK_CREATED", taskId=task_id(4), status="PENDING")
     expect(row(page, "Zeliha Arslan")).to_contain_text("Aranıyor")
     offer = {"deadline": instant(599), "studentId": 5, "studentName": "Ahmet Çelik", "asked": 2, "remaining": 7}
+    # A page that reads the task again, because an event came while it was read, gets what the events told.
+    stub.tasks[task_id(4)] |= {"asked": 2, "remaining": 7, "currentOffer": offer}
     stub.send("TASK_OFFERED", taskId=task_id(4), status="PENDING", **offer)
     expect(row(page, "Zeliha Arslan")).to_contain_text(re.compile(r"9:5\d.*Soruluyor: Ahmet Çelik.*2/9 soruldu"))
+    student = {"id": 5, "name": "Ahmet Çelik", "phone": None}
+    stub.tasks[task_id(4)] |= {"status": "ASSIGNED", "currentOffer": None, "student": student}
     stub.send("TASK_ASSIGNED", taskId=task_id(4), status="ASSIGNED", studentId=5, studentName="Ahmet Çelik")
     expect(row(page, "Zeliha Arslan")).to_contain_text("Yolda: Ahmet Çelik")
     stub.tasks[task_id(4)]["status"] = "COMPLETED"

@@ -215,6 +215,7 @@ def test_time_that_is_left_stands_inside_its_ring(
 def test_top_of_a_small_phone_is_one_line(open_page: OpenPage, address: str, played: PlayedService) -> None:
     played.people["ahmet"]["name"] = "Abdurrahmangazi Çelik"
     page = open_student(open_page, address, width=320)
+    expect(page.locator(".top > *")).to_have_count(3)
     tops = page.locator(".top > *").evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
     assert len(tops) == 3 and max(tops) - min(tops) < 20
 

@@ -1,7 +1,7 @@
 """Reads actions, their plans and templates, the directory, and the state of notifications. SQL only."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -10,6 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
+from app.db.plain_statements import execute_later
 from app.db.schema import one_of
 from app.delivery.actions.context import Action
 from app.delivery.actions.models import Origin
@@ -28,72 +29,19 @@ from app.users.models import Role
 @dataclass(frozen=True)
 class PlanToRun:
     id: int
+    key: str | None
     is_on: bool
     steps: tuple[StepRun, ...]
     templates: Templates
+
+
+@dataclass(frozen=True)
+class PlansAndPeople:
+    """What requests need. By id and by key for plans, by id for people."""
+
+    plans: Mapping[int | str, PlanToRun]
+    people: Mapping[int, Recipient]
     read_at: datetime
-
-
-_PLANS = text(
-    """
-    SELECT p.id, p.key, p.status, clock_timestamp() AS read_at,
-           (SELECT json_agg(json_build_object('step_order', s.step_order, 'channel_type', s.channel_type,
-                            'audience', s.audience, 'template_key', s.template_key, 'on_failure', s.on_failure,
-                            'fallback', s.fallback, 'within_s', s.within_s,
-                            'may_arrive_twice', s.may_arrive_twice) ORDER BY s.step_order)::text
-              FROM action_plan_steps s WHERE s.action_plan_id = p.id AND s.retired_at IS NULL) AS steps,
-           (SELECT json_agg(json_build_array(t.key, t.locale, t.subject, t.body))::text
-              FROM message_templates t
-             WHERE t.retired_at IS NULL
-               AND t.key IN (SELECT s.template_key FROM action_plan_steps s
-                              WHERE s.action_plan_id = p.id AND s.retired_at IS NULL)) AS templates
-      FROM action_plans p
-     WHERE p.retired_at IS NULL AND (p.id = ANY(:ids) OR p.key = ANY(:keys))
-    """
-)
-
-
-def plans(conn: Connection, wanted: Collection[int | str]) -> dict[int | str, PlanToRun]:
-    """The plans by id and by key."""
-    ids = [id_ for id_ in wanted if isinstance(id_, int)]
-    keys = [key for key in wanted if isinstance(key, str)]
-    found: dict[int | str, PlanToRun] = {}
-    for row in conn.execute(_PLANS, {"ids": ids, "keys": keys}):
-        plan = PlanToRun(row.id, row.status, _steps(row.steps or "[]"), _templates(row.templates or "[]"), row.read_at)
-        found[row.id] = plan
-        if row.key is not None:
-            found[row.key] = plan
-    return found
-
-
-# Plans are read often and edited rarely, so the parsed JSON is cached.
-@lru_cache(maxsize=256)
-def _steps(document: str) -> tuple[StepRun, ...]:
-    return decode(json.loads(document))
-
-
-@lru_cache(maxsize=256)
-def _templates(document: str) -> Templates:
-    return {(key, locale): Words(subject, body) for key, locale, subject, body in json.loads(document)}
-
-
-def templates(conn: Connection, actions: Iterable[Action]) -> Templates:
-    """The templates of the steps that may still write notifications."""
-    all_steps = [step for action in actions for step in action.run.steps]
-    steps = [step for step in all_steps if step.state is StepState.WAITING or step.has_next]
-    return read_templates(conn, {step.template_key for step in steps if step.template_key is not None})
-
-
-def read_directory(conn: Connection, actions: Sequence[Action], others: Collection[int] = ()) -> Directory:
-    """Reads nothing for steps that have begun, because they keep their targets. `others` are people whose
-    institutions are asked for."""
-    waiting = [(action, step) for action in actions for step in action.run.steps if step.state is StepState.WAITING]
-    routed = [action for action, step in waiting if step.audience is Audience.ROUTES]
-    return Directory(
-        _people(conn, {action.person_id for action, _ in waiting if action.person_id is not None}.union(others)),
-        _routes(conn, {action.plan_id for action in routed}),
-        _devices(conn, {action.about.device_id for action in routed if action.about.device_id is not None}),
-    )
 
 
 _PROFILE = """
@@ -107,14 +55,106 @@ _PROFILE = """
                          'address_kind', c.target_meta ->> 'addressKind') ORDER BY c.id)
            FROM recipient_channels c WHERE c.profile_id = p.id))
 """
-_PEOPLE = text(
-    f"""
+_PEOPLE = f"""
     SELECT u.id, u.locale, u.phone, u.active, u.role, u.institution_id,
            (SELECT json_agg({_PROFILE}) FROM recipient_profiles p
              WHERE p.user_id = u.id AND p.retired_at IS NULL AND p.status) AS profiles
-      FROM users u WHERE u.id = ANY(:ids)
+      FROM users u WHERE u.id = ANY(:person_ids)
+"""
+_PLANS = """
+    SELECT p.id, p.key, p.status,
+           (SELECT json_agg(json_build_object('step_order', s.step_order, 'channel_type', s.channel_type,
+                            'audience', s.audience, 'template_key', s.template_key, 'on_failure', s.on_failure,
+                            'fallback', s.fallback, 'within_s', s.within_s,
+                            'may_arrive_twice', s.may_arrive_twice) ORDER BY s.step_order)
+              FROM action_plan_steps s WHERE s.action_plan_id = p.id AND s.retired_at IS NULL) AS steps,
+           (SELECT json_agg(json_build_array(t.key, t.locale, t.subject, t.body))
+              FROM message_templates t
+             WHERE t.retired_at IS NULL
+               AND t.key IN (SELECT s.template_key FROM action_plan_steps s
+                              WHERE s.action_plan_id = p.id AND s.retired_at IS NULL)) AS templates
+      FROM action_plans p
+     WHERE p.retired_at IS NULL AND (p.id = ANY(:plan_ids) OR p.key = ANY(:plan_keys))
+"""
+# One statement for both, because every offer runs it.
+_PLANS_AND_PEOPLE = text(
+    f"""
+    SELECT (SELECT json_agg(plan)::text FROM ({_PLANS}) plan) AS plans,
+           (SELECT json_agg(person) FROM ({_PEOPLE}) person) AS people, clock_timestamp() AS read_at
     """
 )
+
+
+def plans_and_people(
+    conn: Connection, plans: Collection[int | str], person_ids: Collection[int]
+) -> Callable[[], PlansAndPeople]:
+    """Asks together with the next statement. Returns what gives the answer."""
+    wanted = {
+        "plan_ids": [id_ for id_ in plans if isinstance(id_, int)],
+        "plan_keys": [key for key in plans if isinstance(key, str)],
+        "person_ids": list(person_ids),
+    }
+    asked = execute_later(conn, _PLANS_AND_PEOPLE, wanted)
+
+    def read() -> PlansAndPeople:
+        row = asked.rows.one()
+        return PlansAndPeople(_plans(row.plans or "[]"), _recipients(row.people or ()), row.read_at)
+
+    return read
+
+
+# Plans are read often and edited rarely, so the parsed JSON is cached.
+@lru_cache(maxsize=256)
+def _plans(document: str) -> Mapping[int | str, PlanToRun]:
+    found: dict[int | str, PlanToRun] = {}
+    for row in json.loads(document):
+        plan = PlanToRun(row["id"], row["key"], row["status"], decode(row["steps"] or ()), _templates(row["templates"]))
+        found[plan.id] = plan
+        if plan.key is not None:
+            found[plan.key] = plan
+    return found
+
+
+def _templates(rows: Iterable[tuple[str, str, str, str]] | None) -> Templates:
+    return {(key, locale): Words(subject, body) for key, locale, subject, body in rows or ()}
+
+
+def templates(conn: Connection, actions: Iterable[Action]) -> Templates:
+    """The templates of the steps that may still write notifications."""
+    all_steps = [step for action in actions for step in action.run.steps]
+    steps = [step for step in all_steps if step.state is StepState.WAITING or step.has_next]
+    return read_templates(conn, {step.template_key for step in steps if step.template_key is not None})
+
+
+def read_directory(conn: Connection, actions: Sequence[Action]) -> Directory:
+    """Reads nothing for steps that have begun, because they keep their targets."""
+    return Directory(
+        _people(conn, {action.person_id for action in actions if action.person_id is not None and _waiting(action)}),
+        **_routes_and_devices(conn, actions),
+    )
+
+
+def directory_of(conn: Connection, people: Mapping[int, Recipient], actions: Sequence[Action]) -> Directory:
+    """For people who were read already."""
+    return Directory(people, **_routes_and_devices(conn, actions))
+
+
+def _waiting(action: Action) -> bool:
+    return any(step.state is StepState.WAITING for step in action.run.steps)
+
+
+def _routes_and_devices(conn: Connection, actions: Sequence[Action]) -> dict[str, Any]:
+    routed = [
+        action
+        for action in actions
+        if any(step.state is StepState.WAITING and step.audience is Audience.ROUTES for step in action.run.steps)
+    ]
+    return {
+        "routes": _routes(conn, {action.plan_id for action in routed}),
+        "devices": _devices(conn, {action.about.device_id for action in routed if action.about.device_id is not None}),
+    }
+
+
 _ROUTES = text(
     f"""
     SELECT r.action_plan_id, r.step_order, r.channel_type, {_PROFILE} AS profile
@@ -131,20 +171,22 @@ _DEVICES = text(
 )
 
 
-def _people(conn: Connection, ids: Collection[int]) -> dict[int, Recipient]:
-    if not ids:
-        return {}
+def _people(conn: Connection, ids: Collection[int]) -> Mapping[int, Recipient]:
+    return _recipients(conn.execute(text(_PEOPLE), {"person_ids": list(ids)}).mappings()) if ids else {}
+
+
+def _recipients(rows: Iterable[Any]) -> Mapping[int, Recipient]:
     return {
-        row.id: Recipient(
-            row.id,
-            row.locale,
-            row.phone,
-            tuple(_profile(profile) for profile in row.profiles or ()),
-            is_active=row.active,
-            is_elder=row.role == Role.ELDER,
-            institution_id=row.institution_id,
+        row["id"]: Recipient(
+            row["id"],
+            row["locale"],
+            row["phone"],
+            tuple(_profile(profile) for profile in row["profiles"] or ()),
+            is_active=row["active"],
+            is_elder=row["role"] == Role.ELDER,
+            institution_id=row["institution_id"],
         )
-        for row in conn.execute(_PEOPLE, {"ids": list(ids)})
+        for row in rows
     }
 
 

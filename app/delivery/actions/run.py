@@ -7,7 +7,7 @@ another target is tried only if the step says that the person may get the messag
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -35,6 +35,7 @@ from app.delivery.actions.steps import (
 )
 from app.delivery.messages.values import NotificationStatus
 from app.delivery.plans.models import OnFailure
+from app.foundation.copies import changed
 from app.foundation.state_machine import check_transition
 
 LOOK_AGAIN_S = 1.0
@@ -123,11 +124,11 @@ def _final_status(run: Run) -> ActionStatus:
 
 def _moved(run: Run, status: ActionStatus, steps: tuple[StepRun, ...] | None = None) -> Run:
     check_transition(ACTION_TRANSITIONS, run.status, status)
-    return replace(run, status=status, steps=run.steps if steps is None else steps)
+    return changed(run, status=status, steps=run.steps if steps is None else steps)
 
 
-def _with_step(run: Run, changed: StepRun) -> Run:
-    return replace(run, steps=tuple(changed if step.order == changed.order else step for step in run.steps))
+def _with_step(run: Run, new: StepRun) -> Run:
+    return changed(run, steps=tuple(new if step.order == new.order else step for step in run.steps))
 
 
 def _cancel_after(run: Run, failed: StepRun) -> Run:
@@ -137,7 +138,7 @@ def _cancel_after(run: Run, failed: StepRun) -> Run:
         step.moved_to(StepState.CANCELLED) if step.order > failed.order and step.state is StepState.WAITING else step
         for step in run.steps
     ]
-    return replace(run, steps=tuple(steps))
+    return changed(run, steps=tuple(steps))
 
 
 @dataclass
@@ -261,25 +262,27 @@ class _StepAdvance:
         """An invalid address concerns only this target. Any other fault is one of the template, which all targets
         share, so no target is left to try."""
         tried = self.step.tried + 1 if error_code == INVALID_ADDRESS else len(self.step.targets)
-        self.step = replace(self.step, tried=tried, error_code=error_code)
+        self.step = changed(self.step, tried=tried, error_code=error_code)
         self.effects.append(GiveUp(self.step, target.channel_type, error_code))
 
     def _send(self, target: Target, draft: Draft) -> None:
-        sent = replace(target, notification_id=self.context.new_id())
+        sent = changed(target, notification_id=self.context.new_id())
         before, after = self.step.targets[: self.step.tried], self.step.targets[self.step.tried + 1 :]
         targets = (*before, sent, *after)
-        self.step = replace(self.step, targets=targets, tried=self.step.tried + 1, asked_at=self.now)
+        self.step = changed(self.step, targets=targets, tried=self.step.tried + 1, asked_at=self.now)
         self.effects.append(Send(self.step, sent, draft))
         if self.step.has_next:
             self.due_at = self._time_limit(self.now)
 
     def _withdraw(self, targets: Sequence[Target]) -> None:
         ids = {target.notification_id for target in targets if target.notification_id is not None}
+        if not ids:
+            return
         self.effects += [Withdraw(id_) for id_ in sorted(ids)]
-        changed = tuple(
-            replace(target, withdrawn=True) if target.notification_id in ids else target for target in self.step.targets
+        all_targets = tuple(
+            changed(target, withdrawn=True) if target.notification_id in ids else target for target in self.step.targets
         )
-        self.step = replace(self.step, targets=changed)
+        self.step = changed(self.step, targets=all_targets)
 
     def _arrive(self, target: Target, state: NotificationState, live: Sequence[Target]) -> None:
         self._withdraw(live)

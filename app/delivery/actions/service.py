@@ -1,7 +1,7 @@
 """Requests, cancels and reopens actions, in the caller's transaction."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import Connection, text
@@ -10,17 +10,26 @@ from app.delivery.actions import queries, run
 from app.delivery.actions.context import Action, ActionContext
 from app.delivery.actions.errors import EvaluationKeyReused, PlanNotFound
 from app.delivery.actions.models import Origin
-from app.delivery.actions.queries import ACTION_COLUMNS, PlanToRun
+from app.delivery.actions.queries import ACTION_COLUMNS, PlansAndPeople, PlanToRun
 from app.delivery.actions.requests import NewAction, Requested
 from app.delivery.actions.steps import Run
 from app.delivery.actions.targets import Directory
 from app.delivery.actions.transitions import ActionTransition, write
 from app.delivery.words.templates import BatchRenderer
+from app.foundation.copies import changed
 from app.foundation.errors import InvalidValue
 from app.foundation.ids import uuid7
 
+ReadPlans = Callable[[], PlansAndPeople]
 
-def request_actions(conn: Connection, new: Sequence[NewAction]) -> list[Requested]:
+
+def read_plan(conn: Connection, plan: str, *person_ids: int) -> ReadPlans:
+    """For a request that is made later in this transaction: asks together with the next statement, which saves a round
+    trip."""
+    return queries.plans_and_people(conn, {plan}, person_ids)
+
+
+def request_actions(conn: Connection, new: Sequence[NewAction], read_plans: ReadPlans | None = None) -> list[Requested]:
     """Writes the actions and begins the first step of each, so that the caller's commit also commits its notification.
 
     For an evaluation key that was used before, the result is the earlier action. The number of statements does not
@@ -28,19 +37,21 @@ def request_actions(conn: Connection, new: Sequence[NewAction]) -> list[Requeste
     """
     if not new:
         return []
-    plans = _plans(conn, new)
-    actions = [_action(request, plans[request.plan]) for request in new]
-    directory = queries.read_directory(conn, actions, _whose_institution_counts(new))
+    read_plans = read_plans or queries.plans_and_people(conn, {request.plan for request in new}, _people_in(new))
+    read = read_plans()
+    plans = _usable_plans(new, read.plans)
+    actions = [_action(request, plans[request.plan], read.read_at) for request in new]
+    directory = queries.directory_of(conn, read.people, actions)
     _check_people(new, actions, directory)
     actions = [
-        replace(action, institution_id=_institution(request, action, directory))
+        changed(action, institution_id=_institution(request, action, directory))
         for request, action in zip(new, actions, strict=True)
     ]
     renderer = BatchRenderer({key: words for plan in plans.values() for key, words in plan.templates.items()})
     inserted = write(
         conn,
         [
-            _begin(ActionContext(action, directory, renderer, None), plans[request.plan])
+            _begin(ActionContext(action, directory, renderer, None), plans[request.plan], read.read_at)
             for action, request in zip(actions, new, strict=True)
         ],
     )
@@ -51,10 +62,9 @@ def request_actions(conn: Connection, new: Sequence[NewAction]) -> list[Requeste
     ]
 
 
-def _plans(conn: Connection, new: Sequence[NewAction]) -> Mapping[int | str, PlanToRun]:
+def _usable_plans(new: Sequence[NewAction], plans: Mapping[int | str, PlanToRun]) -> Mapping[int | str, PlanToRun]:
     """The plans of the requests. A plan that is switched off is an error, except for an internal action: its steps are
     skipped, so that the package that requests it goes on."""
-    plans = queries.plans(conn, {request.plan for request in new})
     for request in new:
         plan = plans.get(request.plan)
         if plan is None or not (plan.is_on or request.origin is Origin.INTERNAL):
@@ -62,7 +72,7 @@ def _plans(conn: Connection, new: Sequence[NewAction]) -> Mapping[int | str, Pla
     return plans
 
 
-def _action(new: NewAction, plan: PlanToRun) -> Action:
+def _action(new: NewAction, plan: PlanToRun, now: datetime) -> Action:
     return Action(
         id=uuid7(),
         plan_id=plan.id,
@@ -76,15 +86,13 @@ def _action(new: NewAction, plan: PlanToRun) -> Action:
         variables=new.variables,
         data=new.data,
         priority=new.priority,
-        created_at=plan.read_at,
+        created_at=now,
     )
 
 
-def _whose_institution_counts(new: Sequence[NewAction]) -> set[int]:
-    elders = {request.elder_id for request in new if request.elder_id is not None}
-    return elders | {
-        request.person_id for request in new if request.person_id is not None and not request.scope.is_everything
-    }
+def _people_in(new: Sequence[NewAction]) -> set[int]:
+    """The recipients, and the elders whose institutions count."""
+    return {id_ for request in new for id_ in (request.person_id, request.elder_id) if id_ is not None}
 
 
 def _check_people(new: Sequence[NewAction], actions: Sequence[Action], directory: Directory) -> None:
@@ -107,10 +115,10 @@ def _institution(request: NewAction, action: Action, directory: Directory) -> in
     return next((profile.institution_id for profile in profiles), None)
 
 
-def _begin(context: ActionContext, plan: PlanToRun) -> ActionTransition:
+def _begin(context: ActionContext, plan: PlanToRun, now: datetime) -> ActionTransition:
     action = context.action
-    decision = run.advance(action.run, context, {}, plan.read_at) if plan.is_on else run.skip(action.run)
-    return ActionTransition(action, decision, plan.read_at, is_new=True)
+    decision = run.advance(action.run, context, {}, now) if plan.is_on else run.skip(action.run)
+    return ActionTransition(action, decision, now, is_new=True)
 
 
 # The digest is NULL for internal actions, for those that are older than digests, and once the variables were forgotten.

@@ -1,6 +1,6 @@
 """The values for decisions about an action: its steps, the data that was read about them, and the effects."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ from app.delivery.messages.states import LIVE
 from app.delivery.messages.values import NotificationStatus
 from app.delivery.plans.models import Audience, OnFailure
 from app.delivery.words.rendering import Words
+from app.foundation.copies import changed
 from app.foundation.state_machine import check_transition
 
 
@@ -62,7 +63,7 @@ class StepRun:
 
     def moved_to(self, state: StepState, **changes: Any) -> "StepRun":
         check_transition(STEP_TRANSITIONS, self.state, state)
-        return replace(self, state=state, **changes)
+        return changed(self, state=state, **changes)
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,17 @@
 """Writes the transitions of a batch of actions: the rows of the actions and the effects of the decisions. The caller
 owns the transaction."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
+from pydantic_core import to_json
 from sqlalchemy import Connection, TextClause, text
 
 from app.db import outbox
+from app.db.plain_statements import execute_later
 from app.db.schema import may_become, one_of
 from app.db.wake import WAKE_CHANNEL
 from app.delivery.actions.context import Action
@@ -162,7 +163,12 @@ def _write_actions(
         "channel": WAKE_CHANNEL,
         "topic": ACTION_TOPIC,
     }
-    written = {row.id for row in conn.execute(statement, values) if row.id is not None}
+    if statement is _INSERT and all(item.action.evaluation_key is None for item in transitions):
+        # Without keys nothing is left out, so nobody has to wait for the answer.
+        execute_later(conn, statement, values)
+        written = {item.action.id for item in transitions}
+    else:
+        written = {row.id for row in conn.execute(statement, values) if row.id is not None}
     for item, effect in _effects(transitions, Send):
         id_, action = effect.target.notification_id, item.action
         if id_ is not None and action.id in written:
@@ -267,4 +273,4 @@ def _iso(moment: datetime | None) -> str | None:
 
 
 def _json(values: Sequence[dict[str, Any]]) -> str:
-    return json.dumps(values, ensure_ascii=False)
+    return to_json(values).decode()

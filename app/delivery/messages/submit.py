@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from app.db.plain_statements import execute_later
 from app.db.wake import WAKE_CHANNEL
 from app.delivery.messages.addresses import ABROAD, InvalidAddress, check_address, is_abroad
 from app.delivery.messages.content import problems_with_content
@@ -113,6 +114,15 @@ def submit(
     if before.digest != values["digest"]:
         raise IdempotencyKeyReused("This Idempotency-Key was used for a different notification.")
     return Submitted(before.id, before.created_at, is_new=False)
+
+
+def submit_later(conn: Connection, new: NewSubmission) -> None:
+    """For a message that nothing can refuse, because it is not for a user and does not expire. Its statement is sent
+    with the next one of the transaction."""
+    values = _values(new, None) | EVERYTHING.values
+    assert values["user_id"] is None and new.expires_at is None
+    execute_later(conn, _SUBMIT, values)
+    note_accepted(values["id"], new.notification_type)
 
 
 def _values(new: NewSubmission, key: SubmissionKey | None) -> dict[str, Any]:

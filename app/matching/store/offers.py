@@ -1,12 +1,13 @@
 """Statements on offers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import text
 
+from app.db.plain_statements import execute_later
 from app.matching.rules.eligibility import (
     Candidate,
     Obstacle,
@@ -37,11 +38,43 @@ def _offer(row: Any) -> Offer:
     return Offer(row.id, row.task_id, row.student_id, OfferState(row.state), row.deadline, row.overdue)
 
 
+def _expired_and_live(rows: Sequence[Any]) -> tuple[list[Expired], dict[UUID, list[Offer]]]:
+    expired = [Expired(row.task_id, row.student_id, row.late_s) for row in rows if row.overdue]
+    for one in expired:
+        log_offer(OfferState.EXPIRED, one.task_id, one.student_id)
+    return expired, _by_task(_offer(row) for row in rows if not row.overdue)
+
+
 def _by_task(offers: Iterable[Offer]) -> dict[UUID, list[Offer]]:
     found: dict[UUID, list[Offer]] = {}
     for offer in offers:
         found.setdefault(offer.task_id, []).append(offer)
     return found
+
+
+Deadlines = dict[tuple[UUID, int], datetime]
+"""By task and student."""
+
+
+def _picked(picks: Sequence[Pick], ttl: timedelta) -> dict[str, Any]:
+    return {
+        "task_ids": [pick.task_id for pick in picks],
+        "student_ids": [pick.student_id for pick in picks],
+        "ranks": [pick.rank for pick in picks],
+        "completed": [pick.completed for pick in picks],
+        "distances": [pick.distance_m for pick in picks],
+        "versions": [pick.version for pick in picks],
+        "ttl": ttl,
+    }
+
+
+def _made(picks: Sequence[Pick], rows: Iterable[Any]) -> Deadlines:
+    """In the order of the picks, so that the oldest task notifies first."""
+    deadlines = {(row.task_id, row.student_id): row.deadline for row in rows}
+    for task_id, student_id in deadlines:
+        log_offer(OfferState.PENDING, task_id, student_id)
+    pairs = [(pick.task_id, pick.student_id) for pick in picks]
+    return {pair: deadlines[pair] for pair in pairs if pair in deadlines}
 
 
 # The UPDATE and the SELECT use the same time, so that each offer is in exactly one of them.
@@ -74,18 +107,34 @@ CROSS JOIN LATERAL (SELECT {distance_m("t.location")} AS distance_m) spot
 MEASURED = f"""
 SELECT {distance_m("t.location")} FROM tasks t, students s WHERE t.id = p.task_id AND s.id = p.student_id"""
 
-INSERT_OFFERS = text(f"""
-WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
+PICKED = """
+unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[]), CAST(:ranks AS int[]), CAST(:completed AS int[]),
+       CAST(:distances AS float8[]), CAST(:versions AS bigint[]))
+AS p (task_id, student_id, rank, completed, distance_m, version)"""
+
+INSERT = f"""
 INSERT INTO offers (task_id, student_id, state, rank, completed_this_month, distance_m, offered_at, deadline)
 SELECT p.task_id, p.student_id, {new_offer(OfferState.PENDING)}, p.rank, p.completed,
        coalesce(p.distance_m, ({MEASURED})), clock.now, clock.now + :ttl
-FROM unnest(CAST(:task_ids AS uuid[]), CAST(:student_ids AS bigint[]), CAST(:ranks AS int[]),
-            CAST(:completed AS int[]), CAST(:distances AS float8[]))
-     AS p (task_id, student_id, rank, completed, distance_m), clock
+FROM {{picked}}, clock
 ORDER BY p.student_id
 ON CONFLICT DO NOTHING
-RETURNING task_id, student_id, deadline
-""")
+RETURNING task_id, student_id, deadline"""
+
+INSERT_OFFERS = text(f"WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now) {INSERT.format(picked=PICKED)}")
+
+# The students whose rows are as they were read are asked at once. The clock counts the rows, so that it is read when
+# all of them are locked.
+AS_READ = f"(SELECT p.* FROM {PICKED} JOIN locked USING (student_id, version)) p"
+ASK = f"""
+WITH locked AS MATERIALIZED (
+    SELECT s.id AS student_id, {VERSION} AS version FROM students s
+    WHERE s.id = ANY(:student_ids) ORDER BY s.id FOR NO KEY UPDATE{{skip_locked}}
+), clock AS MATERIALIZED (SELECT clock_timestamp() AS now, count(*) FROM locked),
+made AS ({INSERT.format(picked=AS_READ)})
+SELECT locked.student_id, locked.version, made.task_id, made.deadline FROM locked LEFT JOIN made USING (student_id)
+"""
+ASK_ALL, ASK_FREE = text(ASK.format(skip_locked="")), text(ASK.format(skip_locked=" SKIP LOCKED"))
 
 INSERT_SKIPS = text(f"""
 INSERT INTO offers (task_id, student_id, state, reason, completed_this_month, distance_m, closed_at)
@@ -102,11 +151,6 @@ RETURNING task_id, student_id, reason
 OFFERS_AROUND = text(f"""
 SELECT {OFFER_COLUMNS} FROM offers o
 WHERE task_id = :task_id AND (student_id = :student_id OR {live("o")}) ORDER BY id
-""")
-
-ACCEPT_OFFER = text(f"""
-UPDATE offers o SET state = '{OfferState.ACCEPTED}', closed_at = clock_timestamp()
-WHERE id = :id AND {may_become_offer(OfferState.ACCEPTED)} AND {answerable("o")} RETURNING id
 """)
 
 
@@ -152,13 +196,6 @@ class OfferStatements(Connected):
             log_offer(state, offer.task_id, offer.student_id)
         return row is not None
 
-    def accept_offer(self, offer: Offer) -> bool:
-        """Accepts for the student. False if the deadline has passed or the offer is no longer live."""
-        if self.conn.execute(ACCEPT_OFFER, {"id": offer.id}).one_or_none() is None:
-            return False
-        log_offer(OfferState.ACCEPTED, offer.task_id, offer.student_id)
-        return True
-
     def accept_by_hand(self, task_id: UUID, student_id: int, time_zone: str) -> None:
         """Accepts for a coordinator who assigns the task, whatever the state of an earlier offer, or without one."""
         statement = f"""
@@ -181,14 +218,13 @@ class OfferStatements(Connected):
             {"task_id": task_id},
         )
 
-    def expire_offers(self, task_ids: Sequence[UUID]) -> tuple[list[Expired], dict[UUID, list[Offer]]]:
-        """Closes the overdue offers of these tasks. Returns the closed offers, and by task those that are still live,
-        the earliest deadline first."""
-        rows = self.conn.execute(EXPIRE_OFFERS, {"ids": list(task_ids)}).all()
-        expired = [Expired(row.task_id, row.student_id, row.late_s) for row in rows if row.overdue]
-        for one in expired:
-            log_offer(OfferState.EXPIRED, one.task_id, one.student_id)
-        return expired, _by_task(_offer(row) for row in rows if not row.overdue)
+    def expire_offers(self, task_ids: Sequence[UUID]) -> Callable[[], tuple[list[Expired], dict[UUID, list[Offer]]]]:
+        """Closes the overdue offers of these tasks, together with the next statement. Returns what gives the closed
+        offers, and by task those that are still live, the earliest deadline first."""
+        if not task_ids:
+            return lambda: ([], {})
+        answer = execute_later(self.conn, EXPIRE_OFFERS, {"ids": list(task_ids)})
+        return lambda: _expired_and_live(answer.rows)
 
     def candidates(self, pairs: Sequence[tuple[UUID, int]], rules: MatchingRules) -> dict[tuple[UUID, int], Candidate]:
         """What decides for each pair of task and student whether the task may ask the student."""
@@ -209,28 +245,19 @@ class OfferStatements(Connected):
             for row in rows
         }
 
-    def insert_offers(self, picks: Sequence[Pick], ttl: timedelta) -> dict[tuple[UUID, int], datetime]:
-        """The deadline of each inserted offer, by task and student. An offer that would break a unique index is left
-        out."""
-        if not picks:
-            return {}
-        rows = self.conn.execute(
-            INSERT_OFFERS,
-            {
-                "task_ids": [pick.task_id for pick in picks],
-                "student_ids": [pick.student_id for pick in picks],
-                "ranks": [pick.rank for pick in picks],
-                "completed": [pick.completed for pick in picks],
-                "distances": [pick.distance_m for pick in picks],
-                "ttl": ttl,
-            },
-        )
-        deadlines = {(row.task_id, row.student_id): row.deadline for row in rows}
-        for task_id, student_id in deadlines:
-            log_offer(OfferState.PENDING, task_id, student_id)
-        # In the order of the picks, so that the oldest task notifies first.
-        pairs = [(pick.task_id, pick.student_id) for pick in picks]
-        return {pair: deadlines[pair] for pair in pairs if pair in deadlines}
+    def insert_offers(self, picks: Sequence[Pick], ttl: timedelta) -> Deadlines:
+        """The deadline of each inserted offer. An offer that would break a unique index is left out."""
+        return _made(picks, self.conn.execute(INSERT_OFFERS, _picked(picks, ttl))) if picks else {}
+
+    def ask(
+        self, picks: Sequence[Pick], ttl: timedelta, *, skip_locked: bool = False
+    ) -> tuple[Deadlines, dict[int, int]]:
+        """Locks the students, and makes the offers to those whose rows have not changed since they were read. An offer
+        that would break a unique index is left out. Returns the deadlines, and the locked students with the versions of
+        their rows. Call this once in a transaction, as `lock_students`."""
+        rows = self.conn.execute(ASK_FREE if skip_locked else ASK_ALL, _picked(picks, ttl))
+        made = _made(picks, [row for row in rows if row.task_id is not None])
+        return made, {row.student_id: row.version for row in rows}
 
     def insert_skips(self, skips: Sequence[Skip]) -> list[UUID]:
         if not skips:

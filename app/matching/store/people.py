@@ -1,9 +1,10 @@
 """Statements on users of all roles."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from app.matching.rules.liveness import live
 from app.matching.rules.states import is_held, is_open
@@ -55,21 +56,27 @@ def may_be_assigned(scope: StaffScope) -> str:
     )
 
 
+# As the others, parsed once: a press runs it.
+@lru_cache(100)
+def _lock_elder(seen: str) -> TextClause:
+    return text(f"""
+    SELECT u.role, u.active, ST_Y(u.home::geometry) AS lat, ST_X(u.home::geometry) AS lon,
+           (SELECT id FROM tasks WHERE elder_id = u.id AND {is_open()}) AS open_task_id,
+           ARRAY(SELECT clock_timestamp() - created_at
+                 FROM (SELECT created_at FROM tasks WHERE elder_id = u.id ORDER BY id DESC LIMIT :newest) newest
+                 WHERE created_at > clock_timestamp() - interval '1 hour' ORDER BY 1) AS ages,
+           known.id AS known_id, known.note AS known_note,
+           ST_Y(known.location::geometry) AS known_lat, ST_X(known.location::geometry) AS known_lon
+    FROM users u LEFT JOIN tasks known ON known.elder_id = u.id AND known.idempotency_key = CAST(:key AS text)
+    WHERE u.id = :id AND {seen} FOR SHARE OF u""")
+
+
 class PeopleStatements(Connected):
     def lock_elder(self, elder_id: int, scope: StaffScope, key: str | None, newest: int) -> PressingElder | None:
         """Locks the elder's row: transactions that change it wait until this one ends. A task that was committed while
-        this call waited for the lock is not seen. `insert_task` then finds it."""
-        statement = f"""
-        SELECT u.role, u.active, ST_Y(u.home::geometry) AS lat, ST_X(u.home::geometry) AS lon,
-               (SELECT id FROM tasks WHERE elder_id = u.id AND {is_open()}) AS open_task_id,
-               ARRAY(SELECT clock_timestamp() - created_at
-                     FROM (SELECT created_at FROM tasks WHERE elder_id = u.id ORDER BY id DESC LIMIT :newest) newest
-                     WHERE created_at > clock_timestamp() - interval '1 hour' ORDER BY 1) AS ages,
-               known.id AS known_id, known.note AS known_note,
-               ST_Y(known.location::geometry) AS known_lat, ST_X(known.location::geometry) AS known_lon
-        FROM users u LEFT JOIN tasks known ON known.elder_id = u.id AND known.idempotency_key = CAST(:key AS text)
-        WHERE u.id = :id AND {scope.sees("u.institution_id")} FOR SHARE OF u"""
-        row = self.conn.execute(text(statement), {"id": elder_id, "key": key, "newest": newest}).one_or_none()
+        this call waited for the lock is not seen. `make_task` then finds it."""
+        statement = _lock_elder(scope.sees("u.institution_id"))
+        row = self.conn.execute(statement, {"id": elder_id, "key": key, "newest": newest}).one_or_none()
         if row is None:
             return None
         home = None if row.lat is None else LatLon(row.lat, row.lon)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from app.matching.rules.eligibility import Candidate, Obstacle
@@ -53,6 +53,10 @@ class HelpTask:
         return Transition(self.id, self.status, self.status)
 
     @property
+    def is_searching(self) -> bool:
+        return self.status is TaskStatus.PENDING
+
+    @property
     def is_held(self) -> bool:
         return self.status in HELD
 
@@ -65,6 +69,29 @@ class HelpTask:
     def goes_on_searching(self) -> bool:
         """After its search limit, a task asks nobody new."""
         return self.search_until > self.read_at
+
+
+def task_of(row: Any) -> HelpTask:
+    return HelpTask(
+        id=row.id,
+        status=TaskStatus(row.status),
+        elder_id=row.elder_id,
+        student_id=row.student_id,
+        note=row.note,
+        spot=LatLon(row.lat, row.lon),
+        area=row.area,
+        created_at=row.created_at,
+        search_until=row.search_until,
+        next_step_at=row.next_step_at,
+        waiting=row.waiting,
+        listed=row.listed,
+        asked=row.asked,
+        skipped=row.skipped,
+        assigned_at=row.assigned_at,
+        idempotency_key=row.idempotency_key,
+        updated_at=row.updated_at,
+        read_at=row.read_at,
+    )
 
 
 @dataclass(frozen=True)
@@ -171,6 +198,28 @@ class Ranking:
 
 
 @dataclass(frozen=True)
+class NewSearch:
+    """A task to be made, and its candidates."""
+
+    task_id: UUID
+    elder_id: int
+    note: str | None
+    spot: LatLon
+    area: str | None
+    idempotency_key: str | None
+    ranking: Ranking
+
+
+@dataclass(frozen=True)
+class MadeTask:
+    task: HelpTask
+    deadline: datetime | None
+    """Of the offer that was made with it; None if none was made."""
+    row: Any
+    """For `seen_by`."""
+
+
+@dataclass(frozen=True)
 class Standing:
     """The state of a task in PostgreSQL, for comparison with Redis."""
 
@@ -200,6 +249,15 @@ class NamedPerson:
     id: int
     name: str
     phone: str | None
+
+
+@dataclass(frozen=True)
+class Accepted:
+    student: NamedPerson
+    moved: Moved | None
+    """None if it was too late."""
+    row: Any
+    """For `seen_by`, if it was not too late."""
 
 
 @dataclass(frozen=True)

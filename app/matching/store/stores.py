@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from sqlalchemy import Connection
 
 from app.db.database import Database
+from app.matching.store.accepts import AcceptStatements
 from app.matching.store.assignable import AssignableStatements
 from app.matching.store.board import BoardStatements
 from app.matching.store.candidates import CandidateStatements
 from app.matching.store.kept_values import KeptValueStatements
 from app.matching.store.offers import OfferStatements
 from app.matching.store.people import PeopleStatements
+from app.matching.store.presses import PressStatements
 from app.matching.store.staff_lists import StaffListStatements
 from app.matching.store.student_map import StudentMapStatements
 from app.matching.store.students import StudentStatements
@@ -31,6 +33,8 @@ class Store(
     StudentStatements,
     CandidateStatements,
     PeopleStatements,
+    PressStatements,
+    AcceptStatements,
     SweepStatements,
     ViewStatements,
     BoardStatements,

@@ -1,11 +1,12 @@
 """Statements on the rows of students."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from sqlalchemy import TextClause, text
 
+from app.db.plain_statements import execute_later
 from app.foundation.ids import earliest_id
 from app.matching.rules.eligibility import (
     ACTIVE,
@@ -70,10 +71,15 @@ FROM (SELECT clock_timestamp() AS now) clock
 WHERE s.id = :id RETURNING s.id
 """)
 
+# Every sweep runs it, so it must not look at all students. The subselects let PostgreSQL use the index of those who
+# wait.
 PLACE_WAITING = text("""
 UPDATE students s SET location = next_location, next_location = NULL, next_location_from = NULL
-FROM (SELECT id FROM students WHERE next_location_from <= clock_timestamp()
-      ORDER BY id LIMIT :most FOR NO KEY UPDATE SKIP LOCKED) due
+FROM (SELECT id FROM students
+      WHERE id = ANY (ARRAY(SELECT id FROM students WHERE next_location_from <= (SELECT clock_timestamp())
+                            ORDER BY next_location_from LIMIT :most))
+        AND next_location_from <= clock_timestamp()
+      ORDER BY id FOR NO KEY UPDATE SKIP LOCKED) due
 WHERE s.id = due.id RETURNING s.id
 """)
 
@@ -101,10 +107,14 @@ WHERE o.student_id = :id AND o.task_id >= :since AND t.status = '{TaskStatus.COM
   AND t.ended_at > clock_timestamp() - interval '24 hours' AND t.ended_at - t.assigned_at < :shortest
 """)
 
-TAKE_STUDENT = text(f"""
-UPDATE students s SET open_task_id = :task_id FROM users u
-WHERE s.id = :id AND u.id = s.id AND {ASSIGNABLE} RETURNING u.id, u.name, u.phone
-""")
+
+def take_student(task_id: str, student_id: str) -> str:
+    return f"""
+    UPDATE students s SET open_task_id = {task_id} FROM users u
+    WHERE s.id = {student_id} AND u.id = s.id AND {ASSIGNABLE}"""
+
+
+TAKE_STUDENT = text(f"{take_student(':task_id', ':id')} RETURNING u.id, u.name, u.phone")
 
 # The id of the transaction that wrote this version of the row.
 VERSION = "s.xmin::text::bigint"
@@ -119,6 +129,12 @@ class StudentStatements(Connected):
         statement = LOCK_FREE_STUDENTS if skip_locked else LOCK_STUDENTS
         rows = self.conn.execute(statement, {"ids": sorted(set(ids))})
         return {row.id: row.version for row in rows}
+
+    def lock_student_later(self, student_id: int) -> Callable[[], int | None]:
+        """Together with the next statement. Returns what gives the version of the row after that; None if there is no
+        such student."""
+        locked = execute_later(self.conn, LOCK_STUDENTS, {"ids": [student_id]})
+        return lambda: next((row.version for row in locked.rows), None)
 
     def is_active_student(self, student_id: int) -> bool:
         statement = f"SELECT {ACTIVE} FROM students s WHERE id = :id"

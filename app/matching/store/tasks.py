@@ -1,18 +1,19 @@
 """Statements on tasks."""
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import text
 
+from app.db.plain_statements import execute_later
 from app.matching.rules.errors import Overtaken
 from app.matching.rules.matching_rules import MatchingRules
-from app.matching.rules.states import TaskStatus, is_searching, may_become_task, new_task
+from app.matching.rules.states import TaskStatus, is_searching, may_become_task
 from app.matching.store.connected import Connected
-from app.matching.store.records import NOW, EndedSearch, FromNow, HelpTask, Moved, Progress, Transition
-from app.matching.store.task_log import log_new_task, log_task
+from app.matching.store.records import NOW, EndedSearch, FromNow, HelpTask, Moved, Progress, Transition, task_of
+from app.matching.store.task_log import log_task
 from app.users.models import LatLon
 
 TASK_COLUMNS = """
@@ -25,46 +26,13 @@ clock_timestamp() AS read_at
 SET_VERSION = "updated_at = greatest(clock_timestamp(), tasks.updated_at + interval '1 microsecond')"
 
 
-def _task(row: Any) -> HelpTask:
-    return HelpTask(
-        id=row.id,
-        status=TaskStatus(row.status),
-        elder_id=row.elder_id,
-        student_id=row.student_id,
-        note=row.note,
-        spot=LatLon(row.lat, row.lon),
-        area=row.area,
-        created_at=row.created_at,
-        search_until=row.search_until,
-        next_step_at=row.next_step_at,
-        waiting=row.waiting,
-        listed=row.listed,
-        asked=row.asked,
-        skipped=row.skipped,
-        assigned_at=row.assigned_at,
-        idempotency_key=row.idempotency_key,
-        updated_at=row.updated_at,
-        read_at=row.read_at,
-    )
-
-
-LOCK_TASKS = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.id = ANY(:ids) ORDER BY t.id FOR NO KEY UPDATE"
+LOCK = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.id = ANY(:ids) ORDER BY t.id FOR NO KEY UPDATE"
+LOCK_TASKS, LOCK_FREE_TASKS = text(LOCK), text(LOCK + " SKIP LOCKED")
 
 # The offers are the truth. The task's row repeats the two counts, so that a view reads one row.
 SET_COUNTS = (
     "(asked, skipped) = (SELECT count(offered_at), count(*) - count(offered_at) FROM offers WHERE task_id = tasks.id)"
 )
-
-INSERT_TASK = text(f"""
-INSERT INTO tasks AS t (id, status, elder_id, note, location, area, created_at, updated_at, search_until, next_step_at,
-                   listed, idempotency_key)
-SELECT :id, {new_task(TaskStatus.PENDING)}, :elder_id, CAST(:note AS text),
-       ST_SetSRID(ST_MakePoint(:lon, :lat), 4326)::geography, CAST(:area AS circle), now, now, now + :search_limit, now,
-       :listed, CAST(:idempotency_key AS text)
-FROM (SELECT clock_timestamp() AS now) clock
-ON CONFLICT DO NOTHING
-RETURNING {TASK_COLUMNS}
-""")
 
 SAVE_PROGRESS = text(f"""
 UPDATE tasks SET next_step_at = p.next_step_at, waiting = p.waiting, asked = p.asked,
@@ -109,52 +77,26 @@ WHERE tasks.id = due.id RETURNING tasks.id, tasks.elder_id
 
 class TaskStatements(Connected):
     def lock_tasks(self, ids: Iterable[UUID], *, skip_locked: bool = False) -> list[HelpTask]:
-        statement = text(LOCK_TASKS + (" SKIP LOCKED" if skip_locked else ""))
-        return [_task(row) for row in self.conn.execute(statement, {"ids": sorted(ids)})]
+        statement = LOCK_FREE_TASKS if skip_locked else LOCK_TASKS
+        return [task_of(row) for row in self.conn.execute(statement, {"ids": sorted(ids)})]
 
     def lock_task(self, task_id: UUID) -> HelpTask | None:
         return next(iter(self.lock_tasks([task_id])), None)
 
+    def lock_task_later(self, task_id: UUID) -> Callable[[], HelpTask | None]:
+        """Together with the next statement, which sees what was committed before the lock. Returns what gives the task
+        after that."""
+        locked = execute_later(self.conn, LOCK_TASKS, {"ids": [task_id]})
+        return lambda: next((task_of(row) for row in locked.rows), None)
+
     def read_tasks(self, ids: Iterable[UUID]) -> list[HelpTask]:
         statement = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE t.id = ANY(:ids) ORDER BY t.id"
-        return [_task(row) for row in self.conn.execute(text(statement), {"ids": list(ids)})]
+        return [task_of(row) for row in self.conn.execute(text(statement), {"ids": list(ids)})]
 
     def unknown_tasks(self, ids: set[UUID]) -> set[UUID]:
         """The ids of tasks that do not exist. The other tasks are locked by another transaction."""
         rows = self.conn.execute(text("SELECT id FROM tasks WHERE id = ANY(:ids)"), {"ids": list(ids)})
         return ids - {row.id for row in rows}
-
-    def insert_task(
-        self,
-        *,
-        task_id: UUID,
-        elder_id: int,
-        note: str | None,
-        spot: LatLon,
-        area: str | None = None,
-        listed: int,
-        search_limit: timedelta,
-        idempotency_key: str | None,
-    ) -> HelpTask | None:
-        """None if the elder has an open task already, or used this idempotency key before."""
-        row = self.conn.execute(
-            INSERT_TASK,
-            {
-                "id": task_id,
-                "elder_id": elder_id,
-                "note": note,
-                "lat": spot.lat,
-                "lon": spot.lon,
-                "area": area,
-                "listed": listed,
-                "search_limit": search_limit,
-                "idempotency_key": idempotency_key,
-            },
-        ).one_or_none()
-        if row is None:
-            return None
-        log_new_task(task_id, elder_id)
-        return _task(row)
 
     def first_place(self, elder_id: int) -> LatLon | None:
         """Where the elder's first task was."""

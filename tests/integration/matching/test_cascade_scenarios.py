@@ -53,6 +53,31 @@ def test_press_is_kept_although_its_first_offer_fails(town: Neighbourhood) -> No
     assert town.asked(task_id) == ali.id
 
 
+REFUSE = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '{code}'; END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON actions FOR EACH ROW EXECUTE FUNCTION refuse()
+"""
+CHECK_VIOLATION, DISK_FULL = "23514", "53100"
+
+
+@pytest.mark.parametrize("code", [CHECK_VIOLATION, DISK_FULL])
+def test_press_is_kept_although_the_rows_of_its_offer_are_refused_at_the_commit(town: Neighbourhood, code: str) -> None:
+    students = town.students(*range(100, 600, 100))
+    for elder in town.elders(4):
+        town.press(elder)
+    # On another connection, so that the one of the press keeps what is prepared on it.
+    with town.db.reading():
+        town.run(REFUSE.format(code=code))
+    try:
+        task_id = town.press()
+    finally:
+        town.run("DROP FUNCTION refuse() CASCADE")
+    assert (town.task(task_id).status, town.offers(task_id)) == ("PENDING", [])
+    town.advance(task_id)
+    assert town.asked(task_id) == students[-1].id
+
+
 @contextmanager
 def plan_out_of_order(town: Neighbourhood, key: str) -> Iterator[None]:
     """Whoever requests an action by this plan fails."""

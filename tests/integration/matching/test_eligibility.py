@@ -20,7 +20,7 @@ from app.matching.rules.eligibility import (
 )
 from app.matching.rules.liveness import answerable, live, overdue
 from app.matching.rules.matching_rules import MatchingRules
-from app.matching.store.records import Pick, Skip
+from app.matching.store.records import NewSearch, Pick, Ranking, Skip
 from app.matching.store.stores import Store
 from app.users.models import Caller, LatLon
 from tests.support.matching import SPOT, Neighbourhood
@@ -92,15 +92,8 @@ def everybody(store: Store, town: Neighbourhood, task_id: UUID) -> list[Caller]:
 
 def insert_task(store: Store, town: Neighbourhood, spot: LatLon = SPOT) -> UUID:
     task_id = uuid7()
-    assert store.insert_task(
-        task_id=task_id,
-        elder_id=town.elder().id,
-        note=None,
-        spot=spot,
-        listed=0,
-        search_limit=RULES.search_limit,
-        idempotency_key=None,
-    )
+    new = NewSearch(task_id, town.elder().id, None, spot, None, None, Ranking((), 0))
+    assert store.make_task(new, None, RULES.offer_ttl, RULES.search_limit)
     return task_id
 
 

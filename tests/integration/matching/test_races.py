@@ -10,7 +10,6 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.matching import deeds
 from app.matching.contract import NewTask, TaskView
 from app.matching.rules.errors import OfferExpired, TaskNotFound
 from app.matching.rules.states import TaskStatus
@@ -18,6 +17,7 @@ from app.matching.store.records import Pick
 from app.users.models import Caller
 from tests.support.depth import size
 from tests.support.matching import Neighbourhood, at_once, broken_promises, eventually
+from tests.support.press_alone import press_alone
 
 
 def assert_promises(town: Neighbourhood) -> None:
@@ -470,11 +470,8 @@ def test_accept_does_not_deadlock_with_another_offer_to_the_student(town: Neighb
 
 
 def press_without_asking(town: Neighbourhood, elder: Caller) -> UUID:
-    """Leaves the task as if its first offer had failed."""
     with town.matching.stores.transaction() as store:
-        made = deeds.press(store, elder, NewTask(elder.id), None, town.matching.rules)
-    assert isinstance(made, deeds.NewSearch)
-    return made.task.id
+        return press_alone(store, elder, town.matching.rules)[0]
 
 
 def test_parallel_matchers_ask_no_student_twice_for_a_task(town: Neighbourhood) -> None:

@@ -68,7 +68,7 @@ def test_what_is_rolled_back_is_not_logged(town: Neighbourhood, logs: Logs) -> N
     with pytest.raises(OfferExpired):
         town.matching.accept(student, task_id)
     with pytest.raises(PowerCut), town.matching.stores.transaction() as store:
-        expired, _ = store.expire_offers([task_id])
+        expired, _ = store.expire_offers([task_id])()
         assert expired
         raise PowerCut
     assert events(logs) == []

@@ -164,7 +164,8 @@ WRITERS = {
     "messages.dead_letters._DISCARD_ONE",
     "messages.dead_letters._EXPIRE_LATE",
     "messages.dead_letters._EXPIRE_OF_ACTIONS",
-    "messages.outcomes._RECORD",
+    "messages.outcomes.RECORD_MANY",
+    "messages.outcomes.RECORD_ONE",
 }
 
 

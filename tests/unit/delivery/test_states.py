@@ -75,13 +75,14 @@ STATEMENTS: dict[str, tuple[TextClause, set[S], set[S]]] = {
         {S.SENDING, S.EXPIRED},
     ),
     "put back": (claims._PUT_BACK, {S.SENDING}, {S.ACCEPTED, S.RETRYING}),
-    "record": (outcomes._RECORD, {S.SENDING}, {S.EXPIRED}),
+    "record": (outcomes.RECORD_MANY, {S.SENDING}, {S.EXPIRED}),
+    "record one": (outcomes.RECORD_ONE, {S.SENDING}, {S.EXPIRED}),
     "withdraw": (transitions._WITHDRAW, {S.ACCEPTED, S.RETRYING}, {S.CANCELLED}),
     "redrive": (redrive._SEND_AGAIN, {S.DEAD}, {S.ACCEPTED}),
 }
 _CHANGE = re.compile(r"UPDATE notifications\b(?:\s+n)?\s+SET\s+status = (?P<targets>CASE.*?\bEND\b|'\w+')", re.DOTALL)
 _STATUSES = re.compile("'(" + "|".join(S) + ")'")
-_CONDITION = re.compile(r"\bstatus IN \(([^)]*)\)")
+_CONDITION = re.compile(r"\bstatus(?: \|\| '')? IN \(([^)]*)\)")
 
 
 def statuses(text: str) -> set[S]:
