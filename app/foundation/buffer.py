@@ -17,7 +17,11 @@ STARVED_TURN = 10
 
 
 class BufferClosed(Exception):
-    """The buffer is closed and accepts no more items."""
+    """The buffer is closed and accepts no more items. `refused` is the number of those that were not put in."""
+
+    def __init__(self, refused: int) -> None:
+        super().__init__(refused)
+        self.refused = refused
 
 
 class _Line(Generic[Item]):
@@ -80,16 +84,18 @@ class Buffer(Generic[Item]):
     def __len__(self) -> int:
         return self._size
 
-    def put(self, item: Item) -> None:
-        """Waits until there is room."""
+    def put(self, *items: Item) -> None:
+        """Waits until there is room for each."""
         with self._room:
-            self._room.wait_for(lambda: self._closed or self._size < self.capacity)
-            if self._closed:
-                raise BufferClosed
-            self._waiting[self._priority_of(item)].put(self._put, self._owner_of(item), item, self._weight_of(item))
-            self._put += 1
-            self._size += 1
-            self._work.notify()
+            for number, item in enumerate(items):
+                while self._size >= self.capacity and not self._closed:
+                    self._room.wait()
+                if self._closed:
+                    raise BufferClosed(len(items) - number)
+                self._waiting[self._priority_of(item)].put(self._put, self._owner_of(item), item, self._weight_of(item))
+                self._put += 1
+                self._size += 1
+                self._work.notify()
 
     def take(self, most: int = 1, timeout_s: float | None = None) -> list[Item]:
         """Waits for at least one item and returns items until they weigh `most`. Returns an empty list after the

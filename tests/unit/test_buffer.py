@@ -120,6 +120,23 @@ def test_closing_ends_waits_and_returns_the_rest() -> None:
         queue.put((P.NORMAL, 3))
 
 
+def test_closing_refuses_those_of_several_items_that_found_no_room() -> None:
+    queue = make(capacity=2)
+
+    def put() -> int:
+        with pytest.raises(BufferClosed) as closed:
+            queue.put(*[(P.NORMAL, number) for number in range(5)])
+        return closed.value.refused
+
+    producer, refused = in_background(put)
+    assert queue.take() == [(P.NORMAL, 0)]
+    while len(queue) < 2:
+        producer.join(0.001)
+    left = queue.close()
+    producer.join(5)
+    assert [*left, *refused] == [(P.NORMAL, 1), (P.NORMAL, 2), 2]
+
+
 def test_closing_wakes_consumers() -> None:
     queue = make()
     consumers = [in_background(queue.take) for _ in range(3)]

@@ -209,7 +209,9 @@ def claim(
     for change in expired:
         log_expired(change.id)
     follow(conn, followers, expired)
-    taken = sorted((row for row in rows if not row.late), key=lambda row: (URGENT_FIRST.index(row.priority), row.id))
+    taken = sorted(
+        (row for row in rows if not row.late), key=lambda row: (URGENT_FIRST.index(row.priority), row.id.int)
+    )
     if not taken:
         return Claim([], expired)
     user_ids = {row.recipient_user_id for row in taken}

@@ -35,6 +35,8 @@ _STOP_CHECK_S = 0.2
 # urgent notification does not wait behind a long queue in memory, and that no lease runs out there.
 _CLAIMED_AHEAD_S = 0.25
 _FIRST_ESTIMATE_S = 0.1
+_TAKEN_AT_ONCE_S = 0.001
+"""A thread takes several messages from the queue in memory if sending them takes no longer than this."""
 LOOK_EVERY_S = 0.1
 """How often a worker looks for messages behind those of a crowd, which takes up to 10 ms of the database."""
 # While the database could not be reached, the leases of notifications that were sent may have run out. A claim would
@@ -131,6 +133,7 @@ class ChannelWorker:
     def _run_claims(self) -> None:
         while not self._stop.is_set():
             wanted = self._wait_for_room()
+            self._show_depth()
             if wanted.limit or wanted.others:
                 self._claim_and_queue(wanted)
 
@@ -184,12 +187,10 @@ class ChannelWorker:
 
     def _queue(self, taken: list[Claimed]) -> None:
         self._held.add(taken)
-        for number, claimed in enumerate(taken):
-            try:
-                self._buffer.put(claimed)
-            except BufferClosed:
-                self._put_back(taken[number:])
-                break
+        try:
+            self._buffer.put(*taken)
+        except BufferClosed as error:
+            self._put_back(taken[len(taken) - error.refused :])
         self._metrics.count_claimed(self.type, sum(not claimed.is_redriven for claimed in taken))
         self._show_depth()
 
@@ -219,9 +220,11 @@ class ChannelWorker:
     # ---- sending -------------------------------------------------------------------------------------------
 
     def _consume(self) -> None:
-        while taken := self._buffer.take(self._channel.batch_size):
-            self._show_depth()
+        while taken := self._buffer.take(self._number_at_once()):
             self._send(taken)
+
+    def _number_at_once(self) -> int:
+        return self._channel.batch_size * max(1, int(_TAKEN_AT_ONCE_S / max(self._send_s, 1e-6)))
 
     def _send(self, taken: list[Claimed]) -> None:
         began = time.monotonic()
@@ -229,7 +232,7 @@ class ChannelWorker:
         try:
             for report in self._sender.send(taken):
                 reports.append(report)
-                self._recorder.put([report], self._held.remove)
+                self._recorder.put([report], self._recorded)
         except Exception as error:
             # These notifications are claimed again when their leases run out.
             log.error("delivery_batch_failed", type=self.type, count=len(taken), **describe_error(error))
@@ -237,11 +240,13 @@ class ChannelWorker:
             reported = {report.claimed.id for report in reports}
             self._held.remove([claimed for claimed in taken if claimed.id not in reported])
             return
-        finally:
-            self._metrics.observe_tries(self._channel.handler, reports)
-        took_s = time.monotonic() - began
+        batches = max(1.0, len(taken) / self._channel.batch_size)
         # A moving average. Two threads may overwrite each other's update, which does not matter for an average.
-        self._send_s += 0.1 * (took_s - self._send_s)
+        self._send_s += 0.1 * ((time.monotonic() - began) / batches - self._send_s)
+
+    def _recorded(self, reports: list[Report]) -> None:
+        self._held.remove([report.claimed for report in reports])
+        self._metrics.observe_tries(self._channel.handler, reports)
 
     def _show_depth(self) -> None:
         self._metrics.set_depth(self.type, len(self._buffer), self._buffer.capacity)

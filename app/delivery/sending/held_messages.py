@@ -21,6 +21,8 @@ class HeldMessages:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._number = 0
+        self._enough = 0
+        """The worker waits until it holds no more than this number."""
         self._of: Counter[tuple[Priority, str]] = Counter()
 
     def add(self, claimed: Sequence[Claimed]) -> None:
@@ -35,14 +37,17 @@ class HeldMessages:
                 self._of[owner] -= 1
                 if not self._of[owner]:
                     del self._of[owner]
-            self._changed.notify()
+            # The worker wakes once for a claim, not once for each record.
+            if self._number <= self._enough:
+                self._changed.notify()
 
     def room(self, capacity: int) -> int:
         return capacity - self._number
 
     def wait_for_room(self, capacity: int, least: int, timeout_s: float) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self.room(capacity) >= least, timeout_s)
+            self._enough = capacity - least
+            self._changed.wait_for(lambda: self._number <= self._enough, timeout_s)
 
     def crowd(self, capacity: int) -> Crowd:
         least = max(1, int(capacity * CROWD_SHARE))

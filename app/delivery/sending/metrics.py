@@ -2,6 +2,7 @@
 
 from collections import Counter as Counts
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -24,7 +25,9 @@ class DeliveryMetrics:
         self._dead = self._counter("dead", "Notifications given up.", "type", "error_code")
         self._critical_dead = self._counter("critical_dead", "Urgent notifications given up.", "type")
         self._expired = self._counter("expired", "Notifications that expired before they were sent.", "type")
-        self._refused = self._counter("refused", "Reports of workers that had lost their lease.")
+        self._refused = Counter(
+            "yaninda_delivery_refused", "Reports of workers that had lost their lease.", registry=self.registry
+        )
         self._redriven = self._counter(
             "redriven",
             "Recorded attempts of redriven notifications, which all series by type leave out.",
@@ -32,72 +35,81 @@ class DeliveryMetrics:
             "status",
         )
         self._tries = self._counter("tries", "Messages handed to a channel, by what came of it.", "handler", "outcome")
-        self._latency = Histogram(
-            "yaninda_delivery_latency_seconds",
-            "Time from the creation of a notification until it is recorded as sent.",
-            ["type"],
-            buckets=_LATENCY_S,
-            registry=self.registry,
+        self._latency = self._histogram(
+            "latency", "Time from the creation of a notification until it is recorded as sent.", "type", _LATENCY_S
         )
-        self._try_s = Histogram(
-            "yaninda_delivery_try_seconds",
-            "Time from the moment when a channel got a message until its answer.",
-            ["handler"],
-            buckets=_HANDLER_S,
-            registry=self.registry,
+        self._try_s = self._histogram(
+            "try", "Time from the moment when a channel got a message until its answer.", "handler", _HANDLER_S
         )
         self._depth = self._gauge("queue_depth", "Notifications in the queue in memory.")
         self._free = self._gauge("queue_free", "Room left in the queue in memory.")
         self._used = self._gauge("queue_used_ratio", "Share of the queue in memory that is in use.")
 
-    def _counter(self, name: str, about: str, *labels: str) -> Counter:
-        return Counter(f"yaninda_delivery_{name}", about, labels, registry=self.registry)
+    # Each returns a function of the labels. It is cached, because finding a metric by its labels takes longer than
+    # counting.
 
-    def _gauge(self, name: str, about: str) -> Gauge:
-        return Gauge(f"yaninda_delivery_{name}", about, ["type"], registry=self.registry, multiprocess_mode="livesum")
+    def _counter(self, name: str, about: str, *labels: str) -> Callable[..., Counter]:
+        return cache(Counter(f"yaninda_delivery_{name}", about, labels, registry=self.registry).labels)
+
+    def _gauge(self, name: str, about: str) -> Callable[..., Gauge]:
+        name = f"yaninda_delivery_{name}"
+        return cache(Gauge(name, about, ["type"], registry=self.registry, multiprocess_mode="livesum").labels)
+
+    def _histogram(self, name: str, about: str, label: str, buckets: Sequence[float]) -> Callable[..., Histogram]:
+        name = f"yaninda_delivery_{name}_seconds"
+        return cache(Histogram(name, about, [label], buckets=buckets, registry=self.registry).labels)
 
     def count_claimed(self, type_: NotificationType, number: int) -> None:
-        self._claimed.labels(type_).inc(number)
+        self._claimed(type_).inc(number)
 
     def set_depth(self, type_: NotificationType, depth: int, capacity: int) -> None:
-        self._depth.labels(type_).set(depth)
-        self._free.labels(type_).set(capacity - depth)
-        self._used.labels(type_).set(depth / capacity)
+        self._depth(type_).set(depth)
+        self._free(type_).set(capacity - depth)
+        self._used(type_).set(depth / capacity)
 
     def observe_tries(self, handler: Callable[[Device | None], str], reports: Sequence[Report]) -> None:
         outcomes = Counts[tuple[str, Outcome]]()
         for report in reports:
             for try_ in report.tries:
                 name = handler(try_.device)
-                self._try_s.labels(name).observe(try_.took_s)
+                self._try_s(name).observe(try_.took_s)
                 outcomes[name, try_.result.outcome] += 1
         for (name, outcome), number in outcomes.items():
-            self._tries.labels(name, outcome).inc(number)
+            self._tries(name, outcome).inc(number)
 
     def count_failed_batch(self, handler: str) -> None:
-        self._tries.labels(handler, "EXCEPTION").inc()
+        self._tries(handler, "EXCEPTION").inc()
 
     def count_recorded(self, recorded: Iterable[Recorded]) -> None:
+        alike = Counts[tuple[NotificationType, NotificationStatus, str, Priority, bool]]()
         for item in recorded:
-            type_, code = item.notification_type, item.error_code or "NONE"
-            if item.is_redriven:
-                self._redriven.labels(type_, item.status).inc()
+            code = item.error_code or "NONE"
+            alike[item.notification_type, item.status, code, item.priority, item.is_redriven] += 1
+            if item.status is S.SENT and not item.is_redriven:
+                self._latency(item.notification_type).observe(item.latency_s)
+        for (type_, status, code, priority, is_redriven), number in alike.items():
+            if is_redriven:
+                self._redriven(type_, status).inc(number)
                 continue
-            self._consumed.labels(type_).inc()
-            if item.status is S.SENT:
-                self._sent.labels(type_).inc()
-                self._latency.labels(type_).observe(item.latency_s)
-            elif item.status is S.DEAD:
-                self._dead.labels(type_, code).inc()
-                if item.priority in CRITICAL:
-                    self._critical_dead.labels(type_).inc()
-            elif item.status is S.RETRYING:
-                self._retried.labels(type_, code).inc()
-            elif item.status is S.EXPIRED:
-                self.count_expired(type_, 1)
+            self._consumed(type_).inc(number)
+            self._count_status(type_, status, code, priority, number)
+
+    def _count_status(
+        self, type_: NotificationType, status: NotificationStatus, code: str, priority: Priority, number: int
+    ) -> None:
+        if status is S.SENT:
+            self._sent(type_).inc(number)
+        elif status is S.DEAD:
+            self._dead(type_, code).inc(number)
+            if priority in CRITICAL:
+                self._critical_dead(type_).inc(number)
+        elif status is S.RETRYING:
+            self._retried(type_, code).inc(number)
+        elif status is S.EXPIRED:
+            self.count_expired(type_, number)
 
     def count_expired(self, type_: NotificationType, number: int) -> None:
-        self._expired.labels(type_).inc(number)
+        self._expired(type_).inc(number)
 
     def count_refused(self, number: int) -> None:
         self._refused.inc(number)

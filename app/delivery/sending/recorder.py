@@ -1,15 +1,12 @@
 """Records the results of attempts, many in one transaction."""
 
-import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import structlog
 
 from app.db.database import Database
-from app.delivery.messages.claims import Claimed
 from app.delivery.messages.outcomes import Report, fits_one_statement, record
 from app.delivery.messages.values import Follower
 from app.delivery.sending.metrics import DeliveryMetrics
@@ -28,10 +25,8 @@ FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 0.5
 
 
-@dataclass(frozen=True)
-class _Batch:
-    reports: list[Report]
-    on_recorded: Callable[[list[Claimed]], None]
+OnRecorded = Callable[[list[Report]], None]
+"""Called with reports once they are recorded or given up."""
 
 
 class Recorder:
@@ -47,24 +42,29 @@ class Recorder:
         self._group_s = group_s
         self._metrics = metrics
         self._followers = followers
-        self._inbox: queue.SimpleQueue[_Batch | None] = queue.SimpleQueue()
+        lock = threading.Lock()
+        self._arrived = threading.Condition(lock)
+        self._written = threading.Condition(lock)
+        self._waiting: list[tuple[Report, OnRecorded]] = []
         self._unwritten = 0
-        self._written = threading.Condition()
+        self._is_closed = False
         self._give_up_at = float("inf")
         self._thread = threading.Thread(target=self._run, name="delivery-recorder", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def put(self, reports: list[Report], on_recorded: Callable[[list[Claimed]], None]) -> None:
-        """`on_recorded` is called with their notifications once the reports are recorded or given up."""
-        batch = _Batch(reports, on_recorded)
-        with self._written:
-            self._unwritten += 1
-        if self._group_s:
-            self._inbox.put(batch)
-        else:
-            self._write_all([batch])
+    def put(self, reports: Sequence[Report], on_recorded: OnRecorded) -> None:
+        group = [(report, on_recorded) for report in reports]
+        with self._arrived:
+            self._unwritten += len(group)
+            if self._group_s:
+                self._waiting += group
+                # The thread wakes for the first report and for a whole group. In between it would only wait on.
+                if len(self._waiting) == len(group) or len(self._waiting) >= GROUP_SIZE:
+                    self._arrived.notify()
+                return
+        self._write_all(group)
 
     def wait_until_written(self, timeout_s: float) -> None:
         """Until all reports are recorded or given up, or the time is over."""
@@ -74,7 +74,9 @@ class Recorder:
     def close(self, timeout_s: float) -> bool:
         """Records the remaining reports. False if the recorder could not finish within the timeout."""
         self._give_up_at = time.monotonic() + timeout_s
-        self._inbox.put(None)
+        with self._arrived:
+            self._is_closed = True
+            self._arrived.notify()
         self._thread.join(timeout_s + 1)
         return not self._thread.is_alive()
 
@@ -90,35 +92,31 @@ class Recorder:
             self._metrics.count_refused(len(reports) - len(recorded))
 
     def _run(self) -> None:
-        going_on = True
-        while going_on:
-            batches, going_on = self._gather()
-            if batches:
-                self._write_all(batches)
+        while group := self._gather():
+            self._write_all(group)
 
-    def _write_all(self, batches: list[_Batch]) -> None:
-        self._write_with_retries([report for batch in batches for report in batch.reports])
-        for batch in batches:
-            batch.on_recorded([report.claimed for report in batch.reports])
-        with self._written:
-            self._unwritten -= len(batches)
-            self._written.notify_all()
+    def _gather(self) -> list[tuple[Report, OnRecorded]]:
+        """Returns an empty list once the recorder is closed and all is written."""
+        with self._arrived:
+            self._arrived.wait_for(lambda: self._waiting or self._is_closed)
+            self._arrived.wait_for(lambda: len(self._waiting) >= GROUP_SIZE or self._is_closed, self._group_s)
+            group, self._waiting = self._waiting[:GROUP_SIZE], self._waiting[GROUP_SIZE:]
+            return group
 
-    def _gather(self) -> tuple[list[_Batch], bool]:
-        batches: list[_Batch] = []
-        batch = self._inbox.get()
-        until = time.monotonic() + self._group_s
-        size = 0
-        while batch is not None:
-            batches.append(batch)
-            size += len(batch.reports)
-            if size >= GROUP_SIZE:
-                return batches, True
+    def _write_all(self, group: Sequence[tuple[Report, OnRecorded]]) -> None:
+        self._write_with_retries([report for report, _ in group])
+        by_listener: dict[OnRecorded, list[Report]] = {}
+        for report, on_recorded in group:
+            by_listener.setdefault(on_recorded, []).append(report)
+        for on_recorded, reports in by_listener.items():
             try:
-                batch = self._inbox.get(timeout=max(until - time.monotonic(), 0))
-            except queue.Empty:
-                return batches, True
-        return batches, False
+                on_recorded(reports)
+            except Exception as error:
+                # It is the one recorder of all channels, and must not end.
+                log.error("delivery_listener_failed", count=len(reports), **describe_error(error))
+        with self._written:
+            self._unwritten -= len(group)
+            self._written.notify_all()
 
     def _write_with_retries(self, group: list[Report]) -> None:
         pause = DoublingPause(FIRST_PAUSE_S, LONGEST_PAUSE_S)

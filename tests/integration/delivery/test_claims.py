@@ -22,11 +22,12 @@ from app.delivery.messages.claims import (
     claim,
     put_back,
 )
-from app.delivery.messages.outcomes import Report, Try, Verdict, record
+from app.delivery.messages.outcomes import RECORD_MANY, RECORD_ONE, Report, Try, Verdict, record
 from app.delivery.messages.retry import SendResult
 from app.delivery.messages.values import Device, NotificationChange, NotificationType, Outcome, Priority
 from app.delivery.messages.values import NotificationStatus as S
 from app.delivery.role import FOLLOWERS
+from app.foundation.ids import uuid7
 from tests.support.delivery import add_user, attempts, change, make_due, post, row
 
 PUSH = NotificationType.PUSH
@@ -246,6 +247,20 @@ def plan_of_a_claim(db: Database, statement: TextClause) -> str:
             values |= {"crowd": ["user:2"], "crowded": ["HIGH", "LOW"], "others": 50, "look_ahead": LOOK_AHEAD}
         rows = conn.execute(text("EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + statement.text), values)
         return "\n".join(rows.scalars())
+
+
+@pytest.mark.parametrize("statement", [RECORD_ONE, RECORD_MANY])
+def test_record_does_not_read_the_queue(db: Database, statement: TextClause) -> None:
+    """The planner believes that few messages wait. If it could, it would read all of them to find one by its state."""
+    names = ("status", "due_at", "error_code", "failed", "device_id", "outcome", "try_error_code")
+    values: dict[str, Any] = dict.fromkeys((*names, "provider_message_id"))
+    values |= {"id": uuid7(), "attempt": 1, "rows": "[]", "tries": "[]"}
+    with db.transaction() as conn:
+        for setting in ("enable_seqscan", "enable_nestloop", "enable_mergejoin"):
+            conn.execute(text("SELECT set_config(:setting, 'off', true)"), {"setting": setting})
+        plan = "\n".join(conn.execute(text("EXPLAIN " + statement.text), values).scalars())
+    assert "pkey" in plan
+    assert "due_at_idx" not in plan
 
 
 def fill(db: Database, user_id: int, status: str, count: int, due: str) -> None:

@@ -26,7 +26,7 @@ from app.delivery.channels.base import Channel, MayBegin, OutgoingMessage
 from app.delivery.channels.memory import MemoryChannel
 from app.delivery.channels.recording import RecordingChannel
 from app.delivery.channels.registry import Channels
-from app.delivery.messages.claims import Claimed, claim
+from app.delivery.messages.claims import claim
 from app.delivery.messages.dead_letter_views import DeadLetterCriteria, count_open_dead_letters
 from app.delivery.messages.outcomes import Report, Try, Verdict
 from app.delivery.messages.retry import SendResult
@@ -631,14 +631,14 @@ def test_record_that_cannot_be_written_does_not_stop_the_others(db: Database) ->
     # PostgreSQL refuses the character NUL.
     gone = Try(first.devices[0], SendResult(Outcome.RECIPIENT_GONE, "UNREGISTERED\0"))
     impossible = Report(replace(first, notification=replace(first.notification, id=uuid7())), Verdict(S.SENT), [gone])
-    freed: list[list[Claimed]] = []
+    freed: list[list[Report]] = []
     recorder = Recorder(db, DeliveryMetrics(), FOLLOWERS)
     recorder.put([Report(first, Verdict(S.SENT)), impossible, Report(second, Verdict(S.SENT))], freed.append)
     with capture_logs() as logs:
         recorder.start()
         assert recorder.close(5)
     assert statuses(db) == {"SENT": 2}
-    assert [len(claimed) for claimed in freed] == [3]
+    assert [len(reports) for reports in freed] == [3]
     assert [one.get("notification_id") for one in logs] == [None, str(impossible.claimed.id)]
     assert "token-phone" not in repr(logs)
 
