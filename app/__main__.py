@@ -5,13 +5,13 @@ import select
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from app.foundation import failpoints
-from app.foundation.loading import without_collections
-from app.foundation.logs import configure_logs
-from app.settings.engine_address import ClusterMisconfigured
-from app.settings.settings import Settings, SettingsError, load_settings
+from app.foundation.allocator import save_memory
+from app.foundation.loading import lean_imports
+
+if TYPE_CHECKING:
+    from app.settings.settings import Settings
 
 BROKEN_PIPE = 141
 """As a shell reports a program that SIGPIPE has ended."""
@@ -50,6 +50,12 @@ def main(argv: list[str]) -> int:
     if name not in COMMANDS:
         print(f"There is no command {name!r}.\n\n{usage()}", file=sys.stderr)
         return 2
+    save_memory()
+    with lean_imports():
+        from app.foundation import failpoints
+        from app.foundation.logs import configure_logs
+        from app.settings.engine_address import ClusterMisconfigured
+        from app.settings.settings import SettingsError, load_settings
     try:
         settings = load_settings()
     except SettingsError as error:
@@ -57,13 +63,13 @@ def main(argv: list[str]) -> int:
         return 78
     configure_logs(settings.log_level, settings.log_json)
     failpoints.arm(failpoints.parse(settings.failpoints or ""))
-    with without_collections():
+    with lean_imports():
         command: Callable[[Settings, list[str]], int] = import_module(COMMANDS[name][0]).main
     try:
         code = command(settings, rest)
         sys.stdout.flush()
         return code
-    except ClusterMisconfigured as error:
+    except (ClusterMisconfigured, SettingsError) as error:
         print(f"These settings need attention:\n{error}", file=sys.stderr)
         return 78
     except BrokenPipeError:

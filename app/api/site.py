@@ -1,4 +1,4 @@
-"""The objects of the HTTP layer, built once in each process."""
+"""The objects of the HTTP layer. The processes of the role are forked from the one that builds them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Site:
     a fifth of a second and most processes are never asked for them."""
 
     def start(self) -> None:
-        """After the fork, because threads do not survive it."""
+        """After the fork, because threads do not survive it, and processes must not share connections."""
         self.realtime.start()
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
-"""The services that the API and the matcher use. Each process builds its own, after its fork."""
+"""The services that the API uses. Nothing is connected until it is used."""
 
 from app.api.services import Services
+from app.bootstrap.open_database import open_request_database
 from app.db.database import Database
 from app.foundation.clock import DatabaseClock
 from app.foundation.logs import configure_logs
@@ -12,26 +13,13 @@ from app.redis_store.store import connect
 from app.settings.settings import Settings
 
 
-def build_services(
-    settings: Settings, *, role: str = "app", pool_size: int | None = None, plan_once: bool = False
-) -> Services:
+def build_services(settings: Settings, *, role: str = "app", pool_size: int | None = None) -> Services:
     """Deeds repeat few statements, so they have connections with plans that are made once. Lists and searches need
-    others: how PostgreSQL reads them best depends on what is asked for. `plan_once` is for a process without these."""
+    others: how PostgreSQL reads them best depends on what is asked for."""
     configure_logs(settings.log_level, settings.log_json)
     pool_size = pool_size or settings.api_threads
-
-    def connect_to(plan_once: bool) -> Database:
-        return Database(
-            settings.database_url,
-            pool_size=pool_size,
-            statement_timeout_ms=settings.request_timeout_s * 1000,
-            call_limit_s=settings.request_timeout_s,
-            application_name=f"yaninda-{role}",
-            plan_once=plan_once,
-        )
-
-    deeds_db = connect_to(plan_once=True)
-    db = deeds_db if plan_once else connect_to(plan_once=False)
+    deeds_db = open_request_database(settings, role, pool_size, plan_once=True)
+    db = open_request_database(settings, role, pool_size)
     return services_on(db, deeds_db, settings, pool_size)
 
 

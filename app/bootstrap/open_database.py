@@ -1,4 +1,4 @@
-"""The database of a command or of the delivery role."""
+"""The databases of roles and commands."""
 
 from app.db.database import Database
 from app.settings.settings import Settings
@@ -22,6 +22,18 @@ def open_long_database(settings: Settings, command: str) -> Database:
         lock_timeout_ms=0,
         call_limit_s=_LONGEST_CALL_S,
         application_name=f"yaninda-{command}",
+    )
+
+
+def open_request_database(settings: Settings, role: str, pool_size: int, *, plan_once: bool = False) -> Database:
+    """For those who wait for an answer. `plan_once` is for a process that repeats few statements."""
+    return Database(
+        settings.database_url,
+        pool_size=pool_size,
+        statement_timeout_ms=settings.request_timeout_s * 1000,
+        call_limit_s=settings.request_timeout_s,
+        application_name=f"yaninda-{role}",
+        plan_once=plan_once,
     )
 
 

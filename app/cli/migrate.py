@@ -4,8 +4,7 @@ At the newest schema it also installs the shipped plans, templates and profiles,
 MIGRATION_DATABASE_URL is set, it runs as that role, and grants the role of DATABASE_URL what the service needs.
 """
 
-from alembic import command
-from sqlalchemy import Engine, make_url, text
+from sqlalchemy import Connection, Engine, make_url, text
 
 from app.bootstrap.open_database import open_database
 from app.db.grants import grant_to
@@ -26,7 +25,7 @@ def upgrade(engine: Engine, revision: str = "head", *, role: str | None = None) 
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": ADVISORY_LOCK})
         connection.commit()
         try:
-            command.upgrade(alembic_config(connection), revision)
+            _run_migrations(connection, revision)
             if current_revision(connection) == head_revision():
                 delivery.install_shipped(connection)
                 if role:
@@ -36,6 +35,15 @@ def upgrade(engine: Engine, revision: str = "head", *, role: str | None = None) 
             connection.rollback()
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": ADVISORY_LOCK})
             connection.commit()
+
+
+def _run_migrations(connection: Connection, revision: str) -> None:
+    if revision == "head" and current_revision(connection) == head_revision():
+        return
+    # Imported here because every start of a copy comes here, and most of them have nothing to migrate.
+    from alembic import command
+
+    command.upgrade(alembic_config(connection), revision)
 
 
 def main(settings: Settings, argv: list[str]) -> int:

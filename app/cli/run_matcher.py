@@ -5,20 +5,22 @@ import sys
 
 import structlog
 
-from app.bootstrap.build_services import build_services
-from app.bootstrap.matcher import build_matcher
+from app.bootstrap.matcher import build_matcher, open_matcher_services
 from app.cli.signals import stop_on_signals
 from app.ops.metrics import serve_metrics
 from app.settings.settings import Settings
 
 log = structlog.get_logger(__name__)
 
+GARBAGE_AFTER = 20_000
+"""Objects that are made and not freed before Python looks for cycles."""
+
 
 def main(settings: Settings, _argv: list[str]) -> int:
     # Several threads share this interpreter. The thread that handles deadlines waits for the interpreter after each of
     # a dozen answers from the stores, and the usual switch interval of 5 ms is too long for that.
     sys.setswitchinterval(0.0002)
-    services = build_services(settings, role="matcher", pool_size=4, plan_once=True)
+    services = open_matcher_services(settings)
     matcher = build_matcher(services)
     stop = stop_on_signals()
     if settings.matcher_metrics_port:
@@ -27,6 +29,9 @@ def main(settings: Settings, _argv: list[str]) -> int:
     # long as ten batches.
     gc.collect()
     gc.freeze()
+    # A batch makes thousands of objects, which are freed when nothing refers to them. By default Python looks for
+    # cycles several times in each batch.
+    gc.set_threshold(GARBAGE_AFTER)
     matcher.start()
     log.info("matcher_started")
     while not stop.wait(1):

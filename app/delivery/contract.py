@@ -9,9 +9,6 @@ from app.delivery.actions.states import ActionStatus, StepState
 from app.delivery.audit_heads import KnownHeads
 from app.delivery.channels.audit_list import WITH_UUIDS, AuditFilter, SubjectKind
 from app.delivery.channels.audit_trail import GENESIS, Verified
-from app.delivery.channels.connections import TimedBackend
-from app.delivery.channels.http_pools import HttpPools
-from app.delivery.channels.http_url import parse_url
 from app.delivery.channels.inbox import MessageNotFound
 from app.delivery.channels.recorded_pushes import PushesNotRecorded
 from app.delivery.directory.errors import (
@@ -72,7 +69,6 @@ __all__ = [
     "DeliveryRules",
     "EvaluationKeyReused",
     "FoundTraces",
-    "HttpPools",
     "InvalidAddress",
     "KnownHeads",
     "MessageNotFound",
@@ -103,7 +99,6 @@ __all__ = [
     "SubmissionKey",
     "TemplateInUse",
     "TemplateTaken",
-    "TimedBackend",
     "VerificationExpired",
     "VerificationNeedsNoCode",
     "VerificationNotRunning",
@@ -114,5 +109,4 @@ __all__ = [
     "WitnessedDeed",
     "Words",
     "WrongVerificationCode",
-    "parse_url",
 ]

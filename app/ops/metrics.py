@@ -35,7 +35,7 @@ BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 
 
 class HttpMetrics:
-    """Created after the fork, because a metric chooses its file when it is created."""
+    """A process that is forked counts from 0, in files of its own."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from app.realtime.contract import EndReason
 
 
 class EventMetrics:
-    """Created after the fork, because a metric chooses its file when it is created."""
+    """A process that is forked counts from 0, in files of its own."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         registry = registry or CollectorRegistry()

@@ -5,14 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.roster.kinds.kind import Kind, ListDeclaration, ListSource
-from app.roster.lists.fetch_list import Validators, fetch_list
 from app.roster.lists.list_refused import ListRefused, Refusal
 from app.roster.lists.pushed_lists import find_pushed
 from app.roster.lists.reading_rules import ListLimits
 from app.roster.sync.comparison import Step
 from app.roster.sync.whole_run import Gathered, ListFile, sources_of
+
+if TYPE_CHECKING:
+    from app.roster.lists.fetch_list import Validators
 
 PUSHED, DOWNLOADED = "pushed", "downloaded"
 
@@ -49,6 +52,9 @@ class ListPlaces:
         return find_pushed(self.folder / PUSHED, source.name, declaration.name)
 
     def _list(self, source: ListSource, declaration: ListDeclaration) -> ListFile:
+        # Imported here because it loads an HTTP client, and the api, which takes pushed lists, fetches none.
+        from app.roster.lists.fetch_list import fetch_list
+
         location = self.sources.get(source.name, {}).get(declaration.name)
         if location is None:
             pushed = self._pushed(source, declaration)
@@ -73,9 +79,11 @@ class ListPlaces:
         return ListFile(fetched.file, bytes.fromhex(fetched.validators.sha256))
 
 
-def _read_validators(file: Path, place: str) -> Validators | None:
+def _read_validators(file: Path, place: str) -> "Validators | None":
     """None also after a crash in the middle of writing, and for another address, which may use the same tags: then the
     list is fetched again."""
+    from app.roster.lists.fetch_list import Validators
+
     try:
         kept = json.loads(file.read_text())
         return Validators(**kept["validators"]) if kept["place"] == place else None

@@ -4,6 +4,7 @@ The upper part is kept between starts, and people may add to it. The lower part 
 of the last start; they override the upper part.
 """
 
+import ast
 import os
 import secrets
 import shlex
@@ -13,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from machine.processes import free_port, is_free
+from machine.steps import ROOT
 
 KEPT = "# Kept between starts. Settings of your own may be added in this part."
 GIVEN = "# From the environment of the last start; written anew by each start."
@@ -58,6 +60,15 @@ def store_from(url: str | None) -> Store | None:
 
 def new_store() -> Store:
     return Store(free_port(), secrets.token_urlsafe(24))
+
+
+def names_of_settings() -> list[str]:
+    """The variables that the service reads. Its module is parsed, because to import it takes a fifth of a second and
+    needs the packages of the service."""
+    module = ast.parse((ROOT / "app" / "settings" / "settings.py").read_text())
+    (settings,) = (node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "Settings")
+    fields = (node.target for node in settings.body if isinstance(node, ast.AnnAssign))
+    return [field.id.upper() for field in fields if isinstance(field, ast.Name)]
 
 
 def read(path: Path, *, with_given: bool) -> dict[str, str]:

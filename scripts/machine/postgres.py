@@ -125,10 +125,14 @@ class Postgres:
         self._run_single_user(self.data, "template1", f"DO $$ BEGIN {change}{create} END $$")
 
     def start(self, port: int) -> None:
+        self.begin_start(port)
+        self.wait_until_ready()
+
+    def begin_start(self, port: int) -> None:
+        """Something else may be started until `wait_until_ready` is called."""
         self.end_leftovers()
         self._write_settings(self.data, port)
         self._spawn()
-        self._wait_until_ready()
 
     def start_again(self) -> None:
         self.end_leftovers()
@@ -158,7 +162,7 @@ class Postgres:
         command = [*self.account.prefix, self.program("postgres"), "-D", str(self.data)]
         self.process = processes.spawn(command, env=CLEAN_ENVIRONMENT, cwd="/", log=self.log)
 
-    def _wait_until_ready(self, patience_s: float = 300.0) -> None:
+    def wait_until_ready(self, patience_s: float = 300.0) -> None:
         assert self.process is not None
         started = time.monotonic()
         has_reported = False

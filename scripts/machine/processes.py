@@ -14,7 +14,12 @@ Escalation = Sequence[tuple[signal.Signals, float]]
 
 
 def spawn(
-    command: Sequence[str], *, env: Mapping[str, str], cwd: Path | str, log: Path | None
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path | str,
+    log: Path | None,
+    stdin: int = subprocess.DEVNULL,
 ) -> "subprocess.Popen[bytes]":
     """Starts a child in its own session. Ctrl-C in the terminal does not reach it, so the caller stops its children in
     the right order."""
@@ -22,7 +27,7 @@ def spawn(
         output = stack.enter_context(log.open("ab")) if log else None
         return subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=output,
             stderr=output,
             env=env,

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+import select
 import shlex
 import signal
 import subprocess
@@ -15,10 +16,9 @@ from pathlib import Path
 
 from machine import environment, packages, processes, virtualenv
 from machine.account import store_account
-from machine.environment import Store
 from machine.postgres import Postgres
 from machine.redis import Redis
-from machine.steps import ROOT, SetupFailed, interrupts, run, say
+from machine.steps import ROOT, SetupFailed, interrupts, say
 
 MARK = "YANINDA_COPY"
 OWNER_URL = "MIGRATION_DATABASE_URL"
@@ -52,6 +52,7 @@ class RunningCopy:
         self.redis: Redis | None = None
         self.serve: subprocess.Popen[bytes] | None = None
         self.live: subprocess.Popen[bytes] | None = None
+        self.is_prepared = False
         self.env: dict[str, str] = {}
         self.owner_url = ""
         self.restarts: dict[str, tuple[int, float]] = {}
@@ -66,12 +67,11 @@ class RunningCopy:
             packages.ensure_stores(not os.environ.get("DATABASE_URL"), not os.environ.get("REDIS_URL"))
             virtualenv.ensure(virtualenv.RUNTIME)
             interrupts.check()
+            self._settle_environment()
+            # Imports its modules while the stores start, and waits for `_prepare`.
+            self._start_serve("--prepare", "database" if self.options.empty else "demo")
             self._start_stores()
-            as_owner = {OWNER_URL: self.owner_url}
-            self._run_command("migrate", "Migrations", "the database could not be migrated", as_owner)
-            if not self.options.empty:
-                self._run_command("demo", "Demo neighbourhood", "the demo neighbourhood could not be loaded")
-            self._start_serve()
+            self._prepare()
             self._wait_until_ready()
             self._print_addresses()
             if self.options.pace is not None:
@@ -109,7 +109,7 @@ class RunningCopy:
             say("Roles are still running from a start that was killed: draining them first")
             processes.end_strangers(pids, ((signal.SIGTERM, 45.0), (signal.SIGKILL, 5.0)))
 
-    def _start_stores(self) -> None:
+    def _settle_environment(self) -> None:
         kept = environment.read(self.env_file, with_given=False)
         kept.setdefault("ENVIRONMENT", "development")
         kept.setdefault("AUTH_MODE", "local")
@@ -128,12 +128,12 @@ class RunningCopy:
         account = store_account(self.folder)
         if "DATABASE_URL" not in given:
             self.postgres = Postgres(self.folder / "postgres", account, self._log("postgres"))
-            kept |= self._start_postgres(self.postgres, kept)
+            kept |= self._settle_postgres(self.postgres, kept)
         else:
             given.setdefault(OWNER_URL, given["DATABASE_URL"])
         if "REDIS_URL" not in given:
             self.redis = Redis(self.folder / "redis", account, self._log("redis"))
-            kept["REDIS_URL"] = self._start_redis(self.redis, kept.get("REDIS_URL")).redis_url
+            kept["REDIS_URL"] = self._settle_redis(self.redis, kept.get("REDIS_URL"))
         environment.write(self.env_file, kept, given)
         # Later values win: variables such as PATH, then the file, then the settings given to this start.
         self.env = {**os.environ, **kept, **given, MARK: str(self.folder)}
@@ -153,14 +153,8 @@ class RunningCopy:
         return "true" if only_here and values["AUTH_MODE"] == "local" and not self.options.empty else "false"
 
     def _given(self) -> dict[str, str]:
-        """The settings in the environment of this start. The service itself lists their names."""
-        code = "from app.settings.settings import Settings; print(*Settings.model_fields)"
-        printed = run(
-            [str(virtualenv.PYTHON), "-c", code],
-            failure="the settings of the service could not be read",
-            advice="check that app/settings is as it was committed (`git status`), then start again.",
-        )
-        names = [name.upper() for name in printed.split()]
+        """The settings in the environment of this start."""
+        names = environment.names_of_settings()
         given = {name: os.environ[name] for name in names if os.environ.get(name, "").strip()}
         if self.options.pace is not None:
             given = LIVE_SETTINGS | given
@@ -175,8 +169,8 @@ class RunningCopy:
         if not processes.is_free(int(port), host):
             raise SetupFailed(f"port {port} of {host} is taken", "choose another one: scripts/run --port 8081.")
 
-    def _start_postgres(self, postgres: Postgres, kept: Mapping[str, str]) -> dict[str, str]:
-        """Returns the URLs of the role of the service and of the owner of the tables."""
+    def _settle_postgres(self, postgres: Postgres, kept: Mapping[str, str]) -> dict[str, str]:
+        """Makes what is missing. Returns the URLs of the role of the service and of the owner of the tables."""
         # A copy from before there were two roles has one URL, the owner's.
         owner = environment.store_from(kept.get(OWNER_URL) or kept.get("DATABASE_URL"))
         service = environment.store_from(kept.get("DATABASE_URL")) if OWNER_URL in kept else None
@@ -198,16 +192,24 @@ class RunningCopy:
         service = environment.Store(owner.port, service.password)
         urls = {"DATABASE_URL": service.database_url, OWNER_URL: owner.url_of(environment.OWNER)}
         self._remember(urls)
-        postgres.start(owner.port)
-        say(f"PostgreSQL {postgres.version} … running on 127.0.0.1:{owner.port}, its data in {postgres.folder}")
         return urls
 
-    def _start_redis(self, redis: Redis, known: str | None) -> Store:
+    def _settle_redis(self, redis: Redis, known: str | None) -> str:
         redis.end_leftovers()
-        store = (environment.store_from(known) or environment.new_store()).with_free_port()
-        redis.start(store.port, store.password)
-        say(f"Redis … running on 127.0.0.1:{store.port}, its data in {redis.folder}")
-        return store
+        return (environment.store_from(known) or environment.new_store()).with_free_port().redis_url
+
+    def _start_stores(self) -> None:
+        """Redis while PostgreSQL is starting."""
+        postgres, redis = environment.store_from(self.owner_url), environment.store_from(self.env["REDIS_URL"])
+        if self.postgres and postgres:
+            self.postgres.begin_start(postgres.port)
+        if self.redis and redis:
+            self.redis.start(redis.port, redis.password)
+            say(f"Redis … running on 127.0.0.1:{redis.port}, its data in {self.redis.folder}")
+        if self.postgres and postgres:
+            self.postgres.wait_until_ready()
+            version, folder = self.postgres.version, self.postgres.folder
+            say(f"PostgreSQL {version} … running on 127.0.0.1:{postgres.port}, its data in {folder}")
 
     def _remember(self, values: Mapping[str, str]) -> None:
         kept = environment.read(self.env_file, with_given=False)
@@ -219,18 +221,24 @@ class RunningCopy:
             path.replace(path.with_suffix(".log.1"))
         return path
 
-    def _run_command(self, command: str, title: str, failure: str, env: Mapping[str, str] | None = None) -> None:
-        say(f"{title} … python -m app {command}")
-        run(
-            [str(virtualenv.PYTHON), "-m", "app", command],
-            failure=failure,
-            advice=f"read the lines above, fix the cause, then start again; the logs of the stores are in {self.logs}.",
-            env={**self.env, **(env or {})},
-        )
+    def _start_serve(self, *arguments: str) -> None:
+        command = [str(virtualenv.PYTHON), "-m", "app", "serve", *arguments]
+        stdin = subprocess.PIPE if arguments else subprocess.DEVNULL
+        self.serve = processes.spawn(command, env=self.env, cwd=ROOT, log=None, stdin=stdin)
 
-    def _start_serve(self) -> None:
-        command = [str(virtualenv.PYTHON), "-m", "app", "serve"]
-        self.serve = processes.spawn(command, env=self.env, cwd=ROOT, log=None)
+    def _prepare(self) -> None:
+        """Tells `serve` that the stores run, and waits until it has prepared them, however long a migration takes."""
+        say("Migrations … running" if self.options.empty else "Migrations and demo neighbourhood … running")
+        assert self.serve is not None and self.serve.stdin is not None
+        # If it has ended already, `_wait_until_ready` says so.
+        with contextlib.suppress(BrokenPipeError):
+            self.serve.stdin.write(f"{self.owner_url}\n".encode())
+            self.serve.stdin.flush()
+        reader_left = select.poll()
+        reader_left.register(self.serve.stdin, 0)
+        while not reader_left.poll(100):
+            interrupts.check()
+        self.is_prepared = True
 
     def _start_live(self, pace: float) -> None:
         command = [str(virtualenv.PYTHON), "-m", "app", "demo", "--live", "--pace", f"{pace:g}"]
@@ -243,14 +251,16 @@ class RunningCopy:
             interrupts.check()
             if self.serve is None or self.serve.poll() is not None:
                 raise SetupFailed(
-                    "the service ended while it started", "read its last lines above; they name the reason."
+                    "the service ended while it started",
+                    "read its last lines above, fix the reason that they name, then start again;"
+                    f" the logs of the stores are in {self.logs}.",
                 )
             if time.monotonic() > until:
                 raise SetupFailed(
                     f"{self._url()}/readyz did not say 200 within {READY_WITHIN_S:.0f} s",
                     f"look at `curl {self._url()}/readyz` while it starts; the lines above name the reason.",
                 )
-            time.sleep(0.05)
+            time.sleep(0.02)
 
     def _is_ready(self) -> bool:
         host, port = self._address()
@@ -327,6 +337,8 @@ class RunningCopy:
         """Stops the live demo and the roles, and the stores after the last role. No signal interrupts this."""
         if self.live is not None:
             processes.end(self.live, ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)))
+        if self.serve is not None and not self.is_prepared:
+            processes.end(self.serve, ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0)))
         if self.serve is not None and self.serve.poll() is None:
             say("Draining the roles (Ctrl-C again: without waiting for them)")
             interrupts.count = max(interrupts.count, 1)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from machine import environment, processes
-from machine.running_copy import MARK
+from machine.running_copy import MARK, OWNER_URL
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 90.0
@@ -171,6 +171,14 @@ def test_settings_of_a_start_apply_to_the_copy_and_its_tools_but_are_not_saved(s
     assert stat.S_IMODE(env_file.stat().st_mode) == 0o600
     assert environment.read(env_file, with_given=True)["OFFER_TTL_S"] == "7"
     assert "OFFER_TTL_S" not in environment.read(env_file, with_given=False)
+
+
+def test_only_the_migration_knows_the_password_of_the_owner(shared_copy: Copy) -> None:
+    owner = environment.store_from(environment.read(shared_copy.folder / "env", with_given=False)[OWNER_URL])
+    assert owner is not None
+    known = [Path(f"/proc/{pid}/environ").read_text() for pid in shared_copy.roles()]
+    assert known
+    assert not any(owner.password in text for text in known)
 
 
 def test_demo_people_live_on_while_roles_are_killed(shared_copy: Copy) -> None:

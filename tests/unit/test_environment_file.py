@@ -7,6 +7,8 @@ from pathlib import Path
 
 from machine import environment, processes
 
+from app.settings.settings import Settings
+
 
 def test_given_settings_win_and_are_not_stored(tmp_path: Path) -> None:
     path = tmp_path / "env"
@@ -75,3 +77,7 @@ def test_process_is_found_by_its_folder(tmp_path: Path) -> None:
         child.kill()
         child.wait()
     assert processes.running_in(tmp_path, "sleep") == []
+
+
+def test_names_of_settings_are_found_without_the_packages_of_the_service() -> None:
+    assert environment.names_of_settings() == [name.upper() for name in Settings.model_fields]

@@ -8,9 +8,6 @@ import re
 import unicodedata
 from base64 import b64encode
 from dataclasses import dataclass, field
-from email.headerregistry import Address
-from email.message import EmailMessage
-from email.policy import SMTP, SMTPUTF8
 
 from app.delivery.messages.values import Notification
 from app.settings.mail_server import MailSender
@@ -46,6 +43,11 @@ def compose(notification: Notification, sender: MailSender, recipient: str) -> M
     The subject is encoded here, because Python's own encoding would decode encoded words in the text, and line breaks
     in them would become headers.
     """
+    # Imported here because the registry imports this module in every copy, and few of them send e-mail.
+    from email.headerregistry import Address
+    from email.message import EmailMessage
+    from email.policy import SMTP, SMTPUTF8
+
     subject = encode_subject(notification.subject)
     local_part, _, domain = recipient.rpartition("@")
     message_id = f"<{notification.id}@{sender.domain}>"

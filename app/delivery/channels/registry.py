@@ -14,6 +14,7 @@ from app.delivery.channels.by_address_kind import ByAddressKind
 from app.delivery.channels.unserved import UnservedChannel
 from app.delivery.messages.retry import RetryPolicy
 from app.delivery.messages.values import NotificationType
+from app.foundation.loading import lean_imports
 from app.users.models import AddressKind
 
 
@@ -82,5 +83,6 @@ def open_channels(wiring: Wiring) -> Channels:
 def channel_modules() -> dict[str, ChannelModule]:
     """The modules of the channels, by file name."""
     names = [module.name for module in iter_modules(package.__path__)]
-    modules = {name: import_module(f"{package.__name__}.{name}") for name in names}
+    with lean_imports():
+        modules = {name: import_module(f"{package.__name__}.{name}") for name in names}
     return {name: cast(ChannelModule, module) for name, module in modules.items() if hasattr(module, "open_channel")}

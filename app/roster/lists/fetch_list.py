@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpcore
 
-from app.delivery.contract import HttpPools, TimedBackend, parse_url
+from app.delivery.fetching import HttpPools, TimedBackend, parse_url
 from app.roster.lists.list_refused import ListRefused, Refusal
 from app.roster.lists.reading_rules import ListLimits
 from app.roster.lists.stored_list import stored_part

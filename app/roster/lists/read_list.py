@@ -3,6 +3,7 @@
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.roster.kinds.kind import ListDeclaration, ListSource
 from app.roster.lists.copy_rows import MOST_BAD_ROWS, ParsedPiece, RawPiece
@@ -14,9 +15,9 @@ from app.roster.lists.list_refused import BadRow, ListRefused, Refusal, RowFlaw
 from app.roster.lists.parsing_processes import parse_beside, parse_here
 from app.roster.lists.reading_rules import ReadingRules
 from app.roster.lists.seen_records import SeenRecords
-from app.roster.lists.xml_list import XmlList
 
-_Format = XmlList | CsvList
+if TYPE_CHECKING:
+    from app.roster.lists.xml_list import XmlList
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,12 @@ def read_pieces(
 
 def _cut(
     member: ListMember, source: ListSource, declaration: ListDeclaration, rules: ReadingRules
-) -> tuple[_Format, Iterator[RawPiece]]:
+) -> tuple["XmlList | CsvList", Iterator[RawPiece]]:
     chunks = as_utf8(member.chunks, is_xml=member.is_xml)
     if member.is_xml and source.xml:
+        # Imported here because the api, which knows the results of runs, would load a parser of XML.
+        from app.roster.lists.xml_list import XmlList
+
         xml = XmlList(source, declaration, rules, source.xml)
         return xml, xml.cut(chunks)
     if not member.is_xml and source.csv:
@@ -62,7 +66,7 @@ def _cut(
 class _Checked:
     """Leaves out records that came before, and counts."""
 
-    format: _Format
+    format: "XmlList | CsvList"
     rules: ReadingRules
     seen: SeenRecords = field(default_factory=SeenRecords)
     records: int = 0
