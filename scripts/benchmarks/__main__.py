@@ -12,6 +12,7 @@ from types import FrameType
 from app.foundation.logs import configure_logs
 from benchmarks import (
     candidates,
+    ceiling,
     deadlines,
     delivery_api,
     delivery_batches,
@@ -37,6 +38,7 @@ from benchmarks import (
     roster_pages,
     roster_parsing,
     roster_presses,
+    start,
 )
 from benchmarks.attempts import Measure, attempt
 from benchmarks.bench import Bench, load_average, say
@@ -47,10 +49,12 @@ MEASURE: dict[str, Measure] = {
     "recovery": recovery.measure,
     "http": http.measure,
     "overload": overload.measure,
+    "ceiling": ceiling.measure,
     "hostile": hostile.measure,
     "events": events.measure,
     "pages": page_loads.measure,
     "memory": memory.measure,
+    "start": start.measure,
     "flat": flat.measure,
     "retention": retention.measure,
     "delivery-drain": delivery_drain.measure,
@@ -76,10 +80,15 @@ def main() -> int:
     parser.add_argument("names", nargs="+")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--flame", type=Path)
     arguments = parser.parse_args()
     configure_logs("ERROR", False)
     bench = Bench(
-        os.environ["BENCH_DATABASE_URL"], os.environ["BENCH_REDIS_URL"], os.environ["BENCH_PGBENCH"], arguments.quick
+        os.environ["BENCH_DATABASE_URL"],
+        os.environ["BENCH_REDIS_URL"],
+        os.environ["BENCH_PGBENCH"],
+        arguments.quick,
+        arguments.flame,
     )
     about = report.about(*bench.versions(), arguments.quick)
     sections: list[report.Section] = []

@@ -30,7 +30,7 @@ class BareSite:
         self._pool = pool
 
     def start(self) -> None:
-        self._pool.wait()
+        self._pool.open(wait=True)
 
     def close(self) -> None:
         self._pool.close()
@@ -42,7 +42,7 @@ def bare_app(settings: Settings, _metrics_directory: str) -> Flask:
         settings.database_url,
         min_size=settings.api_threads,
         kwargs={"autocommit": True, "options": OPTIONS, "prepare_threshold": 1},
-        open=True,
+        open=False,
     )
     app.extensions["site"] = BareSite(pool)
 

@@ -39,6 +39,8 @@ class Bench:
     redis_server: str
     pgbench: str
     quick: bool
+    flame: Path | None = None
+    """Where `ceiling` draws what the api does in a press."""
 
     def size(self, full: int, quick: int) -> int:
         return quick if self.quick else full

@@ -8,6 +8,8 @@ from typing import Any
 
 import psycopg
 
+from app.db import plain_statements
+
 COMMIT = "COMMIT"
 
 
@@ -28,6 +30,7 @@ def captured() -> Iterator[list[SentStatement]]:
     thread = threading.get_ident()
     execute: Any = psycopg.Cursor.execute
     commit = psycopg.Connection.commit
+    find_prepared = plain_statements.find_prepared
 
     def execute_and_record(self: Any, query: Any, params: Any = None, **options: Any) -> Any:
         if threading.get_ident() == thread and isinstance(query, str) and params:
@@ -39,10 +42,13 @@ def captured() -> Iterator[list[SentStatement]]:
             taken.append(SentStatement(COMMIT, {}))
         commit(self)
 
+    # Prepared statements would go past the cursor.
+    plain_statements.find_prepared = lambda *_: None
     psycopg.Cursor.execute = execute_and_record  # type: ignore[method-assign]
     psycopg.Connection.commit = commit_and_record  # type: ignore[method-assign]
     try:
         yield taken
     finally:
+        plain_statements.find_prepared = find_prepared
         psycopg.Cursor.execute = execute  # type: ignore[method-assign]
         psycopg.Connection.commit = commit  # type: ignore[method-assign]

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from uuid import UUID
 
 from app.db.database import Database
 from app.db.wake import Announcer
@@ -33,10 +34,10 @@ SENT = SendResult(Outcome.SENT)
 class NoOp(SingleProvider):
     def __init__(self) -> None:
         super().__init__("no_op", (NotificationType.SMS,), POLICY)
-        self.handed: list[str] = []
+        self.handed: list[UUID] = []
 
     def handle(self, messages: Sequence[OutgoingMessage]) -> list[SendResult]:
-        self.handed.extend(str(message.id) for message in messages)
+        self.handed.extend([message.id for message in messages])
         return [SENT] * len(messages)
 
 

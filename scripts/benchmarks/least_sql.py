@@ -44,9 +44,9 @@ BEGIN;
 
 -- The caller is read and active, and the row is locked until the commit, so that a transaction which deactivates the
 -- elder waits and then sees the task. A second press finds the open task, and few tasks are made in a minute and in an
--- hour. Candidates are ranked by the query of ours. Of two presses at once, the unique indexes let one insert its task.
+-- hour. Candidates are ranked by the query of ours.
 WITH elder AS MATERIALIZED (
-    SELECT id, name, phone, home FROM users WHERE id = :elder_id::bigint AND role = 'ELDER' AND active FOR SHARE
+    SELECT id, name, phone FROM users WHERE id = :elder_id::bigint AND role = 'ELDER' AND active FOR SHARE
 ), allowed AS MATERIALIZED (
     SELECT elder.* FROM elder
     WHERE NOT EXISTS (SELECT FROM tasks WHERE elder_id = :elder_id::bigint
@@ -58,39 +58,43 @@ WITH elder AS MATERIALIZED (
                  ORDER BY id DESC LIMIT {max(RULES.tasks_per_minute, RULES.tasks_per_hour)}) newest
            WHERE created_at > clock_timestamp() - interval '1 hour')
 ), ranked (completed, distance_m, id, busy_until, eligible, on_the_rim) AS MATERIALIZED ({{ranking}}
-), task AS (
-    INSERT INTO tasks (id, status, elder_id, note, location, created_at, updated_at, search_until, next_step_at, listed)
-    SELECT :task_id::uuid, 'PENDING', id, :note, home, now, now, now + interval '{RULES.search_limit.seconds} s', now,
-           coalesce((SELECT max(eligible) FROM ranked), 0)
-    FROM allowed, (SELECT clock_timestamp() AS now) clock
-    ON CONFLICT DO NOTHING RETURNING id, created_at, listed
 ), free AS (
     SELECT id, completed FROM ranked WHERE busy_until IS NULL ORDER BY completed, distance_m, id LIMIT 1
 )
-SELECT task.created_at, task.listed, allowed.name AS elder_name, allowed.phone AS elder_phone,
+SELECT allowed.name AS elder_name, allowed.phone AS elder_phone,
+       coalesce((SELECT max(eligible) FROM ranked), 0) AS listed,
        (SELECT array_agg(id ORDER BY completed, distance_m, id) FROM ranked) AS candidates,
        coalesce(free.id, 0) AS student_id, coalesce(free.completed, 0) AS completed, student.name AS student_name,
        {PERSON.format(person="student")}, plan.*
-FROM task CROSS JOIN allowed LEFT JOIN free ON true LEFT JOIN users student ON student.id = free.id,
+FROM allowed LEFT JOIN free ON true LEFT JOIN users student ON student.id = free.id,
      ({PLAN.format(key="matching.offer")}) plan \\gset
 
 \\startpipeline
 
--- The student is locked after the task, as everywhere.
 SELECT FROM students WHERE id = :student_id::bigint FOR NO KEY UPDATE;
 
--- A new statement, so that it sees what was committed before the lock: the student is still eligible. Unique indexes
--- refuse a second live offer. Deadline, action and message are there or none of them.
-WITH offered AS (
-    INSERT INTO offers (task_id, student_id, state, rank, completed_this_month, distance_m, offered_at, deadline)
-    SELECT t.id, s.id, 'PENDING', 1, :completed::int, away.distance_m, now,
-           now + interval '{RULES.offer_ttl.seconds} s'
-    FROM tasks t, students s CROSS JOIN LATERAL (SELECT ST_Distance(s.location, (SELECT location FROM tasks
-                                                 WHERE id = :task_id::uuid)) AS distance_m) away,
-         (SELECT clock_timestamp() AS now) clock
-    WHERE t.id = :task_id::uuid AND s.id = :student_id::bigint
+-- A new statement, so that it sees what was committed before the lock: the student is still eligible, and nobody else
+-- asks them. Of two presses at once, the unique index lets one insert its task. Task, deadline, action and message are
+-- there or none of them. Without a student the task is due, and the matcher goes on with it.
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now), ready AS MATERIALIZED (
+    SELECT s.id, away.distance_m
+    FROM students s CROSS JOIN LATERAL (SELECT ST_Distance(s.location, (SELECT home FROM users
+                                        WHERE id = :elder_id::bigint)) AS distance_m) away
+    WHERE s.id = :student_id::bigint
       AND s.active AND s.on_duty AND s.open_task_id IS NULL AND away.distance_m <= {RULES.radius_m}
-    ON CONFLICT DO NOTHING RETURNING task_id, student_id, deadline
+      AND NOT EXISTS (SELECT FROM offers o WHERE o.student_id = s.id AND o.state = 'PENDING')
+), task AS (
+    INSERT INTO tasks (id, status, elder_id, note, location, created_at, updated_at, search_until, next_step_at, listed,
+                       asked)
+    SELECT :task_id::uuid, 'PENDING', u.id, :note, u.home, now, now, now + interval '{RULES.search_limit.seconds} s',
+           CASE WHEN ready.id IS NULL THEN now ELSE now + interval '{RULES.offer_ttl.seconds} s' END, :listed::int,
+           CASE WHEN ready.id IS NULL THEN 0 ELSE 1 END
+    FROM clock CROSS JOIN users u LEFT JOIN ready ON true WHERE u.id = :elder_id::bigint
+    ON CONFLICT DO NOTHING RETURNING id, created_at, next_step_at
+), offered AS (
+    INSERT INTO offers (task_id, student_id, state, rank, completed_this_month, distance_m, offered_at, deadline)
+    SELECT task.id, ready.id, 'PENDING', 1, :completed::int, ready.distance_m, task.created_at, task.next_step_at
+    FROM task, ready ON CONFLICT DO NOTHING RETURNING task_id, student_id, deadline
 ), data AS MATERIALIZED (
     SELECT offered.*, jsonb_build_object('type', 'OFFER', 'taskId', task_id, 'deadline', deadline) AS data FROM offered
 ), action AS (
@@ -113,14 +117,7 @@ WITH offered AS (
            task_id, deadline, :action_id::uuid, 1
     FROM data RETURNING notification_type
 )
-SELECT pg_notify('{WAKE_CHANNEL}', notification_type) FROM sent;
-
--- After the offer, because the trigger that notes the event tells a first offer by the count. Without an offer the task
--- stays due, and the matcher goes on with it.
-UPDATE tasks t SET asked = 1, next_step_at = o.deadline,
-                   updated_at = greatest(clock_timestamp(), t.updated_at + interval '1 microsecond')
-FROM offers o WHERE t.id = :task_id::uuid AND o.task_id = t.id AND o.student_id = :student_id::bigint
-RETURNING t.asked, t.next_step_at;
+SELECT task.*, (SELECT count(pg_notify('{WAKE_CHANNEL}', notification_type)) FROM sent) AS announced FROM task;
 
 COMMIT;
 
@@ -210,7 +207,7 @@ class Costs:
 def costs(script: str) -> Costs:
     """Without the statement that reads the values."""
     statements, trips, in_pipeline = 0, 0, False
-    for part in _statements(script):
+    for part in parts(script):
         if part == "\\startpipeline":
             in_pipeline, trips = True, trips + 1
         elif part == "\\endpipeline":
@@ -221,19 +218,21 @@ def costs(script: str) -> Costs:
     return Costs(statements, trips)
 
 
-def _statements(script: str) -> list[str]:
-    """A comment may hold what pgbench takes for a variable."""
+def parts(script: str) -> list[str]:
+    """Statements and commands. A comment may hold what pgbench takes for a variable."""
     uncommented = re.sub(r"^--.*\n", "", script, flags=re.MULTILINE)
     return [part.strip() for part in re.split(r"\n\s*\n", uncommented) if part.strip()]
 
 
 def write_press(bench: Bench, conn: Connection, elders: Sequence[int]) -> Script:
     homes = {row[0]: LatLon(row[1], row[2]) for row in fetch(conn, HOMES, [list(elders)])}
-    rows = [{"elder_id": elder, "note": "Ekmek ve süt", **_on_the_map(homes[elder]), **_ids()} for elder in elders]
+    rows = [{"elder_id": elder, "note": "Ekmek ve süt", **_on_the_map(homes[elder]), **ids()} for elder in elders]
     words = {"subject": "Yeni talep", "body": "Yakınında yeni bir talep var! Kabul etmek için 10 dakikan var."}
-    ranking = PLACEHOLDER.sub(_constant_or_variable, ON_THE_MAP)
-    parts = _statements(PRESS.replace("{ranking}", ranking))
-    return write_values_and_text(bench, conn, "least_press", parts, [row | words for row in rows])
+    return write_values_and_text(bench, conn, "least_press", parts(press_script()), [row | words for row in rows])
+
+
+def press_script() -> str:
+    return PRESS.replace("{ranking}", PLACEHOLDER.sub(_constant_or_variable, ON_THE_MAP))
 
 
 def write_accept(bench: Bench, conn: Connection, asked: Sequence[tuple[int, str]]) -> Script:
@@ -241,14 +240,14 @@ def write_accept(bench: Bench, conn: Connection, asked: Sequence[tuple[int, str]
     rows = [
         {"student_id": student, "shown": f"The phone and the place of the elder were shown to student {student}."}
         | words
-        | _ids()
+        | ids()
         | {"task_id": task_id, "audit_id": uuid7()}
         for student, task_id in asked
     ]
-    return write_values_and_text(bench, conn, "least_accept", _statements(ACCEPT), rows)
+    return write_values_and_text(bench, conn, "least_accept", parts(ACCEPT), rows)
 
 
-def _ids() -> dict[str, object]:
+def ids() -> dict[str, object]:
     return {"task_id": uuid7(), "action_id": uuid7(), "notification_id": uuid7()}
 
 

@@ -33,7 +33,11 @@ class Neighbourhoods:
         return self.tasks + (task - 1) * self.students_each + place
 
 
-# A grid with at least 3 km between elders; the students are 60 m apart in a row to the north of each.
+FARTHEST_DEGREES, APART_DEGREES = 0.0085, 0.00055
+"""Of latitude: 945 m and 61 m. With more than 15 students for each elder they stand closer together, because a student
+beyond 1,000 m is not asked, and the task would run out of candidates."""
+
+# A grid with at least 3 km between elders; the students stand in a row to the north of each.
 PEOPLE = """
 CREATE TABLE bench_grid AS
 SELECT n, 30 + (n / 320) * 0.035 AS lat, 20 + (n % 320) * 0.05 AS lon FROM generate_series(1, {tasks}) n;
@@ -47,7 +51,7 @@ FROM bench_grid, generate_series(1, {each}) place;
 
 INSERT INTO students (id, location)
 SELECT {tasks} + (n - 1) * {each} + place,
-       ST_SetSRID(ST_MakePoint(lon, lat + place * 0.00055), 4326)::geography
+       ST_SetSRID(ST_MakePoint(lon, lat + place * {apart}), 4326)::geography
 FROM bench_grid, generate_series(1, {each}) place;
 """
 
@@ -96,7 +100,8 @@ def build(bench: Bench, database: str, tasks: int, students_each: int, bystander
     world = Neighbourhoods(tasks, students_each, bystanders)
     say(f"generating {tasks:,} open tasks with {students_each} students each, and {bystanders:,} bystanders")
     bench.create(database)
-    values = {"tasks": tasks, "each": students_each, "id": task_id_of("3", "n")}
+    apart = min(APART_DEGREES, FARTHEST_DEGREES / students_each)
+    values = {"tasks": tasks, "each": students_each, "apart": apart, "id": task_id_of("3", "n")}
     others = {"bystanders": bystanders, "people": world.people, "id": task_id_of("4", "n")}
     with bench.connect(database) as conn:
         with without_indexes(conn, "users", "students", "tasks", "offers"):

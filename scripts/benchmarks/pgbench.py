@@ -156,3 +156,13 @@ def play(bench: Bench, database: str, script: Script, *, first: int, requests: i
     for file in logs:
         file.unlink()
     return Answered(sum(latencies) / clients / 1e3, latencies)
+
+
+def rate(bench: Bench, database: str, statements: str, *, times: int, clients: int) -> float:
+    """How many times a second the clients together do this, which has no values."""
+    file = bench.folder / "repeated.sql"
+    file.write_text(statements)
+    command = [bench.pgbench, "--no-vacuum", "--protocol=prepared", f"--client={clients}", "--jobs=1"]
+    command += [f"--transactions={times // clients}", f"--file={file}", bench.url(database)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(re.findall(r"^tps = ([\d.]+)", done.stdout, re.MULTILINE)[0])

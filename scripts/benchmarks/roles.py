@@ -53,6 +53,15 @@ def started(bench: Bench, name: str, database: str, **settings: str) -> Iterator
 @contextmanager
 def module(bench: Bench, name: str, database: str, *arguments: str, ready: str = "ready", **more: str) -> Iterator[str]:
     """Runs a module of this folder as a process; yields the line in which it printed that it is ready."""
+    with started_module(bench, name, database, *arguments, ready=ready, **more) as (_, line):
+        yield line
+
+
+@contextmanager
+def started_module(
+    bench: Bench, name: str, database: str, *arguments: str, ready: str = "ready", **more: str
+) -> Iterator[tuple[int, str]]:
+    """As `module`; yields its pid too."""
     environment = {**os.environ, "DATABASE_URL": bench.url(database), "REDIS_URL": bench.redis_url} | more
     log = bench.folder / f"{name}-{time.time_ns()}.log"
     command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
@@ -61,7 +70,7 @@ def module(bench: Bench, name: str, database: str, *arguments: str, ready: str =
         eventually(lambda: _line_with(log, ready) or process.poll() is not None, poll_s=0.01)
         if process.poll() is not None:
             raise RuntimeError(f"{name} ended unexpectedly:\n{tail(log)}")
-        yield _line_with(log, ready)
+        yield process.pid, _line_with(log, ready)
     finally:
         processes.end(process, STOP)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from benchmarks import city, http, roles
+from benchmarks.attempts import keeping
 from benchmarks.bench import Bench, run, say
 from benchmarks.client import Answer, Tokens, open_connections, run_clients
 from benchmarks.figures import spread
@@ -17,6 +18,9 @@ CONNECTIONS, PAUSE_S = 4, 0.2
 WARM = 40
 FOLLOWED_S = 60
 GOAL_MS = 250.0
+ALONE, BESIDE_A_RUN, BESIDE_PEOPLE = "alone", "beside a run", "beside people"
+Found = dict[str, list[float]]
+"""In ms."""
 TITLE = (
     f"roster-presses: POST /tasks over {CONNECTIONS} connections, each with a pause of {PAUSE_S * 1e3:.0f} ms, ms,"
     " p50 / p99; floor: the same presses with no run beside them"
@@ -66,27 +70,34 @@ def measure(bench: Bench) -> Section:
         run(conn, "CHECKPOINT")
     tokens = Tokens()
     left = (tokens.request(elder, "POST", "/tasks", http.BODY) for elder in built.free_elders)
-    with bench.redis(), roles.api(bench, DATABASE) as (_, port):
+    found: Found = {}
+    with (
+        bench.redis(),
+        roles.api(bench, DATABASE) as (_, port),
+        keeping(lambda: _section(bench, students, people, found, presses.refused)),
+    ):
         presses = Presses(port, left)
         presses.some(WARM)
         say("roster: presses alone")
-        before = presses.some(alone)
+        found[ALONE] = presses.some(alone)
         say("roster: presses beside a run")
         with beside(sync, bench.url(DATABASE), changed) as process:
-            during_run = presses.while_true(process.is_alive)
+            found[BESIDE_A_RUN] = presses.while_true(process.is_alive)
             require_success(process)
         say("roster: presses while people follow")
         with beside(follow, bench, DATABASE) as process:
-            during_people = presses.some(followed, process.is_alive)
+            found[BESIDE_PEOPLE] = presses.some(followed, process.is_alive)
             require_success(process)
-        floor = [*before, *presses.some(alone)]
+        found[ALONE] += presses.some(alone)
     bench.drop(DATABASE)
-    rows = [
-        _row(f"while 30 % of {people:,} change", during_run, floor, bench.quick),
-        _row("while people follow the list", during_people, floor, bench.quick),
-    ]
+    return _section(bench, students, people, found, presses.refused)
+
+
+def _section(bench: Bench, students: int, people: int, found: Found, refused: int) -> Section:
+    names = {BESIDE_A_RUN: f"while 30 % of {people:,} change", BESIDE_PEOPLE: "while people follow the list"}
+    rows = [_row(name, found[key], found[ALONE], bench.quick) for key, name in names.items() if key in found]
     notes = [
-        f"{students:,} students. {presses.refused} presses were refused with 503. The run, its parsers and the client"
+        f"{students:,} students. {refused} presses were refused with 503. The run, its parsers and the client"
         " share the cores with the service.",
     ]
     return Section("roster-presses", TITLE, rows, notes)

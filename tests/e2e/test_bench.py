@@ -10,7 +10,7 @@ from benchmarks.report import Row, Section, table
 
 from tests.support.pages import ROOT, blocks
 
-QUICK = ("http", "delivery-drain", "delivery-api", "delivery-batches")
+QUICK = ("http", "ceiling", "delivery-drain", "delivery-api", "delivery-batches")
 """Run beside the command of the page."""
 MEASURED = ROOT / "docs" / "measured.md"
 CALLER = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "USER") if name in os.environ}
@@ -55,6 +55,11 @@ def test_quick_run_prints_a_table_writes_json_and_leaves_nothing(tmp_path: Path)
         assert all(row[who] > 0 for row in rates for who in ("ours", "floor"))
         trips = least["facts"]["round_trips"]
         assert 0 < trips["least"] <= trips["recorded"]
+    grown, *costs = sections["ceiling"]
+    assert all(grown[who] > 0 for who in ("ours", "floor", "rival"))
+    assert {"api", "Redis", "client"} <= {row["name"].rpartition(": ")[2] for row in costs if row["ours"] > 0}
+    [trips] = [row for row in costs if row["name"] == "round trips to PostgreSQL for a press"]
+    assert 1 <= trips["floor"] <= trips["ours"]
     assert list(temporary.iterdir()) == []
     same = bench(temporary, "compare", str(file), str(file))
     assert same.returncode == 0, same.stderr

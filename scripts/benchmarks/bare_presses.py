@@ -1,0 +1,85 @@
+"""The rival of `ceiling`: the server of the api role around a bare Flask route, which presses by psycopg.
+
+python -m benchmarks.bare_presses
+
+The SQL is the least of a press. The route believes the token without a look at its signature, answers with the id of
+the task, and neither counts nor logs.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, LiteralString, cast
+from uuid import UUID
+
+import psycopg
+from flask import Flask, request
+from psycopg.rows import dict_row
+from psycopg_pool import ConnectionPool
+
+from app.cli.run_api import run_workers
+from app.foundation.logs import configure_logs
+from app.ops.shared_metrics import shared_metrics
+from app.settings.settings import Settings, load_settings
+from benchmarks import least_sql
+from benchmarks.bare_api import BareSite
+from benchmarks.bench import OPTIONS
+
+VALUES = "SELECT * FROM least_press_values WHERE elder_id = %(elder)s"
+Connection = psycopg.Connection[dict[str, Any]]
+COMMANDS = ("BEGIN", "COMMIT", "\\startpipeline", "\\endpipeline")
+_VARIABLE = re.compile(r"(?<!:):([a-z]\w*)")
+
+
+def for_psycopg(script: str) -> list[str]:
+    """The statements between BEGIN and COMMIT of a script of pgbench. Pipelines are left out: with psycopg they take
+    more processor time than they save."""
+    statements = [part.removesuffix("\\gset").strip().removesuffix(";") for part in least_sql.parts(script)]
+    return [_VARIABLE.sub(r"%(\1)s", one.replace("%", "%%")) for one in statements if one not in COMMANDS]
+
+
+def press(conn: Connection, statements: Sequence[str], elder: str) -> UUID:
+    values: Any = conn.execute(VALUES, {"elder": elder}).fetchone()
+    values |= least_sql.ids()
+    with conn.transaction():
+        for statement in statements:
+            row = conn.execute(cast(LiteralString, statement), values).fetchone()
+            values |= row or {}
+    return values["task_id"]
+
+
+def bare_app(settings: Settings, _metrics_directory: str) -> Flask:
+    app = Flask("bare")
+    statements = for_psycopg(least_sql.press_script())
+    pool = ConnectionPool(
+        settings.database_url,
+        min_size=settings.api_threads,
+        kwargs={"autocommit": True, "options": OPTIONS, "prepare_threshold": 0, "row_factory": dict_row},
+        open=False,
+    )
+    app.extensions["site"] = BareSite(pool)
+
+    @app.get("/readyz")
+    def ready() -> str:
+        return "ready"
+
+    @app.post("/tasks")
+    def press_button() -> Any:
+        claims = request.headers["Authorization"].split(".")[1]
+        elder = json.loads(base64.urlsafe_b64decode(claims + "=="))["sub"]
+        with pool.connection() as conn:
+            return {"id": str(press(cast(Connection, conn), statements, elder))}, 201
+
+    return app
+
+
+def main() -> None:
+    settings = load_settings()
+    configure_logs("INFO", False)
+    with shared_metrics(settings) as directory:
+        run_workers(settings, directory, bare_app)
+
+
+if __name__ == "__main__":
+    main()
