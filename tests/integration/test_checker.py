@@ -479,9 +479,9 @@ def overdue(conn: Conn, turns: list[int], *, batch: int = 1) -> None:
         )
 
 
-def judged(conn: Conn, *, batch: int = 1) -> set[str]:
+def judged(conn: Conn, *, batch: int = 1, matchers: int = 1) -> set[str]:
     tasks = [str(row[0]) for row in conn.execute("SELECT id FROM tasks")]
-    return {violation.promise for violation in downtime.judge(conn, tasks, 1.0, batch, 1).violations}
+    return {violation.promise for violation in downtime.judge(conn, tasks, 1.0, batch, matchers).violations}
 
 
 def test_overdue_offers_dealt_with_once_in_their_order_are_no_violation(conn: Conn) -> None:
@@ -497,6 +497,13 @@ def test_overdue_offers_out_of_their_order_are_caught(conn: Conn) -> None:
 def test_one_that_waits_behind_the_others_is_caught(conn: Conn) -> None:
     overdue(conn, [19, *range(19)])
     assert judged(conn) == {"overdue offers handled out of order"}
+
+
+def test_a_batch_that_a_slow_matcher_holds_is_no_violation(conn: Conn) -> None:
+    overdue(conn, [19, *range(19)])
+    assert judged(conn, matchers=2) == set()
+    overdue(conn, [18, 19, *range(18)])
+    assert judged(conn, matchers=2) == {"overdue offers handled out of order"}
 
 
 def test_whoever_an_event_brings_before_their_turn_takes_nothing_from_the_others(conn: Conn) -> None:
