@@ -16,6 +16,9 @@ FOLDER = ROOT / ".venv"
 PYTHON = FOLDER / "bin" / "python"
 STAMP = FOLDER / "installed-locks.json"
 
+DISTRIBUTION = "/usr/bin/python3"
+SUITS = "import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))"
+
 RUNTIME = "requirements.lock"
 DEVELOPMENT = "requirements-dev.lock"
 
@@ -40,13 +43,25 @@ def ensure(lock: str) -> None:
 
 
 def _create() -> None:
-    say(f"Virtual environment .venv … creating it with Python {sys.version.split()[0]}")
-    packages.ensure_venv_module()
+    python = fastest_python()
+    say(f"Virtual environment .venv … creating it with {python}")
+    if python == sys.executable:
+        packages.ensure_venv_module()
     run(
-        [sys.executable, "-m", "venv", "--clear", str(FOLDER)],
+        [python, "-m", "venv", "--clear", str(FOLDER)],
         failure="the virtual environment could not be created",
         advice=f"check that {ROOT} can be written and has space, delete .venv there, then start again.",
     )
+
+
+def fastest_python(distribution: str = DISTRIBUTION) -> str:
+    """The distribution's Python, if it is new enough and makes virtual environments. It was optimized with profiles of
+    programs, so that it takes a quarter less processor time than one that a version manager has compiled."""
+    try:
+        done = subprocess.run([distribution, "-I", "-c", SUITS], capture_output=True, check=False)
+    except OSError:
+        return sys.executable
+    return distribution if done.returncode == 0 else sys.executable
 
 
 def _works() -> bool:
