@@ -24,6 +24,7 @@ class Services:
     location_limit: PerUserLimit
 
     def close(self) -> None:
+        self.matching.close()
         self.location_limit.close()
         self.breakers.close()
         self.clockwork.close()

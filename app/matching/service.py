@@ -12,7 +12,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.db.database import Database, DatabaseUnavailable
 from app.foundation.clock import Clock, DatabaseClock
-from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint
 from app.foundation.faults import fault
 from app.foundation.pages import Page
@@ -36,6 +35,7 @@ from app.matching.follow_up import FollowUp
 from app.matching.forget_elder import forget_in_notes as forget_in_notes
 from app.matching.forget_elder import forget_tasks as forget_tasks
 from app.matching.forget_elder import tasks_of_person as tasks_of_person
+from app.matching.later_follow_ups import LaterFollowUps
 from app.matching.old_tasks import OLD_TASKS as OLD_TASKS
 from app.matching.recount import (
     drifting_students,
@@ -87,6 +87,14 @@ class Matching:
         self.runner = CascadeRunner(stores, clockwork, clock, rules)
         self.stores = stores
         self._lists = lists
+        self._later = LaterFollowUps(self.runner.follow_up)
+
+    def start_follow_ups(self) -> None:
+        """From now on those of presses and accepts are carried out beside the requests."""
+        self._later.start()
+
+    def close(self) -> None:
+        self._later.close()
 
     # ---- the elder ----
 
@@ -104,7 +112,7 @@ class Matching:
             log.warning("first_offer_left_to_the_matcher", **fault(failed))
             pressed, follow_up = self._commit(partial(press, begin=self._make_alone))
         failpoint("press.committed")
-        self._follow_up(follow_up)
+        self._follow_up_later(follow_up)
         return pressed
 
     def _press(
@@ -140,7 +148,9 @@ class Matching:
             follow_up, row = deeds.accept(store, caller, task_id, self.rules)
             return follow_up, store.task_view(caller, task_id) if row is None else seen_by(caller, row)
 
-        return self._done(caller, task_id, work)
+        follow_up, view = self._commit(work)
+        self._follow_up_later(follow_up)
+        return view
 
     def reject(self, caller: Caller, task_id: UUID) -> TaskView:
         lists = self.runner.lists([task_id])
@@ -279,9 +289,6 @@ class Matching:
                 store.check_seen(scope_of(caller), task_id)
             return deed(store), store.task_view(caller, task_id)
 
-        return self._done(caller, task_id, work)
-
-    def _done(self, caller: Caller, task_id: UUID, work: Callable[[Store], tuple[FollowUp, TaskView]]) -> TaskView:
         follow_up, view = self._commit(work)
         self._follow_up(follow_up)
         return self.task(caller, task_id) if task_id in follow_up.again else view
@@ -300,12 +307,17 @@ class Matching:
         raise AssertionError("unreachable: the last try returns or raises")
 
     def _follow_up(self, follow_up: FollowUp) -> None:
-        try:
-            failpoint("deed.committed")
-            self.runner.follow_up(follow_up)
-        except Unavailable as error:
-            # The deed is committed and its follow-up is due, so the matcher carries it out.
-            log.warning("follow_up_left_to_the_matcher", code=error.code)
+        failpoint("deed.committed")
+        self._later.carry_out(follow_up)
+
+    def _follow_up_later(self, follow_up: FollowUp) -> None:
+        """Where the answer shows nothing of the follow-up."""
+        failpoint("deed.committed")
+        if follow_up.again:
+            # The task has no offer yet, so its elder waits.
+            self._later.carry_out(follow_up)
+        else:
+            self._later.add(follow_up)
 
 
 def matching_on(db: Database, clockwork: Clockwork, settings: Settings, deeds_db: Database | None = None) -> Matching:
