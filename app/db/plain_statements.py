@@ -97,12 +97,19 @@ class PlainConnection(Connection):
         if not is_plain or not (parameters is None or isinstance(parameters, Mapping)):
             self._send_waiting()
             return super().execute(statement, parameters, execution_options=execution_options)
-        sql, values = driver_text(statement.text), cast(Mapping[str, Any], parameters or NOTHING)
+        return self._execute_plain(statement, cast(Mapping[str, Any], parameters or NOTHING))
+
+    def execute_binary(self, statement: TextClause, parameters: Mapping[str, Any]) -> Rows:
+        """Gets the rows in binary form, which is faster for many numbers."""
+        return self._execute_plain(statement, parameters, binary=True)
+
+    def _execute_plain(self, statement: TextClause, values: Mapping[str, Any], *, binary: bool = False) -> Rows:
+        sql = driver_text(statement.text)
         with self._translated(sql.text):
-            prepared = self._find(sql, values)
+            prepared = self._find(sql, values, binary=binary)
             if prepared is None:
                 self._send_waiting()
-                return Rows(self._by_cursor(sql.text, values))
+                return Rows(self._by_cursor(sql.text, values, binary=binary))
             return Rows(self._send([prepared]))
 
     def execute_later(self, statement: TextClause, parameters: Mapping[str, Any]) -> LaterRows:
@@ -123,9 +130,11 @@ class PlainConnection(Connection):
             with self._translated("COMMIT"):
                 self._send([], commit=True)
 
-    def _find(self, sql: DriverText, values: Mapping[str, Any]) -> Prepared | None:
+    def _find(self, sql: DriverText, values: Mapping[str, Any], *, binary: bool = False) -> Prepared | None:
         # Listeners see each statement when it runs, so that nothing is sent without the cursor of the driver.
-        return None if self.dispatch.before_cursor_execute else find_prepared(self._driver, sql, values)
+        if self.dispatch.before_cursor_execute:
+            return None
+        return find_prepared(self._driver, sql, values, binary=binary)
 
     def _send_waiting(self) -> None:
         if self._waiting:
@@ -152,8 +161,8 @@ class PlainConnection(Connection):
         except psycopg.Error as error:
             self._handle_dbapi_exception(error, sql, None, None, None)  # pyright: ignore[reportArgumentType]
 
-    def _by_cursor(self, sql: Any, values: Any) -> Answered:
-        cursor = self._driver.cursor(row_factory=_row_factory)
+    def _by_cursor(self, sql: Any, values: Any, *, binary: bool) -> Answered:
+        cursor = self._driver.cursor(row_factory=_row_factory, binary=binary)
         for listener in self.dispatch.before_cursor_execute:
             sql, values = listener(self, cursor, sql, values, None, False)
         cursor.execute(sql, values)
@@ -167,6 +176,13 @@ def execute_later(conn: Connection, statement: TextClause, parameters: Mapping[s
     if isinstance(conn, PlainConnection):
         return conn.execute_later(statement, parameters)
     return LaterRows(conn.execute(statement, parameters))
+
+
+def execute_binary(conn: Connection, statement: TextClause, parameters: Mapping[str, Any]) -> Any:
+    """As the method, for a connection that may be SQLAlchemy's own, which gets the rows as text."""
+    if isinstance(conn, PlainConnection):
+        return conn.execute_binary(statement, parameters)
+    return conn.execute(statement, parameters)
 
 
 def _row_factory(cursor: psycopg.Cursor[Any]) -> RowMaker:

@@ -39,10 +39,14 @@ class Prepared(NamedTuple):
     transformer: Any
     key: Any
     """By which the driver remembers it."""
+    answer_format: int
+    """0 for text, 1 for binary."""
 
 
-def find_prepared(driver: Any, statement: DriverText, values: Mapping[str, Any]) -> Prepared | None:
-    """None if the connection has not prepared it."""
+def find_prepared(
+    driver: Any, statement: DriverText, values: Mapping[str, Any], *, binary: bool = False
+) -> Prepared | None:
+    """None if the connection has not prepared it. `binary` is the form of the rows."""
     # The driver has no public list of them.
     known = driver._prepared._names
     if not known or not all(name in values for name in statement.names):
@@ -54,7 +58,7 @@ def find_prepared(driver: Any, statement: DriverText, values: Mapping[str, Any])
     if name is None:
         return None
     known.move_to_end(key)
-    return Prepared(name, sent, transformer.formats, transformer, key)
+    return Prepared(name, sent, transformer.formats, transformer, key, int(binary))
 
 
 def run_prepared(
@@ -63,8 +67,8 @@ def run_prepared(
     """Sends all of them at once, and BEGIN before them where a transaction begins. Raises the driver's errors."""
     begins = not driver.autocommit and driver.pgconn.transaction_status == TransactionStatus.IDLE
     if len(statements) == 1 and not begins and not commit:
-        [(name, sent, formats, _, _)] = statements
-        results = [driver.pgconn.exec_prepared(name, sent, formats)]
+        [(name, sent, formats, _, _, answer_format)] = statements
+        results = [driver.pgconn.exec_prepared(name, sent, formats, answer_format)]
     else:
         results = _run_pipeline(driver.pgconn, statements, begins=begins, commit=commit)
     failed = next((one for one in results if one.status not in SUCCEEDED), None)
@@ -101,8 +105,8 @@ def _run_pipeline(pgconn: Any, statements: Sequence[Prepared], *, begins: bool, 
         pgconn.enter_pipeline_mode()
         if begins:
             pgconn.send_query_params(b"BEGIN", None)
-        for name, sent, formats, _, _ in statements:
-            pgconn.send_query_prepared(name, sent, formats)
+        for name, sent, formats, _, _, answer_format in statements:
+            pgconn.send_query_prepared(name, sent, formats, answer_format)
         if commit:
             pgconn.send_query_params(b"COMMIT", None)
         pgconn.pipeline_sync()

@@ -8,7 +8,7 @@ leaves the next offer to a later transaction. Until then the task's row is due.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -54,15 +54,24 @@ def press(
     """A second press gets the id of the task that the first one made, even if both arrive at the same instant. The
     elder's row is locked until the commit, so that a concurrent transaction that deactivates the elder sees the task
     and cancels it."""
-    elder = _elder(store, caller, new.elder_id, idempotency_key, rules)
+    locked = _lock_elder_later(store, caller, new.elder_id, idempotency_key, rules)
+    task_id, expected = uuid7(), _expected_place(caller, new)
+    # Together with the lock, because nearly every press is for the home that the caller had a moment ago.
+    ranking = store.rank(task_id, expected, rules, elder_id=new.elder_id) if expected else None
+    elder = _active_elder(locked())
     known = _pressed_before(elder, new)
     if known is not None:
         return known
     _check_pace(elder.ages, rules)
     spot, area = _place(store, caller, new, elder.home, rules)
-    task_id = uuid7()
-    ranking = store.rank(task_id, spot, rules, elder_id=new.elder_id, area=area)
+    if ranking is None or (spot, area) != (expected, None):
+        ranking = store.rank(task_id, spot, rules, elder_id=new.elder_id, area=area)
     return NewSearch(task_id, new.elder_id, new.note, spot, area, idempotency_key, ranking)
+
+
+def _expected_place(caller: Caller, new: NewTask) -> LatLon | None:
+    """Where help is wanted, as far as that is known before the elder's row is read."""
+    return caller.home if caller.id == new.elder_id and new.location in (None, caller.home) else None
 
 
 def _check_pace(ages: Sequence[timedelta], rules: MatchingRules) -> None:
@@ -90,13 +99,15 @@ def _place(
     return spot, circle_of_cells(spot, rules.radius_m, rules.cell_m)
 
 
-def _elder(
+def _lock_elder_later(
     store: Store, caller: Caller, elder_id: int, idempotency_key: str | None, rules: MatchingRules
-) -> PressingElder:
-    """An elder whom the coordinator does not see is refused like one who does not exist."""
+) -> Callable[[], PressingElder | None]:
     scope = scope_of(caller) if caller.is_coordinator else EVERYTHING
-    newest = max(rules.tasks_per_minute, rules.tasks_per_hour)
-    elder = store.lock_elder(elder_id, scope, idempotency_key, newest)
+    return store.lock_elder_later(elder_id, scope, idempotency_key, max(rules.tasks_per_minute, rules.tasks_per_hour))
+
+
+def _active_elder(elder: PressingElder | None) -> PressingElder:
+    """An elder whom the coordinator does not see is refused like one who does not exist."""
     if elder is None or elder.role is not Role.ELDER or not elder.active:
         raise InvalidValue("elderId", "is not the id of an active elder")
     return elder

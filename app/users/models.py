@@ -1,6 +1,6 @@
 """Users, students and devices. `students` has few columns on purpose, because the search for candidates reads it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -171,6 +171,12 @@ devices = Table(
 
 
 @dataclass(frozen=True)
+class LatLon:
+    lat: float
+    lon: float
+
+
+@dataclass(frozen=True)
 class Caller:
     """The active user who sent a request, identified by a verified token."""
 
@@ -179,14 +185,9 @@ class Caller:
     name: str
     locale: str
     institution_id: int | None
+    home: LatLon | None = field(default=None, repr=False)
 
     @property
     def is_coordinator(self) -> bool:
         """An admin may do what a coordinator may."""
         return self.role in (Role.COORDINATOR, Role.ADMIN)
-
-
-@dataclass(frozen=True)
-class LatLon:
-    lat: float
-    lon: float

@@ -76,10 +76,12 @@ _USER = """
 _POINT = "ST_SetSRID(ST_MakePoint(CAST(:lon AS float8), CAST(:lat AS float8)), 4326)::geography"
 # The registrations of one user come one after the other.
 _IS_ACTIVE = text("SELECT active FROM users WHERE id = :id FOR NO KEY UPDATE")
-_CALLER = "SELECT id, role, name, locale, institution_id, active FROM users"
+_CALLER = """
+    SELECT id, role, name, locale, institution_id, active, firebase_uid, ST_Y(home::geometry) AS lat,
+           ST_X(home::geometry) AS lon
+      FROM users"""
 _BY_ID, _BY_FIREBASE_UID = text(f"{_CALLER} WHERE id = :id"), text(f"{_CALLER} WHERE firebase_uid = :uid")
-_ACTIVE_CALLERS = text("""
-    SELECT id, role, name, locale, institution_id, active, firebase_uid FROM users
+_ACTIVE_CALLERS = text(f"""{_CALLER}
      WHERE (id = ANY(CAST(:ids AS bigint[])) OR firebase_uid = ANY(CAST(:firebase_uids AS text[]))) AND active
 """)
 
@@ -266,7 +268,8 @@ def _translate(error: IntegrityError) -> Exception:
 def _caller(row: Any) -> Caller:
     if not row.active:
         raise UserDeactivated("This user is not active any more.")
-    return Caller(row.id, Role(row.role), row.name, row.locale, row.institution_id)
+    home = None if row.lat is None else LatLon(row.lat, row.lon)
+    return Caller(row.id, Role(row.role), row.name, row.locale, row.institution_id, home)
 
 
 def _user(row: RowMapping) -> User:

@@ -43,7 +43,7 @@ def captured() -> Iterator[list[SentStatement]]:
         commit(self)
 
     # Prepared statements would go past the cursor.
-    plain_statements.find_prepared = lambda *_: None
+    plain_statements.find_prepared = lambda *_, **__: None
     psycopg.Cursor.execute = execute_and_record  # type: ignore[method-assign]
     psycopg.Connection.commit = commit_and_record  # type: ignore[method-assign]
     try:

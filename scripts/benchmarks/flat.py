@@ -124,7 +124,7 @@ def _count_month(filled: Filled, turn: int) -> None:
 
 
 def _count_newest(filled: Filled, _item: None) -> None:
-    filled.store.lock_elder(filled.busiest_elder, EVERYTHING, None, 20)
+    filled.store.lock_elder_later(filled.busiest_elder, EVERYTHING, None, 20)()
 
 
 def _claim(filled: Filled, _item: None) -> None:

@@ -53,7 +53,7 @@ def new_task(store: Store, elder: Caller, world: World, metres: float = 0, key: 
 
 
 def elder_at_press(store: Store, elder: Caller, key: str | None = None, newest: int = 20) -> PressingElder:
-    pressing = store.lock_elder(elder.id, EVERYTHING, key, newest)
+    pressing = store.lock_elder_later(elder.id, EVERYTHING, key, newest)()
     assert pressing is not None
     return pressing
 
@@ -486,7 +486,9 @@ def test_people_and_what_hangs_on_them(world: World, store: Store) -> None:
     assert held.home is not None and held.home.lat == pytest.approx(world.spot(70).lat)
     assert [store.tasks_of(item.id) for item in (elder, ali, banu)] == [[task_id], [task_id], []]
     assert store.set_active_user(elder.id, False) is Role.ELDER
-    assert store.set_active_user(999_999, False) is None and store.lock_elder(999_999, EVERYTHING, None, 1) is None
+    assert (
+        store.set_active_user(999_999, False) is None and store.lock_elder_later(999_999, EVERYTHING, None, 1)() is None
+    )
     assert store.people([ali.id, 999_999]).keys() == {ali.id}
     zeynep, mehmet = world.coordinator(), world.coordinator()
     store.set_active_user(mehmet.id, False)

@@ -9,9 +9,12 @@ import math
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
+from sqlalchemy import TextClause, text
+
+from app.db.plain_statements import execute_binary
 from app.matching.rules.eligibility import (
     CELLS_AROUND,
     WIDER,
@@ -33,20 +36,20 @@ from app.matching.store.records import HelpTask, Ranking
 from app.matching.store.students import VERSION
 from app.users.models import LatLon
 
-COMPLETED = completed_this_month("%(time_zone)s")
+COMPLETED = completed_this_month(":time_zone")
 
-PLACE = "ST_SetSRID(ST_MakePoint(%(lon)s, %(lat)s), 4326)::geography"
+PLACE = "ST_SetSRID(ST_MakePoint(:lon, :lat), 4326)::geography"
 MEASURED_M = distance_m(PLACE)
 
-NEAR_ON_THE_MAP = "s.plane <@ circle(point(%(x)s, %(y)s), %(outer)s)"
+NEAR_ON_THE_MAP = "s.plane <@ circle(point(:x, :y), :outer)"
 
 NEAR_WHILE_WAITING = f"""
-CASE WHEN s.location_at > %(moved_since)s THEN {middles_are_near(PLACE, "%(radius_m)s", "%(cell_m)s")}
-     ELSE {near(MEASURED_M, "%(radius_m)s")} END"""
+CASE WHEN s.location_at > :moved_since THEN {middles_are_near(PLACE, ":radius_m", ":cell_m")}
+     ELSE {near(MEASURED_M, ":radius_m")} END"""
 
-NEAR_BY_CELL = f"{NEAR_ON_THE_MAP} AND {cell_is_near('CAST(%(area)s AS circle)', '%(cell_m)s')}"
+NEAR_BY_CELL = f"{NEAR_ON_THE_MAP} AND {cell_is_near('CAST(:area AS circle)', ':cell_m')}"
 
-RULED_OUT = seen_or_spared_by_one_task("%(task_id)s", "%(elder_id)s", "%(cancels)s")
+RULED_OUT = seen_or_spared_by_one_task(":task_id", ":elder_id", ":cancels")
 
 # The index holds all columns of the query on the map, so PostgreSQL visits only rows that changed since the last
 # VACUUM. OFFSET 0 keeps the planner from computing each distance twice. Only the row of the first candidate who is free
@@ -59,29 +62,31 @@ FROM (
            short.on_the_rim
     FROM (
         SELECT id, completed, distance_m, count(*) OVER () AS eligible,
-               bool_or(distance_m > %(inner_m)s) OVER () AS on_the_rim
+               bool_or(distance_m > :inner_m) OVER () AS on_the_rim
         FROM (SELECT s.id, {COMPLETED} AS completed, {{distance}} AS distance_m
               FROM students s
               WHERE {{listed}}
               OFFSET 0) near
-        WHERE {near("distance_m", "%(at_most_m)s")}
-        ORDER BY completed, distance_m, id LIMIT %(most)s
+        WHERE {near("distance_m", ":at_most_m")}
+        ORDER BY completed, distance_m, id LIMIT :most
     ) short
     OFFSET 0
 ) listed"""
 
-ON_THE_MAP_M = "(s.plane <-> point(%(x)s, %(y)s)) / (%(stretch)s + %(stretch_northwards)s * s.plane[1])"
-CELL_M_AWAY = f"({middle_on_the_map('%(cell_m)s')} <-> point(%(x)s, %(y)s)) / %(stretch)s"
-ON_THE_MAP = STATEMENT.format(distance=ON_THE_MAP_M, listed=may_be_listed(NEAR_ON_THE_MAP, RULED_OUT))
-MEASURED = STATEMENT.format(distance=MEASURED_M, listed=may_be_listed(NEAR_ON_THE_MAP, RULED_OUT))
-MEASURED_EVERYWHERE = STATEMENT.format(distance=MEASURED_M, listed=may_be_listed("true", RULED_OUT))
+ON_THE_MAP_M = "(s.plane <-> point(:x, :y)) / (:stretch + :stretch_northwards * s.plane[1])"
+CELL_M_AWAY = f"({middle_on_the_map(':cell_m')} <-> point(:x, :y)) / :stretch"
+ON_THE_MAP = text(STATEMENT.format(distance=ON_THE_MAP_M, listed=may_be_listed(NEAR_ON_THE_MAP, RULED_OUT)))
+MEASURED = text(STATEMENT.format(distance=MEASURED_M, listed=may_be_listed(NEAR_ON_THE_MAP, RULED_OUT)))
+MEASURED_EVERYWHERE = text(STATEMENT.format(distance=MEASURED_M, listed=may_be_listed("true", RULED_OUT)))
 # For a task with an area, which decides who is near. Cells order the candidates, too, because an elder reads who is
 # asked: with a student of their own at a known place, an exact order would tell how far away another one is.
-IN_AREA = STATEMENT.format(distance=CELL_M_AWAY, listed=may_be_listed(NEAR_BY_CELL, RULED_OUT))
-WAITING_ON_THE_MAP = STATEMENT.format(
-    distance=MEASURED_M, listed=may_be_listed(f"{NEAR_ON_THE_MAP} AND {NEAR_WHILE_WAITING}", RULED_OUT)
+IN_AREA = text(STATEMENT.format(distance=CELL_M_AWAY, listed=may_be_listed(NEAR_BY_CELL, RULED_OUT)))
+WAITING_ON_THE_MAP = text(
+    STATEMENT.format(
+        distance=MEASURED_M, listed=may_be_listed(f"{NEAR_ON_THE_MAP} AND {NEAR_WHILE_WAITING}", RULED_OUT)
+    )
 )
-WAITING_EVERYWHERE = STATEMENT.format(distance=MEASURED_M, listed=may_be_listed(NEAR_WHILE_WAITING, RULED_OUT))
+WAITING_EVERYWHERE = text(STATEMENT.format(distance=MEASURED_M, listed=may_be_listed(NEAR_WHILE_WAITING, RULED_OUT)))
 
 # The columns of STATEMENT. The first three make the order of these tuples the order of the candidates.
 Row = tuple[int, float, int, datetime | None, int, bool, int | None]
@@ -169,11 +174,8 @@ class CandidateStatements(Connected):
         rows = self._fetch(ON_THE_MAP, values | rim)
         return self._measured(MEASURED, circle, values) if _in_doubt(rows, doubt_m) else rows
 
-    def _measured(self, statement: str, circle: SearchCircle, values: dict[str, Any]) -> list[Row]:
+    def _measured(self, statement: TextClause, circle: SearchCircle, values: dict[str, Any]) -> list[Row]:
         return self._fetch(statement, values | {"inner_m": circle.radius_m, "at_most_m": circle.radius_m})
 
-    def _fetch(self, statement: str, values: dict[str, Any]) -> list[Row]:
-        """Uses the driver directly, because rows in binary form are an option of its cursors."""
-        driver: Any = self.conn.connection
-        with driver.cursor(binary=True) as cursor:
-            return sorted(cast(list[Row], cursor.execute(statement, values).fetchall()))
+    def _fetch(self, statement: TextClause, values: dict[str, Any]) -> list[Row]:
+        return sorted(execute_binary(self.conn, statement, values))

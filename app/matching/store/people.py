@@ -1,11 +1,13 @@
 """Statements on users of all roles."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import TextClause, text
 
+from app.db.plain_statements import execute_later
 from app.matching.rules.liveness import live
 from app.matching.rules.states import is_held, is_open
 from app.matching.store.connected import Connected
@@ -71,17 +73,24 @@ def _lock_elder(seen: str) -> TextClause:
     WHERE u.id = :id AND {seen} FOR SHARE OF u""")
 
 
+def _pressing_elder(row: Any) -> PressingElder | None:
+    if row is None:
+        return None
+    home = None if row.lat is None else LatLon(row.lat, row.lon)
+    known = row.known_id and KnownPress(row.known_id, row.known_note, LatLon(row.known_lat, row.known_lon))
+    return PressingElder(Role(row.role), row.active, home, row.open_task_id, known, row.ages)
+
+
 class PeopleStatements(Connected):
-    def lock_elder(self, elder_id: int, scope: StaffScope, key: str | None, newest: int) -> PressingElder | None:
-        """Locks the elder's row: transactions that change it wait until this one ends. A task that was committed while
-        this call waited for the lock is not seen. `make_task` then finds it."""
+    def lock_elder_later(
+        self, elder_id: int, scope: StaffScope, key: str | None, newest: int
+    ) -> Callable[[], PressingElder | None]:
+        """Locks the elder's row, together with the next statement: transactions that change it wait until this one
+        ends. Returns what gives the elder after that. A task that was committed while this call waited for the lock is
+        not seen. `make_task` then finds it."""
         statement = _lock_elder(scope.sees("u.institution_id"))
-        row = self.conn.execute(statement, {"id": elder_id, "key": key, "newest": newest}).one_or_none()
-        if row is None:
-            return None
-        home = None if row.lat is None else LatLon(row.lat, row.lon)
-        known = row.known_id and KnownPress(row.known_id, row.known_note, LatLon(row.known_lat, row.known_lon))
-        return PressingElder(Role(row.role), row.active, home, row.open_task_id, known, row.ages)
+        locked = execute_later(self.conn, statement, {"id": elder_id, "key": key, "newest": newest})
+        return lambda: _pressing_elder(locked.rows.one_or_none())
 
     def may_be_assigned(self, scope: StaffScope, student_id: int) -> bool:
         statement = f"SELECT FROM users u WHERE u.id = :student_id AND {may_be_assigned(scope)}"

@@ -1,5 +1,6 @@
 """Presses: repeated, with an idempotency key, above the limit, from another location, for another person."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -75,6 +76,15 @@ def test_location_defaults_to_the_elders_home(town: Neighbourhood) -> None:
     with pytest.raises(InvalidValue) as refusal:
         town.matching.press(homeless, NewTask(homeless.id), None)
     assert refusal.value.field == "location"
+
+
+def test_whoever_moved_since_the_request_came_is_helped_at_the_new_home(town: Neighbourhood) -> None:
+    elder, ali = town.elder(at=SPOT), town.student(10)
+    before_the_move = replace(elder, home=town.spot_at(5000))
+    town.student(10, at=town.spot_at(5000))
+    task = town.matching.press(before_the_move, NewTask(elder.id), None).task
+    assert task.location == SPOT
+    assert [offer.student_id for offer in town.offers(task.id)] == [ali.id]
 
 
 def test_only_new_tasks_count_for_the_limit_of_six_a_minute(town: Neighbourhood) -> None:
