@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from machine import processes
-
 from benchmarks import city, least_sql, overload, roles
-from benchmarks.bench import SECRET, Bench, fetch, run
+from benchmarks.bench import Bench, fetch, run
 from benchmarks.city import City
 from benchmarks.cores import Cores, Placement, moved, on
 from benchmarks.overload import Level
@@ -102,11 +100,7 @@ def api(bench: Bench, cores: Cores, number: int, **more: str) -> Iterator[tuple[
 @contextmanager
 def rival(bench: Bench, cores: Cores, number: int) -> Iterator[tuple[int, int]]:
     """As `api`."""
-    port = processes.free_port()
-    settings = {"PORT": str(port), "API_WORKERS": str(number), "AUTH_SECRET": SECRET}
     with ExitStack() as stack:
         with on(cores):
-            started = roles.started_module(bench, "bare_presses", RIVAL, ready="api_listening", **settings)
-            pid, _ = stack.enter_context(started)
-        roles.eventually(lambda: processes.is_ready(port))
-        yield pid, port
+            started = stack.enter_context(roles.bare_presses(bench, RIVAL, number))
+        yield started

@@ -89,6 +89,16 @@ def api(bench: Bench, database: str, **settings: str) -> Iterator[tuple[int, int
         yield pid, port
 
 
+@contextmanager
+def bare_presses(bench: Bench, database: str, workers: int = 2) -> Iterator[tuple[int, int]]:
+    """Runs the least SQL behind bare Flask routes. As `api`."""
+    port = processes.free_port()
+    settings = {"PORT": str(port), "API_WORKERS": str(workers), "AUTH_SECRET": SECRET}
+    with started_module(bench, "bare_presses", database, ready="api_listening", **settings) as (pid, _):
+        eventually(lambda: processes.is_ready(port))
+        yield pid, port
+
+
 def eventually(condition: Callable[[], object], patience_s: float = PATIENCE_S, poll_s: float = 0.05) -> None:
     until = time.monotonic() + patience_s
     while not condition():
