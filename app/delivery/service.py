@@ -2,7 +2,7 @@
 
 from app.delivery.actions.redrive import redrive_dead_letter, redrive_dead_letters
 from app.delivery.actions.request_format import new_trace_id, problem_with_variables
-from app.delivery.actions.service import ReadPlans, cancel_actions, read_plan, request_actions
+from app.delivery.actions.service import ReadPlans, cancel_actions, read_plan, read_plan_where, request_actions
 from app.delivery.actions.views import get_action, list_actions
 from app.delivery.audit_heads import read_heads
 from app.delivery.channels.audit_list import list_audit_entries
@@ -106,6 +106,7 @@ __all__ = [
     "problem_with_variables",
     "read_heads",
     "read_plan",
+    "read_plan_where",
     "read_subscription",
     "redrive_dead_letter",
     "redrive_dead_letters",

@@ -126,15 +126,17 @@ def _pressed_before(elder: PressingElder, new: NewTask) -> UUID | None:
 
 
 def accept(store: Store, caller: Caller, task_id: UUID, rules: MatchingRules) -> tuple[FollowUp, Any]:
-    """The second value is the row of the view, or None if nothing changed."""
-    task, offer, others = _offered(store, caller, task_id)
+    """The second value is the row of the view, or None if nothing changed. All of it is asked in one round trip; what
+    an accept must not change is rolled back."""
+    offered = _offered_later(store, caller, task_id)
+    read_plans = notices.read_plan_of_elder(store, NoticeKind.ON_THE_WAY, task_id)
+    accepted = store.accept(task_id, caller.id, rules.start_limit)
+    task, offer, others = offered()
     if offer.state is OfferState.ACCEPTED:
         return FollowUp(), None
     if not offer.is_answerable:
         raise too_late(offer.state)
     task.becoming(TaskStatus.ASSIGNED)
-    read_plans = notices.read_plan_of(store, NoticeKind.ON_THE_WAY, task.elder_id)
-    accepted = store.accept(offer, rules.start_limit)
     if accepted is None:
         raise StudentUnavailable(UNAVAILABLE)
     if accepted.moved is None:
@@ -313,15 +315,27 @@ def _lock_task(store: Store, task_id: UUID) -> HelpTask:
     return task
 
 
-def _offered(store: Store, caller: Caller, task_id: UUID) -> tuple[HelpTask, Offer, Sequence[Offer]]:
-    """The task, the caller's offer for it, and its live offers to others. For a student who was never asked, the task
-    does not exist."""
+Offered = tuple[HelpTask, Offer, Sequence[Offer]]
+"""A task, the caller's offer for it, and its live offers to others."""
+
+
+def _offered(store: Store, caller: Caller, task_id: UUID) -> Offered:
+    return _offered_later(store, caller, task_id)()
+
+
+def _offered_later(store: Store, caller: Caller, task_id: UUID) -> Callable[[], Offered]:
+    """Locks the task. For a student who was never asked, it does not exist."""
     locked = store.lock_task_later(task_id)
-    offer, others = store.offers_around(task_id, caller.id)
-    task = locked()
-    if task is None or offer is None or offer.state is OfferState.SKIPPED:
-        raise TaskNotFound
-    return task, offer, others
+    around = store.offers_around_later(task_id, caller.id)
+
+    def read() -> Offered:
+        offer, others = around()
+        task = locked()
+        if task is None or offer is None or offer.state is OfferState.SKIPPED:
+            raise TaskNotFound
+        return task, offer, others
+
+    return read
 
 
 def _accepted_task(store: Store, caller: Caller, task_id: UUID) -> HelpTask:

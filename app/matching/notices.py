@@ -78,6 +78,12 @@ def read_plan_of(store: Store, kind: NoticeKind, *person_ids: int) -> ReadPlans:
     return delivery.read_plan(store.conn, kind.plan, *person_ids)
 
 
+def read_plan_of_elder(store: Store, kind: NoticeKind, task_id: UUID) -> ReadPlans:
+    """Before the task is read."""
+    elder = "u.id = (SELECT elder_id FROM tasks WHERE id = :task_id)"
+    return delivery.read_plan_where(store.conn, kind.plan, elder, task_id=task_id)
+
+
 def offers(
     store: Store,
     deadlines: Mapping[tuple[UUID, int], datetime],

@@ -82,7 +82,7 @@ class NotAccepted(Exception): ...
 def accepts(world: World, offer: Offer) -> bool:
     """In a transaction that is rolled back unless the student got the task, as in the deed."""
     with suppress(NotAccepted), world.stores.transaction() as store:
-        accepted = store.accept(offer, HOUR)
+        accepted = store.accept(offer.task_id, offer.student_id, HOUR)
         if accepted is None or accepted.moved is None:
             raise NotAccepted
         return True

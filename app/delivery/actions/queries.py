@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, Row, TextClause, text
 
 from app.db.plain_statements import execute_later
 from app.db.schema import one_of
@@ -55,12 +55,13 @@ _PROFILE = """
                          'address_kind', c.target_meta ->> 'addressKind') ORDER BY c.id)
            FROM recipient_channels c WHERE c.profile_id = p.id))
 """
-_PEOPLE = f"""
+_PEOPLE_OF = f"""
     SELECT u.id, u.locale, u.phone, u.active, u.role, u.institution_id,
            (SELECT json_agg({_PROFILE}) FROM recipient_profiles p
              WHERE p.user_id = u.id AND p.retired_at IS NULL AND p.status) AS profiles
-      FROM users u WHERE u.id = ANY(:person_ids)
-"""
+      FROM users u WHERE"""
+_BY_ID = "u.id = ANY(:person_ids)"
+_PEOPLE = text(f"{_PEOPLE_OF} {_BY_ID}")
 _PLANS = """
     SELECT p.id, p.key, p.status,
            (SELECT json_agg(json_build_object('step_order', s.step_order, 'channel_type', s.channel_type,
@@ -76,25 +77,29 @@ _PLANS = """
       FROM action_plans p
      WHERE p.retired_at IS NULL AND (p.id = ANY(:plan_ids) OR p.key = ANY(:plan_keys))
 """
+
+
 # One statement for both, because every offer runs it.
-_PLANS_AND_PEOPLE = text(
-    f"""
-    SELECT (SELECT json_agg(plan)::text FROM ({_PLANS}) plan) AS plans,
-           (SELECT json_agg(person) FROM ({_PEOPLE}) person) AS people, clock_timestamp() AS read_at
-    """
-)
+@lru_cache(maxsize=16)
+def _plans_and_people(people: str) -> TextClause:
+    return text(
+        f"""
+        SELECT (SELECT json_agg(plan)::text FROM ({_PLANS}) plan) AS plans,
+               (SELECT json_agg(person) FROM ({_PEOPLE_OF} {people}) person) AS people, clock_timestamp() AS read_at
+        """
+    )
 
 
 def plans_and_people(
-    conn: Connection, plans: Collection[int | str], person_ids: Collection[int]
+    conn: Connection, plans: Collection[int | str], people: str = _BY_ID, **values: Any
 ) -> Callable[[], PlansAndPeople]:
-    """Asks together with the next statement. Returns what gives the answer."""
+    """Asks together with the next statement. `people` is a condition on the user `u` in SQL, and `values` are for it.
+    Returns what gives the answer."""
     wanted = {
         "plan_ids": [id_ for id_ in plans if isinstance(id_, int)],
         "plan_keys": [key for key in plans if isinstance(key, str)],
-        "person_ids": list(person_ids),
     }
-    asked = execute_later(conn, _PLANS_AND_PEOPLE, wanted)
+    asked = execute_later(conn, _plans_and_people(people), wanted | values)
 
     def read() -> PlansAndPeople:
         row = asked.rows.one()
@@ -172,7 +177,7 @@ _DEVICES = text(
 
 
 def _people(conn: Connection, ids: Collection[int]) -> Mapping[int, Recipient]:
-    return _recipients(conn.execute(text(_PEOPLE), {"person_ids": list(ids)}).mappings()) if ids else {}
+    return _recipients(conn.execute(_PEOPLE, {"person_ids": list(ids)}).mappings()) if ids else {}
 
 
 def _recipients(rows: Iterable[Any]) -> Mapping[int, Recipient]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, text
@@ -26,7 +27,12 @@ ReadPlans = Callable[[], PlansAndPeople]
 def read_plan(conn: Connection, plan: str, *person_ids: int) -> ReadPlans:
     """For a request that is made later in this transaction: asks together with the next statement, which saves a round
     trip."""
-    return queries.plans_and_people(conn, {plan}, person_ids)
+    return queries.plans_and_people(conn, {plan}, person_ids=list(person_ids))
+
+
+def read_plan_where(conn: Connection, plan: str, people: str, **values: Any) -> ReadPlans:
+    """As `read_plan`, for people whose ids are not known yet. `people` is a condition on the user `u` in SQL."""
+    return queries.plans_and_people(conn, {plan}, people, **values)
 
 
 def request_actions(conn: Connection, new: Sequence[NewAction], read_plans: ReadPlans | None = None) -> list[Requested]:
@@ -37,7 +43,9 @@ def request_actions(conn: Connection, new: Sequence[NewAction], read_plans: Read
     """
     if not new:
         return []
-    read_plans = read_plans or queries.plans_and_people(conn, {request.plan for request in new}, _people_in(new))
+    read_plans = read_plans or queries.plans_and_people(
+        conn, {request.plan for request in new}, person_ids=list(_people_in(new))
+    )
     read = read_plans()
     plans = _usable_plans(new, read.plans)
     actions = [_action(request, plans[request.plan], read.read_at) for request in new]

@@ -52,6 +52,12 @@ def _by_task(offers: Iterable[Offer]) -> dict[UUID, list[Offer]]:
     return found
 
 
+def _own_and_others(rows: Iterable[Any], student_id: int) -> tuple[Offer | None, list[Offer]]:
+    offers = [_offer(row) for row in rows]
+    own = next((offer for offer in offers if offer.student_id == student_id), None)
+    return own, [offer for offer in offers if offer is not own]
+
+
 Deadlines = dict[tuple[UUID, int], datetime]
 """By task and student."""
 
@@ -160,12 +166,11 @@ class OfferStatements(Connected):
         row = self.conn.execute(text(statement), {"task_id": task_id, "student_id": student_id}).one_or_none()
         return None if row is None else _offer(row)
 
-    def offers_around(self, task_id: UUID, student_id: int) -> tuple[Offer | None, list[Offer]]:
-        """The offer of the task to this student, and its live offers to others."""
-        values = {"task_id": task_id, "student_id": student_id}
-        offers = [_offer(row) for row in self.conn.execute(OFFERS_AROUND, values)]
-        own = next((offer for offer in offers if offer.student_id == student_id), None)
-        return own, [offer for offer in offers if offer is not own]
+    def offers_around_later(self, task_id: UUID, student_id: int) -> Callable[[], tuple[Offer | None, list[Offer]]]:
+        """Asks, together with the next statement, for the offer of the task to this student, and for its live offers to
+        others. Returns what gives them."""
+        asked = execute_later(self.conn, OFFERS_AROUND, {"task_id": task_id, "student_id": student_id})
+        return lambda: _own_and_others(asked.rows, student_id)
 
     def live_offers(self, task_ids: Iterable[UUID]) -> dict[UUID, list[Offer]]:
         """The live offers by task, the earliest deadline first. Tasks without one are left out."""

@@ -288,6 +288,16 @@ def test_late_answer_is_refused_with_the_reason(town: Neighbourhood) -> None:
         town.matching.accept(berat, task_id)
 
 
+def test_accepting_again_after_the_end_changes_nothing(town: Neighbourhood) -> None:
+    elder, ali = town.elder(), town.student(10)
+    task_id = town.press(elder)
+    town.matching.accept(ali, task_id)
+    town.matching.start(ali, task_id)
+    town.matching.complete(ali, task_id)
+    assert town.matching.accept(ali, task_id).status == "COMPLETED"
+    assert town.asked(town.press(elder)) == ali.id, "the student is still free"
+
+
 def test_overdue_offer_cannot_be_accepted_before_it_is_settled(town: Neighbourhood) -> None:
     ahmet = town.student(10)
     task_id = town.press()
