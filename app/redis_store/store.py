@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from app.foundation.failpoints import failpoint
 from app.redis_store import keys, scripts
-from app.redis_store.client import DOWN_PAUSE_S, Reach, open_client
+from app.redis_store.client import DOWN_PAUSE_S, FastScript, Reach, open_client
 from app.redis_store.contract import Due, HeldKeys, RedisUnavailable, TaskKeys, from_ms, to_ms
 
 CLAIM_MS = 1000
@@ -30,9 +30,9 @@ class RedisClockwork:
     def __init__(self, client: Any, down_pause_s: float = DOWN_PAUSE_S) -> None:
         self._client = client
         self._reach = Reach(down_pause_s)
-        self._set_tasks = client.register_script(scripts.SET_TASKS)
-        self._peek = client.register_script(scripts.PEEK)
-        self._claim_due = client.register_script(scripts.CLAIM_DUE)
+        self._set_tasks = FastScript(client, scripts.SET_TASKS)
+        self._peek = FastScript(client, scripts.PEEK)
+        self._claim_due = FastScript(client, scripts.CLAIM_DUE)
         self._fill_list = client.register_script(scripts.FILL_LIST)
         self._finish_rebuild = client.register_script(scripts.FINISH_REBUILD)
         # The number of failed writes. When Redis answers again, this process deletes the sentinel, and a reconciler
