@@ -133,11 +133,12 @@ class TaskStatements(Connected):
             log_task(transition.target, transition.task_id, changes.get("student_id"))
         return Moved(row.next_step_at, row.updated_at)
 
-    def save_progress(self, progress: Sequence[Progress]) -> dict[UUID, datetime]:
-        """Returns the new version of each task."""
+    def save_progress(self, progress: Sequence[Progress]) -> Callable[[], dict[UUID, datetime]]:
+        """Together with the next statement, or with COMMIT. Returns what gives the new version of each task."""
         if not progress:
-            return {}
-        rows = self.conn.execute(
+            return dict[UUID, datetime]
+        saved = execute_later(
+            self.conn,
             SAVE_PROGRESS,
             {
                 "ids": [item.task_id for item in progress],
@@ -148,7 +149,7 @@ class TaskStatements(Connected):
                 "listed": [item.listed for item in progress],
             },
         )
-        return {row.id: row.updated_at for row in rows}
+        return lambda: {row.id: row.updated_at for row in saved.rows}
 
     def set_due(self, task_id: UUID) -> None:
         """Makes the search due now, so that it goes on even if the hint after the commit is lost."""
