@@ -4,7 +4,7 @@ Redis is read before a transaction and written after it, never inside. If Redis 
 candidates anew, and the reconciler repairs the keys later.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from app.redis_store.contract import Clockwork, RedisUnavailable
 
 log = structlog.get_logger(__name__)
 
+NO_LISTS: Mapping[UUID, Sequence[int]] = {}
 ROUNDS = 20
 """A task that loses its chosen student to another transaction in this many rounds is left to the matcher. It is due."""
 
@@ -31,20 +32,26 @@ class CascadeRunner:
         self.clock = clock
         self.rules = rules
 
-    def lists(self, task_ids: Sequence[UUID]) -> Lists:
+    def lists(self, task_ids: Sequence[UUID], known: Mapping[UUID, Sequence[int]] = NO_LISTS) -> Lists:
         """The candidate lists that Redis holds; no lists if it does not answer."""
+        unknown = [task_id for task_id in task_ids if task_id not in known]
+        if not unknown:
+            return Lists(known)
         try:
-            return Lists(self.clockwork.peek(task_ids, self.rules.cap))
+            return Lists({**known, **self.clockwork.peek(unknown, self.rules.cap)})
         except RedisUnavailable:
-            log.warning("candidate_lists_unreachable", tasks=len(task_ids))
-            return Lists({})
+            log.warning("candidate_lists_unreachable", tasks=len(unknown))
+            return Lists(known)
 
-    def advance(self, task_ids: Iterable[UUID], *, skip_locked: bool = False) -> FollowUp:
-        """Settles these tasks, and then all tasks that can go on because of it."""
+    def advance(
+        self, task_ids: Iterable[UUID], known: Mapping[UUID, Sequence[int]] = NO_LISTS, *, skip_locked: bool = False
+    ) -> FollowUp:
+        """Settles these tasks, and then all tasks that can go on because of it. `known` are lists that were read a
+        moment ago."""
         ids = sorted(set(task_ids))
         if not ids:
             return FollowUp()
-        lists = self.lists(ids)
+        lists = self.lists(ids, known)
         failpoint("advance.listed")
         settled, waiting = self._settle("advance", ids, lists, skip_locked)
         return self.follow_up(settled, waiting, skip_locked=skip_locked)

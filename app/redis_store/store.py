@@ -78,17 +78,19 @@ class RedisClockwork:
             lists: list[list[str]] = self._peek(
                 keys=[keys.candidates(task_id) for task_id in task_ids], args=[most - 1]
             )
-        return {task_id: [int(item) for item in items] for task_id, items in zip(task_ids, lists, strict=True)}
+        return {task_id: _numbers(items) for task_id, items in zip(task_ids, lists, strict=True)}
 
-    def claim_due(self, now: datetime, most: int) -> Due:
+    def claim_due(self, now: datetime, most: int, candidates: int = 0) -> Due:
         now_ms = int(now.timestamp() * 1000)
         with self._reach:
-            first, *ids = self._claim_due(
-                keys=[keys.DEADLINES], args=[now_ms, most, now_ms + CLAIM_MS, keys.PENDING_PREFIX]
+            first, ids, lists = self._claim_due(
+                keys=[keys.DEADLINES],
+                args=[now_ms, most, now_ms + CLAIM_MS, keys.PENDING_PREFIX, keys.CANDIDATES_PREFIX, candidates],
             )
         tasks = {item: task_id for item in ids if (task_id := keys.parse_task_id(item)) is not None}
         self._remove_foreign_members(set(ids) - tasks.keys())
-        return Due(list(tasks.values()), from_ms(first) if first else None)
+        read = {tasks[item]: _numbers(listed) for item, listed in zip(ids, lists, strict=True) if item in tasks}
+        return Due(list(tasks.values()), from_ms(first) if first else None, read if candidates else {})
 
     def _remove_foreign_members(self, members: set[str]) -> None:
         """Removes members that are not task ids. Another program added them, and they would stay first in the set."""
@@ -172,6 +174,10 @@ class RedisClockwork:
         with self._counting:
             if self._missed == missed:
                 self._missed = 0
+
+
+def _numbers(items: list[str]) -> list[int]:
+    return [int(item) for item in items]
 
 
 def _portions(names: Iterator[str]) -> Iterator[set[UUID]]:
