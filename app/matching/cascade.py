@@ -88,14 +88,14 @@ class Settled:
 def settle(
     store: Store, task_ids: Sequence[UUID], lists: Lists, rules: MatchingRules, *, skip_locked: bool = False
 ) -> Settled:
-    locked = store.lock_tasks(task_ids, skip_locked=skip_locked)
+    # In one round trip, so the heads of the lists are also read of the few tasks that turn out to be locked elsewhere,
+    # to have a live offer, or to search no more.
+    locking = store.lock_tasks_later(task_ids, skip_locked=skip_locked)
+    expiring = store.expire_offers(task_ids)
+    heads = store.candidates(_pairs((task_id, lists.of(task_id)[HEAD]) for task_id in task_ids), rules)
+    locked, (expired, live) = locking(), expiring()
     not_locked = set(task_ids) - {task.id for task in locked}
     unknown = store.unknown_tasks(not_locked) if not_locked else set[UUID]()
-    # The heads of the lists are read in the same round trip in which offers expire, also those of the few tasks that
-    # turn out to have a live offer.
-    expiring = store.expire_offers([task.id for task in locked])
-    heads = store.candidates(_pairs((task.id, lists.of(task.id)[HEAD]) for task in locked if task.is_searching), rules)
-    expired, live = expiring()
     searching = [task for task in locked if task.is_searching and task.id not in live]
     others = [task for task in locked if not task.is_searching or task.id in live]
     done = [

@@ -83,9 +83,14 @@ class TaskStatements(Connected):
     def lock_task(self, task_id: UUID) -> HelpTask | None:
         return next(iter(self.lock_tasks([task_id])), None)
 
-    def lock_task_later(self, task_id: UUID) -> Callable[[], HelpTask | None]:
-        """Together with the next statement, which sees what was committed before the lock. Returns what gives the task
+    def lock_tasks_later(self, ids: Iterable[UUID], *, skip_locked: bool = False) -> Callable[[], list[HelpTask]]:
+        """Together with the next statement, which sees what was committed before the lock. Returns what gives the tasks
         after that."""
+        locked = execute_later(self.conn, LOCK_FREE_TASKS if skip_locked else LOCK_TASKS, {"ids": sorted(ids)})
+        return lambda: [task_of(row) for row in locked.rows]
+
+    def lock_task_later(self, task_id: UUID) -> Callable[[], HelpTask | None]:
+        """As `lock_tasks_later`."""
         locked = execute_later(self.conn, LOCK_TASKS, {"ids": [task_id]})
         return lambda: next((task_of(row) for row in locked.rows), None)
 
