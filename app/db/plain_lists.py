@@ -1,7 +1,8 @@
-"""Sends lists of ids and numbers as arrays. The driver looks at the type of every element, asks for its dumper and
-searches for characters that need quotes, which takes longer than all the rest of a statement with a few lists."""
+"""Sends lists of ids, numbers and times as arrays. The driver looks at the type of every element, asks for its dumper
+and searches for characters that need quotes, which takes longer than all the rest of a statement with a few lists."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -9,11 +10,13 @@ from psycopg.adapt import PyFormat
 from psycopg.types.array import ListDumper
 
 NONE = frozenset({type(None)})
-BIGINTS, DOUBLES, UUIDS = 1016, 1022, 2951
+BOOLS, BIGINTS, DOUBLES, TIMES, UUIDS = 1000, 1016, 1022, 1185, 2951
 """The types of the arrays in PostgreSQL, the same as the driver's."""
 PLAIN: dict[type, tuple[int, Callable[[Any], str]]] = {
+    bool: (BOOLS, str),
     int: (BIGINTS, str),
     float: (DOUBLES, repr),
+    datetime: (TIMES, datetime.isoformat),
     UUID: (UUIDS, lambda id_: id_.hex),
 }
 """By the type of the elements. None of their texts needs quotes."""
@@ -46,4 +49,6 @@ class PlainListDumper(ListDumper):
 def _plain_type(obj: list[Any]) -> type | None:
     types = set(map(type, obj)) - NONE
     only = types.pop() if len(types) == 1 else None
+    if only is datetime and any(item is not None and item.tzinfo is None for item in obj):
+        return None
     return only if only in PLAIN else None

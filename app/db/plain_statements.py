@@ -2,19 +2,27 @@
 as the driver: SQLAlchemy works out a cache key, a context and a description of the columns for every execution."""
 
 from collections import namedtuple
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, cast
 
 import psycopg
-from psycopg.adapt import PyFormat
+from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import ExecStatus
 from sqlalchemy import Connection, Engine, TextClause
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import MultipleResultsFound, NoResultFound
 
-from app.db.prepared_statements import Answered, DriverText, Prepared, RowMaker, find_prepared, run_prepared
+from app.db.prepared_statements import (
+    Answered,
+    DriverText,
+    Prepared,
+    RowMaker,
+    find_prepared,
+    run_and_commit,
+    run_prepared,
+)
 
 TEXTS_REMEMBERED = 2_000
 """More than the statements of all roles together. A text that is put together anew each time pushes others out."""
@@ -88,6 +96,7 @@ class PlainConnection(Connection):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self._waiting: list[tuple[Prepared, LaterRows]] = []
+        self._after_commit: list[tuple[Prepared, LaterRows]] = []
 
     def __enter__(self) -> "PlainConnection":
         return self
@@ -124,30 +133,53 @@ class PlainConnection(Connection):
         self._waiting.append((prepared, later))
         return later
 
+    def execute_after_commit(self, statement: TextClause, parameters: Mapping[str, Any]) -> LaterRows:
+        """Sends the statement in the same round trip as COMMIT, but after it, so that it sees what is committed. Its
+        rows stay None if it was not prepared yet or has failed: then the caller asks again."""
+        later = LaterRows()
+        prepared = self._find(driver_text(statement.text), parameters)
+        if prepared is not None:
+            self._after_commit.append((prepared, later))
+        return later
+
     def send_commit(self) -> None:
         """Sends what waits together with COMMIT. SQLAlchemy then finds nothing left to commit."""
-        if self._waiting:
-            with self._translated("COMMIT"):
-                self._send([], commit=True)
+        if not (self._waiting or self._after_commit):
+            return
+        waiting, self._waiting = self._waiting, []
+        after, self._after_commit = self._after_commit, []
+        with self._translated("COMMIT"):
+            answers = run_and_commit(
+                self._driver, self._transformer, [one for one, _ in waiting], [one for one, _ in after], _maker_of
+            )
+        for asked, answered in zip((waiting, after), answers, strict=True):
+            _arrive(asked, answered)
 
     def _find(self, sql: DriverText, values: Mapping[str, Any], *, binary: bool = False) -> Prepared | None:
         # Listeners see each statement when it runs, so that nothing is sent without the cursor of the driver.
         if self.dispatch.before_cursor_execute:
             return None
-        return find_prepared(self._driver, sql, values, binary=binary)
+        return find_prepared(self._driver, self._transformer, sql, values, binary=binary)
 
     def _send_waiting(self) -> None:
         if self._waiting:
             with self._translated(""):
                 self._send([])
 
-    def _send(self, more: list[Prepared], *, commit: bool = False) -> Answered:
+    def _send(self, more: list[Prepared]) -> Answered:
         """Returns the last answer."""
         waiting, self._waiting = self._waiting, []
-        answers = run_prepared(self._driver, [one for one, _ in waiting] + more, _maker_of, commit=commit)
-        for (_, later), answered in zip(waiting, answers, strict=False):
-            later.arrive(answered)
+        answers = run_prepared(self._driver, self._transformer, [one for one, _ in waiting] + more, _maker_of)
+        _arrive(waiting, answers)
         return answers[-1]
+
+    @property
+    def _transformer(self) -> Any:
+        """Kept as long as the connection to PostgreSQL."""
+        info = self.connection.info
+        if "transformer" not in info:
+            info["transformer"] = Transformer(self._driver)
+        return info["transformer"]
 
     @property
     def _driver(self) -> Any:
@@ -171,6 +203,11 @@ class PlainConnection(Connection):
         return Answered(cursor.fetchall() if returns_rows else (), cursor.rowcount, returns_rows)
 
 
+def _arrive(asked: Sequence[tuple[Prepared, LaterRows]], answers: Sequence[Answered]) -> None:
+    for (_, later), answered in zip(asked, answers, strict=False):
+        later.arrive(answered)
+
+
 def execute_later(conn: Connection, statement: TextClause, parameters: Mapping[str, Any]) -> LaterRows:
     """As the method, for a connection that may be SQLAlchemy's own."""
     if isinstance(conn, PlainConnection):
@@ -183,6 +220,11 @@ def execute_binary(conn: Connection, statement: TextClause, parameters: Mapping[
     if isinstance(conn, PlainConnection):
         return conn.execute_binary(statement, parameters)
     return conn.execute(statement, parameters)
+
+
+def execute_after_commit(conn: Connection, statement: TextClause, parameters: Mapping[str, Any]) -> LaterRows:
+    """As the method, for a connection that may be SQLAlchemy's own."""
+    return conn.execute_after_commit(statement, parameters) if isinstance(conn, PlainConnection) else LaterRows()
 
 
 def _row_factory(cursor: psycopg.Cursor[Any]) -> RowMaker:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
-from psycopg.adapt import PyFormat, Transformer
+from psycopg.adapt import PyFormat
 from psycopg.errors import error_from_result
 from psycopg.pq import DiagnosticField, ExecStatus, TransactionStatus
 
@@ -36,7 +36,6 @@ class Prepared(NamedTuple):
     name: bytes
     sent: Any
     formats: Any
-    transformer: Any
     key: Any
     """By which the driver remembers it."""
     answer_format: int
@@ -44,52 +43,83 @@ class Prepared(NamedTuple):
 
 
 def find_prepared(
-    driver: Any, statement: DriverText, values: Mapping[str, Any], *, binary: bool = False
+    driver: Any, transformer: Any, statement: DriverText, values: Mapping[str, Any], *, binary: bool = False
 ) -> Prepared | None:
-    """None if the connection has not prepared it. `binary` is the form of the rows."""
+    """None if the connection has not prepared it. The transformer is one for all statements of a connection, because it
+    remembers how to write and read each type. `binary` is the form of the rows."""
     # The driver has no public list of them.
     known = driver._prepared._names
     if not known or not all(name in values for name in statement.names):
         return None
-    transformer = Transformer(driver)
     sent = transformer.dump_sequence([values[name] for name in statement.names], statement.formats)
     key = (statement.query, transformer.types or ())
     name = known.get(key)
     if name is None:
         return None
     known.move_to_end(key)
-    return Prepared(name, sent, transformer.formats, transformer, key, int(binary))
+    return Prepared(name, sent, transformer.formats, key, int(binary))
 
 
 def run_prepared(
-    driver: Any, statements: Sequence[Prepared], row_maker: Callable[[Any], RowMaker], *, commit: bool = False
+    driver: Any, transformer: Any, statements: Sequence[Prepared], row_maker: Callable[[Any], RowMaker]
 ) -> list[Answered]:
     """Sends all of them at once, and BEGIN before them where a transaction begins. Raises the driver's errors."""
-    begins = not driver.autocommit and driver.pgconn.transaction_status == TransactionStatus.IDLE
-    if len(statements) == 1 and not begins and not commit:
-        [(name, sent, formats, _, _, answer_format)] = statements
+    begins = _begins(driver)
+    if len(statements) == 1 and not begins:
+        [(name, sent, formats, _, answer_format)] = statements
         results = [driver.pgconn.exec_prepared(name, sent, formats, answer_format)]
     else:
-        results = _run_pipeline(driver.pgconn, statements, begins=begins, commit=commit)
-    failed = next((one for one in results if one.status not in SUCCEEDED), None)
-    if failed is not None:
-        # The driver prepares them again, because the tables may have changed.
-        for statement in statements:
-            driver._prepared._names.pop(statement.key, None)
-        raise _error(driver, failed)
-    first = int(begins)
-    answers = results[first : first + len(statements)]
-    return [_answered(one, result, row_maker) for one, result in zip(statements, answers, strict=True)]
+        results = _run_pipeline(driver.pgconn, [BEGIN, *statements] if begins else statements)
+    _raise_error(driver, statements, results)
+    return [_answered(transformer, result, row_maker) for result in (results[1:] if begins else results)]
+
+
+def run_and_commit(
+    driver: Any,
+    transformer: Any,
+    statements: Sequence[Prepared],
+    after_commit: Sequence[Prepared],
+    row_maker: Callable[[Any], RowMaker],
+) -> tuple[list[Answered], list[Answered]]:
+    """Sends the statements, COMMIT, and what comes after it, at once. Returns the answers of both; none of the latter
+    if one of them failed. Then the transaction is committed all the same."""
+    begin = [BEGIN] if _begins(driver) else []
+    sent = [*begin, *statements, COMMIT]
+    results = _run_pipeline(driver.pgconn, [*sent, *after_commit])
+    of_transaction, later = results[: len(sent)], results[len(sent) :]
+    _raise_error(driver, statements, of_transaction)
+    answers = [_answered(transformer, result, row_maker) for result in of_transaction[len(begin) : -1]]
+    if any(result.status not in SUCCEEDED for result in later):
+        _forget(driver, after_commit)
+        return answers, []
+    return answers, [_answered(transformer, result, row_maker) for result in later]
 
 
 SUCCEEDED = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 
 
-def _answered(statement: Prepared, result: Any, row_maker: Callable[[Any], RowMaker]) -> Answered:
+def _begins(driver: Any) -> bool:
+    return not driver.autocommit and driver.pgconn.transaction_status == TransactionStatus.IDLE
+
+
+def _raise_error(driver: Any, statements: Sequence[Prepared], results: Sequence[Any]) -> None:
+    failed = next((one for one in results if one.status not in SUCCEEDED), None)
+    if failed is not None:
+        _forget(driver, statements)
+        raise _error(driver, failed)
+
+
+def _forget(driver: Any, statements: Sequence[Prepared]) -> None:
+    """The driver prepares them again, because the tables may have changed."""
+    for statement in statements:
+        driver._prepared._names.pop(statement.key, None)
+
+
+def _answered(transformer: Any, result: Any, row_maker: Callable[[Any], RowMaker]) -> Answered:
     if result.status != ExecStatus.TUPLES_OK:
         return Answered((), result.command_tuples, False)
-    statement.transformer.set_pgresult(result)
-    rows = statement.transformer.load_rows(0, result.ntuples, row_maker(result))
+    transformer.set_pgresult(result)
+    rows = transformer.load_rows(0, result.ntuples, row_maker(result))
     return Answered(rows, result.command_tuples, True)
 
 
@@ -100,15 +130,17 @@ def _error(driver: Any, result: Any) -> psycopg.Error:
     return error_from_result(result, driver.info.encoding)
 
 
-def _run_pipeline(pgconn: Any, statements: Sequence[Prepared], *, begins: bool, commit: bool) -> list[Any]:
+BEGIN, COMMIT = b"BEGIN", b"COMMIT"
+
+
+def _run_pipeline(pgconn: Any, statements: Sequence[Prepared | bytes]) -> list[Any]:
     try:
         pgconn.enter_pipeline_mode()
-        if begins:
-            pgconn.send_query_params(b"BEGIN", None)
-        for name, sent, formats, _, _, answer_format in statements:
-            pgconn.send_query_prepared(name, sent, formats, answer_format)
-        if commit:
-            pgconn.send_query_params(b"COMMIT", None)
+        for statement in statements:
+            if isinstance(statement, bytes):
+                pgconn.send_query_params(statement, None)
+            else:
+                pgconn.send_query_prepared(*statement[:3], statement.answer_format)
         pgconn.pipeline_sync()
         results = _results(pgconn)
         pgconn.exit_pipeline_mode()

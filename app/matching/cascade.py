@@ -77,25 +77,37 @@ class ContinuedSearch:
         )
 
 
+@dataclass(frozen=True)
+class Settled:
+    freed: frozenset[int]
+    """The students whose offers have expired."""
+    follow_up: Callable[[], FollowUp]
+    """Called after the commit, it needs no round trip: the last statements go together with COMMIT."""
+
+
 def settle(
     store: Store, task_ids: Sequence[UUID], lists: Lists, rules: MatchingRules, *, skip_locked: bool = False
-) -> FollowUp:
-    locked = store.lock_tasks(task_ids, skip_locked=skip_locked)
+) -> Settled:
+    # In one round trip, so the heads of the lists are also read of the few tasks that turn out to be locked elsewhere,
+    # to have a live offer, or to search no more.
+    locking = store.lock_tasks_later(task_ids, skip_locked=skip_locked)
+    expiring = store.expire_offers(task_ids)
+    heads = store.candidates(_pairs((task_id, lists.of(task_id)[HEAD]) for task_id in task_ids), rules)
+    locked, (expired, live) = locking(), expiring()
     not_locked = set(task_ids) - {task.id for task in locked}
     unknown = store.unknown_tasks(not_locked) if not_locked else set[UUID]()
-    # The heads of the lists are read in the same round trip in which offers expire, also those of the few tasks that
-    # turn out to have a live offer.
-    expiring = store.expire_offers([task.id for task in locked])
-    heads = store.candidates(_pairs((task.id, lists.of(task.id)[HEAD]) for task in locked if task.is_searching), rules)
-    expired, live = expiring()
     searching = [task for task in locked if task.is_searching and task.id not in live]
     others = [task for task in locked if not task.is_searching or task.id in live]
-    return combined(
+    done = [
         *(FollowUp(no_offer_keys(task_id)) for task_id in unknown),
         _expiry_follow_up(expired),
         *[_settle_without_search(store, task, live.get(task.id, ()), rules) for task in others],
-        _search_next(store, by_age(searching), lists, heads, rules, skip_locked) if searching else FollowUp(),
-    )
+    ]
+    freed = frozenset(item.student_id for item in expired)
+    if not searching:
+        return Settled(freed, lambda: combined(*done))
+    going_on = _search_next(store, by_age(searching), lists, heads, rules, skip_locked)
+    return Settled(freed, lambda: combined(*done, going_on()))
 
 
 def _expiry_follow_up(expired: Sequence[Expired]) -> FollowUp:
@@ -110,7 +122,7 @@ def first_offer(store: Store, new: NewSearch, rules: MatchingRules) -> tuple[Mad
     if pick is None:
         made = make_task(store, new, None, rules)
         search = _walk_ranking(store, Search(made.task, (), True, 0), new.ranking, frozenset(), rules)
-        return made, _go_on(store, [search], rules)
+        return made, _go_on(store, [search], rules)()
     version = store.lock_student_later(pick.student_id)
     read_plans = notices.read_plan_of(store, NoticeKind.OFFER, pick.student_id, new.elder_id)
     made = make_task(store, new, pick, rules)
@@ -167,7 +179,7 @@ def _search_next(
     heads: Candidates,
     rules: MatchingRules,
     skip_locked: bool,
-) -> FollowUp:
+) -> Callable[[], FollowUp]:
     searches = _choose(store, [task for task in searching if task.goes_on_searching], lists, heads, rules)
     too_late = [task for task in searching if not task.goes_on_searching]
     return _go_on(store, searches, rules, too_late=too_late, skip_locked=skip_locked)
@@ -180,17 +192,21 @@ def _go_on(
     *,
     too_late: Sequence[HelpTask] = (),
     skip_locked: bool = False,
-) -> FollowUp:
+) -> Callable[[], FollowUp]:
     """Asks the chosen students. Ends the searches that found nobody, and those that are too late."""
-    tasks = [*(search.task for search in searches), *too_late]
     picks = [search.pick for search in searches if search.pick is not None]
-    offered = _offer(store, picks, {task.id: task for task in tasks}, rules, skip_locked)
+    offered = _offer(store, picks, {search.task.id: search.task for search in searches}, rules, skip_locked)
     skipped = Counter(store.insert_skips([skip for search in searches for skip in search.walked.skips]))
     continued = [_continue(search, offered) for search in searches if search.goes_on]
-    versions = store.save_progress([item.progress(skipped[item.search.task.id]) for item in continued])
-    ended = _end_searches(store, [task for task in tasks if task.id not in versions], rules)
+    saved = store.save_progress([item.progress(skipped[item.search.task.id]) for item in continued])
+    ended = _end_searches(store, [*(search.task for search in searches if not search.goes_on), *too_late], rules)
     made = FollowUp(figures=Figures(offered=len(offered.deadlines)))
-    return combined(made, *(item.follow_up(versions[item.search.task.id]) for item in continued), ended)
+
+    def follow_up() -> FollowUp:
+        versions = saved()
+        return combined(made, *(item.follow_up(versions[item.search.task.id]) for item in continued), ended)
+
+    return follow_up
 
 
 def _continue(search: Search, offered: Offered) -> ContinuedSearch:

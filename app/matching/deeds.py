@@ -153,7 +153,7 @@ def reject(store: Store, caller: Caller, task_id: UUID, lists: Lists, rules: Mat
     if not offer.is_answerable:
         raise too_late(offer.state)
     store.close_offer(offer, OfferState.REJECTED)
-    return combined(settle(store, [task.id], lists, rules), FollowUp(freed=frozenset({caller.id})))
+    return combined(settle(store, [task.id], lists, rules).follow_up(), FollowUp(freed=frozenset({caller.id})))
 
 
 # ---- the student who has the task ----
@@ -243,7 +243,7 @@ def move_on(store: Store, task_id: UUID, lists: Lists, rules: MatchingRules) -> 
     if task.status is not TaskStatus.PENDING:
         raise NotAssigned("A student has accepted this task; release it to ask others.")
     freed = take_back_live_offers(store, task, OfferReason.MOVED_ON)
-    return combined(settle(store, [task.id], lists, rules), FollowUp(freed=freed))
+    return combined(settle(store, [task.id], lists, rules).follow_up(), FollowUp(freed=freed))
 
 
 def release(store: Store, task_id: UUID, rules: MatchingRules) -> FollowUp:

@@ -6,7 +6,7 @@ a deadline, Redis also fires the expiry event, and the listener adds the same ta
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint
 from app.matching.follow_up import FollowUp
 from app.matching.metrics import MatcherMetrics
-from app.matching.runner import CascadeRunner
+from app.matching.runner import NO_LISTS, CascadeRunner
 
 log = structlog.get_logger(__name__)
 
@@ -35,22 +35,28 @@ class DueTasks:
         self._metrics = metrics
         self._batch = batch
         self._changed = threading.Condition()
-        self._ready: dict[UUID, None] = {}  # a dict keeps the order of insertion
+        # In the order of insertion, with the candidate list that was read together with the deadline, if any.
+        self._ready: dict[UUID, Sequence[int] | None] = {}
         self._running: set[UUID] = set()
         self._later: dict[UUID, float] = {}  # the monotonic time at which the task is ready again
         self._failures: dict[UUID, int] = {}
         self._stopping = False
 
-    def add(self, task_ids: Iterable[UUID], room: int | None = None) -> int:
-        """Returns the number of ids that were added. With `room`, ids are added only while fewer than `room` wait."""
+    def add(
+        self, task_ids: Iterable[UUID], room: int | None = None, lists: Mapping[UUID, Sequence[int]] = NO_LISTS
+    ) -> int:
+        """Returns the number of ids that were added. With `room`, ids are added only while fewer than `room` wait. The
+        candidates of other tasks than those in `lists` are read from Redis when it is their turn."""
         with self._changed:
             new = [task_id for task_id in task_ids if task_id not in self._running and task_id not in self._ready]
             if room is not None:
                 new = new[: max(room - len(self._ready), 0)]
             for task_id in new:
-                self._ready[task_id] = None
+                self._ready[task_id] = lists.get(task_id)
                 self._later.pop(task_id, None)
-            self._changed.notify_all()
+            if new:
+                # Most events of Redis are of tasks that are being settled, and nobody has to wake for them.
+                self._changed.notify_all()
         return len(new)
 
     def unknown(self, task_ids: Iterable[UUID]) -> set[UUID]:
@@ -71,19 +77,19 @@ class DueTasks:
 
     def run(self) -> None:
         while True:
-            ids = self._take()
-            if ids is None:
+            taken = self._take()
+            if taken is None:
                 return
-            self._settle_or_postpone(ids)
+            self._settle_or_postpone(list(taken), {id_: listed for id_, listed in taken.items() if listed is not None})
             with self._changed:
                 self._running.clear()
                 self._changed.notify_all()
 
-    def _settle_or_postpone(self, ids: list[UUID]) -> None:
+    def _settle_or_postpone(self, ids: list[UUID], lists: Mapping[UUID, Sequence[int]]) -> None:
         """After any error the tasks are still due and are tried again, here or by another matcher. A task that cannot
         be settled must not hold up the rest of its batch, so a failed batch is halved until that task is alone."""
         try:
-            self._settle(ids)
+            self._settle(ids, lists)
         except Unavailable as error:
             log.warning("due_tasks_put_off", tasks=len(ids), code=error.code)
             self._postpone(ids, FAILED_RETRY_S)
@@ -92,8 +98,8 @@ class DueTasks:
             if len(ids) == 1:
                 self._postpone(ids, self._next_delay_s(ids[0]))
             else:
-                self._settle_or_postpone(ids[: len(ids) // 2])
-                self._settle_or_postpone(ids[len(ids) // 2 :])
+                self._settle_or_postpone(ids[: len(ids) // 2], NO_LISTS)
+                self._settle_or_postpone(ids[len(ids) // 2 :], NO_LISTS)
 
     def _next_delay_s(self, task_id: UUID) -> float:
         self._failures[task_id] = failures = self._failures.get(task_id, 0) + 1
@@ -104,18 +110,16 @@ class DueTasks:
             self._stopping = True
             self._changed.notify_all()
 
-    def _take(self) -> list[UUID] | None:
+    def _take(self) -> dict[UUID, Sequence[int] | None] | None:
         with self._changed:
             while True:
                 self._move_later_to_ready()
                 if self._stopping:
                     return None
                 if self._ready:
-                    ids = list(self._ready)[: self._batch]
-                    for task_id in ids:
-                        del self._ready[task_id]
-                    self._running = set(ids)
-                    return ids
+                    taken = {task_id: self._ready.pop(task_id) for task_id in list(self._ready)[: self._batch]}
+                    self._running = set(taken)
+                    return taken
                 self._changed.wait(self._wait_s())
 
     def _move_later_to_ready(self) -> None:
@@ -127,9 +131,9 @@ class DueTasks:
     def _wait_s(self) -> float | None:
         return max(min(self._later.values()) - time.monotonic(), 0) if self._later else None
 
-    def _settle(self, ids: list[UUID]) -> None:
+    def _settle(self, ids: list[UUID], lists: Mapping[UUID, Sequence[int]]) -> None:
         failpoint("due.taken")
-        follow_up = self._runner.advance(ids, skip_locked=True)
+        follow_up = self._runner.advance(ids, lists, skip_locked=True)
         self._metrics.count(follow_up.figures)
         for task_id in ids:
             self._failures.pop(task_id, None)

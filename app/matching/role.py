@@ -27,7 +27,7 @@ class Matcher:
         self._settings = settings
         self.due = DueTasks(matching.runner, self.metrics, settings.matcher_batch)
         self.events = events
-        self.ticker = Ticker(clockwork, clock, self.due, settings.matcher_batch)
+        self.ticker = Ticker(clockwork, clock, self.due, settings.matcher_batch, matching.rules.cap)
         sweep = 5 * settings.matcher_batch
         ticker_clockwork = clockwork if settings.matcher_ticker else None
         self.reconciler = Reconciler(

@@ -4,7 +4,8 @@ Redis is read before a transaction and written after it, never inside. If Redis 
 candidates anew, and the reconciler repairs the keys later.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from uuid import UUID
 
 import structlog
@@ -19,6 +20,7 @@ from app.redis_store.contract import Clockwork, RedisUnavailable
 
 log = structlog.get_logger(__name__)
 
+NO_LISTS: Mapping[UUID, Sequence[int]] = {}
 ROUNDS = 20
 """A task that loses its chosen student to another transaction in this many rounds is left to the matcher. It is due."""
 
@@ -30,31 +32,40 @@ class CascadeRunner:
         self.clock = clock
         self.rules = rules
 
-    def lists(self, task_ids: Sequence[UUID]) -> Lists:
+    def lists(self, task_ids: Sequence[UUID], known: Mapping[UUID, Sequence[int]] = NO_LISTS) -> Lists:
         """The candidate lists that Redis holds; no lists if it does not answer."""
+        unknown = [task_id for task_id in task_ids if task_id not in known]
+        if not unknown:
+            return Lists(known)
         try:
-            return Lists(self.clockwork.peek(task_ids, self.rules.cap))
+            return Lists({**known, **self.clockwork.peek(unknown, self.rules.cap)})
         except RedisUnavailable:
-            log.warning("candidate_lists_unreachable", tasks=len(task_ids))
-            return Lists({})
+            log.warning("candidate_lists_unreachable", tasks=len(unknown))
+            return Lists(known)
 
-    def advance(self, task_ids: Iterable[UUID], *, skip_locked: bool = False) -> FollowUp:
-        """Settles these tasks, and then all tasks that can go on because of it."""
+    def advance(
+        self, task_ids: Iterable[UUID], known: Mapping[UUID, Sequence[int]] = NO_LISTS, *, skip_locked: bool = False
+    ) -> FollowUp:
+        """Settles these tasks, and then all tasks that can go on because of it. `known` are lists that were read a
+        moment ago."""
         ids = sorted(set(task_ids))
         if not ids:
             return FollowUp()
-        lists = self.lists(ids)
+        lists = self.lists(ids, known)
         failpoint("advance.listed")
-        return self.follow_up(self._settle("advance", ids, lists, skip_locked), skip_locked=skip_locked)
+        settled, waiting = self._settle("advance", ids, lists, skip_locked)
+        return self.follow_up(settled, waiting, skip_locked=skip_locked)
 
-    def follow_up(self, latest: FollowUp, *, skip_locked: bool = False) -> FollowUp:
+    def follow_up(
+        self, latest: FollowUp, waiting: AbstractSet[UUID] | None = None, *, skip_locked: bool = False
+    ) -> FollowUp:
         """Runs after a commit. Writes to Redis, and settles these tasks again, in rounds: tasks that lost their chosen
         student to another transaction, tasks that began to wait, and tasks that wait for a student who was freed or is
         unavailable now.
 
         A task that begins to wait is settled once more after that is committed, and the search for tasks that wait for
         a freed student runs after the student's row is committed. So one of the two sees the other's commit, and no
-        task misses a free student.
+        task misses a free student. `waiting` are those tasks, if they were read together with the commit.
 
         Returns the sum of all follow-ups.
         """
@@ -70,23 +81,29 @@ class CascadeRunner:
                 settled_again = frozenset()
             # All students who were freed so far, not only those of this round: another process may have found a student
             # for the task that waited for one of them, and then the next waiting task can have the freed student.
-            ids = latest.again | began_to_wait | (self._waiting_for(total) - settled_again)
+            found = self._waiting_for(total) if waiting is None else waiting
+            ids = latest.again | began_to_wait | (found - settled_again)
             if not ids:
                 return total
             settled_again |= ids
             again = sorted(ids)
-            latest = self._settle("follow_up", again, self.lists(again), skip_locked)
+            latest, _ = self._settle("follow_up", again, self.lists(again), skip_locked)
+            waiting = None
         self._write_to_redis(latest)
         log.warning("cascade_left_to_the_matcher", tasks=len(latest.again))
         return combined(total, latest)
 
-    def _settle(self, reason: str, ids: Sequence[UUID], lists: Lists, skip_locked: bool) -> FollowUp:
-        """One transaction."""
+    def _settle(
+        self, reason: str, ids: Sequence[UUID], lists: Lists, skip_locked: bool
+    ) -> tuple[FollowUp, AbstractSet[UUID] | None]:
+        """One transaction. With its follow-up, the tasks that wait for a student whom it freed; None if they could not
+        be read together with the commit."""
         with self.stores.transaction() as store:
-            follow_up = settle(store, ids, lists, self.rules, skip_locked=skip_locked)
+            settled = settle(store, ids, lists, self.rules, skip_locked=skip_locked)
+            waiting = store.oldest_waiting_tasks_after_commit(settled.freed, self.rules)
             failpoint(f"{reason}.before_commit")
         failpoint(f"{reason}.committed")
-        return follow_up
+        return settled.follow_up(), waiting()
 
     def _write_to_redis(self, follow_up: FollowUp) -> None:
         try:

@@ -20,11 +20,12 @@ ERROR_SLEEP_S = 1.0
 
 
 class Ticker:
-    def __init__(self, clockwork: Clockwork, clock: Clock, due: DueTasks, batch: int) -> None:
+    def __init__(self, clockwork: Clockwork, clock: Clock, due: DueTasks, batch: int, cap: int) -> None:
         self._clockwork = clockwork
         self._clock = clock
         self._due = due
         self._batch = batch
+        self._cap = cap
 
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
@@ -43,12 +44,16 @@ class Ticker:
         if not self._due.wait_until_idle(LONGEST_SLEEP_S):
             # A claim lasts a second. Tasks that are not settled by then would only be claimed again.
             return 0
-        due = self._clockwork.claim_due(self._clock.now(), self._batch)
+        due = self._clockwork.claim_due(self._clock.now(), self._batch, self._cap)
+        shortest_s = SHORTEST_SLEEP_S
         if due.task_ids:
             failpoint("ticker.claimed")
-            self._due.add(due.task_ids)
-            return 0
+            self._due.add(due.task_ids, lists=due.lists)
+            # The answer also told when the next task is due. To ask again before that would take as long as a tenth of
+            # the batch.
+            self._due.wait_until_idle(LONGEST_SLEEP_S)
+            shortest_s = 0
         if due.next_at is None:
             return LONGEST_SLEEP_S
         until_next_s = (due.next_at - self._clock.now()).total_seconds()
-        return min(max(until_next_s, SHORTEST_SLEEP_S), LONGEST_SLEEP_S)
+        return min(max(until_next_s, shortest_s), LONGEST_SLEEP_S)

@@ -2,10 +2,12 @@
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any, cast
 
 import redis
 from redis.backoff import NoBackoff
+from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
 from app.redis_store.contract import RedisUnavailable
@@ -32,6 +34,31 @@ def open_client(redis_url: str, *, timeout_s: float = 0.5, pool_size: int = 16) 
         **without_retries(timeout_s),
     )
     return redis.Redis.from_pool(pool)
+
+
+class FastScript:
+    """A Lua script. The client's own way to run one takes twice as long, because it prepares for retries, which we
+    never want, and counts for OpenTelemetry."""
+
+    def __init__(self, client: Any, text: str) -> None:
+        self._pool = client.connection_pool
+        self._script = client.register_script(text)
+
+    def __call__(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        try:
+            return self._run(keys, args)
+        except NoScriptError:
+            # Redis has lost its scripts, or never had this one.
+            return self._script(keys=keys, args=args)
+
+    def _run(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        connection = self._pool.get_connection()
+        try:
+            # Both close the connection if they fail, and the pool connects it again.
+            connection.send_command("EVALSHA", self._script.sha, len(keys), *keys, *args)
+            return connection.read_response()
+        finally:
+            self._pool.release(connection)
 
 
 class Reach:

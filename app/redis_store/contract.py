@@ -5,8 +5,8 @@ continue, and the reconciler writes the missing keys again.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol
@@ -55,12 +55,17 @@ class Due:
     task_ids: list[UUID]
     next_at: datetime | None
     """When the earliest of the other tasks is due; None if there is no other task."""
+    lists: Mapping[UUID, Sequence[int]] = field(default_factory=dict[UUID, Sequence[int]])
+    """The first candidates of each task, as `peek` returns them; none if the caller wanted none."""
 
 
 class Clockwork(Protocol):
     def apply(self, changes: Sequence[TaskKeys], now: datetime) -> None: ...
     def peek(self, task_ids: Sequence[UUID], most: int) -> dict[UUID, list[int]]: ...
-    def claim_due(self, now: datetime, most: int) -> Due: ...
+    def claim_due(self, now: datetime, most: int, candidates: int = 0) -> Due:
+        """Claims at most `most` tasks, with so many candidates of each, which saves a call."""
+        ...
+
     def scheduled(self, task_ids: Sequence[UUID], now: datetime) -> set[UUID]:
         """The tasks that `claim_due` will return anyway, now or when another process's claim ends."""
         ...

@@ -67,21 +67,25 @@ return lists
 """
 
 # Claims tasks that are due: sets the time of each to the end of the claim, so that no other process gets it meanwhile.
-# If the claiming process dies, the task is due again when the claim ends. EXISTS on the pending key makes Redis notice
-# that the key has expired and send the event now, instead of when its sampling finds the key.
+# If the claiming process dies, the task is due again when the claim ends. PEXPIREAT on the pending key makes Redis
+# notice that the key has expired and send the event now, instead of when its sampling finds the key. A key that has not
+# quite expired lasts as long as the claim: it would otherwise expire while the task is settled, and its event would
+# bring the task back.
 #
 # KEYS 1 offer_deadlines
 # ARGV 1 now in ms  2 most tasks to claim  3 end of the claim in ms  4 prefix of pending keys
-# Returns {score of the earliest member left or "", task id, task id, …}
+#      5 prefix of lists  6 the number of candidates to return of each list
+# Returns {score of the earliest member left or "", the task ids, their lists}
 CLAIM_DUE = """
+local lists, most = {}, tonumber(ARGV[6])
 local due = redis.call('ZRANGE', KEYS[1], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[2])
-for _, id in ipairs(due) do
+for i, id in ipairs(due) do
   redis.call('ZADD', KEYS[1], 'XX', ARGV[3], id)
-  redis.call('EXISTS', ARGV[4] .. id)
+  redis.call('PEXPIREAT', ARGV[4] .. id, ARGV[3], 'GT')
+  lists[i] = most > 0 and redis.call('LRANGE', ARGV[5] .. id, 0, most - 1) or {}
 end
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
-table.insert(due, 1, first[2] or '')
-return due
+return {first[2] or '', due, lists}
 """
 
 # Writes a lost list again, unless another process has written it, or the task has changed, meanwhile.

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from app.foundation.failpoints import failpoint
 from app.redis_store import keys, scripts
-from app.redis_store.client import DOWN_PAUSE_S, Reach, open_client
+from app.redis_store.client import DOWN_PAUSE_S, FastScript, Reach, open_client
 from app.redis_store.contract import Due, HeldKeys, RedisUnavailable, TaskKeys, from_ms, to_ms
 
 CLAIM_MS = 1000
@@ -30,9 +30,9 @@ class RedisClockwork:
     def __init__(self, client: Any, down_pause_s: float = DOWN_PAUSE_S) -> None:
         self._client = client
         self._reach = Reach(down_pause_s)
-        self._set_tasks = client.register_script(scripts.SET_TASKS)
-        self._peek = client.register_script(scripts.PEEK)
-        self._claim_due = client.register_script(scripts.CLAIM_DUE)
+        self._set_tasks = FastScript(client, scripts.SET_TASKS)
+        self._peek = FastScript(client, scripts.PEEK)
+        self._claim_due = FastScript(client, scripts.CLAIM_DUE)
         self._fill_list = client.register_script(scripts.FILL_LIST)
         self._finish_rebuild = client.register_script(scripts.FINISH_REBUILD)
         # The number of failed writes. When Redis answers again, this process deletes the sentinel, and a reconciler
@@ -78,17 +78,19 @@ class RedisClockwork:
             lists: list[list[str]] = self._peek(
                 keys=[keys.candidates(task_id) for task_id in task_ids], args=[most - 1]
             )
-        return {task_id: [int(item) for item in items] for task_id, items in zip(task_ids, lists, strict=True)}
+        return {task_id: _numbers(items) for task_id, items in zip(task_ids, lists, strict=True)}
 
-    def claim_due(self, now: datetime, most: int) -> Due:
+    def claim_due(self, now: datetime, most: int, candidates: int = 0) -> Due:
         now_ms = int(now.timestamp() * 1000)
         with self._reach:
-            first, *ids = self._claim_due(
-                keys=[keys.DEADLINES], args=[now_ms, most, now_ms + CLAIM_MS, keys.PENDING_PREFIX]
+            first, ids, lists = self._claim_due(
+                keys=[keys.DEADLINES],
+                args=[now_ms, most, now_ms + CLAIM_MS, keys.PENDING_PREFIX, keys.CANDIDATES_PREFIX, candidates],
             )
         tasks = {item: task_id for item in ids if (task_id := keys.parse_task_id(item)) is not None}
         self._remove_foreign_members(set(ids) - tasks.keys())
-        return Due(list(tasks.values()), from_ms(first) if first else None)
+        read = {tasks[item]: _numbers(listed) for item, listed in zip(ids, lists, strict=True) if item in tasks}
+        return Due(list(tasks.values()), from_ms(first) if first else None, read if candidates else {})
 
     def _remove_foreign_members(self, members: set[str]) -> None:
         """Removes members that are not task ids. Another program added them, and they would stay first in the set."""
@@ -172,6 +174,10 @@ class RedisClockwork:
         with self._counting:
             if self._missed == missed:
                 self._missed = 0
+
+
+def _numbers(items: list[str]) -> list[int]:
+    return [int(item) for item in items]
 
 
 def _portions(names: Iterator[str]) -> Iterator[set[UUID]]:

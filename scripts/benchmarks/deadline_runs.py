@@ -216,7 +216,7 @@ class DeadlineRuns:
             with captured() as sent:
                 with runner.stores.transaction() as store:
                     settled = settle(store, [ids[0]], Lists({ids[0]: model.left}), runner.rules, skip_locked=True)
-                runner.follow_up(settled, skip_locked=True)
+                runner.follow_up(settled.follow_up(), skip_locked=True)
         return Template(sent, model)
 
     def _open_tasks(self) -> list[UUID]:

@@ -111,7 +111,7 @@ def _candidates(filled: Filled, spot: LatLon) -> None:
 
 def _settle(filled: Filled, _item: None) -> None:
     settled = cascade.settle(filled.store, filled.due, filled.lists, RULES, skip_locked=True)
-    offered = settled.figures.offered
+    offered = settled.follow_up().figures.offered
     assert offered == len(filled.due), f"{offered} offers for {len(filled.due)} due tasks"
 
 

@@ -212,6 +212,24 @@ def test_task_is_due_at_its_very_millisecond(clockwork: Clockwork, now: datetime
     assert clockwork.claim_due(now + timedelta(milliseconds=5), 10).task_ids == [keys.task_id]
 
 
+def test_claim_returns_the_first_candidates_of_each_list(clockwork: Clockwork, now: datetime):
+    many, none = offer_keys(1, now, ids=[5, 6, 7]), TaskKeys(uuid7(), next_step_at=now)
+    clockwork.apply([many, none], now)
+    due = clockwork.claim_due(now + TTL, 10, candidates=2)
+    assert due.lists == {many.task_id: [5, 6], none.task_id: []}
+    assert clockwork.claim_due(now + 2 * TTL, 10).lists == {}
+
+
+def test_pending_key_that_has_not_expired_lasts_as_long_as_the_claim(client: Any, clockwork: Clockwork, now: datetime):
+    """Otherwise its event would come while the task is settled, and bring it back."""
+    almost, long = (TaskKeys(uuid7(), 3, now + lasts, now) for lasts in (timedelta(milliseconds=200), TTL))
+    clockwork.apply([almost, long], now)
+    assert len(clockwork.claim_due(now, 10).task_ids) == 2
+    claim_ends_ms = to_ms(now) + 1000
+    assert client.pexpiretime(f"pending_assignment:{almost.task_id}") == claim_ends_ms
+    assert client.pexpiretime(f"pending_assignment:{long.task_id}") > claim_ends_ms, "a claim does not shorten a key"
+
+
 def test_without_deadlines_no_task_is_due(clockwork: Clockwork, now: datetime):
     assert clockwork.claim_due(now, 10) == Due([], None)
 

@@ -195,7 +195,7 @@ def test_versions_grow_with_every_change(world: World, store: Store) -> None:
     task = _locked(store, task_of(world, store))
     versions = [task.updated_at]
     assert task.next_step_at is not None
-    versions.append(store.save_progress([Progress(task.id, task.next_step_at + HOUR, True, 2, 1, 9)])[task.id])
+    versions.append(store.save_progress([Progress(task.id, task.next_step_at + HOUR, True, 2, 1, 9)])()[task.id])
     store.set_due(task.id)
     changed = _locked(store, task.id)
     versions += [changed.updated_at, store.end_searches([task.id], RULES)[0].version]

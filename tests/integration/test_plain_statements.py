@@ -260,6 +260,56 @@ def test_a_statement_that_is_not_prepared_or_in_no_transaction_is_not_sent_later
             assert conn.execute_later(ADMINS, {"all": True}).rows.scalars().all() == ["one"]
 
 
+# ---- statements that are sent behind COMMIT ----
+
+
+def test_a_statement_after_commit_sees_what_is_committed_and_is_in_no_transaction(known: Database) -> None:
+    has_written = text("SELECT pg_current_xact_id_if_assigned() IS NOT NULL, (SELECT count(*) FROM users)")
+    for _ in range(3):
+        with known.transaction() as conn:
+            conn.execute(has_written)
+    with known.transaction() as conn, no_cursors(conn):
+        conn.execute_later(ADD, {"role": "ADMIN", "name": "own"})
+        after = conn.execute_after_commit(has_written, {})
+        assert tuple(conn.execute(has_written).one()) == (True, 1)
+        assert after.rows is None
+        conn.execute_later(ADD, {"role": "ADMIN", "name": "another"})
+    assert tuple(after.rows.one()) == (False, 2)
+
+
+def test_a_statement_after_commit_has_no_answer_if_it_is_not_prepared(db: Database) -> None:
+    with db.transaction() as conn:
+        conn.execute(ADD, {"role": "ADMIN", "name": "own"})
+        after = conn.execute_after_commit(text("SELECT 'never prepared'"), {})
+    assert after.rows is None
+    assert admins(db) == ["own"]
+
+
+def test_an_error_after_commit_takes_nothing_back(known: Database) -> None:
+    fails = text("SELECT 1 / CAST(:by AS bigint)")
+    for _ in range(3):
+        with known.transaction() as conn:
+            conn.execute(fails, {"by": 1})
+    with known.transaction() as conn, no_cursors(conn):
+        conn.execute_later(ADD, {"role": "ADMIN", "name": "own"})
+        after = conn.execute_after_commit(fails, {"by": 0})
+    assert after.rows is None
+    assert admins(known) == ["own"]
+    with known.transaction() as conn:
+        assert conn.execute(fails, {"by": 1}).scalar() == 1
+
+
+def test_nothing_runs_after_a_transaction_that_fails(known: Database) -> None:
+    with pytest.raises(IntegrityError), known.transaction() as conn, no_cursors(conn):
+        after = conn.execute_after_commit(ADD, {"role": "ADMIN", "name": "after"})
+        conn.execute_later(ADD, {"role": "NOBODY", "name": "wrong"})
+    assert after.rows is None
+    with pytest.raises(RuntimeError), known.transaction() as conn:
+        conn.execute_after_commit(ADD, {"role": "ADMIN", "name": "after"})
+        raise RuntimeError
+    assert admins(known) == []
+
+
 def test_a_connection_that_was_idle_keeps_what_is_prepared_on_it(known: Database) -> None:
     with known.transaction() as conn:
         record: Any = conn.connection._connection_record  # pyright: ignore

@@ -393,7 +393,7 @@ class MatchingMachine(RuleBasedStateMachine):
 
         def settle_rival(store: Store) -> FollowUp:
             # Skips the task if it is locked: the first matcher may have locked it in a later round.
-            return settle(store, [rival.id], Lists({}), self.ref.rules, skip_locked=True)
+            return settle(store, [rival.id], Lists({}), self.ref.rules, skip_locked=True).follow_up()
 
         self.advance_meanwhile(ids, settle_rival, lambda: None, [None])
 

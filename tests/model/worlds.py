@@ -135,7 +135,7 @@ class _InterruptedStore(Store):
         self._interrupt("make_task")
         return super().make_task(new, pick, ttl, search_limit)
 
-    def save_progress(self, progress: Sequence[Progress]) -> dict[UUID, datetime]:
+    def save_progress(self, progress: Sequence[Progress]) -> Callable[[], dict[UUID, datetime]]:
         self._interrupt("save_progress")
         return super().save_progress(progress)
 

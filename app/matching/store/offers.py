@@ -83,12 +83,18 @@ def _made(picks: Sequence[Pick], rows: Iterable[Any]) -> Deadlines:
     return {pair: deadlines[pair] for pair in pairs if pair in deadlines}
 
 
-# The UPDATE and the SELECT use the same time, so that each offer is in exactly one of them.
+# The UPDATE and the SELECT use the same time, so that each offer is in exactly one of them. The statement is sent
+# together with the one that locks the tasks, before anybody knows which ones that has locked, so it asks for the locks
+# as well. It may get one that the other did not get a moment before. The offer of that task expires, and the rest is
+# done when the task is settled again.
 CLOCK = "(SELECT now FROM clock)"
 EXPIRE_OFFERS = text(f"""
-WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now), expired AS (
+WITH locked AS MATERIALIZED (
+    SELECT id FROM tasks WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+), clock AS MATERIALIZED (SELECT clock_timestamp() AS now), expired AS (
     UPDATE offers o SET state = '{OfferState.EXPIRED}', closed_at = clock_timestamp()
-    WHERE task_id = ANY(:ids) AND {may_become_offer(OfferState.EXPIRED, "o.state")} AND {past_deadline("o", CLOCK)}
+    WHERE task_id = ANY(ARRAY(SELECT id FROM locked))
+      AND {may_become_offer(OfferState.EXPIRED, "o.state")} AND {past_deadline("o", CLOCK)}
     RETURNING id, task_id, student_id, state, deadline
 )
 SELECT id, task_id, student_id, state, deadline, true AS overdue,
@@ -96,7 +102,7 @@ SELECT id, task_id, student_id, state, deadline, true AS overdue,
 FROM expired
 UNION ALL
 SELECT id, task_id, student_id, state, deadline, false, 0
-FROM offers o WHERE task_id = ANY(:ids) AND {answerable("o", CLOCK)}
+FROM offers o WHERE task_id = ANY(ARRAY(SELECT id FROM locked)) AND {answerable("o", CLOCK)}
 ORDER BY deadline, id
 """)
 
@@ -224,8 +230,9 @@ class OfferStatements(Connected):
         )
 
     def expire_offers(self, task_ids: Sequence[UUID]) -> Callable[[], tuple[list[Expired], dict[UUID, list[Offer]]]]:
-        """Closes the overdue offers of these tasks, together with the next statement. Returns what gives the closed
-        offers, and by task those that are still live, the earliest deadline first."""
+        """Closes the overdue offers of these tasks, except for tasks that another transaction has locked, together with
+        the next statement. Returns what gives the closed offers, and by task those that are still live, the earliest
+        deadline first."""
         if not task_ids:
             return lambda: ([], {})
         answer = execute_later(self.conn, EXPIRE_OFFERS, {"ids": list(task_ids)})

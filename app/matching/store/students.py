@@ -1,12 +1,13 @@
 """Statements on the rows of students."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import TextClause, text
 
-from app.db.plain_statements import execute_later
+from app.db.plain_statements import execute_after_commit, execute_later
 from app.foundation.ids import earliest_id
 from app.matching.rules.eligibility import (
     ACTIVE,
@@ -163,13 +164,22 @@ class StudentStatements(Connected):
         """For each of these students who can be asked, the oldest waiting task that may ask them."""
         return self._waiting(OLDEST_WAITING, student_ids, rules)
 
+    def oldest_waiting_tasks_after_commit(
+        self, student_ids: Collection[int], rules: MatchingRules
+    ) -> Callable[[], set[UUID] | None]:
+        """The same, read in the round trip of COMMIT, when others see these students free. Returns what gives the tasks
+        after that; None if they could not be read."""
+        if not student_ids:
+            return set[UUID]
+        asked = execute_after_commit(self.conn, OLDEST_WAITING, _waiting_values(student_ids, rules))
+        return lambda: None if asked.rows is None else {row.id for row in asked.rows}
+
     def tasks_waiting_for(self, student_ids: Iterable[int], rules: MatchingRules) -> set[UUID]:
         """All waiting tasks that may ask these students at some time, whether or not the students can be asked now."""
         return self._waiting(WAITING, student_ids, rules)
 
     def _waiting(self, statement: TextClause, student_ids: Iterable[int], rules: MatchingRules) -> set[UUID]:
-        rows = self.conn.execute(statement, {"student_ids": sorted(student_ids), **rules.parameters})
-        return {row.id for row in rows}
+        return {row.id for row in self.conn.execute(statement, _waiting_values(student_ids, rules))}
 
     def set_on_duty(self, student_id: int, on_duty: bool) -> None:
         self.conn.execute(
@@ -222,3 +232,7 @@ class StudentStatements(Connected):
         self.conn.execute(
             text("UPDATE students SET active = :active WHERE id = :id"), {"id": student_id, "active": active}
         )
+
+
+def _waiting_values(student_ids: Iterable[int], rules: MatchingRules) -> dict[str, Any]:
+    return {"student_ids": sorted(student_ids), **rules.parameters}

@@ -83,9 +83,14 @@ class TaskStatements(Connected):
     def lock_task(self, task_id: UUID) -> HelpTask | None:
         return next(iter(self.lock_tasks([task_id])), None)
 
-    def lock_task_later(self, task_id: UUID) -> Callable[[], HelpTask | None]:
-        """Together with the next statement, which sees what was committed before the lock. Returns what gives the task
+    def lock_tasks_later(self, ids: Iterable[UUID], *, skip_locked: bool = False) -> Callable[[], list[HelpTask]]:
+        """Together with the next statement, which sees what was committed before the lock. Returns what gives the tasks
         after that."""
+        locked = execute_later(self.conn, LOCK_FREE_TASKS if skip_locked else LOCK_TASKS, {"ids": sorted(ids)})
+        return lambda: [task_of(row) for row in locked.rows]
+
+    def lock_task_later(self, task_id: UUID) -> Callable[[], HelpTask | None]:
+        """As `lock_tasks_later`."""
         locked = execute_later(self.conn, LOCK_TASKS, {"ids": [task_id]})
         return lambda: next((task_of(row) for row in locked.rows), None)
 
@@ -133,11 +138,12 @@ class TaskStatements(Connected):
             log_task(transition.target, transition.task_id, changes.get("student_id"))
         return Moved(row.next_step_at, row.updated_at)
 
-    def save_progress(self, progress: Sequence[Progress]) -> dict[UUID, datetime]:
-        """Returns the new version of each task."""
+    def save_progress(self, progress: Sequence[Progress]) -> Callable[[], dict[UUID, datetime]]:
+        """Together with the next statement, or with COMMIT. Returns what gives the new version of each task."""
         if not progress:
-            return {}
-        rows = self.conn.execute(
+            return dict[UUID, datetime]
+        saved = execute_later(
+            self.conn,
             SAVE_PROGRESS,
             {
                 "ids": [item.task_id for item in progress],
@@ -148,7 +154,7 @@ class TaskStatements(Connected):
                 "listed": [item.listed for item in progress],
             },
         )
-        return {row.id: row.updated_at for row in rows}
+        return lambda: {row.id: row.updated_at for row in saved.rows}
 
     def set_due(self, task_id: UUID) -> None:
         """Makes the search due now, so that it goes on even if the hint after the commit is lost."""

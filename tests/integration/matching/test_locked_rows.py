@@ -73,6 +73,20 @@ def test_locked_task_does_not_delay_other_tasks(town: Neighbourhood) -> None:
         conn.execute(text("SELECT FROM tasks WHERE id = :id FOR UPDATE"), {"id": held})
         town.matching.runner.advance([held, free], skip_locked=True)
         assert town.asked(free) == later.id
+        expired = town.all("SELECT task_id FROM offers WHERE state = 'EXPIRED'")
+        assert [row.task_id for row in expired] == [free], "the offer of a task that another transaction has locked"
+
+
+def test_task_whose_offer_expired_without_the_rest_goes_on_when_it_is_settled_again(town: Neighbourhood) -> None:
+    """Another transaction gave its lock back between the statements that lock the tasks and that expire offers."""
+    town.students(10, 20)
+    task_id = town.press()
+    town.make_overdue(task_id)
+    with town.matching.stores.transaction() as store:
+        expired, _ = store.expire_offers([task_id])()
+        assert len(expired) == 1
+    town.matching.runner.advance([task_id], skip_locked=True)
+    assert len(town.asked_in_order(task_id)) == 2
 
 
 def test_task_that_cannot_be_settled_does_not_stop_the_others(town: Neighbourhood, due: DueTasks) -> None:

@@ -1,11 +1,16 @@
 import threading
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from app.foundation.clock import FakeClock
 from app.foundation.ids import uuid7
 from app.matching.due import DueTasks
+from app.matching.follow_up import FollowUp
 from app.matching.listener import Listener
 from app.matching.metrics import MatcherMetrics
+from app.matching.ticker import Ticker
+from app.redis_store.contract import Due, TaskKeys
 
 
 def test_events_are_dropped_without_room_but_other_tasks_never() -> None:
@@ -37,6 +42,72 @@ class Burst:
     def tasks(self, timeout_s: float) -> list[UUID]:
         self._over.set()
         return self._task_ids
+
+
+def listing(task_ids: list[UUID]) -> dict[UUID, list[int]]:
+    return {task_id: [7] for task_id in task_ids}
+
+
+class Recording:
+    """A runner that notes the lists it is given, and fails where it is told to."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self.clock = FakeClock()
+        self.known: list[dict[UUID, Any]] = []
+        self._fails = fails
+
+    def advance(self, task_ids: list[UUID], known: Any, *, skip_locked: bool) -> FollowUp:
+        self.known.append(dict(known))
+        if self._fails:
+            raise RuntimeError
+        return FollowUp({task_id: TaskKeys(task_id) for task_id in task_ids})
+
+
+class Deadlines:
+    """Redis in which these tasks are due now, and the next one in 100 ms."""
+
+    def __init__(self, clock: FakeClock, task_ids: list[UUID]) -> None:
+        self._clock = clock
+        self._task_ids = task_ids
+        self.claims = 0
+
+    def claim_due(self, now: datetime, most: int, candidates: int) -> Due:
+        self.claims += 1
+        taken, self._task_ids = self._task_ids[:most], self._task_ids[most:]
+        next_at = now if self._task_ids else self._clock.now() + timedelta(milliseconds=100)
+        return Due(taken, next_at, listing(taken))
+
+
+def settling(runner: Any) -> tuple[DueTasks, threading.Thread]:
+    due = DueTasks(runner, MatcherMetrics(), batch=3)
+    thread = threading.Thread(target=due.run)
+    thread.start()
+    return due, thread
+
+
+def test_one_claim_brings_lists_and_the_time_of_the_next_claim() -> None:
+    runner = Recording()
+    ids = [uuid7() for _ in range(5)]
+    deadlines: Any = Deadlines(runner.clock, ids)
+    due, thread = settling(runner)
+    ticker = Ticker(deadlines, runner.clock, due, batch=3, cap=50)
+    assert ticker.tick() == 0, "more are due"
+    assert ticker.tick() == 0.1, "the next one is due in 100 ms"
+    assert deadlines.claims == 2
+    due.stop()
+    thread.join()
+    assert runner.known == [listing(ids[:3]), listing(ids[3:])]
+
+
+def test_lists_of_a_batch_that_failed_are_read_again() -> None:
+    runner = Recording(fails=True)
+    ids = [uuid7() for _ in range(2)]
+    due, thread = settling(runner)
+    due.add(ids, lists=listing(ids))
+    due.wait_until_idle(5)
+    due.stop()
+    thread.join()
+    assert runner.known == [listing(ids), {}, {}]
 
 
 def test_listener_with_a_ticker_takes_only_what_fits() -> None:
