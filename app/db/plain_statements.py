@@ -2,8 +2,8 @@
 as the driver: SQLAlchemy works out a cache key, a context and a description of the columns for every execution."""
 
 from collections import namedtuple
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, cast
 
@@ -12,9 +12,18 @@ from psycopg.adapt import PyFormat
 from psycopg.pq import ExecStatus
 from sqlalchemy import Connection, Engine, TextClause
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
-from sqlalchemy.exc import MultipleResultsFound, NoResultFound
+from sqlalchemy.exc import DBAPIError, MultipleResultsFound, NoResultFound
 
-from app.db.prepared_statements import Answered, DriverText, Prepared, RowMaker, find_prepared, run_prepared
+from app.db.prepared_statements import (
+    Answered,
+    DriverText,
+    Prepared,
+    RowMaker,
+    find_each,
+    find_prepared,
+    run_each,
+    run_prepared,
+)
 
 TEXTS_REMEMBERED = 2_000
 """More than the statements of all roles together. A text that is put together anew each time pushes others out."""
@@ -117,6 +126,33 @@ class PlainConnection(Connection):
         self._waiting.append((prepared, later))
         return later
 
+    def execute_each(self, statement: TextClause, many: Sequence[Mapping[str, Any]]) -> list[Rows | None]:
+        """Executes it for each of these values, each time as a transaction of its own, without waiting for one before
+        the next is sent. Needs autocommit. None for each that failed, and for those that were on their way when the
+        connection broke; the caller executes these again by themselves, and gets their errors."""
+        sql = driver_text(statement.text)
+        prepared: list[Prepared] | None = None
+        if not self._is_listened_to:
+            # A value that the driver cannot send fails by itself below.
+            with suppress(psycopg.DataError):
+                prepared = find_each(self._driver, sql, many)
+        if prepared is None:
+            return [self._execute_apart(statement, values) for values in many]
+        answers: list[Rows | None] = []
+        with suppress(DBAPIError), self._translated(sql.text):
+            for answered in run_each(self._driver, prepared, _maker_of):
+                answers.append(None if answered is None else Rows(answered))
+        return answers + [None] * (len(many) - len(answers))
+
+    def _execute_apart(self, statement: TextClause, values: Mapping[str, Any]) -> Rows | None:
+        if self.invalidated:
+            # SQLAlchemy would take another connection, which would not commit.
+            return None
+        try:
+            return self.execute(statement, values)
+        except DBAPIError:
+            return None
+
     def send_commit(self) -> None:
         """Sends what waits together with COMMIT. SQLAlchemy then finds nothing left to commit."""
         if self._waiting:
@@ -124,8 +160,12 @@ class PlainConnection(Connection):
                 self._send([], commit=True)
 
     def _find(self, sql: DriverText, values: Mapping[str, Any]) -> Prepared | None:
-        # Listeners see each statement when it runs, so that nothing is sent without the cursor of the driver.
-        return None if self.dispatch.before_cursor_execute else find_prepared(self._driver, sql, values)
+        return None if self._is_listened_to else find_prepared(self._driver, sql, values)
+
+    @property
+    def _is_listened_to(self) -> bool:
+        """Listeners see each statement when it runs, so that nothing is sent without the cursor of the driver."""
+        return bool(self.dispatch.before_cursor_execute)
 
     def _send_waiting(self) -> None:
         if self._waiting:

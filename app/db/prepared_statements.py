@@ -2,7 +2,8 @@
 the driver. The driver decides what it prepares, and forgets it when a transaction is rolled back."""
 
 import select
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import psycopg
@@ -41,13 +42,16 @@ class Prepared(NamedTuple):
     """By which the driver remembers it."""
 
 
-def find_prepared(driver: Any, statement: DriverText, values: Mapping[str, Any]) -> Prepared | None:
-    """None if the connection has not prepared it."""
+def find_prepared(
+    driver: Any, statement: DriverText, values: Mapping[str, Any], transformer: Any = None
+) -> Prepared | None:
+    """None if the connection has not prepared it. Executions of one statement may share a transformer, which remembers
+    how it writes and reads each type."""
     # The driver has no public list of them.
     known = driver._prepared._names
     if not known or not all(name in values for name in statement.names):
         return None
-    transformer = Transformer(driver)
+    transformer = transformer or Transformer(driver)
     sent = transformer.dump_sequence([values[name] for name in statement.names], statement.formats)
     key = (statement.query, transformer.types or ())
     name = known.get(key)
@@ -55,6 +59,14 @@ def find_prepared(driver: Any, statement: DriverText, values: Mapping[str, Any])
         return None
     known.move_to_end(key)
     return Prepared(name, sent, transformer.formats, transformer, key)
+
+
+def find_each(driver: Any, statement: DriverText, many: Iterable[Mapping[str, Any]]) -> list[Prepared] | None:
+    """None if the connection has not prepared it for each of these values."""
+    transformer = Transformer(driver)
+    found = [find_prepared(driver, statement, values, transformer) for values in many]
+    prepared = [one for one in found if one is not None]
+    return prepared if len(prepared) == len(found) else None
 
 
 def run_prepared(
@@ -75,17 +87,41 @@ def run_prepared(
         raise _error(driver, failed)
     first = int(begins)
     answers = results[first : first + len(statements)]
-    return [_answered(one, result, row_maker) for one, result in zip(statements, answers, strict=True)]
+    return [_answered(one, result, row_maker(result)) for one, result in zip(statements, answers, strict=True)]
+
+
+def run_each(
+    driver: Any, executions: Sequence[Prepared], row_maker: Callable[[Any], RowMaker]
+) -> Generator[Answered | None]:
+    """Sends all executions of one statement at once, each as a transaction of its own, and yields each answer as it
+    arrives: None for one that failed, which is rolled back alone. Raises the driver's error if the connection breaks;
+    nobody knows then which of the others were committed."""
+    make_row: RowMaker | None = None
+    with _pipeline(driver.pgconn) as pgconn:
+        for name, sent, formats, _, _ in executions:
+            pgconn.send_query_prepared(name, sent, formats)
+            # PostgreSQL commits at each of these, and after an error it skips only what comes before the next one.
+            pgconn.pipeline_sync()
+        _flush(pgconn)
+        for one in executions:
+            [result] = _results(pgconn)
+            if result.status not in SUCCEEDED:
+                driver._prepared._names.pop(one.key, None)
+                yield None
+                continue
+            # Their columns are alike.
+            make_row = make_row or row_maker(result)
+            yield _answered(one, result, make_row)
 
 
 SUCCEEDED = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 
 
-def _answered(statement: Prepared, result: Any, row_maker: Callable[[Any], RowMaker]) -> Answered:
+def _answered(statement: Prepared, result: Any, make_row: RowMaker) -> Answered:
     if result.status != ExecStatus.TUPLES_OK:
         return Answered((), result.command_tuples, False)
     statement.transformer.set_pgresult(result)
-    rows = statement.transformer.load_rows(0, result.ntuples, row_maker(result))
+    rows = statement.transformer.load_rows(0, result.ntuples, make_row)
     return Answered(rows, result.command_tuples, True)
 
 
@@ -97,8 +133,7 @@ def _error(driver: Any, result: Any) -> psycopg.Error:
 
 
 def _run_pipeline(pgconn: Any, statements: Sequence[Prepared], *, begins: bool, commit: bool) -> list[Any]:
-    try:
-        pgconn.enter_pipeline_mode()
+    with _pipeline(pgconn):
         if begins:
             pgconn.send_query_params(b"BEGIN", None)
         for name, sent, formats, _, _ in statements:
@@ -106,32 +141,43 @@ def _run_pipeline(pgconn: Any, statements: Sequence[Prepared], *, begins: bool, 
         if commit:
             pgconn.send_query_params(b"COMMIT", None)
         pgconn.pipeline_sync()
-        results = _results(pgconn)
+        _flush(pgconn)
+        return _results(pgconn)
+
+
+@contextmanager
+def _pipeline(pgconn: Any) -> Generator[Any]:
+    try:
+        pgconn.enter_pipeline_mode()
+        yield pgconn
         pgconn.exit_pipeline_mode()
     except BaseException:
         # In the middle of a pipeline, nobody else could use the connection.
         pgconn.finish()
         raise
-    return results
 
 
-def _results(pgconn: Any) -> list[Any]:
-    """Of a pipeline, up to its end."""
+def _flush(pgconn: Any) -> None:
     socket = select.poll()
     # What has been answered is read meanwhile, because a server that cannot send stops reading.
     socket.register(pgconn.socket, select.POLLIN | select.POLLOUT)
     while pgconn.flush():
         if any(ready & select.POLLIN for _, ready in socket.poll()):
             pgconn.consume_input()
-    socket.modify(pgconn.socket, select.POLLIN)
+
+
+def _results(pgconn: Any) -> list[Any]:
+    """Of a pipeline, up to its end or to the next point at which it was committed."""
+    socket = select.poll()
+    socket.register(pgconn.socket, select.POLLIN)
     results: list[Any] = []
     while True:
-        socket.poll()
-        pgconn.consume_input()
-        while not pgconn.is_busy():
-            result = pgconn.get_result()
-            if result is None:
-                continue
-            if result.status == ExecStatus.PIPELINE_SYNC:
-                return results
-            results.append(result)
+        while pgconn.is_busy():
+            socket.poll()
+            pgconn.consume_input()
+        result = pgconn.get_result()
+        if result is None:
+            continue
+        if result.status == ExecStatus.PIPELINE_SYNC:
+            return results
+        results.append(result)
