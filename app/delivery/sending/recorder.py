@@ -144,7 +144,7 @@ class Recorder:
             with self._db.autocommit() as conn:
                 failpoint("delivery.recording")
                 answers = record_each(conn, alone)
-        except Unavailable:
+        except Exception:
             return reports
         known = {one.claimed.id: answer for one, answer in zip(alone, answers, strict=True) if answer is not None}
         self._count([recorded for answer in known.values() for recorded in answer], len(known))

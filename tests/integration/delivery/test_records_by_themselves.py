@@ -94,6 +94,17 @@ def test_a_record_that_cannot_be_written_leaves_the_others_alone(db: Database, r
     assert str(second.id) in {one.get("notification_id") for one in logs}
 
 
+def test_a_report_that_no_record_can_have_leaves_the_others_alone(db: Database, recorder: Recorder) -> None:
+    first, wrong, third = take(db, 3)
+    with capture_logs() as logs:
+        impossible = replace(sent(wrong), verdict=Verdict(S.CANCELLED))
+        freed = put(recorder, sent(first), impossible, sent(third))
+        recorder.wait_until_written(5)
+    assert [row(db, one.id).status for one in (first, wrong, third)] == ["SENT", "SENDING", "SENT"]
+    assert len(freed) == 3
+    assert [one.get("notification_id") for one in logs if one["log_level"] == "error"] == [None, str(wrong.id)]
+
+
 def test_what_a_worker_has_lost_is_refused_and_the_others_are_not(db: Database, recorder: Recorder) -> None:
     first, lost, third = take(db, 3)
     with db.transaction() as conn:
