@@ -137,18 +137,22 @@ class Recorder:
     def _write_each(self, reports: list[Report]) -> list[Report]:
         """Returns those that take more than one statement, and those that may not have been recorded. They go the usual
         way, which tells why."""
-        alone = [one for one in reports if len(one.tries) == 1 and fits_one_statement(one, self._followers)]
+        alone: list[Report] = []
+        left: list[Report] = []
+        for report in reports:
+            fits = len(report.tries) == 1 and fits_one_statement(report, self._followers)
+            (alone if fits else left).append(report)
         if not alone:
-            return reports
+            return left
         try:
             with self._db.autocommit() as conn:
                 failpoint("delivery.recording")
                 answers = record_each(conn, alone)
         except Exception:
             return reports
-        known = {one.claimed.id: answer for one, answer in zip(alone, answers, strict=True) if answer is not None}
-        self._count([recorded for answer in known.values() for recorded in answer], len(known))
-        return [one for one in reports if one.claimed.id not in known]
+        known = [answer for answer in answers if answer is not None]
+        self._count([recorded for answer in known for recorded in answer], len(known))
+        return left + [report for report, answer in zip(alone, answers, strict=True) if answer is None]
 
     def _write_with_retries(self, group: list[Report]) -> None:
         if not group:
