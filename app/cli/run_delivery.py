@@ -6,6 +6,7 @@ from app.bootstrap.delivery import build_channels, build_delivery
 from app.bootstrap.open_database import open_delivery_database
 from app.cli.signals import stop_on_signals
 from app.foundation.clock import DatabaseClock
+from app.foundation.garbage import look_for_garbage_seldom
 from app.ops.metrics import serve_metrics
 from app.settings.settings import Settings
 
@@ -29,6 +30,7 @@ def main(settings: Settings, _argv: list[str]) -> int:
     role = build_delivery(settings, db, clock, channels)
     if settings.delivery_metrics_port:
         serve_metrics(settings, settings.delivery_metrics_port, role.dispatcher.metrics.registry)
+    look_for_garbage_seldom()
     log.info("delivery_started", channels=[channel.name for channel in channels.all])
     role.run(stop)
     channels.close()

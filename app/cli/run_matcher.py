@@ -1,19 +1,16 @@
 """`python -m app matcher`: the process that runs the cascade and acts on deadlines."""
 
-import gc
 import sys
 
 import structlog
 
 from app.bootstrap.matcher import build_matcher, open_matcher_services
 from app.cli.signals import stop_on_signals
+from app.foundation.garbage import look_for_garbage_seldom
 from app.ops.metrics import serve_metrics
 from app.settings.settings import Settings
 
 log = structlog.get_logger(__name__)
-
-GARBAGE_AFTER = 20_000
-"""Objects that are made and not freed before Python looks for cycles."""
 
 
 def main(settings: Settings, _argv: list[str]) -> int:
@@ -25,13 +22,7 @@ def main(settings: Settings, _argv: list[str]) -> int:
     stop = stop_on_signals()
     if settings.matcher_metrics_port:
         serve_metrics(settings, settings.matcher_metrics_port, matcher.metrics.registry)
-    # The objects that exist now live as long as the process. A garbage collection that scans all of them would take as
-    # long as ten batches.
-    gc.collect()
-    gc.freeze()
-    # A batch makes thousands of objects, which are freed when nothing refers to them. By default Python looks for
-    # cycles several times in each batch.
-    gc.set_threshold(GARBAGE_AFTER)
+    look_for_garbage_seldom()
     matcher.start()
     log.info("matcher_started")
     while not stop.wait(1):

@@ -1,11 +1,14 @@
 """What becomes true with a commit: lines of the log, and counts. A transaction that is rolled back leaves none."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
+from uuid import UUID
 
 import structlog
 
@@ -27,17 +30,22 @@ class _Kept:
     lines: list[_NewLine] = field(default_factory=list[_NewLine])
     counts: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
+    @cached_property
+    def has_debug_lines(self) -> bool:
+        """False if the log leaves out lines of this level. A batch then keeps none for each of its rows."""
+        return log.bind().is_enabled_for(logging.DEBUG)
+
 
 _kept: ContextVar[_Kept | None] = ContextVar("kept_by_the_transaction", default=None)
 
 
 def log_after_commit(level: Level, event: str, **ids: Any) -> None:
-    """At once, where each statement is a transaction of its own."""
-    line, kept = _NewLine(level, event, ids), _kept.get()
+    """At once outside of a transaction. A UUID becomes text when the line is written."""
+    kept = _kept.get()
     if kept is None:
-        _write([line])
-    else:
-        kept.lines.append(line)
+        _write([_NewLine(level, event, ids)])
+    elif level != "debug" or kept.has_debug_lines:
+        kept.lines.append(_NewLine(level, event, ids))
 
 
 def count_after_commit(name: str, label: str) -> None:
@@ -68,4 +76,5 @@ def _write(lines: list[_NewLine]) -> None:
         # Bound once, because a logger that is not bound copies its processors for every line.
         bound = log.bind()
         for line in lines:
-            getattr(bound, line.level)(line.event, **line.ids)
+            ids = {name: str(value) if isinstance(value, UUID) else value for name, value in line.ids.items()}
+            getattr(bound, line.level)(line.event, **ids)

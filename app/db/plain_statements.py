@@ -3,7 +3,7 @@ as the driver: SQLAlchemy works out a cache key, a context and a description of 
 
 from collections import namedtuple
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, cast
 
@@ -12,15 +12,17 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import ExecStatus
 from sqlalchemy import Connection, Engine, TextClause
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
-from sqlalchemy.exc import MultipleResultsFound, NoResultFound
+from sqlalchemy.exc import DBAPIError, MultipleResultsFound, NoResultFound
 
 from app.db.prepared_statements import (
     Answered,
     DriverText,
     Prepared,
     RowMaker,
+    find_each,
     find_prepared,
     run_and_commit,
+    run_each,
     run_prepared,
 )
 
@@ -142,6 +144,33 @@ class PlainConnection(Connection):
             self._after_commit.append((prepared, later))
         return later
 
+    def execute_each(self, statement: TextClause, many: Sequence[Mapping[str, Any]]) -> list[Rows | None]:
+        """Executes it for each of these values, each time as a transaction of its own, without waiting for one before
+        the next is sent. Needs autocommit. None for each that failed, and for those that were on their way when the
+        connection broke; the caller executes these again by themselves, and gets their errors."""
+        sql = driver_text(statement.text)
+        prepared: list[Prepared] | None = None
+        if not self._is_listened_to:
+            # A value that the driver cannot send fails by itself below.
+            with suppress(psycopg.DataError):
+                prepared = find_each(self._driver, self._transformer, sql, many)
+        if prepared is None:
+            return [self._execute_apart(statement, values) for values in many]
+        answers: list[Rows | None] = []
+        with suppress(DBAPIError), self._translated(sql.text):
+            for answered in run_each(self._driver, self._transformer, prepared, _maker_of):
+                answers.append(None if answered is None else Rows(answered))
+        return answers + [None] * (len(many) - len(answers))
+
+    def _execute_apart(self, statement: TextClause, values: Mapping[str, Any]) -> Rows | None:
+        if self.invalidated:
+            # SQLAlchemy would take another connection, which would not commit.
+            return None
+        try:
+            return self.execute(statement, values)
+        except DBAPIError:
+            return None
+
     def send_commit(self) -> None:
         """Sends what waits together with COMMIT. SQLAlchemy then finds nothing left to commit."""
         if not (self._waiting or self._after_commit):
@@ -156,10 +185,14 @@ class PlainConnection(Connection):
             _arrive(asked, answered)
 
     def _find(self, sql: DriverText, values: Mapping[str, Any], *, binary: bool = False) -> Prepared | None:
-        # Listeners see each statement when it runs, so that nothing is sent without the cursor of the driver.
-        if self.dispatch.before_cursor_execute:
+        if self._is_listened_to:
             return None
         return find_prepared(self._driver, self._transformer, sql, values, binary=binary)
+
+    @property
+    def _is_listened_to(self) -> bool:
+        """Listeners see each statement when it runs, so that nothing is sent without the cursor of the driver."""
+        return bool(self.dispatch.before_cursor_execute)
 
     def _send_waiting(self) -> None:
         if self._waiting:

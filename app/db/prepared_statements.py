@@ -2,7 +2,8 @@
 the driver. The driver decides what it prepares, and forgets it when a transaction is rolled back."""
 
 import select
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import psycopg
@@ -60,6 +61,15 @@ def find_prepared(
     return Prepared(name, sent, transformer.formats, key, int(binary))
 
 
+def find_each(
+    driver: Any, transformer: Any, statement: DriverText, many: Iterable[Mapping[str, Any]]
+) -> list[Prepared] | None:
+    """None if the connection has not prepared it for each of these values."""
+    found = [find_prepared(driver, transformer, statement, values) for values in many]
+    prepared = [one for one in found if one is not None]
+    return prepared if len(prepared) == len(found) else None
+
+
 def run_prepared(
     driver: Any, transformer: Any, statements: Sequence[Prepared], row_maker: Callable[[Any], RowMaker]
 ) -> list[Answered]:
@@ -71,7 +81,7 @@ def run_prepared(
     else:
         results = _run_pipeline(driver.pgconn, [BEGIN, *statements] if begins else statements)
     _raise_error(driver, statements, results)
-    return [_answered(transformer, result, row_maker) for result in (results[1:] if begins else results)]
+    return _all_answered(transformer, results[1:] if begins else results, row_maker)
 
 
 def run_and_commit(
@@ -88,11 +98,35 @@ def run_and_commit(
     results = _run_pipeline(driver.pgconn, [*sent, *after_commit])
     of_transaction, later = results[: len(sent)], results[len(sent) :]
     _raise_error(driver, statements, of_transaction)
-    answers = [_answered(transformer, result, row_maker) for result in of_transaction[len(begin) : -1]]
+    answers = _all_answered(transformer, of_transaction[len(begin) : -1], row_maker)
     if any(result.status not in SUCCEEDED for result in later):
         _forget(driver, after_commit)
         return answers, []
-    return answers, [_answered(transformer, result, row_maker) for result in later]
+    return answers, _all_answered(transformer, later, row_maker)
+
+
+def run_each(
+    driver: Any, transformer: Any, executions: Sequence[Prepared], row_maker: Callable[[Any], RowMaker]
+) -> Generator[Answered | None]:
+    """Sends all executions of one statement at once, each as a transaction of its own, and yields each answer as it
+    arrives: None for one that failed, which is rolled back alone. Raises the driver's error if the connection breaks;
+    nobody knows then which of the others were committed."""
+    make_row: RowMaker | None = None
+    with _pipeline(driver.pgconn) as pgconn:
+        for one in executions:
+            _send(pgconn, one)
+            # PostgreSQL commits at each of these, and after an error it skips only what comes before the next one.
+            pgconn.pipeline_sync()
+        _flush(pgconn)
+        for one in executions:
+            [result] = _results(pgconn)
+            if result.status not in SUCCEEDED:
+                _forget(driver, [one])
+                yield None
+                continue
+            # Their columns are alike.
+            make_row = make_row or row_maker(result)
+            yield _answered(transformer, result, make_row)
 
 
 SUCCEEDED = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
@@ -115,11 +149,15 @@ def _forget(driver: Any, statements: Sequence[Prepared]) -> None:
         driver._prepared._names.pop(statement.key, None)
 
 
-def _answered(transformer: Any, result: Any, row_maker: Callable[[Any], RowMaker]) -> Answered:
+def _all_answered(transformer: Any, results: Iterable[Any], row_maker: Callable[[Any], RowMaker]) -> list[Answered]:
+    return [_answered(transformer, result, row_maker(result)) for result in results]
+
+
+def _answered(transformer: Any, result: Any, make_row: RowMaker) -> Answered:
     if result.status != ExecStatus.TUPLES_OK:
         return Answered((), result.command_tuples, False)
     transformer.set_pgresult(result)
-    rows = transformer.load_rows(0, result.ntuples, row_maker(result))
+    rows = transformer.load_rows(0, result.ntuples, make_row)
     return Answered(rows, result.command_tuples, True)
 
 
@@ -134,40 +172,54 @@ BEGIN, COMMIT = b"BEGIN", b"COMMIT"
 
 
 def _run_pipeline(pgconn: Any, statements: Sequence[Prepared | bytes]) -> list[Any]:
-    try:
-        pgconn.enter_pipeline_mode()
+    with _pipeline(pgconn):
         for statement in statements:
             if isinstance(statement, bytes):
                 pgconn.send_query_params(statement, None)
             else:
-                pgconn.send_query_prepared(*statement[:3], statement.answer_format)
+                _send(pgconn, statement)
         pgconn.pipeline_sync()
-        results = _results(pgconn)
+        _flush(pgconn)
+        return _results(pgconn)
+
+
+def _send(pgconn: Any, statement: Prepared) -> None:
+    pgconn.send_query_prepared(statement.name, statement.sent, statement.formats, statement.answer_format)
+
+
+@contextmanager
+def _pipeline(pgconn: Any) -> Generator[Any]:
+    try:
+        pgconn.enter_pipeline_mode()
+        yield pgconn
         pgconn.exit_pipeline_mode()
     except BaseException:
         # In the middle of a pipeline, nobody else could use the connection.
         pgconn.finish()
         raise
-    return results
 
 
-def _results(pgconn: Any) -> list[Any]:
-    """Of a pipeline, up to its end."""
+def _flush(pgconn: Any) -> None:
     socket = select.poll()
     # What has been answered is read meanwhile, because a server that cannot send stops reading.
     socket.register(pgconn.socket, select.POLLIN | select.POLLOUT)
     while pgconn.flush():
         if any(ready & select.POLLIN for _, ready in socket.poll()):
             pgconn.consume_input()
-    socket.modify(pgconn.socket, select.POLLIN)
+
+
+def _results(pgconn: Any) -> list[Any]:
+    """Of a pipeline, up to its end or to the next point at which it was committed."""
+    socket = select.poll()
+    socket.register(pgconn.socket, select.POLLIN)
     results: list[Any] = []
     while True:
-        socket.poll()
-        pgconn.consume_input()
-        while not pgconn.is_busy():
-            result = pgconn.get_result()
-            if result is None:
-                continue
-            if result.status == ExecStatus.PIPELINE_SYNC:
-                return results
-            results.append(result)
+        while pgconn.is_busy():
+            socket.poll()
+            pgconn.consume_input()
+        result = pgconn.get_result()
+        if result is None:
+            continue
+        if result.status == ExecStatus.PIPELINE_SYNC:
+            return results
+        results.append(result)

@@ -24,6 +24,7 @@ from app.delivery.role import FOLLOWERS
 from app.delivery.sending.channel_worker import ChannelWorkerOptions
 from app.delivery.sending.dispatcher import Dispatcher
 from app.foundation.clock import DatabaseClock
+from app.foundation.garbage import look_for_garbage_seldom
 from app.foundation.logs import configure_logs
 from app.redis_store.breakers import RedisBreakers
 from app.redis_store.client import open_client
@@ -60,6 +61,8 @@ def main(file: Path, threads: int, group_s: float) -> None:
         group_s=group_s,
         followers=FOLLOWERS,
     )
+    # As in the delivery role.
+    look_for_garbage_seldom()
     print("ready", flush=True)
     dispatcher.run(stop)
     file.write_text("".join(f"{id_}\n" for id_ in channel.handed))

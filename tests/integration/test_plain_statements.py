@@ -2,8 +2,9 @@
 
 import os
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import psycopg
@@ -328,3 +329,59 @@ def test_statements_sent_together_may_have_long_values_and_long_answers(db: Data
         earlier = [conn.execute_later(echo, {"long": long}) for _ in range(3)]
         assert conn.execute(echo, {"long": long}).scalar() == long
         assert all(one.rows.scalar() == long for one in earlier)
+
+
+# ---- executions that are transactions of their own ----
+
+DIVIDE = text("INSERT INTO users (role, name) VALUES ('ADMIN', CAST(10 / :by AS text)) RETURNING name")
+WAIT = text(
+    "INSERT INTO users (role, name) SELECT 'ADMIN', :name FROM (SELECT pg_sleep(:seconds)) AS slept RETURNING name"
+)
+
+
+def results(answers: Sequence[Any]) -> list[str | None]:
+    return [None if rows is None else rows.one().name for rows in answers]
+
+
+@pytest.mark.parametrize("times_before", [0, 3])
+def test_each_execution_is_committed_although_another_one_fails(db: Database, times_before: int) -> None:
+    """The statement is not prepared at first."""
+    with db.autocommit() as conn:
+        for _ in range(times_before):
+            conn.execute(DIVIDE, {"by": 10})
+        conn.execute(text("DELETE FROM users"))
+        with no_cursors(conn) if times_before else nullcontext():
+            answers = conn.execute_each(DIVIDE, [{"by": 1}, {"by": 0}, {"by": 2}, {"by": 0}, {"by": 5}])
+        assert results(answers) == ["10", None, "5", None, "2"]
+        assert results(conn.execute_each(DIVIDE, [{"by": 1}, {"by": 0}])) == ["10", None]
+    assert admins(db) == ["10", "5", "2", "10"]
+
+
+def cut(pid: int, pgconn: Any) -> None:
+    with socket.socket(fileno=os.dup(pgconn.socket)) as copy:
+        copy.shutdown(socket.SHUT_RDWR)
+
+
+def end_backend(pid: int, pgconn: Any) -> None:
+    with psycopg.connect(os.environ["TEST_DATABASE_URL"]) as other:
+        other.execute("SELECT pg_terminate_backend(%s)", [pid])
+
+
+@pytest.mark.parametrize("times_before", [0, 3])
+@pytest.mark.parametrize("break_connection", [cut, end_backend])
+def test_executions_that_a_broken_connection_has_answered_are_known(
+    db: Database, break_connection: Callable[[int, Any], None], times_before: int
+) -> None:
+    seconds = [0.0, 0.0, 5.0, 0.0]
+    with db.autocommit() as conn:
+        for _ in range(times_before):
+            conn.execute(WAIT, {"name": "before", "seconds": 0.0})
+        conn.execute(text("DELETE FROM users"))
+        timer = threading.Timer(0.3, break_connection, (driver(conn).info.backend_pid, driver(conn).pgconn))
+        timer.start()
+        answers = conn.execute_each(
+            WAIT, [{"name": str(number), "seconds": waits} for number, waits in enumerate(seconds)]
+        )
+        timer.join()
+    assert results(answers) == ["0", "1", None, None]
+    assert {"0", "1"} <= set(admins(db)) <= {"0", "1", "2"}

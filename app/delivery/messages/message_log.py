@@ -24,7 +24,7 @@ SUBMITTED = "notifications_submitted"
 def note_accepted(id_: UUID, type_: NotificationType, **ids: Any) -> None:
     count_after_commit(SUBMITTED, type_.value)
     given = {name: str(value) for name, value in ids.items() if value is not None}
-    log_after_commit("debug", "notification_accepted", notification_id=str(id_), type=type_.value, **given)
+    log_after_commit("debug", "notification_accepted", notification_id=id_, type=type_.value, **given)
 
 
 def log_recorded(
@@ -33,16 +33,16 @@ def log_recorded(
     """The result of an attempt."""
     why = {} if error_code is None else {"error_code": error_code}
     level = "info" if has_dead_letter else "debug"
-    log_after_commit(level, RECORDED[status], notification_id=str(id_), attempt=attempt, **why)
+    log_after_commit(level, RECORDED[status], notification_id=id_, attempt=attempt, **why)
 
 
 def log_expired(id_: UUID) -> None:
     """Before its next attempt."""
-    log_after_commit("debug", "notification_expired", notification_id=str(id_))
+    log_after_commit("debug", "notification_expired", notification_id=id_)
 
 
 def log_cancelled(id_: UUID) -> None:
-    log_after_commit("debug", "notification_cancelled", notification_id=str(id_))
+    log_after_commit("debug", "notification_cancelled", notification_id=id_)
 
 
 def log_redriven(dead_letter_id: UUID, notification_id: UUID | None, action_id: UUID | None) -> None:

@@ -1,7 +1,7 @@
 """Records the results of attempts. SQL only; the caller owns the transaction."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, TextClause, text
 
+from app.db.plain_statements import PlainConnection
 from app.db.schema import one_of
 from app.delivery.messages import dead_letters
 from app.delivery.messages.claims import Claimed
@@ -98,8 +99,7 @@ _RECORD = """
            failures = n.failures + reported.failed
       FROM reported
      WHERE n.id = reported.id AND {from_state} AND n.attempts = reported.attempt
-    RETURNING n.id, n.status, n.error_code, n.priority, n.action_id, n.step_order, n.attempts, n.failures,
-              n.notification_type, n.expires_at, n.finished_at IS NOT NULL AS ended, n.fresh_from > 0 AS is_redriven,
+    RETURNING reported.place, n.status, n.finished_at IS NOT NULL AS ended, n.step_order, n.failures, n.expires_at,
               extract(epoch FROM clock_timestamp() - n.created_at)::float8 AS latency_s
     """
 _LATE = """
@@ -112,16 +112,20 @@ def _statement(reported: str, tried: str) -> TextClause:
     return text(_RECORD.format(reported=reported, tried=tried, late=_LATE, from_state=_FROM_STATE))
 
 
+# The first try of each report comes with it, because most have one, and reading a second list takes time.
 RECORD_MANY = _statement(
     """SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS row(
-               id uuid, attempt int, status text, due_at timestamptz, error_code text, failed int)""",
-    """SELECT * FROM json_to_recordset(CAST(:tries AS json)) AS row(
-               notification_id uuid, attempt int, device_id text, outcome text, error_code text,
-               provider_message_id text)""",
+               place int, id uuid, attempt int, status text, due_at timestamptz, error_code text, failed int,
+               device_id text, outcome text, try_error_code text, provider_message_id text)""",
+    """SELECT id, attempt, device_id, outcome, try_error_code, provider_message_id
+          FROM reported WHERE outcome IS NOT NULL
+         UNION ALL
+        SELECT * FROM json_to_recordset(CAST(:more_tries AS json)) AS row(
+               id uuid, attempt int, device_id text, outcome text, try_error_code text, provider_message_id text)""",
 )
 # One notification with one address. It takes two thirds of the time.
 RECORD_ONE = _statement(
-    """SELECT CAST(:id AS uuid) AS id, CAST(:attempt AS int) AS attempt, CAST(:status AS text) AS status,
+    """SELECT 0 AS place, CAST(:id AS uuid) AS id, CAST(:attempt AS int) AS attempt, CAST(:status AS text) AS status,
               CAST(:due_at AS timestamptz) AS due_at, CAST(:error_code AS text) AS error_code,
               CAST(:failed AS int) AS failed""",
     """VALUES (CAST(:id AS uuid), CAST(:attempt AS int), :device_id, :outcome, :try_error_code,
@@ -142,41 +146,50 @@ def record(conn: Connection, reports: Sequence[Report], followers: Sequence[Foll
     The order of the statements is the lock order: notifications, devices, dead letters, then the rows of the
     followers.
     """
-    for report in reports:
-        check_transition(NOTIFICATION_TRANSITIONS, NotificationStatus.SENDING, report.verdict.status)
-    rows = _write(conn, reports)
+    _check_transitions(reports)
+    written = _write(conn, reports)
     _forget_devices(conn, reports)
-    given_up = _write_dead_letters(conn, reports, [row for row in rows if row.status == NotificationStatus.DEAD])
+    given_up = _write_dead_letters(conn, [(one, row) for one, row in written if row.status == NotificationStatus.DEAD])
     if followers:
-        ended = {row.id for row in rows if row.ended}
+        ended = {report.claimed.id for report, row in written if row.ended}
         follow(conn, followers, [_change(report, has_ended=report.claimed.id in ended) for report in reports])
-    recorded = [_recorded(row) for row in rows]
-    for row, result in zip(rows, recorded, strict=True):
-        log_recorded(row.id, result.status, row.attempts, row.error_code, has_dead_letter=row.id in given_up)
-    return recorded
+    return [_note_recorded(report, row, given_up) for report, row in written]
 
 
-def _recorded(row: Any) -> Recorded:
-    return Recorded(
-        NotificationStatus(row.status),
-        row.error_code,
-        row.latency_s,
-        Priority(row.priority),
-        NotificationType(row.notification_type),
-        row.is_redriven,
-    )
+def record_each(conn: PlainConnection, reports: Sequence[Report]) -> list[list[Recorded] | None]:
+    """Records reports that fit one statement and have one try, each in a transaction of its own, so that none suffers
+    from the error of another one. Returns for each what `record` returns for it alone, or None if it may not have been
+    recorded. Needs autocommit."""
+    _check_transitions(reports)
+    answers = conn.execute_each(RECORD_ONE, [_row(report, 0) for report in reports])
+    return [
+        None if rows is None else [_note_recorded(report, row) for row in rows]
+        for report, rows in zip(reports, answers, strict=True)
+    ]
 
 
-def _write(conn: Connection, reports: Sequence[Report]) -> Sequence[Any]:
-    verdicts = [_verdict_row(report) for report in reports]
-    tries = [_try_row(report, try_) for report in reports for try_ in report.tries]
-    if len(verdicts) == len(tries) == 1:
-        return conn.execute(RECORD_ONE, _only(verdicts[0], tries[0])).all()
-    return conn.execute(RECORD_MANY, {"rows": json.dumps(verdicts), "tries": json.dumps(tries)}).all()
+def _check_transitions(reports: Sequence[Report]) -> None:
+    for status in {report.verdict.status for report in reports}:
+        check_transition(NOTIFICATION_TRANSITIONS, NotificationStatus.SENDING, status)
 
 
-def _only(verdict: dict[str, Any], try_: dict[str, Any]) -> dict[str, Any]:
-    return {**try_, **verdict, "try_error_code": try_["error_code"]}
+def _note_recorded(report: Report, row: Any, given_up: Set[UUID] = frozenset()) -> Recorded:
+    """What cannot have changed since the claim is not read again."""
+    claimed, status, error_code = report.claimed, NotificationStatus(row.status), report.verdict.error_code
+    log_recorded(claimed.id, status, claimed.attempt, error_code, has_dead_letter=claimed.id in given_up)
+    notification = claimed.notification
+    type_ = NotificationType(notification.notification_type)
+    return Recorded(status, error_code, row.latency_s, notification.priority, type_, claimed.is_redriven)
+
+
+def _write(conn: Connection, reports: Sequence[Report]) -> list[tuple[Report, Any]]:
+    """The reports of those whose lease was not lost, each with the row of its notification."""
+    rows = [_row(report, place) for place, report in enumerate(reports)]
+    if len(reports) == len(reports[0].tries) == 1:
+        return [(reports[0], row) for row in conn.execute(RECORD_ONE, rows[0])]
+    more_tries = [_try_row(report.claimed, try_) for report in reports for try_ in report.tries[1:]]
+    found: Any = conn.execute(RECORD_MANY, {"rows": json.dumps(rows), "more_tries": json.dumps(more_tries)})
+    return [(reports[row.place], row) for row in found]
 
 
 def fits_one_statement(report: Report, followers: Sequence[Follower]) -> bool:
@@ -230,34 +243,35 @@ def _forget_devices(conn: Connection, reports: Sequence[Report]) -> None:
         conn.execute(_FORGET_DEVICES, {"rows": json.dumps(gone)})
 
 
-def _write_dead_letters(conn: Connection, reports: Sequence[Report], dead: Sequence[Any]) -> set[UUID]:
+def _write_dead_letters(conn: Connection, dead: Sequence[tuple[Report, Any]]) -> set[UUID]:
     """Returns the ids of the notifications that got one."""
-    if not dead:
-        return set()
-    by_id = {report.claimed.id: report for report in reports}
-    needed = [(row, by_id[row.id].verdict.retryable) for row in dead if _needs_a_person(by_id[row.id])]
-    dead_letters.write(conn, [_dead_letter(row, retryable) for row, retryable in needed])
-    return {row.id for row, _ in needed}
+    needed = [(report, row) for report, row in dead if _needs_a_person(report)]
+    if needed:
+        dead_letters.write(conn, [_dead_letter(report, row) for report, row in needed])
+    return {report.claimed.id for report, _ in needed}
 
 
-def _dead_letter(row: Any, retryable: bool) -> NewDeadLetter:
+def _dead_letter(report: Report, row: Any) -> NewDeadLetter:
+    claimed, verdict = report.claimed, report.verdict
     return NewDeadLetter(
-        notification_id=row.id,
-        action_id=row.action_id,
+        notification_id=claimed.id,
+        action_id=claimed.action_id,
         step_order=row.step_order,
-        channel_type=NotificationType(row.notification_type).channel_type,
-        error_code=row.error_code or "UNKNOWN",
-        retryable=retryable,
+        channel_type=NotificationType(claimed.notification.notification_type).channel_type,
+        error_code=verdict.error_code or "UNKNOWN",
+        retryable=verdict.retryable,
         retry_count=max(row.failures - 1, 0),
         expires_at=row.expires_at,
     )
 
 
-def _verdict_row(report: Report) -> dict[str, Any]:
-    verdict = report.verdict
+def _row(report: Report, place: int) -> dict[str, Any]:
+    """The verdict and the first try."""
+    claimed, verdict = report.claimed, report.verdict
+    first = _try_row(claimed, report.tries[0]) if report.tries else {"id": claimed.id.hex, "attempt": claimed.attempt}
     return {
-        "id": str(report.claimed.id),
-        "attempt": report.claimed.attempt,
+        **first,
+        "place": place,
         "status": verdict.status,
         "due_at": verdict.due_at.isoformat() if verdict.due_at else None,
         "error_code": verdict.error_code,
@@ -265,14 +279,14 @@ def _verdict_row(report: Report) -> dict[str, Any]:
     }
 
 
-def _try_row(report: Report, try_: Try) -> dict[str, Any]:
-    provider_message_id = try_.result.provider_message_id
+def _try_row(claimed: Claimed, try_: Try) -> dict[str, Any]:
+    result = try_.result
     return {
-        "notification_id": str(report.claimed.id),
-        "attempt": report.claimed.attempt,
+        "id": claimed.id.hex,
+        "attempt": claimed.attempt,
         "device_id": try_.device.device_id if try_.device else None,
-        "outcome": try_.result.outcome,
-        "error_code": try_.result.error_code,
+        "outcome": result.outcome,
+        "try_error_code": result.error_code,
         # If PostgreSQL refused this text, nothing would be recorded, and the notification would be sent again.
-        "provider_message_id": provider_message_id and made_storable(provider_message_id),
+        "provider_message_id": result.provider_message_id and made_storable(result.provider_message_id),
     }

@@ -29,11 +29,12 @@ from app.foundation.clock import Clock
 from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint
 from app.foundation.logs import describe_error
-from app.redis_store.breakers import GO, Passage, Permit
+from app.redis_store.breakers import Passage, Permit
 
 log = structlog.get_logger(__name__)
 
 S = NotificationStatus
+SENT = Verdict(S.SENT)
 # The pause after a failure of one of our own stores. Nothing was sent, so the attempt does not count as failed.
 STORE_PAUSE_S = 1.0
 
@@ -187,9 +188,16 @@ class Sender:
 
     def _report(self, attempt: _Attempt) -> Report:
         tries = attempt.tries
-        return Report(attempt.claimed, self._verdict(attempt, tries), tries)
+        report = Report(attempt.claimed, self._verdict(attempt, tries), tries)
+        # They refer to each other. Otherwise only Python's search for garbage would free them, which took a tenth of
+        # the worker's time.
+        attempt.sendings.clear()
+        return report
 
     def _verdict(self, attempt: _Attempt, tries: list[Try]) -> Verdict:
+        if tries and len(tries) == len(attempt.sendings) and all(one.result.outcome is Outcome.SENT for one in tries):
+            # As `judge` decides, without asking the clock for each of the many messages that arrive at once.
+            return SENT
         now, claimed = self._clock.now(), attempt.claimed
         if not tries and attempt.wait_s is not None:
             pause_s = attempt.wait_s * (1 + self._rng() / 4)
@@ -212,7 +220,7 @@ def _in_turns(sendings: list[_Sending]) -> list[_Sending]:
 
 def _permitted(sendings: list[_Sending], permit: Permit) -> list[_Sending]:
     """The messages that may be sent now: all, one as a probe, or none. The attempts of the others wait."""
-    if permit == GO:
+    if permit.passage is Passage.GO:
         return sendings
     permitted = [sendings[permit.chosen]] if permit.passage is Passage.PROBE else []
     for sending in sendings:
@@ -236,7 +244,7 @@ def judge(policy: RetryPolicy, claimed: Claimed, tries: Sequence[Try], wanted: i
     if len(results) < wanted:
         return _after_pause(claimed, arrived, now)
     if arrived:
-        return Verdict(S.SENT)
+        return SENT
     refused = next((result.error_code or result.outcome.value for result in results), None)
     no_address = RECIPIENT_RETIRED if claimed.is_retired else NO_DEVICE
     return Verdict(S.DEAD, error_code=refused or no_address, failed=bool(results))

@@ -254,7 +254,7 @@ def test_record_does_not_read_the_queue(db: Database, statement: TextClause) -> 
     """The planner believes that few messages wait. If it could, it would read all of them to find one by its state."""
     names = ("status", "due_at", "error_code", "failed", "device_id", "outcome", "try_error_code")
     values: dict[str, Any] = dict.fromkeys((*names, "provider_message_id"))
-    values |= {"id": uuid7(), "attempt": 1, "rows": "[]", "tries": "[]"}
+    values |= {"id": uuid7(), "attempt": 1, "rows": "[]", "more_tries": "[]"}
     with db.transaction() as conn:
         for setting in ("enable_seqscan", "enable_nestloop", "enable_mergejoin"):
             conn.execute(text("SELECT set_config(:setting, 'off', true)"), {"setting": setting})

@@ -1,3 +1,4 @@
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -371,3 +372,14 @@ def test_worker_that_no_longer_holds_its_batch_begins_no_further_message(clock: 
     first, second = sender.send([claimed(clock), claimed(clock)])
     assert len(channel.sent) == 1
     assert (first.verdict.status, second.verdict.status, second.tries) == (S.SENT, S.ACCEPTED, [])
+
+
+def test_sending_leaves_nothing_to_the_search_for_garbage(clock: FakeClock) -> None:
+    sender = Sender(answering(phone=SENT, tablet=DOWN), clock, new_gate())
+    gc.collect()
+    gc.disable()
+    try:
+        assert len(list(sender.send([claimed(clock, devices=(PHONE, TABLET))]))) == 1
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
