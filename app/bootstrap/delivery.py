@@ -38,6 +38,7 @@ def build_delivery(settings: Settings, db: Database, clock: Clock, channels: Cha
         announcer=announcer,
         breakers=breakers,
         followers=FOLLOWERS,
+        group_s=settings.delivery_group_s,
         drain_s=available_s * _FINISH_SHARE,
         abort_s=available_s * (1 - _FINISH_SHARE),
         options=ChannelWorkerOptions(

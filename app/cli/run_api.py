@@ -12,6 +12,7 @@ from flask import Flask
 from app.api.accepting import ConnectionShare, OpenConnections
 from app.api.server import listen, serve
 from app.cli.supervisor import run_supervisor
+from app.foundation.garbage import look_for_garbage_seldom
 from app.foundation.loading import lean_imports
 from app.ops.shared_metrics import forget_gauges, shared_metrics
 from app.settings.settings import Settings
@@ -57,6 +58,7 @@ def _work(settings: Settings, app: Flask, listener: socket, share: ConnectionSha
     # A terminal sends it to all processes of the role. Until the server handles it, only the supervisor does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     app.extensions["site"].start()
+    look_for_garbage_seldom()
     try:
         serve(settings, app, listener, share)
     finally:

@@ -267,6 +267,13 @@ class Settings(BaseModel):
     audit_retries: Retries = Field(0, description="AUDIT: retries after the first attempt.")
     audit_backoff_s: Pauses = Field(BACKOFF_S, description="AUDIT: pauses between attempts; the last repeats.")
     devices_per_person: PositiveInt = Field(10, description="Phones of one person that get pushes: the newest.")
+    delivery_group_s: float = Field(
+        0.01,
+        ge=0,
+        le=1,
+        description="Longest time, in seconds, that what became of a message waits to be recorded together with others."
+        " With 0 each is recorded by itself and at once, which takes three times as much processor time.",
+    )
     delivery_poll_s: PositiveFloat = Field(1.0, description="Longest wait for a notification whose hint was lost.")
     delivery_metrics_port: int = Field(0, ge=0, le=65535, description="Port of delivery's `/metrics`; 0 is off.")
 
