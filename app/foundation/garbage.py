@@ -7,8 +7,8 @@ GARBAGE_AFTER = 20_000
 
 
 def look_for_garbage_seldom() -> None:
-    """For a role, once it is built. A batch or a request makes thousands of objects, and by default Python looks at them
-    several times meanwhile."""
+    """For a role, once it is built. A batch or a request makes thousands of objects, and by default Python looks at
+    them several times meanwhile."""
     # The objects that exist now live as long as the process. Scanning all of them would take as long as ten batches.
     gc.collect()
     gc.freeze()
