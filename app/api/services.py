@@ -24,7 +24,6 @@ class Services:
     location_limit: PerUserLimit
 
     def close(self) -> None:
-        self.matching.close()
         self.location_limit.close()
         self.breakers.close()
         self.clockwork.close()

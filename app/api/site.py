@@ -30,7 +30,6 @@ class Site:
 
     def start(self) -> None:
         """After the fork, because threads do not survive it, and processes must not share connections."""
-        self.services.matching.start_follow_ups()
         self.realtime.start()
 
     def close(self) -> None:

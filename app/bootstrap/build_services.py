@@ -18,8 +18,7 @@ def build_services(settings: Settings, *, role: str = "app", pool_size: int | No
     others: how PostgreSQL reads them best depends on what is asked for."""
     configure_logs(settings.log_level, settings.log_json)
     pool_size = pool_size or settings.api_threads
-    # One more for the thread that carries out follow-ups.
-    deeds_db = open_request_database(settings, role, pool_size + 1, plan_once=True)
+    deeds_db = open_request_database(settings, role, pool_size, plan_once=True)
     db = open_request_database(settings, role, pool_size)
     return services_on(db, deeds_db, settings, pool_size)
 
@@ -27,7 +26,7 @@ def build_services(settings: Settings, *, role: str = "app", pool_size: int | No
 def services_on(db: Database, deeds_db: Database, settings: Settings, pool_size: int) -> Services:
     """Tests pass a database whose connections they keep."""
     clock = DatabaseClock(db.now)
-    clockwork = connect(settings.redis_url, pool_size=pool_size + 1)
+    clockwork = connect(settings.redis_url, pool_size=pool_size)
     matching = matching_on(db, clockwork, settings, deeds_db)
     # The API only reads the state of the breakers, for its metrics.
     breakers = RedisBreakers(open_client(settings.redis_url, pool_size=1))

@@ -1,6 +1,7 @@
 """The interface of matching. Each deed is one transaction, followed by the hints that its commit calls for."""
 
 from collections.abc import Callable, Collection, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -12,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.db.database import Database, DatabaseUnavailable
 from app.foundation.clock import Clock, DatabaseClock
+from app.foundation.errors import Unavailable
 from app.foundation.failpoints import failpoint
 from app.foundation.faults import fault
 from app.foundation.pages import Page
@@ -35,7 +37,6 @@ from app.matching.follow_up import FollowUp
 from app.matching.forget_elder import forget_in_notes as forget_in_notes
 from app.matching.forget_elder import forget_tasks as forget_tasks
 from app.matching.forget_elder import tasks_of_person as tasks_of_person
-from app.matching.later_follow_ups import LaterFollowUps
 from app.matching.old_tasks import OLD_TASKS as OLD_TASKS
 from app.matching.recount import (
     drifting_students,
@@ -87,14 +88,6 @@ class Matching:
         self.runner = CascadeRunner(stores, clockwork, clock, rules)
         self.stores = stores
         self._lists = lists
-        self._later = LaterFollowUps(self.runner.follow_up)
-
-    def start_follow_ups(self) -> None:
-        """From now on those of presses and accepts are carried out beside the requests."""
-        self._later.start()
-
-    def close(self) -> None:
-        self._later.close()
 
     # ---- the elder ----
 
@@ -110,9 +103,11 @@ class Matching:
         except (_FirstOfferFailed, SQLAlchemyError, DatabaseUnavailable) as failed:
             # The rows of the offer's action are written with the commit, so that an error of theirs comes there.
             log.warning("first_offer_left_to_the_matcher", **fault(failed))
-            pressed, follow_up = self._commit(partial(press, begin=self._make_alone))
+            # Without the home that the caller had, a second press is answered though candidates cannot be ranked.
+            homeless = replace(caller, home=None)
+            pressed, follow_up = self._commit(partial(press, caller=homeless, begin=self._make_alone))
         failpoint("press.committed")
-        self._follow_up_later(follow_up)
+        self._follow_up(follow_up)
         return pressed
 
     def _press(
@@ -144,12 +139,14 @@ class Matching:
     # ---- the student ----
 
     def accept(self, caller: Caller, task_id: UUID) -> TaskView:
-        def work(store: Store) -> tuple[FollowUp, TaskView]:
+        def work(store: Store) -> tuple[FollowUp, TaskView, Callable[[], AbstractSet[UUID] | None]]:
             follow_up, row = deeds.accept(store, caller, task_id, self.rules)
-            return follow_up, store.task_view(caller, task_id) if row is None else seen_by(caller, row)
+            view = store.task_view(caller, task_id) if row is None else seen_by(caller, row)
+            return follow_up, view, store.tasks_waiting_for_after_commit(follow_up.unavailable, self.rules)
 
-        follow_up, view = self._commit(work)
-        self._follow_up_later(follow_up)
+        follow_up, view, waiting = self._commit(work)
+        # Students who were freed have to be looked for as well.
+        self._follow_up(follow_up, None if follow_up.freed else waiting())
         return view
 
     def reject(self, caller: Caller, task_id: UUID) -> TaskView:
@@ -306,18 +303,13 @@ class Matching:
                     raise
         raise AssertionError("unreachable: the last try returns or raises")
 
-    def _follow_up(self, follow_up: FollowUp) -> None:
-        failpoint("deed.committed")
-        self._later.carry_out(follow_up)
-
-    def _follow_up_later(self, follow_up: FollowUp) -> None:
-        """Where the answer shows nothing of the follow-up."""
-        failpoint("deed.committed")
-        if follow_up.again:
-            # The task has no offer yet, so its elder waits.
-            self._later.carry_out(follow_up)
-        else:
-            self._later.add(follow_up)
+    def _follow_up(self, follow_up: FollowUp, waiting: AbstractSet[UUID] | None = None) -> None:
+        try:
+            failpoint("deed.committed")
+            self.runner.follow_up(follow_up, waiting)
+        except Unavailable as error:
+            # The deed is committed and its follow-up is due, so the matcher carries it out.
+            log.warning("follow_up_left_to_the_matcher", code=error.code)
 
 
 def matching_on(db: Database, clockwork: Clockwork, settings: Settings, deeds_db: Database | None = None) -> Matching:

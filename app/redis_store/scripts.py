@@ -67,10 +67,10 @@ return lists
 """
 
 # Claims tasks that are due: sets the time of each to the end of the claim, so that no other process gets it meanwhile.
-# If the claiming process dies, the task is due again when the claim ends. PEXPIREAT on the pending key makes Redis
-# notice that the key has expired and send the event now, instead of when its sampling finds the key. A key that has not
-# quite expired lasts as long as the claim: it would otherwise expire while the task is settled, and its event would
-# bring the task back.
+# If the claiming process dies, the task is due again when the claim ends. PTTL of the pending key makes Redis notice
+# that the key has expired and send the event now, instead of when its sampling finds the key. A key that has not quite
+# expired lasts as long as the claim: it would otherwise expire while the task is settled, and its event would bring the
+# task back.
 #
 # KEYS 1 offer_deadlines
 # ARGV 1 now in ms  2 most tasks to claim  3 end of the claim in ms  4 prefix of pending keys
@@ -81,7 +81,10 @@ local lists, most = {}, tonumber(ARGV[6])
 local due = redis.call('ZRANGE', KEYS[1], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[2])
 for i, id in ipairs(due) do
   redis.call('ZADD', KEYS[1], 'XX', ARGV[3], id)
-  redis.call('PEXPIREAT', ARGV[4] .. id, ARGV[3], 'GT')
+  local left = redis.call('PTTL', ARGV[4] .. id)
+  if left >= 0 and left < ARGV[3] - ARGV[1] then
+    redis.call('PEXPIREAT', ARGV[4] .. id, ARGV[3])
+  end
   lists[i] = most > 0 and redis.call('LRANGE', ARGV[5] .. id, 0, most - 1) or {}
 end
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')

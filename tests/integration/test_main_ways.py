@@ -38,7 +38,7 @@ NOT_LISTED = re.compile(
 )
 
 # How many files each way passes. A commit that raises one of these numbers says why.
-MOST_FILES = {"A press": 20, "An accept": 18, "A notification": 7, "An action": 9}
+MOST_FILES = {"A press": 20, "An accept": 17, "A notification": 7, "An action": 9}
 
 
 def section(way: str) -> str:

@@ -155,7 +155,8 @@ class Neighbourhood:
     def _person(self, new: users.NewUser) -> Caller:
         with self.db.transaction() as conn:
             id_ = users.create_user(conn, new).id
-        return Caller(id_, new.role, new.name, new.locale, new.institution_id)
+        home = None if new.role is Role.STUDENT else new.location
+        return Caller(id_, new.role, new.name, new.locale, new.institution_id, home)
 
     def spot_at(self, metres: float, bearing: float = 0.0, at: LatLon = SPOT) -> LatLon:
         row = self.one(

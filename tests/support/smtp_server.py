@@ -102,7 +102,8 @@ class SmtpServer:
 
     async def _cancel(self) -> None:
         for protocol in self._open:
-            if protocol.transport is not None:
+            # Before Python 3.11.4, to abort what is closed is an error under TLS.
+            if protocol.transport is not None and not protocol.transport.is_closing():
                 protocol.transport.abort()
         tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in tasks:

@@ -185,7 +185,7 @@ def _note_recorded(report: Report, row: Any, given_up: Set[UUID] = frozenset()) 
 def _write(conn: Connection, reports: Sequence[Report]) -> list[tuple[Report, Any]]:
     """The reports of those whose lease was not lost, each with the row of its notification."""
     rows = [_row(report, place) for place, report in enumerate(reports)]
-    if len(reports) == len(reports[0].tries) == 1:
+    if len(reports) == 1 and len(reports[0].tries) == 1:
         return [(reports[0], row) for row in conn.execute(RECORD_ONE, rows[0])]
     more_tries = [_try_row(report.claimed, try_) for report in reports for try_ in report.tries[1:]]
     found: Any = conn.execute(RECORD_MANY, {"rows": json.dumps(rows), "more_tries": json.dumps(more_tries)})

@@ -112,7 +112,9 @@ class Recorder:
         """Returns an empty list once the recorder is closed and all is written."""
         with self._arrived:
             self._arrived.wait_for(lambda: self._waiting or self._is_closed)
-            self._arrived.wait_for(lambda: len(self._waiting) >= self._most or self._is_closed, self._group_s)
+            # Even a wait of no time lets other threads take the reports. One that found none would end.
+            if self._group_s:
+                self._arrived.wait_for(lambda: len(self._waiting) >= self._most or self._is_closed, self._group_s)
             group, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
             if self._waiting:
                 self._arrived.notify()

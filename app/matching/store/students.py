@@ -169,9 +169,20 @@ class StudentStatements(Connected):
     ) -> Callable[[], set[UUID] | None]:
         """The same, read in the round trip of COMMIT, when others see these students free. Returns what gives the tasks
         after that; None if they could not be read."""
+        return self._waiting_after_commit(OLDEST_WAITING, student_ids, rules)
+
+    def tasks_waiting_for_after_commit(
+        self, student_ids: Collection[int], rules: MatchingRules
+    ) -> Callable[[], set[UUID] | None]:
+        """As `tasks_waiting_for` and `oldest_waiting_tasks_after_commit`."""
+        return self._waiting_after_commit(WAITING, student_ids, rules)
+
+    def _waiting_after_commit(
+        self, statement: TextClause, student_ids: Collection[int], rules: MatchingRules
+    ) -> Callable[[], set[UUID] | None]:
         if not student_ids:
             return set[UUID]
-        asked = execute_after_commit(self.conn, OLDEST_WAITING, _waiting_values(student_ids, rules))
+        asked = execute_after_commit(self.conn, statement, _waiting_values(student_ids, rules))
         return lambda: None if asked.rows is None else {row.id for row in asked.rows}
 
     def tasks_waiting_for(self, student_ids: Iterable[int], rules: MatchingRules) -> set[UUID]:
