@@ -1,7 +1,8 @@
-"""A queue of due tasks. Listener, ticker and reconciler add their ids, and one thread settles them in batches.
+"""A queue of due tasks. Listener, ticker and reconciler add their ids, and one thread settles them in batches. The
+ticker settles what it finds itself, if nothing else is to be done.
 
-A batch is settled in one transaction. An id that is queued or being settled is not added again: when the ticker claims
-a deadline, Redis also fires the expiry event, and the listener adds the same task.
+A batch is settled in one transaction, one batch after the other. An id that is queued or being settled is not added
+again: when the ticker claims a deadline, Redis also fires the expiry event, and the listener adds the same task.
 """
 
 import threading
@@ -34,7 +35,9 @@ class DueTasks:
         self._runner = runner
         self._metrics = metrics
         self._batch = batch
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._work = threading.Condition(self._lock)
+        self._idle = threading.Condition(self._lock)
         # In the order of insertion, with the candidate list that was read together with the deadline, if any.
         self._ready: dict[UUID, Sequence[int] | None] = {}
         self._running: set[UUID] = set()
@@ -47,7 +50,7 @@ class DueTasks:
     ) -> int:
         """Returns the number of ids that were added. With `room`, ids are added only while fewer than `room` wait. The
         candidates of other tasks than those in `lists` are read from Redis when it is their turn."""
-        with self._changed:
+        with self._lock:
             new = [task_id for task_id in task_ids if task_id not in self._running and task_id not in self._ready]
             if room is not None:
                 new = new[: max(room - len(self._ready), 0)]
@@ -56,23 +59,35 @@ class DueTasks:
                 self._later.pop(task_id, None)
             if new:
                 # Most events of Redis are of tasks that are being settled, and nobody has to wake for them.
-                self._changed.notify_all()
+                self._work.notify()
         return len(new)
+
+    def settle_or_add(self, task_ids: Sequence[UUID], lists: Mapping[UUID, Sequence[int]]) -> None:
+        """Settles the tasks in the calling thread, because to wake another one takes as long as a part of the batch. If
+        others are ready or being settled, adds them."""
+        with self._lock:
+            if self._ready or self._running:
+                self.add(task_ids, lists=lists)
+                return
+            for task_id in task_ids:
+                self._later.pop(task_id, None)
+            self._running = set(task_ids)
+        self._settle_running(list(task_ids), lists)
 
     def unknown(self, task_ids: Iterable[UUID]) -> set[UUID]:
         """The ids that are not in this queue."""
-        with self._changed:
+        with self._lock:
             return set(task_ids) - self._ready.keys() - self._running - self._later.keys()
 
     def wait_until_idle(self, timeout_s: float) -> bool:
         """True once no task is ready or being settled; False after the timeout. The ticker waits here before it claims,
         because two busy threads would only compete for the interpreter; tasks that fall due meanwhile form the next
         batch."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self._stopping or not (self._ready or self._running), timeout_s)
+        with self._lock:
+            return self._idle.wait_for(lambda: self._stopping or not (self._ready or self._running), timeout_s)
 
     def backlog(self) -> int:
-        with self._changed:
+        with self._lock:
             return len(self._ready) + len(self._running)
 
     def run(self) -> None:
@@ -80,10 +95,17 @@ class DueTasks:
             taken = self._take()
             if taken is None:
                 return
-            self._settle_or_postpone(list(taken), {id_: listed for id_, listed in taken.items() if listed is not None})
-            with self._changed:
-                self._running.clear()
-                self._changed.notify_all()
+            self._settle_running(list(taken), {id_: listed for id_, listed in taken.items() if listed is not None})
+
+    def _settle_running(self, ids: list[UUID], lists: Mapping[UUID, Sequence[int]]) -> None:
+        try:
+            self._settle_or_postpone(ids, lists)
+        finally:
+            with self._lock:
+                self._running = set()
+                self._idle.notify_all()
+                if self._ready or self._later:
+                    self._work.notify()
 
     def _settle_or_postpone(self, ids: list[UUID], lists: Mapping[UUID, Sequence[int]]) -> None:
         """After any error the tasks are still due and are tried again, here or by another matcher. A task that cannot
@@ -106,21 +128,22 @@ class DueTasks:
         return min(FAILED_RETRY_S * 2**failures, LONGEST_RETRY_S)
 
     def stop(self) -> None:
-        with self._changed:
+        with self._lock:
             self._stopping = True
-            self._changed.notify_all()
+            self._idle.notify_all()
+            self._work.notify()
 
     def _take(self) -> dict[UUID, Sequence[int] | None] | None:
-        with self._changed:
+        with self._lock:
             while True:
                 self._move_later_to_ready()
                 if self._stopping:
                     return None
-                if self._ready:
+                if self._ready and not self._running:
                     taken = {task_id: self._ready.pop(task_id) for task_id in list(self._ready)[: self._batch]}
                     self._running = set(taken)
                     return taken
-                self._changed.wait(self._wait_s())
+                self._work.wait(None if self._running else self._wait_s())
 
     def _move_later_to_ready(self) -> None:
         now = time.monotonic()
@@ -142,7 +165,7 @@ class DueTasks:
 
     def _keep_due_soon(self, ids: list[UUID], follow_up: FollowUp) -> None:
         now = self._runner.clock.now()
-        with self._changed:
+        with self._lock:
             for task_id in ids:
                 keys = follow_up.keys.get(task_id)
                 if keys is not None and keys.next_step_at is not None and keys.next_step_at - now < SOON:
@@ -150,6 +173,6 @@ class DueTasks:
                     self._later[task_id] = time.monotonic() + max(wait_s, SHORTEST_WAIT_S)
 
     def _postpone(self, ids: list[UUID], delay_s: float) -> None:
-        with self._changed:
+        with self._lock:
             for task_id in ids:
                 self._later[task_id] = time.monotonic() + delay_s

@@ -48,10 +48,9 @@ class Ticker:
         shortest_s = SHORTEST_SLEEP_S
         if due.task_ids:
             failpoint("ticker.claimed")
-            self._due.add(due.task_ids, lists=due.lists)
             # The answer also told when the next task is due. To ask again before that would take as long as a tenth of
             # the batch.
-            self._due.wait_until_idle(LONGEST_SLEEP_S)
+            self._due.settle_or_add(due.task_ids, due.lists)
             shortest_s = 0
         if due.next_at is None:
             return LONGEST_SLEEP_S

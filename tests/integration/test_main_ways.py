@@ -41,6 +41,10 @@ NOT_LISTED = re.compile(
 MOST_FILES = {"A press": 20, "An accept": 17, "A notification": 7, "An action": 9}
 
 
+UNPREPARED = {("matching/store/students.py", "tasks_waiting_for")}
+"""Runs only on a connection that has not prepared the statement which is sent with COMMIT."""
+
+
 def section(way: str) -> str:
     return WAYS.split(f"\n### {way}\n")[1].split("\n### ")[0]
 
@@ -74,7 +78,7 @@ def check(way: str, calls: Sequence[Call], part: int = 0) -> None:
     assert len(set(functions)) == len(functions), "no function is on a way twice"
     check_order(calls, functions)
     assert set(shown(calls)) <= {file for file, _ in functions}, "the page lists every file"
-    assert statements(calls) <= set(functions), "the page lists every statement"
+    assert statements(calls) - UNPREPARED <= set(functions), "the page lists every statement"
     assert len(shown(calls)) <= MOST_FILES[way]
 
 

@@ -3,6 +3,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from app.foundation.clock import FakeClock
 from app.foundation.ids import uuid7
 from app.matching.due import DueTasks
@@ -80,7 +82,7 @@ class Deadlines:
 
 def settling(runner: Any) -> tuple[DueTasks, threading.Thread]:
     due = DueTasks(runner, MatcherMetrics(), batch=3)
-    thread = threading.Thread(target=due.run)
+    thread = threading.Thread(target=due.run, daemon=True)
     thread.start()
     return due, thread
 
@@ -97,6 +99,56 @@ def test_one_claim_brings_lists_and_the_time_of_the_next_claim() -> None:
     due.stop()
     thread.join()
     assert runner.known == [listing(ids[:3]), listing(ids[3:])]
+
+
+def test_the_ticker_settles_by_itself_what_it_has_claimed() -> None:
+    runner: Any = Recording()
+    ids = [uuid7() for _ in range(2)]
+    deadlines: Any = Deadlines(runner.clock, ids)
+    without_thread = DueTasks(runner, MatcherMetrics(), batch=3)
+    Ticker(deadlines, runner.clock, without_thread, batch=3, cap=50).tick()
+    assert runner.known == [listing(ids)]
+    assert without_thread.wait_until_idle(0)
+
+
+class Slow(Recording):
+    """Its first batch takes until `go_on`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began, self.go_on = threading.Event(), threading.Event()
+
+    def advance(self, task_ids: list[UUID], known: Any, *, skip_locked: bool) -> FollowUp:
+        done = super().advance(task_ids, known, skip_locked=skip_locked)
+        self.began.set()
+        assert self.go_on.wait(30)
+        return done
+
+
+@pytest.mark.parametrize("first_by_ticker", [True, False])
+def test_one_batch_is_settled_after_the_other(first_by_ticker: bool) -> None:
+    runner = Slow()
+    first, second = [uuid7()], [uuid7()]
+    due, thread = settling(runner)
+    ticker = threading.Thread(target=due.settle_or_add, args=(first, listing(first)), daemon=True)
+    if first_by_ticker:
+        ticker.start()
+    else:
+        due.add(first, lists=listing(first))
+    assert runner.began.wait(30)
+    if first_by_ticker:
+        due.add(second, lists=listing(second))
+    else:
+        due.settle_or_add(second, listing(second))
+    assert not due.wait_until_idle(0.05)
+    assert runner.known == [listing(first)]
+    runner.go_on.set()
+    assert due.wait_until_idle(30)
+    due.stop()
+    thread.join()
+    if first_by_ticker:
+        ticker.join()
+    assert runner.known == [listing(first), listing(second)]
 
 
 def test_lists_of_a_batch_that_failed_are_read_again() -> None:
