@@ -12,6 +12,7 @@ from tests.pages.conftest import OpenPage
 from tests.pages.console_pages import HOSTILE, at, busy_afternoon, served, task_id
 from tests.support.browser import assert_accessible, assert_large_text_fits
 from tests.support.console_stub import ConsoleStub, Json, instant, problem, student_json, task_json
+from tests.support.matching import eventually
 
 SHORTENED = ".request-line > span"
 """The lines of a row; the request itself shows them in full."""
@@ -103,8 +104,14 @@ def test_a_name_that_looks_like_markup_is_text_everywhere(address: str, open_pag
     page.get_by_role("button", name="Elle ata").click()
     expect(page.locator("dialog .candidates")).to_contain_text(HOSTILE)
     page.keyboard.press("Escape")
-    # The request that is open stands in the middle of the map.
-    page.locator(".map-pane").hover()
+
+    def is_named() -> bool:
+        """The request that is open stands in the middle of the map, once it is drawn."""
+        page.mouse.move(0, 0)
+        page.locator(".map-pane").hover()
+        return page.locator(".leaflet-tooltip").count() > 0
+
+    eventually(is_named, "the place in the middle of the map shows its name")
     expect(page.locator(".leaflet-tooltip")).to_contain_text(HOSTILE)
     page.goto(f"{address}/console/duty")
     expect(page.locator(".students")).to_contain_text(HOSTILE)
