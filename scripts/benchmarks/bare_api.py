@@ -9,7 +9,7 @@ from typing import Any
 from flask import Flask, request
 from psycopg_pool import ConnectionPool
 
-from app.cli.run_api import run_workers
+from app.cli.run_api import BuildApp, run_workers
 from app.foundation.ids import uuid7
 from app.foundation.logs import configure_logs
 from app.ops.shared_metrics import shared_metrics
@@ -36,12 +36,12 @@ class BareSite:
         self._pool.close()
 
 
-def bare_app(settings: Settings, _metrics_directory: str) -> Flask:
+def app_with_pool(settings: Settings, **connection: Any) -> tuple[Flask, ConnectionPool[Any]]:
     app = Flask("bare")
     pool = ConnectionPool(
         settings.database_url,
         min_size=settings.api_threads,
-        kwargs={"autocommit": True, "options": OPTIONS, "prepare_threshold": 1},
+        kwargs={"autocommit": True, "options": OPTIONS} | connection,
         open=False,
     )
     app.extensions["site"] = BareSite(pool)
@@ -49,6 +49,12 @@ def bare_app(settings: Settings, _metrics_directory: str) -> Flask:
     @app.get("/readyz")
     def ready() -> str:
         return "ready"
+
+    return app, pool
+
+
+def bare_app(settings: Settings, _metrics_directory: str) -> Flask:
+    app, pool = app_with_pool(settings, prepare_threshold=1)
 
     @app.post("/api/notifications")
     def submit() -> Any:
@@ -61,12 +67,12 @@ def bare_app(settings: Settings, _metrics_directory: str) -> Flask:
     return app
 
 
-def main() -> None:
+def serve(build_app: BuildApp) -> None:
     settings = load_settings()
     configure_logs("INFO", False)
     with shared_metrics(settings) as directory:
-        run_workers(settings, directory, bare_app)
+        run_workers(settings, directory, build_app)
 
 
 if __name__ == "__main__":
-    main()
+    serve(bare_app)

@@ -16,15 +16,10 @@ from uuid import UUID
 import psycopg
 from flask import Flask, request
 from psycopg.rows import dict_row
-from psycopg_pool import ConnectionPool
 
-from app.cli.run_api import run_workers
-from app.foundation.logs import configure_logs
-from app.ops.shared_metrics import shared_metrics
-from app.settings.settings import Settings, load_settings
+from app.settings.settings import Settings
 from benchmarks import least_sql
-from benchmarks.bare_api import BareSite
-from benchmarks.bench import OPTIONS
+from benchmarks.bare_api import app_with_pool, serve
 from benchmarks.least_sql import VARIABLE
 
 VALUES = "SELECT * FROM least_press_values WHERE elder_id = %(elder)s"
@@ -60,19 +55,8 @@ def accept(conn: Connection, statements: Sequence[str], student: str, task_id: U
 
 
 def bare_app(settings: Settings, _metrics_directory: str) -> Flask:
-    app = Flask("bare")
+    app, pool = app_with_pool(settings, prepare_threshold=0, row_factory=dict_row)
     to_press, to_accept = for_psycopg(least_sql.press_script()), for_psycopg(least_sql.ACCEPT)
-    pool = ConnectionPool(
-        settings.database_url,
-        min_size=settings.api_threads,
-        kwargs={"autocommit": True, "options": OPTIONS, "prepare_threshold": 0, "row_factory": dict_row},
-        open=False,
-    )
-    app.extensions["site"] = BareSite(pool)
-
-    @app.get("/readyz")
-    def ready() -> str:
-        return "ready"
 
     def caller() -> str:
         claims = request.headers["Authorization"].split(".")[1]
@@ -92,12 +76,5 @@ def bare_app(settings: Settings, _metrics_directory: str) -> Flask:
     return app
 
 
-def main() -> None:
-    settings = load_settings()
-    configure_logs("INFO", False)
-    with shared_metrics(settings) as directory:
-        run_workers(settings, directory, bare_app)
-
-
 if __name__ == "__main__":
-    main()
+    serve(bare_app)
