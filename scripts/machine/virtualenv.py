@@ -1,4 +1,5 @@
-"""The virtual environment in `.venv`, installed from a lock file. A stamp file holds the hash of that lock file."""
+"""The virtual environment in `.venv`, installed from a lock file. A stamp file holds the hash of that lock file and of
+what compiles the libraries."""
 
 import fcntl
 import hashlib
@@ -15,6 +16,7 @@ from machine.steps import ROOT, run, say
 FOLDER = ROOT / ".venv"
 PYTHON = FOLDER / "bin" / "python"
 STAMP = FOLDER / "installed-locks.json"
+COMPILE_LIBRARIES = ROOT / "scripts" / "machine" / "compile_libraries.py"
 
 DISTRIBUTION = "/usr/bin/python3"
 SUITS = "import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))"
@@ -38,6 +40,11 @@ def ensure(lock: str) -> None:
             [str(PYTHON), "-m", "pip", "install", "--quiet", "--no-input", "--require-hashes", "-r", str(ROOT / lock)],
             failure="pip could not install the packages",
             advice="check that this machine reaches its package index (see `pip config list`), then start again.",
+        )
+        run(
+            [str(PYTHON), str(COMPILE_LIBRARIES)],
+            failure="the packages could not be compiled",
+            advice=f"check that {FOLDER} can be written and has space, delete it, then start again.",
         )
         _write_stamp(lock)
 
@@ -86,7 +93,7 @@ def _write_stamp(lock: str) -> None:
 
 
 def _hash(lock: str) -> str:
-    return hashlib.sha256((ROOT / lock).read_bytes()).hexdigest()
+    return hashlib.sha256((ROOT / lock).read_bytes() + COMPILE_LIBRARIES.read_bytes()).hexdigest()
 
 
 @contextmanager

@@ -162,8 +162,18 @@ def test_image_has_what_the_service_reads_and_is_not_root() -> None:
     dockerfile = (ROOT / "Dockerfile").read_text()
     ignored = (ROOT / ".dockerignore").read_text().split()
     copied = re.findall(r"^COPY (?!--from)(\S+)", dockerfile, re.MULTILINE)
-    assert set(copied) == {"${LOCK}", "app", "migrations"}
+    compiler = "scripts/machine/compile_libraries.py"
+    assert set(copied) == {"${LOCK}", compiler, "app", "migrations"}
     assert f"ARG LOCK={RUNTIME}" in dockerfile
-    assert all(f"!{name}" in ignored for name in (RUNTIME, CLUSTER, "app", "migrations"))
+    assert all(f"!{name}" in ignored for name in (RUNTIME, CLUSTER, compiler, "app", "migrations"))
     assert re.search(r"^USER (?!root|0)\w+", dockerfile, re.MULTILINE)
     assert "/readyz" in dockerfile
+
+
+def test_image_compiles_everything_at_the_level_at_which_it_runs() -> None:
+    """Python takes no files of another level, and a container cannot write its own."""
+    _, build, image = re.split(r"^FROM ", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    level, stdlib, ours = r"PYTHONOPTIMIZE=(\d)", "compileall -q -x", "compileall -q app migrations"
+    compiles = re.search(f"{level}.*/compile_libraries.py", build, re.DOTALL)
+    runs = re.search(f"{level}.*{stdlib}.*COPY app app.*COPY migrations migrations.*{ours}", image, re.DOTALL)
+    assert compiles and runs and compiles[1] == runs[1]
