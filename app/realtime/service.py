@@ -69,6 +69,7 @@ class Realtime:
         self._starting = threading.Lock()
         self._threads: list[threading.Thread] = []
         announcer.on("", self._live.look)
+        announcer.listen_only_while(lambda: self._fan_out.place is not None)
 
     def start(self) -> None:
         with self._starting:
@@ -101,6 +102,7 @@ class Realtime:
         )
         self._fan_out.add(stream, Place(known.head, known.day))
         self._metrics.open_streams.set(self._fan_out.count)
+        self._announcer.listen()
         self._live.bell.ring()
         return stream
 

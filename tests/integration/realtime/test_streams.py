@@ -8,20 +8,24 @@ from typing import Any
 import pytest
 
 from app.api.identities import FirebaseUid, VerifierUnavailable
+from app.api.services import Services
 from app.api.stream_tokens import check_tokens_in
 from app.api.tokens import LIFETIME_S, LocalTokens
+from app.db import wake
+from app.db.wake import Announcer
 from app.foundation.errors import InvalidValue
-from app.realtime import event_log
+from app.realtime import event_log, live_events
 from app.realtime.contract import EndReason, EventsGone, EventType, Wanted
 from app.realtime.event_stream import MOST_WAITING
 from app.realtime.live_events import MOST_AT_ONCE
-from app.realtime.service import Realtime
+from app.realtime.service import CHANNEL, Realtime
 from app.realtime.stream_checks import EVERY_S, TURN_S
 from tests.conftest import SECRET
 from tests.integration.realtime.conftest import PATIENCE_S, Follower, written
 from tests.support import mishaps
 from tests.support.depth import size
 from tests.support.matching import Neighbourhood
+from tests.support.streams import wait_until
 
 Build = Callable[..., Realtime]
 
@@ -210,6 +214,46 @@ def test_without_redis_the_others_look_by_themselves(town: Neighbourhood, build:
     for follower in followers:
         assert follower.until_type(EventType.DUTY_CHANGED) == ["READY", "DUTY_CHANGED"]
         follower.go()
+
+
+def test_only_who_has_streams_listens(town: Neighbourhood, build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To wake every process of the api for each event costs a tenth of all presses."""
+    monkeypatch.setattr(live_events, "POLL_S", 60)
+    monkeypatch.setattr(wake, "IDLE_CHECK_S", 60)
+    reads, idle = build(), build()
+    idle.start()
+    reads.start()
+    assert listening(town) == 0
+    follower = Follower(reads, town.coordinator())
+    wait_until(lambda: listening(town) == 1)
+    town.press(town.elder())
+    assert follower.until_type("TASK_CREATED")[0] == "READY"
+    assert listening(town) == 1
+    follower.go()
+
+
+def test_announcer_stops_listening_when_it_is_not_needed_any_more(town: Neighbourhood, services: Services) -> None:
+    needed, woken = threading.Event(), threading.Semaphore(0)
+    announcer = Announcer(services.settings.database_url, CHANNEL, listens_on_s=0.1)
+    announcer.on("", woken.release)
+    announcer.listen_only_while(needed.is_set)
+    announcer.start()
+    for _ in range(2):
+        needed.set()
+        announcer.listen()
+        assert woken.acquire(timeout=PATIENCE_S), "what was announced before may be lost"
+        assert listening(town) == 1
+        town.run("NOTIFY events")
+        assert woken.acquire(timeout=PATIENCE_S)
+        needed.clear()
+        wait_until(lambda: listening(town) == 0)
+    announcer.close()
+    assert not woken.acquire(blocking=False)
+
+
+def listening(town: Neighbourhood) -> int:
+    own = "datname = current_database() AND application_name = 'yaninda-events-listen'"
+    return town.all(f"SELECT count(*) FROM pg_stat_activity WHERE {own}")[0][0]
 
 
 def test_a_first_stream_begins_after_what_was_committed_before(town: Neighbourhood, build: Build) -> None:
