@@ -200,6 +200,8 @@ def _pipeline(pgconn: Any) -> Generator[Any]:
 
 
 def _flush(pgconn: Any) -> None:
+    if not pgconn.flush():
+        return
     socket = select.poll()
     # What has been answered is read meanwhile, because a server that cannot send stops reading.
     socket.register(pgconn.socket, select.POLLIN | select.POLLOUT)
@@ -209,7 +211,8 @@ def _flush(pgconn: Any) -> None:
 
 
 def _results(pgconn: Any) -> list[Any]:
-    """Of a pipeline, up to its end or to the next point at which it was committed."""
+    """Of a pipeline, up to its end or to the next point at which it was committed. Whether libpq is busy is asked as
+    seldom as possible: the driver gives up the interpreter's lock for it, and so wakes a thread in vain."""
     socket = select.poll()
     socket.register(pgconn.socket, select.POLLIN)
     results: list[Any] = []
@@ -223,3 +226,6 @@ def _results(pgconn: Any) -> list[Any]:
         if result.status == ExecStatus.PIPELINE_SYNC:
             return results
         results.append(result)
+        # libpq says with a None that it has no more of this statement, and does not wait for that.
+        if pgconn.get_result() is not None:
+            raise psycopg.OperationalError("a statement of a pipeline had two results")
