@@ -59,7 +59,8 @@ def configure_logs(level: str, as_json: bool) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level)),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # One write for each line, so that the lines of two processes cannot mix.
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
 
