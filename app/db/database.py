@@ -111,13 +111,17 @@ class Database:
             self._watchdog.guard(driver(conn)),
             conn.begin(),
         ):
-            if witness:
-                witness.begin(conn)
-            yield conn
-            if witness:
-                witness.end(conn)
-            failpoint("sql.commit")
-            conn.send_commit()
+            try:
+                if witness:
+                    witness.begin(conn)
+                yield conn
+                if witness:
+                    witness.end(conn)
+                failpoint("sql.commit")
+                conn.send_commit()
+            except BaseException:
+                conn.send_rollback()
+                raise
         if witness:
             witness.committed()
         failpoint("sql.committed")

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import psycopg
 from psycopg.adapt import PyFormat, Transformer
-from psycopg.pq import ExecStatus
+from psycopg.pq import ExecStatus, TransactionStatus
 from sqlalchemy import Connection, Engine, TextClause
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import DBAPIError, MultipleResultsFound, NoResultFound
@@ -183,6 +183,14 @@ class PlainConnection(Connection):
             )
         for asked, answered in zip((waiting, after), answers, strict=True):
             _arrive(asked, answered)
+
+    def send_rollback(self) -> None:
+        """SQLAlchemy then finds nothing left to roll back. After its own ROLLBACK the driver would forget everything
+        that is prepared, and each refused deed ends with one. After a failed statement it may."""
+        self._waiting.clear()
+        self._after_commit.clear()
+        if not self.invalidated and self._driver.pgconn.transaction_status == TransactionStatus.INTRANS:
+            self._driver.pgconn.exec_(b"ROLLBACK")
 
     def _find(self, sql: DriverText, values: Mapping[str, Any], *, binary: bool = False) -> Prepared | None:
         if self._is_listened_to:

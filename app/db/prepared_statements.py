@@ -146,7 +146,10 @@ def _raise_error(driver: Any, statements: Sequence[Prepared], results: Sequence[
 def _forget(driver: Any, statements: Sequence[Prepared]) -> None:
     """The driver prepares them again, because the tables may have changed."""
     for statement in statements:
-        driver._prepared._names.pop(statement.key, None)
+        name = driver._prepared._names.pop(statement.key, None)
+        if name is not None:
+            # The driver tells PostgreSQL to forget what is in this list.
+            driver._prepared._to_flush.append(name)
 
 
 def _all_answered(transformer: Any, results: Iterable[Any], row_maker: Callable[[Any], RowMaker]) -> list[Answered]:

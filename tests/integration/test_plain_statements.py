@@ -226,6 +226,36 @@ def test_a_rollback_drops_what_waits(known: Database) -> None:
     assert admins(known) == ["two"]
 
 
+def test_a_rollback_keeps_what_is_prepared(known: Database) -> None:
+    for _ in range(2):
+        with pytest.raises(RuntimeError), known.transaction() as conn, no_cursors(conn):
+            conn.execute(ADD, {"role": "ADMIN", "name": "rolled back"})
+            raise RuntimeError
+        with known.transaction() as conn, no_cursors(conn):
+            conn.execute(ADD, {"role": "ADMIN", "name": "kept"})
+    assert admins(known) == ["kept", "kept"]
+
+
+def test_a_statement_that_was_prepared_for_a_rolled_back_table_finds_the_next_one(db: Database) -> None:
+    for number in (1, 2, 3, 4):
+        with pytest.raises(RuntimeError), db.transaction() as conn:
+            conn.execute(text(f"CREATE TEMPORARY TABLE listed ON COMMIT DROP AS SELECT {number} AS n"))
+            for _ in range(3):
+                assert conn.execute(text("SELECT n FROM listed")).scalar_one() == number
+            raise RuntimeError
+
+
+def test_statements_that_fail_are_not_kept_by_the_server(db: Database) -> None:
+    divide = text("SELECT 1 / :by")
+    with db.reading() as conn:
+        for by in (1, 1, 0) * 5:
+            with nullcontext() if by else pytest.raises(DataError):
+                conn.execute(divide, {"by": by})
+        conn.execute(NUMBERS, {"last": 1})
+        kept = conn.execute(text("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%1 / %'"))
+        assert kept.scalar_one() <= 1
+
+
 @pytest.mark.parametrize("ends", [lambda conn: None, lambda conn: conn.execute(NUMBERS, {"last": 1})])
 def test_an_error_of_a_statement_sent_later_is_raised_with_the_next_one_or_at_the_commit(
     known: Database, ends: Callable[[PlainConnection], Any]
