@@ -1,7 +1,6 @@
 """PostgreSQL: one engine for each process. Only entry points open transactions."""
 
 import math
-import select
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from sqlalchemy.pool import QueuePool
 from app.db.after_commit import Count, count_nothing, kept_until_commit
 from app.db.plain_lists import PlainListDumper
 from app.db.plain_statements import PlainConnection
+from app.db.prepared_statements import has_unread_data
 from app.db.watchdog import OutOfTime, Watchdog, answer_by
 from app.db.witness import present_witness
 from app.foundation.errors import Unavailable
@@ -173,12 +173,6 @@ def _adapt(connection: Any, _record: Any) -> None:
     connection.adapters.register_dumper(list, PlainListDumper)
 
 
-def _has_unread_data(connection: Any) -> bool:
-    poll = select.poll()
-    poll.register(connection.pgconn.socket, select.POLLIN)
-    return bool(poll.poll(0))
-
-
 def _ping_after_idle(engine: Engine, watchdog: Watchdog) -> None:
     """Tests a connection at checkout if it has been idle for a while. SQLAlchemy's own ping tests at every checkout,
     and waits without a limit for a server that does not answer."""
@@ -190,7 +184,7 @@ def _ping_after_idle(engine: Engine, watchdog: Watchdog) -> None:
         idle_s = time.monotonic() - record.info.get("idle_since", math.inf)
         if idle_s < FRESH_S:
             return
-        if _has_unread_data(connection):
+        if has_unread_data(connection):
             # The server sends data on an idle connection only when it closes it.
             raise sqlalchemy.exc.DisconnectionError
         if idle_s < PING_AFTER_S:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import psycopg
 from psycopg.adapt import PyFormat, Transformer
-from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq import ExecStatus
 from sqlalchemy import Connection, Engine, TextClause
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import DBAPIError, MultipleResultsFound, NoResultFound
@@ -21,6 +21,8 @@ from app.db.prepared_statements import (
     RowMaker,
     find_each,
     find_prepared,
+    is_in_sound_transaction,
+    roll_back,
     run_and_commit,
     run_each,
     run_prepared,
@@ -186,11 +188,13 @@ class PlainConnection(Connection):
 
     def send_rollback(self) -> None:
         """SQLAlchemy then finds nothing left to roll back. After its own ROLLBACK the driver would forget everything
-        that is prepared, and each refused deed ends with one. After a failed statement it may."""
+        that is prepared, and each refused deed ends with one. After a failed statement it may. So a temporary table
+        must not have other types of columns in the next transaction."""
         self._waiting.clear()
         self._after_commit.clear()
-        if not self.invalidated and self._driver.pgconn.transaction_status == TransactionStatus.INTRANS:
-            self._driver.pgconn.exec_(b"ROLLBACK")
+        if not (self.closed or self.invalidated) and is_in_sound_transaction(self._driver):
+            with self._translated("ROLLBACK"):
+                roll_back(self._driver)
 
     def _find(self, sql: DriverText, values: Mapping[str, Any], *, binary: bool = False) -> Prepared | None:
         if self._is_listened_to:

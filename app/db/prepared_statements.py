@@ -136,6 +136,23 @@ def _begins(driver: Any) -> bool:
     return not driver.autocommit and driver.pgconn.transaction_status == TransactionStatus.IDLE
 
 
+def is_in_sound_transaction(driver: Any) -> bool:
+    """False if a statement of it has failed or still runs, or the server has said something by itself: the connection
+    is about to end then, and the driver finds out why."""
+    return driver.pgconn.transaction_status == TransactionStatus.INTRANS and not has_unread_data(driver)
+
+
+def has_unread_data(driver: Any) -> bool:
+    poll = select.poll()
+    poll.register(driver.pgconn.socket, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def roll_back(driver: Any) -> None:
+    """Raises the driver's error."""
+    _raise_error(driver, [], [driver.pgconn.exec_(b"ROLLBACK")])
+
+
 def _raise_error(driver: Any, statements: Sequence[Prepared], results: Sequence[Any]) -> None:
     failed = next((one for one in results if one.status not in SUCCEEDED), None)
     if failed is not None:
@@ -146,10 +163,7 @@ def _raise_error(driver: Any, statements: Sequence[Prepared], results: Sequence[
 def _forget(driver: Any, statements: Sequence[Prepared]) -> None:
     """The driver prepares them again, because the tables may have changed."""
     for statement in statements:
-        name = driver._prepared._names.pop(statement.key, None)
-        if name is not None:
-            # The driver tells PostgreSQL to forget what is in this list.
-            driver._prepared._to_flush.append(name)
+        driver._prepared._names.pop(statement.key, None)
 
 
 def _all_answered(transformer: Any, results: Iterable[Any], row_maker: Callable[[Any], RowMaker]) -> list[Answered]:

@@ -98,9 +98,11 @@ class Announcer:
         conn.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
         self._wake("")
         needed_at = time.monotonic()
-        while not self._stop.is_set() and time.monotonic() - needed_at < self._listens_on_s:
+        while not self._stop.is_set():
             if self._is_needed():
                 needed_at = time.monotonic()
+            elif time.monotonic() - needed_at >= self._listens_on_s:
+                return
             for topic in {notify.payload for notify in conn.notifies(timeout=_STOP_CHECK_S, stop_after=1)}:
                 self._wake(topic)
 

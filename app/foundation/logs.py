@@ -59,7 +59,7 @@ def configure_logs(level: str, as_json: bool) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level)),
-        # One write for each line, so that the lines of two processes cannot mix.
+        # One write for each line, so that lines of two processes do not mix.
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )

@@ -98,7 +98,7 @@ class FanOut:
     def begin_anew(self, at: Place) -> None:
         """Ends all streams: what they have sent is not in the database any more. New ones begin at this place."""
         with self._lock:
-            self._place = at
+            self._place = at if self._keys else None
             old = list(self._keys)
         for stream in old:
             stream.end(EndReason.RESTORED)

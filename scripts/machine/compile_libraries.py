@@ -16,12 +16,15 @@ import sysconfig
 from pathlib import Path
 
 PACKAGES = ("flask", "jinja2", "psycopg", "pydantic", "redis", "sqlalchemy", "structlog", "werkzeug")
+DOCUMENTED = "sqlalchemy/orm"
+"""Completes docstrings of its own when it is imported, and fails if it finds none. No process of ours imports it."""
 CHECKED_BY_TIME = 0
 """The header of compiled files: magic number, kind of check, time and size of the source."""
 
 
 def main(site_packages: Path) -> int:
-    sources = sorted(source for package in PACKAGES for source in (site_packages / package).rglob("*.py"))
+    sources = [source for package in PACKAGES for source in (site_packages / package).rglob("*.py")]
+    sources = [source for source in sources if not source.is_relative_to(site_packages / DOCUMENTED)]
     with concurrent.futures.ProcessPoolExecutor() as processes:
         list(processes.map(compile_source, sources, chunksize=8))
     return 0
@@ -32,7 +35,7 @@ def compile_source(source: Path) -> None:
     code = compile(without_docstrings(source.read_bytes()), source, "exec", dont_inherit=True)
     header = struct.pack("<III", CHECKED_BY_TIME, int(about.st_mtime) & 0xFFFFFFFF, about.st_size & 0xFFFFFFFF)
     compiled = Path(importlib.util.cache_from_source(source))
-    compiled.parent.mkdir(exist_ok=True)
+    compiled.parent.mkdir(parents=True, exist_ok=True)
     unfinished = compiled.with_suffix(f".{os.getpid()}")
     unfinished.write_bytes(importlib.util.MAGIC_NUMBER + header + marshal.dumps(code))
     unfinished.replace(compiled)

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from sqlalchemy import Connection, Engine, TextClause, event, literal, select, text
-from sqlalchemy.exc import DataError, IntegrityError, MultipleResultsFound, NoResultFound
+from sqlalchemy.exc import DataError, IntegrityError, MultipleResultsFound, NoResultFound, OperationalError
 
 from app.db.database import Database, DatabaseUnavailable, driver
 from app.db.plain_statements import PlainConnection
@@ -245,15 +245,15 @@ def test_a_statement_that_was_prepared_for_a_rolled_back_table_finds_the_next_on
             raise RuntimeError
 
 
-def test_statements_that_fail_are_not_kept_by_the_server(db: Database) -> None:
-    divide = text("SELECT 1 / :by")
-    with db.reading() as conn:
-        for by in (1, 1, 0) * 5:
-            with nullcontext() if by else pytest.raises(DataError):
-                conn.execute(divide, {"by": by})
-        conn.execute(NUMBERS, {"last": 1})
-        kept = conn.execute(text("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%1 / %'"))
-        assert kept.scalar_one() <= 1
+def test_the_end_of_a_connection_is_told_also_if_the_deed_was_refused(known: Database) -> None:
+    with pytest.raises(DatabaseUnavailable) as told, known.transaction() as conn:
+        conn.execute(ADD, {"role": "ADMIN", "name": "one"})
+        with known.reading() as other:
+            pid = {"pid": driver(conn).info.backend_pid}
+            other.execute(text("SELECT pg_terminate_backend(CAST(:pid AS int), 5000)"), pid)
+        raise RuntimeError("refused")
+    assert isinstance(told.value.__cause__, OperationalError)
+    assert isinstance(told.value.__cause__.orig, psycopg.errors.AdminShutdown)
 
 
 @pytest.mark.parametrize("ends", [lambda conn: None, lambda conn: conn.execute(NUMBERS, {"last": 1})])

@@ -65,5 +65,10 @@ def test_library_that_has_changed_since_is_compiled_by_python(tmp_path: Path) ->
     assert "'Checks it.'" in shown(tmp_path)[0]
 
 
+def test_every_part_of_sqlalchemy_can_be_imported() -> None:
+    """Scripts of jobs may need what our processes do not."""
+    subprocess.run([sys.executable, "-c", "import sqlalchemy.orm, sqlalchemy.ext.asyncio"], check=True)
+
+
 def test_libraries_of_this_environment_were_compiled_when_they_were_installed() -> None:
     assert [one.__doc__ for one in (Engine.connect, BaseModel, Redis.get, Psycopg.execute)] == [None] * 4

@@ -269,6 +269,8 @@ def test_without_streams_nothing_is_followed() -> None:
     assert house.fan_out.place == Place(10, TODAY)
     house.fan_out.remove(stream)
     assert house.fan_out.place is None
+    house.fan_out.begin_anew(Place(5, TODAY))
+    assert house.fan_out.place is None
     # Events that were read for the streams of before are older than the new one.
     late = house.open(head=20)
     assert house.fan_out.deliver([event(11)], Place(11, date(2026, 11, 18))) == 0
