@@ -259,7 +259,8 @@ def test_record_does_not_read_the_queue(db: Database, statement: TextClause) -> 
         for setting in ("enable_seqscan", "enable_nestloop", "enable_mergejoin"):
             conn.execute(text("SELECT set_config(:setting, 'off', true)"), {"setting": setting})
         plan = "\n".join(conn.execute(text("EXPLAIN " + statement.text), values).scalars())
-    assert "pkey" in plan
+    # While the table is empty, other indexes that hold the id cost as much as that of the key.
+    assert "pkey" in plan or "Index Cond: (id = " in plan, plan
     assert "due_at_idx" not in plan
 
 
