@@ -256,11 +256,12 @@ def test_record_does_not_read_the_queue(db: Database, statement: TextClause) -> 
     values: dict[str, Any] = dict.fromkeys((*names, "provider_message_id"))
     values |= {"id": uuid7(), "attempt": 1, "rows": "[]", "more_tries": "[]"}
     with db.transaction() as conn:
+        # After autovacuum has removed rows of other tests, another index that holds the id may be smaller.
+        conn.execute(text("TRUNCATE notifications CASCADE"))
         for setting in ("enable_seqscan", "enable_nestloop", "enable_mergejoin"):
             conn.execute(text("SELECT set_config(:setting, 'off', true)"), {"setting": setting})
         plan = "\n".join(conn.execute(text("EXPLAIN " + statement.text), values).scalars())
-    # While the table is empty, other indexes that hold the id cost as much as that of the key.
-    assert "pkey" in plan or "Index Cond: (id = " in plan, plan
+    assert "pkey" in plan, plan
     assert "due_at_idx" not in plan
 
 
