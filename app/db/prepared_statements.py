@@ -150,7 +150,7 @@ def has_unread_data(driver: Any) -> bool:
 
 def roll_back(driver: Any) -> None:
     """Raises the driver's error."""
-    _raise_error(driver, [], [driver.pgconn.exec_(b"ROLLBACK")])
+    _raise_error(driver, [], [driver.pgconn.exec_(ROLLBACK)])
 
 
 def _raise_error(driver: Any, statements: Sequence[Prepared], results: Sequence[Any]) -> None:
@@ -185,7 +185,7 @@ def _error(driver: Any, result: Any) -> psycopg.Error:
     return error_from_result(result, driver.info.encoding)
 
 
-BEGIN, COMMIT = b"BEGIN", b"COMMIT"
+BEGIN, COMMIT, ROLLBACK = b"BEGIN", b"COMMIT", b"ROLLBACK"
 
 
 def _run_pipeline(pgconn: Any, statements: Sequence[Prepared | bytes]) -> list[Any]:
@@ -217,8 +217,6 @@ def _pipeline(pgconn: Any) -> Generator[Any]:
 
 
 def _flush(pgconn: Any) -> None:
-    if not pgconn.flush():
-        return
     socket = select.poll()
     # What has been answered is read meanwhile, because a server that cannot send stops reading.
     socket.register(pgconn.socket, select.POLLIN | select.POLLOUT)

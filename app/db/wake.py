@@ -24,6 +24,7 @@ LISTENS_ON_S = 10.0
 # The thread checks this often whether it has to stop.
 _STOP_CHECK_S = 0.2
 IDLE_CHECK_S = 5.0
+"""While it is not needed. Whoever makes it needed says so at once; this is for those who forget."""
 # A lost connection is noticed within about 20 s; until then the listeners poll.
 _KEEPALIVE: dict[str, Any] = {
     "keepalives": 1,
